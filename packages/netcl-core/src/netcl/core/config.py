@@ -1,0 +1,245 @@
+"""Every NETCL_ environment variable: name, type, default and meaning, read at each use."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import math
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from .errors import ConfigError
+
+__all__ = ["VARIABLES", "Variable", "get", "get_logger", "override"]
+
+_FALSE = frozenset({"", "0", "false", "no", "off"})
+_TRUE = frozenset({"1", "true", "yes", "on"})
+# "kernels" is info plus the texts of generated kernels.
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "kernels": logging.INFO,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A NETCL_ variable: ``name`` without the prefix, ``type``, typed ``default`` (None: unset), ``meaning``.
+
+    ``type`` is bool, int, float, str, path, level, or the accepted words parted by spaces.
+    """
+
+    name: str
+    type: str
+    default: bool | int | float | str | None
+    meaning: str
+    minimum: float | None = None
+    maximum: float | None = None
+
+    @property
+    def environment(self) -> str:
+        """The name in the environment."""
+        return "NETCL_" + self.name
+
+    @property
+    def accepted(self) -> str:
+        """The values it takes, in words."""
+        if self.type == "bool":
+            return "1 true yes on, or 0 false no off or empty"
+        if self.type == "level":
+            return "one of " + " ".join(_LEVELS)
+        if self.type in ("int", "float"):
+            noun = "an integer" if self.type == "int" else "a number"
+            if self.minimum is not None and self.maximum is not None:
+                return f"{noun} from {self.minimum:g} to {self.maximum:g}"
+            return noun if self.minimum is None else f"{noun}, at least {self.minimum:g}"
+        if self.type == "path":
+            return "a folder"
+        return "a text" if self.type == "str" else "one of " + self.type
+
+
+_ROWS = (
+    Variable("KERNEL_STRATEGY", "auto portable optimized", "auto", "forces the kernel strategy"),
+    Variable("CONV_WINOGRAD", "bool", True, "allows Winograd for 3x3 convolutions of stride 1"),
+    Variable("CONV_TILED_LOCAL", "bool", False, "allows the tiled-local convolution on small outputs"),
+    Variable("MAX_CACHED_GB", "float", 4.0, "cap of PersistentBufferPool's cached buffers, in GiB", 0),
+    Variable("ASYNC_H2D", "bool", True, "default of Tensor.from_host(async_copy=)"),
+    Variable("PINNED_H2D", "bool", True, "default of Tensor.from_host(use_pinned=)"),
+    Variable("PROFILE_EVENTS", "bool", False, "requests PROFILING_ENABLE on new queues"),
+    Variable("DEVICE", "str", "auto", "the default device, any selector of manager.default"),
+    Variable("PLATFORM_FILTER", "str", "", "part of the names of the OpenCL platforms to use; empty: all"),
+    Variable("CACHE_DIR", "path", None, "folder of programs and measurements; unset: the user's cache folder"),
+    Variable("CACHE", "bool", True, "keeps programs and measurements on disk"),
+    Variable("CACHE_MAX_MB", "int", 1024, "size of the cache on disk, in MiB", 0),
+    Variable("POOL_BUDGET_FRAC", "float", 0.85, "part of the device's memory that the pools may hold", 0, 1),
+    Variable("PINNED_MAX_MB", "int", 512, "cap of page-locked host memory, in MiB", 0),
+    Variable("AUTOTUNE", "off cached on", "cached", "off: rules alone; cached: stored measurements; on: measure"),
+    Variable("FAST_MATH", "bool", False, "default of fast_math"),
+    Variable("DETERMINISTIC", "bool", False, "the same seed and driver give the same bits, or an error"),
+    Variable("COMMAND_BUFFER", "bool", True, "replays captured steps by cl_khr_command_buffer where there is one"),
+    Variable(
+        "CHECK_CAPTURE", "int", 0, "Trainer compares a captured step with an eager one every n steps; 0: never", 0
+    ),
+    Variable("WATCHDOG_S", "float", 30.0, "seconds after which a kernel that hangs is named in a warning; 0: off", 0),
+    Variable("DIST_TIMEOUT_S", "float", 30.0, "timeout of collectives, in seconds", 0),
+    Variable("SIGINT", "bool", True, "installs the handler that ends a process stuck in a kernel"),
+    Variable("SEED", "int", None, "seed of every generator; unset: fresh each process", 0),
+    Variable("LOG", "level", "warning", "level of the logger netcl; kernels also shows generated kernels"),
+    Variable("RANK", "int", None, "rank of this process, set by the launcher", 0),
+    Variable("WORLD_SIZE", "int", None, "number of processes, set by the launcher", 1),
+    Variable("LOCAL_RANK", "int", None, "rank on this host, set by the launcher", 0),
+    Variable("RENDEZVOUS", "str", None, "where the processes meet, set by the launcher"),
+)
+VARIABLES: Mapping[str, Variable] = MappingProxyType({row.name: row for row in _ROWS})
+
+_ENVIRONMENT = {row.name: row.environment for row in _ROWS}
+# Parsed values by (name, raw text): the environment is read at each use, its text is parsed once.
+_parsed: dict[tuple[str, str | None], Any] = {}
+_override_lock = threading.Lock()
+_override_stack: list[dict[str, Any]] = []
+_overrides: dict[str, Any] = {}  # the stack merged; replaced, never changed, so readers need no lock
+
+
+def _bad_value(variable: Variable, raw: str) -> ConfigError:
+    return ConfigError(
+        f"{variable.environment}={raw!r} is not valid: accepted is {variable.accepted}", parameter=variable.environment
+    )
+
+
+def _number(variable: Variable, raw: str) -> int | float:
+    try:
+        value = int(raw) if variable.type == "int" else float(raw)
+    except ValueError:
+        raise _bad_value(variable, raw) from None
+    low = -math.inf if variable.minimum is None else variable.minimum
+    high = math.inf if variable.maximum is None else variable.maximum
+    if not low <= value <= high:  # also refuses NaN
+        raise _bad_value(variable, raw)
+    return value
+
+
+def _default(variable: Variable) -> Any:
+    if variable.type == "path" and variable.default is None:
+        import platformdirs
+
+        return Path(platformdirs.user_cache_dir("netcl", appauthor=False))
+    return variable.default
+
+
+def _parse(variable: Variable, raw: str | None) -> Any:
+    """The typed value of a text; an unset variable, and an empty one that is no bool, has its default."""
+    text = None if raw is None else raw.strip()
+    if text is None or (not text and variable.type != "bool"):
+        return _default(variable)
+    if variable.type == "bool":
+        if text.lower() in _FALSE:
+            return False
+        if text.lower() in _TRUE:
+            return True
+        raise _bad_value(variable, text)
+    if variable.type in ("int", "float"):
+        return _number(variable, text)
+    if variable.type == "path":
+        return Path(text).expanduser()
+    if variable.type == "str":
+        return text
+    words = tuple(_LEVELS) if variable.type == "level" else tuple(variable.type.split())
+    if text.lower() not in words:
+        raise _bad_value(variable, text)
+    return text.lower()
+
+
+def _variable(name: str) -> Variable:
+    variable = VARIABLES.get(name)
+    if variable is None:
+        close = difflib.get_close_matches(name.removeprefix("NETCL_"), VARIABLES, n=1, cutoff=0.0)
+        raise ConfigError(f"netcl has no variable {name!r}; did you mean {close[0]!r}?", parameter=name)
+    return variable
+
+
+def get(name: str) -> Any:
+    """The value of NETCL_``name``, typed, as overrides and the environment say now.
+
+    Raises ConfigError for an unknown name, or a value the variable cannot take.
+
+    >>> get("CONV_WINOGRAD")
+    True
+    """
+    overrides = _overrides
+    if overrides and name in overrides:
+        return overrides[name]
+    environment = _ENVIRONMENT.get(name)
+    if environment is None:
+        _variable(name)
+        raise AssertionError("unreachable")
+    raw = os.environ.get(environment)
+    try:
+        return _parsed[name, raw]
+    except KeyError:
+        value = _parsed[name, raw] = _parse(VARIABLES[name], raw)
+        return value
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def override(**values: Any) -> Iterator[None]:
+    """Within the block, NETCL_ variables have these values, process-wide; None means the default.
+
+    Values are typed or texts as in the environment, checked on entry (ConfigError). Blocks nest; with blocks of several
+    threads at once, the one entered last wins.
+
+    >>> with override(CONV_WINOGRAD=False):
+    ...     get("CONV_WINOGRAD")
+    False
+    """
+    layer = {name: _parse(_variable(name), _as_text(value)) for name, value in values.items()}
+    with _override_lock:
+        _override_stack.append(layer)
+        _merge_overrides()
+    try:
+        yield
+    finally:
+        with _override_lock:
+            # Another thread's block may lie above this one: drop this very layer, not the topmost or an equal one.
+            _override_stack[:] = [other for other in _override_stack if other is not layer]
+            _merge_overrides()
+
+
+def _merge_overrides() -> None:
+    global _overrides
+    merged: dict[str, Any] = {}
+    for layer in _override_stack:
+        merged.update(layer)
+    _overrides = merged
+
+
+def get_logger(name: str = "netcl") -> logging.Logger:
+    """The logger ``name`` (``netcl`` or below), with the level of NETCL_LOG applied to ``netcl``.
+
+    A level that the application set itself stays while NETCL_LOG is unset. With NETCL_LOG set and no logging configured
+    by the application, messages go to stderr.
+    """
+    logger = logging.getLogger("netcl")
+    if "LOG" in _overrides or os.environ.get("NETCL_LOG"):
+        level = _LEVELS[get("LOG")]
+        if logger.level != level:
+            logger.setLevel(level)
+        if not logger.hasHandlers():
+            handler = logging.StreamHandler()
+            handler.setFormatter(logging.Formatter("%(name)s: %(levelname)s: %(message)s"))
+            logger.addHandler(handler)
+    return logging.getLogger(name)

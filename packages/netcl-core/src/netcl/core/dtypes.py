@@ -1,0 +1,186 @@
+"""The dtypes of netcl: names, storage in NumPy and OpenCL, promotion, and the bits of bfloat16."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import DTypeError
+
+__all__ = [
+    "SUPPORTED",
+    "DTypeLike",
+    "c_type",
+    "canonical",
+    "compute_type",
+    "from_bfloat16",
+    "is_floating",
+    "itemsize",
+    "numpy_dtype",
+    "promote",
+    "to_bfloat16",
+]
+
+DTypeLike: TypeAlias = "str | npt.DTypeLike"
+
+
+class _DType(NamedTuple):
+    storage: np.dtype[Any]
+    c_type: str
+    compute_type: str
+    kind: int  # 0 bool, 1 integer, 2 floating: a higher kind absorbs a lower one
+
+
+# bfloat16 has no type in NumPy or OpenCL C: its bits travel as unsigned 16-bit integers. bool has no size in a buffer.
+_TABLE: dict[str, _DType] = {
+    "float32": _DType(np.dtype(np.float32), "float", "float", 2),
+    "float16": _DType(np.dtype(np.float16), "half", "float", 2),
+    "bfloat16": _DType(np.dtype(np.uint16), "ushort", "float", 2),
+    "float64": _DType(np.dtype(np.float64), "double", "double", 2),
+    "int32": _DType(np.dtype(np.int32), "int", "int", 1),
+    "int64": _DType(np.dtype(np.int64), "long", "long", 1),
+    "uint8": _DType(np.dtype(np.uint8), "uchar", "int", 1),
+    "bool": _DType(np.dtype(np.bool_), "uchar", "int", 0),
+}
+SUPPORTED: tuple[str, ...] = tuple(_TABLE)
+
+_ALIASES: dict[object, str] = {
+    **{name: name for name in _TABLE},
+    "float": "float32",
+    "half": "float16",
+    "double": "float64",
+    # As a dtype (not as a weak scalar) a Python type is netcl's own default of its kind.
+    float: "float32",
+    int: "int64",
+    bool: "bool",
+}
+_DEFAULT_OF_KIND = ("bool", "int64", "float32")
+_WEAK_KIND: dict[object, int] = {bool: 0, int: 1, float: 2}
+
+
+def _unsupported(dtype: object) -> DTypeError:
+    name = dtype.name if isinstance(dtype, np.dtype) else dtype
+    return DTypeError(
+        f"unsupported dtype {name!r}; supported are {', '.join(SUPPORTED)} "
+        "(and float = float32, half = float16, double = float64)"
+    )
+
+
+@lru_cache(maxsize=256)
+def _canonical_by_numpy(dtype: Any) -> str:
+    # NumPy would read other strings its own way ("int" = int64, "f" = float32); only netcl's names are accepted.
+    if dtype is None or isinstance(dtype, str):
+        raise _unsupported(dtype)
+    try:
+        name: str = np.dtype(dtype).name
+    except TypeError:
+        raise _unsupported(dtype) from None
+    if name not in _TABLE:
+        raise _unsupported(dtype)
+    return name
+
+
+def canonical(dtype: DTypeLike) -> str:
+    """The canonical name of a dtype given as a name, a NumPy dtype or a type.
+
+    ``float`` is float32, ``half`` float16, ``double`` float64; a NumPy dtype named bfloat16 (ml_dtypes) is bfloat16.
+    DTypeError names the supported dtypes for anything else.
+
+    >>> canonical("half"), canonical(np.dtype("float64")), canonical(np.int32)
+    ('float16', 'float64', 'int32')
+    """
+    try:
+        return _ALIASES[dtype]
+    except KeyError:
+        return _canonical_by_numpy(cast(Hashable, dtype))
+    except TypeError:
+        raise _unsupported(dtype) from None
+
+
+def numpy_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """The NumPy dtype of the storage: uint16 (bit patterns) for bfloat16, else the dtype of that name."""
+    return _TABLE[canonical(dtype)].storage
+
+
+def itemsize(dtype: DTypeLike) -> int:
+    """Bytes of one element."""
+    return _TABLE[canonical(dtype)].storage.itemsize
+
+
+def c_type(dtype: DTypeLike) -> str:
+    """The OpenCL C type of an element in a buffer: ``ushort`` for bfloat16, ``uchar`` for bool."""
+    return _TABLE[canonical(dtype)].c_type
+
+
+def compute_type(dtype: DTypeLike) -> str:
+    """The OpenCL C type of arithmetic on the dtype: ``float`` for the 16-bit floats, ``int`` for uint8 and bool."""
+    return _TABLE[canonical(dtype)].compute_type
+
+
+def is_floating(dtype: DTypeLike) -> bool:
+    """Whether the dtype is float16, bfloat16, float32 or float64."""
+    return _TABLE[canonical(dtype)].kind == 2
+
+
+def _widest(kind: int, names: set[str]) -> str:
+    if kind == 2 and {"float16", "bfloat16"} <= names:
+        names = names | {"float32"}
+    return max(names, key=lambda name: (_TABLE[name].storage.itemsize, name))
+
+
+@lru_cache(maxsize=4096)
+def _promote(dtypes: tuple[Any, ...]) -> str:
+    weak_kind = max((_WEAK_KIND[d] for d in dtypes if d in _WEAK_KIND), default=-1)
+    strong = {canonical(d) for d in dtypes if d not in _WEAK_KIND}
+    kind = max((_TABLE[name].kind for name in strong), default=-1)
+    if weak_kind > kind:
+        return _DEFAULT_OF_KIND[weak_kind]
+    return _widest(kind, {name for name in strong if _TABLE[name].kind == kind})
+
+
+def promote(*dtypes: DTypeLike) -> str:
+    """The dtype of a result of operands of these dtypes.
+
+    Within a kind (bool, integer, floating) the widest, float32 for float16 with bfloat16; a float with an integer is
+    that float. The Python types bool, int and float are weak: they stand for a Python scalar and change the kind at
+    most, to int64 or float32.
+
+    >>> promote("float16", "int64"), promote("float16", "bfloat16"), promote("float16", float), promote("int32", float)
+    ('float16', 'float32', 'float16', 'float32')
+    """
+    if not dtypes:
+        raise DTypeError("promote needs at least one dtype")
+    try:
+        return _promote(dtypes)
+    except TypeError:
+        raise _unsupported(dtypes) from None
+
+
+def to_bfloat16(values: npt.ArrayLike) -> npt.NDArray[np.uint16]:
+    """The bfloat16 bit patterns of float32 values, rounded to nearest even; shape kept, NaN stays NaN with its sign."""
+    single = np.asarray(values, dtype=np.float32)
+    bits = np.ascontiguousarray(single).reshape(-1).view(np.uint32)
+    rounded = bits >> np.uint32(16)
+    rounded &= np.uint32(1)
+    rounded += np.uint32(0x7FFF)
+    rounded += bits  # wraps for negative NaN alone, which is replaced below
+    rounded >>= np.uint32(16)
+    result: npt.NDArray[np.uint16] = rounded.astype(np.uint16)
+    nan = np.isnan(single).reshape(-1)
+    if nan.any():
+        # Adding the rounding term could carry a NaN's mantissa away; keep its top bits and make it quiet.
+        result[nan] = ((bits[nan] >> np.uint32(16)) | np.uint32(0x0040)).astype(np.uint16)
+    return result.reshape(single.shape)
+
+
+def from_bfloat16(bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """The float32 values of bfloat16 bit patterns (uint16); exact, shape kept."""
+    patterns = np.asarray(bits, dtype=np.uint16)
+    wide = np.ascontiguousarray(patterns).reshape(-1).astype(np.uint32)
+    wide <<= np.uint32(16)
+    single: npt.NDArray[np.float32] = wide.view(np.float32)
+    return single.reshape(patterns.shape)

@@ -1,0 +1,228 @@
+"""The errors netcl raises: few, named, each saying what was given and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = [
+    "BackendMismatchError",
+    "CaptureError",
+    "CollectiveMismatchError",
+    "CollectiveTimeoutError",
+    "ConfigError",
+    "DTypeError",
+    "DeviceLostError",
+    "DeviceNotFoundError",
+    "DeviceTimeoutError",
+    "ExpressionError",
+    "ForkedProcessError",
+    "KernelBuildError",
+    "NetclError",
+    "NonFiniteError",
+    "OutOfMemoryError",
+    "ShapeError",
+    "UnsupportedError",
+]
+
+
+class NetclError(Exception):
+    """Base of all errors of netcl; each subclass is also the built-in error of its kind.
+
+    ``op`` names the operation that failed and ``parameter`` the argument or model parameter at fault; None if unknown.
+    """
+
+    op: str | None
+    parameter: str | None
+
+    def __init__(self, *args: object, op: str | None = None, parameter: str | None = None) -> None:
+        super().__init__(*args)
+        self.op = op
+        self.parameter = parameter
+
+
+class ConfigError(NetclError, ValueError):
+    """A NETCL_ variable or an override has an unknown name or a value it cannot take."""
+
+
+class ShapeError(NetclError, ValueError):
+    """Shapes, axes or sizes do not fit together."""
+
+
+class DTypeError(NetclError, ValueError):
+    """A dtype is unknown, or not one the operation or the device takes."""
+
+
+class BackendMismatchError(NetclError, ValueError):
+    """Tensors of one operation live on different backends, contexts or devices."""
+
+
+class ExpressionError(NetclError, ValueError):
+    """An expression text cannot be read; the message has the position."""
+
+
+class DeviceNotFoundError(NetclError, LookupError):
+    """No device answers to the selector; the message lists those that are there."""
+
+
+class UnsupportedError(NetclError, TypeError):
+    """The operation has no meaning for this kind of input, module or device."""
+
+
+class DeviceLostError(NetclError, RuntimeError):
+    """The driver gave up the device; its tensors are gone, host copies can still be saved."""
+
+
+class ForkedProcessError(NetclError, RuntimeError):
+    """A forked child touched a device whose context belongs to its parent."""
+
+
+class CaptureError(NetclError, RuntimeError):
+    """A step cannot be captured, or its key changed since it was."""
+
+
+class CollectiveMismatchError(NetclError, RuntimeError):
+    """The ranks of a group called different collectives, or one with different shapes or dtypes."""
+
+
+class CollectiveTimeoutError(NetclError, TimeoutError):
+    """A collective did not finish within its timeout."""
+
+
+class DeviceTimeoutError(NetclError, TimeoutError):
+    """A wait for the device ran past its timeout; the work goes on."""
+
+
+class NonFiniteError(NetclError, FloatingPointError):
+    """A NaN or an infinity appeared; ``op`` and ``parameter`` say where first."""
+
+
+def format_bytes(nbytes: int) -> str:
+    """A number of bytes with a binary unit: ``format_bytes(1536) == "1.5 KiB"``."""
+    if abs(nbytes) < 1024:
+        return f"{nbytes} bytes"
+    units = ("KiB", "MiB", "GiB", "TiB")
+    power = min((abs(nbytes).bit_length() - 1) // 10, len(units))
+    return f"{nbytes / 1024**power:.4g} {units[power - 1]}"
+
+
+class OutOfMemoryError(NetclError, MemoryError):
+    """The device has no room for a buffer, even after the pools gave back what they cached.
+
+    All sizes are bytes: ``requested``; ``free`` and ``largest`` (the largest single buffer the device grants), None
+    where unknown; ``holders`` pairs (what, bytes) of those that hold most, largest first.
+    """
+
+    def __init__(
+        self,
+        requested: int,
+        free: int | None = None,
+        largest: int | None = None,
+        holders: Sequence[tuple[str, int]] = (),
+        *,
+        device: str = "",
+        op: str | None = None,
+        parameter: str | None = None,
+    ) -> None:
+        self.requested = requested
+        self.free = free
+        self.largest = largest
+        self.holders = tuple(holders)
+        where = f" on {device}" if device else ""
+        message = f"out of device memory{where}: {format_bytes(requested)} requested"
+        if free is not None:
+            message += f", {format_bytes(free)} free"
+        if largest is not None:
+            message += f", the largest single buffer is {format_bytes(largest)}"
+        message += ". Cached buffers were freed and the request was tried again. "
+        if self.holders:
+            message += "Most is held by: " + "; ".join(f"{what} ({format_bytes(n)})" for what, n in self.holders) + ". "
+        message += (
+            "Use a smaller batch, a narrower dtype or gradient checkpointing, or delete tensors no longer needed."
+        )
+        super().__init__(message, op=op, parameter=parameter)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.requested, self.free, self.largest, self.holders), dict(self.__dict__, args=self.args)
+
+
+# Clang writes "file:line:column: error", PoCL "error: file:line:column:", some vendors "line N: error" or "(N): error".
+_LINE_IN_LOG = (
+    re.compile(r":(\d+):\d+:\s*(?:fatal )?error"),
+    re.compile(r"error:\s*\S*?:(\d+):\d+:"),
+    re.compile(r"\bline (\d+)\b[^\n]*error", re.IGNORECASE),
+    re.compile(r"\((\d+)\)\s*:\s*(?:fatal )?error"),
+    re.compile(r":(\d+):\d+:"),
+)
+_LINES_AROUND = 4
+_LINES_WITHOUT_POSITION = 40
+_LOG_CHARACTERS = 4000
+
+
+def _error_lines(log: str, count: int) -> list[int]:
+    for pattern in _LINE_IN_LOG:
+        lines = [int(text) for text in pattern.findall(log)]
+        lines = [line for line in lines if 1 <= line <= count]
+        if lines:
+            return sorted(set(lines))[:5]
+    return []
+
+
+def _numbered_excerpt(source: str, log: str) -> str:
+    """The source lines around each error in the log, numbered, the faulty ones marked; else the first lines."""
+    lines = source.splitlines()
+    marked = _error_lines(log, len(lines))
+    if marked:
+        shown = sorted(
+            {n for at in marked for n in range(at - _LINES_AROUND, at + _LINES_AROUND + 1) if 1 <= n <= len(lines)}
+        )
+    else:
+        shown = list(range(1, min(len(lines), _LINES_WITHOUT_POSITION) + 1))
+    rows: list[str] = []
+    previous = 0
+    for number in shown:
+        if number != previous + 1:
+            rows.append("       ...")
+        rows.append(f"{'>' if number in marked else ' '} {number:4d} | {lines[number - 1]}")
+        previous = number
+    if previous < len(lines):
+        rows.append("       ...")
+    return "\n".join(rows)
+
+
+class KernelBuildError(NetclError, RuntimeError):
+    """The driver refused a kernel.
+
+    ``source``, ``options`` and ``log`` are those of the build, ``device`` and ``driver`` names. The message numbers the
+    source lines near the errors of the log; the whole text is in ``source``.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        options: str = "",
+        log: str = "",
+        device: str = "",
+        driver: str = "",
+        *,
+        op: str | None = None,
+        parameter: str | None = None,
+    ) -> None:
+        self.source = source
+        self.options = options
+        self.log = log
+        self.device = device
+        self.driver = driver
+        shown_log = log.strip() or "(the driver gave no log)"
+        if len(shown_log) > _LOG_CHARACTERS:
+            shown_log = shown_log[:_LOG_CHARACTERS] + f"\n... ({len(log)} characters in all, see .log)"
+        what = f" for {op}" if op else ""
+        on = f" on {device}" if device else ""
+        by = f" (driver {driver})" if driver else ""
+        message = f"a kernel{what} does not build{on}{by}, options {options!r}\n{shown_log}\n"
+        super().__init__(message + _numbered_excerpt(source, log), op=op, parameter=parameter)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = (self.source, self.options, self.log, self.device, self.driver)
+        return type(self), given, dict(self.__dict__, args=self.args)
