@@ -1,0 +1,184 @@
+"""Reads the sources and checks who imports whom, where pyopencl may appear, and that OpenCL text stays in core."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from monorepo import OWNED, OWNER, ROOT, Package, load_packages, requirement_name
+
+# Modules whose name differs from the distribution that brings them.
+DISTRIBUTION_OF = {"PIL": "pillow", "opt_einsum": "opt-einsum", "tensorboardX": "tensorboardx"}
+OPENCL_TEXT = re.compile(r"\b(__kernel|__global|__local|get_(global|local|group)_id|barrier\(CLK_)|#pragma\s+OPENCL")
+# netcl.data stands on NumPy alone; this one module may reach the extra `device`.
+DEVICE_MODULE = Path("data/augment_gpu.py")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module: its full name, its line, and whether the file can be imported without it."""
+
+    module: str
+    line: int
+    optional: bool
+    typing_only: bool
+
+
+def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
+    """Every import in `tree`, a module of `package`, with `import_module("literal")` and those inside functions."""
+    yield from _walk(tree, package, optional=False, typing_only=False)
+
+
+def _walk(node: ast.AST, package: str, optional: bool, typing_only: bool) -> Iterator[Import]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield Import(alias.name, node.lineno, optional, typing_only)
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*parents, base]).rstrip(".")
+        for alias in node.names:
+            # `from netcl import nn` and `from netcl.core import tensor` name a module in the last place.
+            yield Import(f"{base}.{alias.name}", node.lineno, optional, typing_only)
+    elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__") and node.args:
+        first = node.args[0]
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            yield Import(first.value, node.lineno, optional, typing_only)
+    if isinstance(node, ast.Try):
+        guarded = any(_catches_import_error(handler) for handler in node.handlers)
+        for child in node.body:
+            yield from _walk(child, package, optional or guarded, typing_only)
+        for part in (*node.handlers, *node.orelse, *node.finalbody):
+            yield from _walk(part, package, optional, typing_only)
+    elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        for child in node.body:
+            yield from _walk(child, package, True, True)
+        for child in node.orelse:
+            yield from _walk(child, package, optional, typing_only)
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _walk(child, package, optional, typing_only)
+
+
+def _called(node: ast.Call) -> str:
+    return ast.unparse(node.func).rsplit(".", 1)[-1]
+
+
+def _catches_import_error(handler: ast.ExceptHandler) -> bool:
+    return handler.type is not None and bool(
+        re.search(r"\b(ImportError|ModuleNotFoundError)\b", ast.unparse(handler.type))
+    )
+
+
+def _in_function(tree: ast.Module, line: int) -> bool:
+    functions = (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return any(f.lineno <= line <= (f.end_lineno or f.lineno) for f in functions)
+
+
+def _strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The string constants that are not docstrings, with their lines."""
+    bodies = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, bodies) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, node.value
+
+
+def check_module(package: Package, path: Path) -> list[str]:
+    """Return the faults of one source file of `package`."""
+    inside = path.relative_to(package.source)
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    faults = []
+    required = {requirement_name(r) for r in package.dependencies}
+    extras = {requirement_name(r) for extra in package.extras.values() for r in extra}
+    parent = ".".join(["netcl", *inside.parent.parts])
+    for found in imports_of(tree, parent):
+        fault = _fault(package, inside, found, required, extras, _in_function(tree, found.line))
+        if fault:
+            faults.append(f"{package.name}: netcl/{inside}:{found.line}: {fault}")
+    if package.name != "netcl-core":
+        for line, text in _strings(tree):
+            if OPENCL_TEXT.search(text):
+                faults.append(f"{package.name}: netcl/{inside}:{line}: OpenCL text belongs into netcl-core")
+    return faults
+
+
+def _fault(
+    package: Package, inside: Path, found: Import, required: set[str], extras: set[str], in_function: bool
+) -> str | None:
+    top, _, rest = found.module.partition(".")
+    if top == "netcl":
+        return _sibling_fault(package, inside, found, rest.split(".")[0], required, extras, in_function)
+    if top in sys.stdlib_module_names or top == "tomllib":
+        return None
+    distribution = DISTRIBUTION_OF.get(top, top.lower().replace("_", "-"))
+    if distribution == "pyopencl":
+        if package.name != "netcl-core":
+            return "pyopencl is imported by netcl-core alone"
+        return None if found.optional else "pyopencl needs a guard: try: ... except ImportError: ..."
+    if distribution in required or (distribution in extras and (found.optional or in_function)):
+        return None
+    if distribution in extras:
+        return f"{top} comes with an extra: import it in the function that needs it, or guard it"
+    return f"{top} is not among the dependencies"
+
+
+def _sibling_fault(
+    package: Package, inside: Path, found: Import, sub: str, required: set[str], extras: set[str], in_function: bool
+) -> str | None:
+    if inside == Path("__init__.py"):
+        return None if in_function or found.typing_only else "netcl/__init__.py imports nothing of netcl at import"
+    if sub not in OWNER:
+        return "bare netcl is for users: import the subpackage that owns the name"
+    if package.name == "netcl-core" and inside.parts[0] == "core" and sub != "core":
+        return f"netcl.core does not import netcl.{sub}, which is built on it"
+    owner = OWNER[sub]
+    if owner == package.name or owner in required:
+        return None
+    if owner in extras and inside == DEVICE_MODULE:
+        return None
+    return f"{owner} is not among the dependencies"
+
+
+def check_package(package: Package) -> list[str]:
+    """Return the faults of all of a package's sources and of their layout."""
+    faults = []
+    for path in package.modules():
+        inside = path.relative_to(package.source)
+        if inside == Path("__init__.py"):
+            if package.name != "netcl-core":
+                faults.append(f"{package.name}: netcl/__init__.py belongs to netcl-core alone")
+                continue
+        elif inside.parts[0] not in OWNED[package.name]:
+            faults.append(f"{package.name}: netcl/{inside} lies in a subpackage that {package.name} does not own")
+        faults.extend(check_module(package, path))
+    if package.name != "netcl-core":
+        faults.extend(
+            f"{package.name}: {path.name}: OpenCL text belongs into netcl-core" for path in package.source.rglob("*.cl")
+        )
+    return faults
+
+
+def check(root: Path = ROOT) -> list[str]:
+    """Return every fault found in `packages/*/src` under `root`."""
+    return [fault for package in load_packages(root).values() for fault in check_package(package)]
+
+
+def main() -> int:
+    faults = check()
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,82 @@
+"""What the checks know about the repository: its packages, their metadata and the imports each one owns."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The subpackages each distribution owns, in the order in which the layers build on each other.
+OWNED = {
+    "netcl-core": ("core", "ops", "runtime", "profiling"),
+    "netcl-autograd": ("autograd", "amp"),
+    "netcl-nn": ("nn", "io"),
+    "netcl-optim": ("optim",),
+    "netcl-data": ("data",),
+    "netcl-distributed": ("distributed",),
+    "netcl-trainer": ("trainer",),
+}
+OWNER = {sub: name for name, subs in OWNED.items() for sub in subs}
+
+
+@dataclass(frozen=True)
+class Package:
+    """One distribution of the repository, read from its pyproject.toml and its sources."""
+
+    name: str
+    folder: Path
+    project: dict[str, Any]
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "src" / "netcl"
+
+    @property
+    def about(self) -> Path:
+        return self.source / self.name.removeprefix("netcl-") / "__about__.py"
+
+    @property
+    def version(self) -> str:
+        found = re.search(r'^__version__ = "([^"]+)"$', self.about.read_text(encoding="utf-8"), re.MULTILINE)
+        if found is None:
+            raise ValueError(f'{self.about}: no line __version__ = "..."')
+        return found[1]
+
+    @property
+    def dependencies(self) -> list[str]:
+        return list(self.project.get("dependencies", ()))
+
+    @property
+    def extras(self) -> dict[str, list[str]]:
+        return dict(self.project.get("optional-dependencies", {}))
+
+    def modules(self) -> list[Path]:
+        return sorted(self.source.rglob("*.py"))
+
+
+def requirement_name(requirement: str) -> str:
+    """`pyopencl>=2024.1; sys_platform == 'linux'` -> `pyopencl`, in the index's spelling."""
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    if found is None:
+        raise ValueError(f"not a requirement: {requirement!r}")
+    return re.sub(r"[-_.]+", "-", found[0]).lower()
+
+
+def load_packages(root: Path = ROOT) -> dict[str, Package]:
+    """The packages under `root`, by name, lowest layer first."""
+    packages = {}
+    for name in OWNED:
+        folder = root / "packages" / name
+        if (folder / "pyproject.toml").is_file():
+            project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+            packages[name] = Package(name, folder, project)
+    return packages
