@@ -1,0 +1,370 @@
+"""The pools of device buffers and the leases they hand out; ``netcl.core.memory`` is their public face.
+
+A pool keeps one stack of free buffers per bucket (a rounded size). ``allocate`` pops the stack or makes a buffer;
+``BufferHandle.release``, or the handle's finaliser, gives it back. Giving back only appends to a deque, without a lock
+or an OpenCL call, so it is safe from the garbage collector, in the middle of pool code, and at interpreter shutdown;
+the next ``allocate`` sorts what came back.
+
+A buffer may be given back while a kernel that was enqueued still uses it: an in-order queue runs the next user's
+kernels after it. That holds for one queue, hence one PersistentBufferPool per queue. ``BufferPool`` and
+``PinnedBufferPool`` serve a context: give back what one queue still uses with ``release_after(event)``.
+
+Drivers allocate lazily: a buffer that was made may still not exist, and the driver's error then comes with its first
+use. The launch place and the transfers turn that one into ``out_of_memory`` too, after ``release_cached``.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+from collections import deque
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from . import config
+from .errors import ForkedProcessError, ShapeError
+from .out_of_memory import is_out_of_memory, largest_buffer, out_of_memory, register_pool, release_cached
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = ["BufferHandle", "BufferPool", "PersistentBufferPool", "PinnedBufferPool", "PoolStats"]
+
+_MIB = 1 << 20
+_SMALLEST_BUCKET = 64
+_REMEMBERED_SIZES = 1 << 16
+
+
+class BufferHandle:
+    """A one-shot lease of ``buffer`` for ``nbytes`` bytes, given back by ``release()`` or when it is collected.
+
+    ``bucket_size`` is the size of the buffer in bytes (0: the buffer's own), ``pool`` where it returns to (None: it is
+    just dropped). ``buffer`` is None after the release. With ``keep`` set the buffer never enters a free list: release
+    drops it. ``note`` is what an out-of-memory report shows for it, such as (shape, dtype).
+    """
+
+    __slots__ = ("__weakref__", "_key", "_live", "bucket_size", "buffer", "keep", "nbytes", "note", "pool")
+
+    def __init__(self, buffer: Any, nbytes: int, bucket_size: int = 0, pool: BufferPool | None = None) -> None:
+        self.buffer = buffer
+        self.nbytes = nbytes
+        self.bucket_size = bucket_size
+        self.pool = pool
+        self.keep = False
+        self.note: Any = None
+        self._key: Any = bucket_size
+        self._live = True
+
+    def release(self) -> None:
+        """Give the buffer back to the pool; a second call does nothing."""
+        if self.buffer is None:
+            return
+        try:
+            del self._live  # one atomic step: of two threads, or a finaliser and a caller, only one passes
+        except AttributeError:
+            return
+        buffer = self.buffer
+        self.buffer = None
+        pool = self.pool
+        if pool is not None:
+            pool._returned.append((self._key, None if self.keep else buffer, None))
+
+    __del__ = release
+
+    def release_after(self, event: Any) -> None:
+        """Give the buffer back, to be handed out again only when ``event`` (cl.Event) is complete."""
+        try:
+            del self._live
+        except AttributeError:
+            return
+        buffer = self.buffer
+        self.buffer = None
+        if self.pool is not None:
+            self.pool._returned.append((self._key, buffer, event))
+
+    @property
+    def released(self) -> bool:
+        """Whether the lease has ended."""
+        return not hasattr(self, "_live")
+
+    def __repr__(self) -> str:
+        state = "released" if self.released else f"{self.bucket_size} bytes"
+        return f"<BufferHandle of {self.nbytes} bytes, {state}>"
+
+
+@dataclass(frozen=True)
+class PoolStats:
+    """Counters of a pool: allocations served from it and not, bytes it holds from the driver, those of them unused."""
+
+    hits: int = 0
+    misses: int = 0
+    bytes_allocated: int = 0
+    bytes_cached: int = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """hits / (hits + misses), 0.0 before the first allocation."""
+        requests = self.hits + self.misses
+        return self.hits / requests if requests else 0.0
+
+
+class BufferPool:
+    """Device buffers of one context in power-of-two buckets; thread-safe.
+
+    ``max_cached_bytes`` bounds the unused buffers kept (None: no bound), the least recently used go first.
+    ImportError without pyopencl.
+    """
+
+    _extra_flags = 0
+
+    def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
+        if cl is None:
+            raise ImportError(f"pyopencl required: {type(self).__name__} holds OpenCL buffers")
+        self.context = context
+        self._cached_limit: float = inf if max_cached_bytes is None else max_cached_bytes
+        self._counted_from, self._most_counted = inf, 0  # buckets from this size on keep so many buffers
+        self._flags = cl.mem_flags.READ_WRITE | self._extra_flags
+        self._process = os.getpid()
+        # Re-entrant: a finaliser of user code may allocate while the collector runs inside this very lock.
+        self._lock = threading.RLock()
+        self._returned: deque[tuple[Any, Any, Any]] = deque()  # (key, buffer or None if dropped, event or None)
+        self._free: dict[Any, list[tuple[int, Any]]] = {}  # key -> stack of (time of return, buffer)
+        self._buckets: dict[int, int] = {}  # request -> bucket, so that a warm request computes nothing
+        self._clock = self._hits = self._misses = 0
+        self._allocated = self._cached = self._peak = 0
+        register_pool(self)
+
+    @property
+    def max_cached_bytes(self) -> int | None:
+        """The bound of the unused buffers in bytes, None without one."""
+        return None if self._cached_limit == inf else int(self._cached_limit)
+
+    def bucket_for(self, nbytes: int) -> int:
+        """The size in bytes of the buffer that serves a request of ``nbytes``."""
+        return max(_SMALLEST_BUCKET, 1 << (nbytes - 1).bit_length()) if nbytes > 0 else _SMALLEST_BUCKET
+
+    def allocate(self, nbytes: int, flags: int | None = None, note: Any = None) -> BufferHandle:
+        """Lease a buffer of at least ``nbytes`` bytes (0 gets the smallest one), its contents undefined.
+
+        ``flags`` are cl.mem_flags (default READ_WRITE), ``note`` see BufferHandle. OutOfMemoryError when the device or
+        the pool's budget has no room after every cache of the context was emptied and the request tried again.
+        """
+        key: Any = self._buckets.get(nbytes)
+        if key is None:
+            key = self._remember(nbytes)
+        bucket: int = key
+        if flags is not None and flags != self._flags:
+            key = (bucket, flags)
+        with self._lock:
+            if self._returned:
+                self._collect()
+            stack = self._free.get(key)
+            if stack:
+                buffer = stack.pop()[1]
+                self._cached -= bucket
+                self._hits += 1
+            else:
+                buffer = None
+                self._misses += 1
+            if self._allocated - self._cached > self._peak:
+                self._peak = self._allocated - self._cached
+        if buffer is None:
+            buffer = self._make(bucket, flags)
+        handle = BufferHandle(buffer, nbytes, bucket, self)
+        if note is not None:
+            handle.note = note
+        if key is not bucket:
+            handle._key = key
+        return handle
+
+    def release(self, handle: BufferHandle) -> None:
+        """The same as ``handle.release()``."""
+        handle.release()
+
+    def clear(self) -> None:
+        """Drop every unused buffer."""
+        with self._lock:
+            self._collect()
+            self._evict(self._cached)
+
+    @property
+    def stats(self) -> PoolStats:
+        """The counters now."""
+        with self._lock:
+            self._collect()
+            return PoolStats(self._hits, self._misses, self._allocated, self._cached)
+
+    def get_stats(self) -> dict[str, Any]:
+        """The counters as a dict: hits, misses, hit_rate, bytes_allocated (in use and cached), bytes_cached,
+        bytes_in_use, peak_bytes (most ever in use), buckets (bucket size -> unused buffers)."""
+        with self._lock:
+            stats = self.stats
+            buckets: dict[int, int] = {}
+            for key, stack in self._free.items():
+                if stack:
+                    buckets[_size_of(key)] = buckets.get(_size_of(key), 0) + len(stack)
+            return {
+                "hits": stats.hits,
+                "misses": stats.misses,
+                "hit_rate": stats.hit_rate,
+                "bytes_allocated": stats.bytes_allocated,
+                "bytes_cached": stats.bytes_cached,
+                "bytes_in_use": stats.bytes_allocated - stats.bytes_cached,
+                "peak_bytes": self._peak,
+                "buckets": dict(sorted(buckets.items())),
+            }
+
+    def _remember(self, nbytes: int) -> int:
+        try:
+            size = operator.index(nbytes)
+        except TypeError:
+            raise TypeError(f"a buffer's size is a whole number of bytes, not {nbytes!r}") from None
+        if size < 0:
+            raise ShapeError(f"a buffer cannot have {size} bytes")
+        if len(self._buckets) >= _REMEMBERED_SIZES:
+            self._buckets.clear()
+        bucket = self._buckets[size] = self.bucket_for(size)
+        return bucket
+
+    def _collect(self) -> None:
+        """Sort what was returned into the free stacks; lock held."""
+        returned = self._returned
+        free = self._free
+        for _ in range(len(returned)):
+            try:
+                key, buffer, event = returned.popleft()
+            except IndexError:  # a re-entrant call was faster
+                break
+            size = key if type(key) is int else key[0]
+            if buffer is None or (size >= self._counted_from and len(free.get(key, ())) >= self._most_counted):
+                self._allocated -= size
+            elif event is not None and not _complete(event):
+                returned.append((key, buffer, event))
+            else:
+                self._clock += 1
+                stack = free.get(key)
+                if stack is None:
+                    stack = free[key] = []
+                stack.append((self._clock, buffer))
+                self._cached += size
+        if self._cached > self._cached_limit:
+            self._evict(self._cached - int(self._cached_limit))
+
+    def _evict(self, nbytes: int) -> None:
+        """Drop the least recently used of the unused buffers until ``nbytes`` bytes are gone; lock held."""
+        goal = max(0, self._cached - nbytes)
+        while self._cached > goal:
+            oldest = min((stack[0][0], key) for key, stack in self._free.items() if stack)[1]
+            self._free[oldest].pop(0)
+            self._cached -= _size_of(oldest)
+            self._allocated -= _size_of(oldest)
+
+    def _budget(self) -> int | None:
+        """The most bytes the pool may hold, None without a limit."""
+        return None
+
+    def _make(self, bucket: int, flags: int | None) -> Any:
+        """A new buffer from the driver; without the lock, since making room empties other pools under theirs."""
+        if os.getpid() != self._process:
+            raise ForkedProcessError(
+                "this process was forked from one that already used OpenCL, whose devices it cannot use: "
+                "start processes by spawn or forkserver, or fork before the first use of a device"
+            )
+        budget = self._budget()
+        buffer = self._try(bucket, flags, budget)
+        if buffer is None:
+            release_cached(self.context)
+            buffer = self._try(bucket, flags, budget)
+        if buffer is None:
+            free = None if budget is None else max(0, budget - self.stats.bytes_allocated)
+            raise out_of_memory(self.context, bucket, free=free)
+        return buffer
+
+    def _try(self, bucket: int, flags: int | None, budget: int | None) -> Any:
+        """A new buffer, or None where there is no room."""
+        if bucket > largest_buffer(self.context):
+            return None
+        with self._lock:
+            if budget is not None and self._allocated + bucket > budget:
+                self._evict(self._allocated + bucket - budget)
+                if self._allocated + bucket > budget:
+                    return None
+            self._allocated += bucket
+            self._peak = max(self._peak, self._allocated - self._cached)
+        try:
+            return cl.Buffer(self.context, self._flags if flags is None else flags | self._extra_flags, bucket)
+        except cl.Error as error:
+            with self._lock:
+                self._allocated -= bucket
+            if is_out_of_memory(error):
+                return None
+            raise
+
+
+class PinnedBufferPool(BufferPool):
+    """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging: NETCL_PINNED_MAX_MB bounds those unused."""
+
+    def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
+        if cl is not None:
+            self._extra_flags = cl.mem_flags.ALLOC_HOST_PTR
+        limit = config.get("PINNED_MAX_MB") * _MIB if max_cached_bytes is None else max_cached_bytes
+        super().__init__(context, limit)
+
+
+class PersistentBufferPool(BufferPool):
+    """The pool of tensors: buffers of one in-order queue, bounded.
+
+    Up to 1 MB the bucket is the next size of ``BUCKETS``; above, the request rounded up to a multiple of one eighth of
+    the largest power of two not above it, so at most an eighth is wasted.
+
+    ``max_cached_bytes`` (None: NETCL_MAX_CACHED_GB) bounds the unused buffers, least recently used out first.
+    ``max_buffers_per_bucket`` bounds their number in each bucket of at least ``large_bucket_bytes``; smaller buckets
+    are bounded by bytes alone, since a training loop returns hundreds of equal tensors in every step and must find them
+    all again. NETCL_POOL_BUDGET_FRAC of the device's memory bounds what the pool holds in all.
+    """
+
+    BUCKETS = (1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, _MIB, 4 * _MIB, 16 * _MIB, 64 * _MIB, 256 * _MIB)
+
+    def __init__(
+        self,
+        context: Any,
+        queue: Any,
+        max_cached_bytes: int | None = None,
+        max_buffers_per_bucket: int = 16,
+        large_bucket_bytes: int = 256 * _MIB,
+    ) -> None:
+        super().__init__(context, _max_cached() if max_cached_bytes is None else max_cached_bytes)
+        self.queue = queue
+        self._counted_from, self._most_counted = large_bucket_bytes, max_buffers_per_bucket
+        self._reads_limit = max_cached_bytes is None
+        self._device_bytes = min(device.global_mem_size for device in context.devices)
+
+    def bucket_for(self, nbytes: int) -> int:
+        """The size in bytes of the buffer that serves a request of ``nbytes``."""
+        if nbytes <= _MIB:
+            return next(bucket for bucket in self.BUCKETS if nbytes <= bucket)
+        step = (1 << (nbytes.bit_length() - 1)) >> 3
+        return -(-nbytes // step) * step
+
+    def _budget(self) -> int | None:
+        # Asked for only when a buffer is made: the warm path reads no variables.
+        if self._reads_limit:
+            self._cached_limit = _max_cached()
+        return int(config.get("POOL_BUDGET_FRAC") * self._device_bytes)
+
+
+def _max_cached() -> int:
+    return int(config.get("MAX_CACHED_GB") * 1024 * _MIB)
+
+
+def _size_of(key: Any) -> int:
+    return key if isinstance(key, int) else int(key[0])
+
+
+def _complete(event: Any) -> bool:
+    # Negative states are errors: the command will not run any more.
+    return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
