@@ -118,7 +118,8 @@ def _fault(
     top, _, rest = found.module.partition(".")
     if top == "netcl":
         return _sibling_fault(package, inside, found, rest.split(".")[0], required, extras, in_function)
-    if top in sys.stdlib_module_names or top == "tomllib":
+    # Type checkers bring typing_extensions themselves.
+    if top in sys.stdlib_module_names or top == "tomllib" or (top == "typing_extensions" and found.typing_only):
         return None
     distribution = DISTRIBUTION_OF.get(top, top.lower().replace("_", "-"))
     if distribution == "pyopencl":

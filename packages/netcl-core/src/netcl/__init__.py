@@ -5,6 +5,9 @@ from __future__ import annotations
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
+# Folders named netcl/ elsewhere on sys.path belong to the package too; those added to sys.path later do not.
+__path__ = extend_path(__path__, __name__)
+
 if TYPE_CHECKING:
     from netcl.core import Tensor as Tensor
     from netcl.core import manager as manager
@@ -12,9 +15,6 @@ if TYPE_CHECKING:
     from netcl.core.device import device as device
     from netcl.core.kernels.primitives import KernelSpec as KernelSpec
     from netcl.ops import *  # noqa: F403
-
-# Further folders that hold a netcl/ (checkouts, other site directories) join the package; ones added to sys.path later do not.
-__path__ = extend_path(__path__, __name__)
 
 _NAMES = {
     "Tensor": "netcl.core",
@@ -41,7 +41,7 @@ _SUBPACKAGES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a subpackage, a shortcut, or an op of `netcl.ops`; AttributeError names what to install or that it is unknown."""
+    """Return a subpackage, a shortcut or an op of `netcl.ops`; AttributeError names a missing distribution."""
     from importlib import import_module
 
     value: Any

@@ -1,0 +1,17 @@
+"""Stops every pytest run in this repository when two installed distributions own one netcl file."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+PROVIDER_CHECK = Path(__file__).parent / "packages/netcl-core/src/netcl/core/provider_check.py"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # By path: importing netcl.core here would hide an import that netcl.data must not make.
+    conflicts = runpy.run_path(str(PROVIDER_CHECK))["find_conflicts"]()
+    if conflicts:
+        raise pytest.UsageError("\n".join(conflicts))

@@ -1,0 +1,259 @@
+"""The jobs of the repository: bare `nox` runs what guards main, `nox -t deep` what takes longer."""
+
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["nox>=2025.2.9", "uv>=0.5"]
+# ///
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).resolve().parent
+DIST = ROOT / "dist"
+PACKAGES = ("core", "autograd", "nn", "optim", "data", "distributed", "trainer")
+UPPER = PACKAGES[1:]
+PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
+RUFF, MYPY, PYRIGHT = "ruff~=0.17.0", "mypy~=2.4.0", "pyright[nodejs]==1.1.414"
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = False
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "house", "wheels", "alone", "tests", "swap_core", "types", "quickstart"]
+
+
+# ------------------------------------------------------------------------------------------------ wheels and layers
+
+
+def requirements(package: str, *extras: str) -> list[str]:
+    """What a package's pyproject.toml declares: its dependencies and those of the extras named."""
+    project = nox.project.load_toml(ROOT / f"packages/netcl-{package}/pyproject.toml")["project"]
+    optional = project.get("optional-dependencies", {})
+    return [*project.get("dependencies", []), *(line for extra in extras for line in optional.get(extra, []))]
+
+
+def layers(package: str) -> list[str]:
+    """The packages of this repository that `package` needs, itself included, lowest first."""
+    below = {part for part in PACKAGES for line in requirements(package) if line.startswith(f"netcl-{part}>")}
+    found = {package}.union(*(layers(part) for part in below))
+    return [part for part in PACKAGES if part in found]
+
+
+_built: dict[str, Path] = {}
+
+
+def build_wheels(session: nox.Session) -> dict[str, Path]:
+    """Build the seven wheels and the second netcl-core (key "numpy") once per nox run."""
+    if not _built:
+        shutil.rmtree(DIST, ignore_errors=True)
+        folders = {part: ROOT / f"packages/netcl-{part}" for part in PACKAGES} | {"numpy": ALTERNATIVE}
+        for part, folder in folders.items():
+            out = DIST / part
+            if session.venv_backend == "uv":
+                build = ("uv", "build", "--quiet", "--wheel", "--out-dir", str(out), str(folder))
+            else:
+                build = ("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(folder))
+            session.run_install(*build, external=True, silent=True)
+            _built[part] = next(out.glob("*.whl"))
+    return _built
+
+
+def install(session: nox.Session, wanted: dict[str, str], *others: str, core: str = "core") -> None:
+    """Install the fresh wheels of `wanted` ({package: extras}) and other requirements into the session."""
+    built = build_wheels(session)
+    files = {part: built[core if part == "core" else part].as_uri() for part in wanted}
+    names = [f"netcl-{part}{extras} @ {files[part]}" for part, extras in wanted.items()]
+    # pip keeps an installed wheel of the same version, even when the file has changed.
+    if session.venv_backend != "uv":
+        session.run_install("python", "-m", "pip", "uninstall", "--quiet", "--yes", *(f"netcl-{p}" for p in PACKAGES))
+    session.install(*names, *others)
+
+
+def run_suite(session: nox.Session, *folders: str, plugin: str | None = None, device: str | None = None) -> None:
+    """Run pytest over the folders with the session's further arguments."""
+    facade = ("-p", plugin) if plugin else ()
+    env = {"PYTHONPATH": str(ROOT / "tools")} if plugin else {}
+    if device:
+        env["NETCL_DEVICE"] = device
+    present = [folder for folder in folders if any((ROOT / folder).glob("test_*.py"))]
+    if not present:
+        session.error(f"no tests in {', '.join(folders)}")
+    session.run("pytest", "-q", *facade, *present, *session.posargs, env=env)
+
+
+def everything(extras: dict[str, str] | None = None) -> dict[str, str]:
+    """All seven packages, core with PoCL, each with the extras given."""
+    return {part: "[cpu]" if part == "core" else "" for part in PACKAGES} | (extras or {})
+
+
+# ------------------------------------------------------------------------------------------------------- bare nox
+
+
+@nox.session
+def quickstart(session: nox.Session) -> None:
+    """Set up netcl, train on the digits, and check the saved model in a second process (-- --device cpu, intel)."""
+    device = " ".join(session.posargs)
+    install(session, everything({"core": "[intel]" if "intel" in device else "[cpu]", "trainer": "[plot]"}))
+    session.run("python", "-m", "netcl.core.provider_check")
+    session.run("python", "examples/quickstart.py", *session.posargs)
+    session.run("python", "examples/quickstart.py", "--evaluate", "digits.netcl", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def tests(session: nox.Session) -> None:
+    """Run the seven suites, each on fresh wheels of exactly the layers that its package declares."""
+    for part in PACKAGES:
+        session.notify(f"tests-{part}", posargs=session.posargs)
+
+
+def _make_tests(part: str) -> None:
+    def suite(session: nox.Session) -> None:
+        wanted = {layer: "[cpu]" if layer == "core" else "" for layer in layers(part)}
+        wanted[part] = "[cpu,test]" if part == "core" else "[test]"
+        install(session, wanted)
+        run_suite(session, f"packages/netcl-{part}/tests")
+
+    suite.__doc__ = f"Run the suite of netcl-{part} on its own layers: {', '.join(layers(part))}."
+    nox.session(name=f"tests-{part}", tags=["tests"])(suite)
+
+
+for _part in PACKAGES:
+    _make_tests(_part)
+
+
+@nox.session
+def alone(session: nox.Session) -> None:
+    """Import each wheel and do a smallest job with it, in an environment of its declared dependencies only."""
+    built = build_wheels(session)
+    for part in PACKAGES:
+        folder = Path(session.create_tmp()) / part
+        session.run("python", "-m", "venv", "--clear", "--without-pip", str(folder), silent=True)
+        python = str(folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+        wheels = [str(built[layer]) for layer in layers(part)]
+        if session.venv_backend == "uv":
+            session.run_install("uv", "pip", "install", "--quiet", "--python", python, *wheels, external=True)
+        else:
+            session.run_install("python", "-m", "pip", "--python", python, "install", "--quiet", *wheels)
+        session.run(python, "-I", f"tests/alone/{part}.py", external=True)
+
+
+@nox.session
+def swap_core(session: nox.Session) -> None:
+    """Run the six upper suites on the second netcl-core, where reaching past the contract raises."""
+    wanted = dict.fromkeys(PACKAGES, "[test]")
+    install(session, wanted, core="numpy")
+    run_suite(session, *(f"packages/netcl-{part}/tests" for part in UPPER), plugin="facade")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types on installed wheels: mypy strict, pyright, and 95 % of netcl.core's public names known."""
+    install(session, everything(), MYPY, PYRIGHT)
+    session.run("mypy", "--strict", "--config-file", "pyproject.toml", "-p", "netcl")
+    session.run("python", "tools/check_types.py", "--at-least", "95")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style (ruff), who imports whom, and that sibling version ranges fit the tree."""
+    session.install(RUFF, *(["tomli"] if sys.version_info < (3, 11) else []))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("python", "tools/check_imports.py")
+    session.run("python", "tools/check_versions.py")
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build every wheel and source archive and check metadata (twine) and contents."""
+    session.install("build", "twine", "hatchling", *(["tomli"] if sys.version_info < (3, 11) else []))
+    out = Path(session.create_tmp()) / "dist"
+    shutil.rmtree(out, ignore_errors=True)
+    for part in PACKAGES:
+        build = ("python", "-m", "build", "--no-isolation", "--outdir", str(out), f"packages/netcl-{part}")
+        session.run(*build, silent=True)
+    second = ("python", "-m", "build", "--no-isolation", "--wheel", "--outdir", str(out / "numpy"), str(ALTERNATIVE))
+    session.run(*second, silent=True)
+    session.run("twine", "check", "--strict", *sorted(map(str, out.rglob("*.*"))))
+    session.run("python", "tools/check_wheels.py", str(out))
+
+
+@nox.session
+def house(session: nox.Session) -> None:
+    """Run the checks across packages: imports, ranges, purity, ownership of files, wheels, planted faults."""
+    install(session, everything({"core": "[cpu,test]"}), "hatchling")
+    run_suite(session, "tests")
+
+
+# ----------------------------------------------------------------------------------------------------- nox -t deep
+
+
+@nox.session(tags=["deep"])
+def intel(session: nox.Session) -> None:
+    """Run all suites on Intel's CPU runtime."""
+    install(session, {part: "[test,intel]" if part == "core" else "[test]" for part in PACKAGES})
+    run_suite(session, *(f"packages/netcl-{part}/tests" for part in PACKAGES), device="intel")
+
+
+@nox.session(tags=["deep"])
+def oclgrind(session: nox.Session) -> None:
+    """Run a bounded set of kernels under the simulator, which sees races and reads out of bounds."""
+    simulator = shutil.which("oclgrind")
+    if simulator is None:
+        session.skip("oclgrind is missing: install your system's package or https://github.com/jrprice/Oclgrind")
+    install(session, {"core": "[opencl,test]"})
+    log = Path(session.create_tmp()) / "oclgrind.log"
+    log.unlink(missing_ok=True)
+    checks = ("--check-api", "--uninitialized", "--data-races", "--log", str(log))
+    suite = ("pytest", "-q", "-m", "oclgrind", "packages/netcl-core/tests", *session.posargs)
+    env = {"NETCL_DEVICE": "oclgrind", "NETCL_CACHE": "0"}
+    session.run(simulator, *checks, str(Path(session.bin) / suite[0]), *suite[1:], external=True, env=env)
+    found = log.read_text(encoding="utf-8") if log.exists() else ""
+    if found.strip():
+        session.error(f"oclgrind reports:\n{found[:4000]}")
+
+
+@nox.session(tags=["deep"], venv_backend="virtualenv", reuse_venv=False)
+def parity(session: nox.Session) -> None:
+    """Compare forward values, gradients and optimizer steps with PyTorch 2.13 on the CPU."""
+    install(session, everything({"core": "[cpu,test]"}), "torch==2.13.0+cpu")
+    session.run("pytest", "-q", "tests/parity/torch_parity.py", *session.posargs)
+
+
+@nox.session(tags=["deep"], python=PYTHONS)
+def pythons(session: nox.Session) -> None:
+    """Run all suites and the house checks on every Python that netcl supports."""
+    install(session, everything({part: "[cpu,test]" if part == "core" else "[test]" for part in PACKAGES}), "hatchling")
+    run_suite(session, "tests", *(f"packages/netcl-{part}/tests" for part in PACKAGES))
+
+
+@nox.session(tags=["deep"], python=PYTHONS[0], venv_backend="uv")
+def lowest(session: nox.Session) -> None:
+    """Run all suites with siblings and libraries at the lowest versions that the packages claim."""
+    extras = {"core": ("cpu", "test")}
+    claimed = {line for part in PACKAGES for line in requirements(part, *extras.get(part, ("test",)))}
+    libraries = sorted(line for line in claimed if not line.startswith("netcl-"))
+    # uv takes the lowest version of what is named here; the wheels' own requirements would count as indirect.
+    install(session, dict.fromkeys(PACKAGES, ""), *libraries, "--resolution", "lowest-direct")
+    run_suite(session, *(f"packages/netcl-{part}/tests" for part in PACKAGES))
+
+
+# ---------------------------------------------------------------------------------------------------- measurements
+
+
+@nox.session(tags=["bench"])
+def bench(session: nox.Session) -> None:
+    """Time add, matmul and the digits step on each device, against NumPy, as a table."""
+    install(session, everything())
+    session.run("python", "benchmarks/run.py", *session.posargs)
+
+
+if __name__ == "__main__":
+    nox.main()

@@ -1,0 +1,66 @@
+"""What an import loads: `import netcl` nothing but the standard library, `import netcl.data` nothing of netcl-core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+Run = Callable[..., "CompletedProcess[str]"]
+
+
+def loaded(run_python: Run, statement: str) -> set[str]:
+    return set(run_python(f"{statement}\nimport sys\nprint(*sys.modules)").stdout.split())
+
+
+def test_netcl_is_standard_library_alone(run_python: Run) -> None:
+    modules = loaded(run_python, "import netcl")
+    assert "netcl" in modules
+    assert not {"numpy", "pyopencl", "netcl.core", "netcl.ops"} & modules
+
+
+def test_data_loads_no_core(run_python: Run) -> None:
+    modules = loaded(run_python, "import netcl.data, netcl.data.readers")
+    assert "numpy" in modules
+    assert not {"netcl.core", "netcl.ops", "pyopencl"} & modules
+
+
+def test_core_works_where_pyopencl_is_missing(run_python: Run) -> None:
+    code = (
+        "import sys; sys.modules['pyopencl'] = None\n"
+        "import numpy as np, netcl as nc\n"
+        "print(nc.relu(nc.Tensor.from_host(np.array([-1.0, 2.0], dtype=np.float32))).to_host().tolist())"
+    )
+    assert run_python(code).stdout.strip().splitlines()[-1] == "[0.0, 2.0]"
+
+
+def test_shortcuts_are_the_names_of_their_owners(run_python: Run) -> None:
+    code = (
+        "import netcl, netcl.core, netcl.ops\n"
+        "assert netcl.Tensor is netcl.core.Tensor and netcl.manager is netcl.core.manager\n"
+        "assert netcl.device.manager is netcl.manager\n"
+        "assert netcl.matmul is netcl.ops.matmul and netcl.softmax is netcl.ops.softmax\n"
+        "from netcl.core.kernels.primitives import KernelSpec\n"
+        "assert netcl.KernelSpec is KernelSpec\n"
+        "assert set(netcl.ops.__all__) <= set(dir(netcl.ops))\n"
+        "print(netcl.__version__)"
+    )
+    assert run_python(code).stdout.strip()[0].isdigit()
+
+
+def test_a_missing_sibling_is_named_with_its_distribution(run_python: Run, root: Path) -> None:
+    code = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'netcl.nn': raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "import netcl\n"
+        "try: netcl.nn\n"
+        "except AttributeError as error: print(error)\n"
+        "try: netcl.no_such_op\n"
+        "except AttributeError as error: print(error)"
+    )
+    missing, unknown = run_python(code).stdout.strip().splitlines()
+    assert missing == "netcl.nn is not installed: pip install netcl-nn"
+    assert unknown == "module 'netcl' has no attribute 'no_such_op'"
