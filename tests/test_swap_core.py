@@ -48,12 +48,13 @@ def run_suite(core: Path, folder: Path, upper: str, root: Path) -> subprocess.Co
     shutil.copytree(core, site)
     (site / "netcl/nn").mkdir()
     (site / "netcl/nn/__init__.py").write_text(upper, encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (folder / "test_double.py").write_text(TEST, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(root / "tools")])}
     # -S leaves out the site packages' .pth files, which may name a checkout; the libraries stay reachable at the end.
     code = (
         "import sys, sysconfig; sys.path += {sysconfig.get_path('purelib'), sysconfig.get_path('platlib')}\n"
-        "import pytest; sys.exit(pytest.main(['-p', 'facade', '-q', '-c', '/dev/null', 'test_double.py']))"
+        "import pytest; sys.exit(pytest.main(['-p', 'facade', '-q', '-c', 'pytest.ini', 'test_double.py']))"
     )
     command = [sys.executable, "-S", "-c", code]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
