@@ -1,0 +1,84 @@
+"""Times add, matmul and one training step of the digits network on every device, against NumPy, as a table."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl import nn, ops
+from netcl.core import DeviceHandle, Tensor, manager
+from netcl.core.device import device
+from netcl.data.readers import example_digits
+from netcl.optim import SGD
+
+ELEMENTS, SIDE, BATCH = 1 << 22, 512, 64
+
+
+def median_ms(work: Callable[[], object], handle: DeviceHandle, runs: int) -> float:
+    """The median wall time of `work` in milliseconds, its queue drained each time, after three calls to warm up."""
+    times = []
+    for _ in range(3 + runs):
+        start = time.perf_counter()
+        work()
+        handle.queue.finish()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times[3:])
+
+
+def digits_step() -> Callable[[], object]:
+    """One eager training step, optimizer included, of a small convolutional network."""
+    x, y = example_digits()
+    xb, yb = Tensor.from_host(x[:BATCH]), Tensor.from_host(y[:BATCH])
+    convolution = [nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2)]
+    model = nn.Sequential(*convolution, nn.Flatten(), nn.Linear(32 * 4 * 4, 10))
+    optimizer = SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        ag.cross_entropy(model(xb), yb).backward()
+        optimizer.step()
+
+    return step
+
+
+def measure(handle: DeviceHandle, runs: int) -> dict[str, float]:
+    """Milliseconds of each job on one device."""
+    rng = np.random.default_rng(0)
+    with device(handle.selector):
+        a, b = (Tensor.from_host(rng.random(ELEMENTS, dtype=np.float32)) for _ in range(2))
+        m, n = (Tensor.from_host(rng.random((SIDE, SIDE), dtype=np.float32)) for _ in range(2))
+        jobs: dict[str, Callable[[], object]] = {
+            f"add {ELEMENTS >> 20}M": lambda: ops.add(a, b),
+            f"matmul {SIDE}": lambda: ops.matmul(m, n),
+            f"digits step, batch {BATCH}": digits_step(),
+        }
+        return {name: median_ms(job, handle, runs) for name, job in jobs.items()}
+
+
+def handles(wanted: str | None) -> list[Any]:
+    """NumPy first, then every OpenCL device, or those that the comma-separated selectors name."""
+    selectors = wanted.split(",") if wanted else ["cpu", *(f"opencl:{i}" for i in range(len(manager.discover())))]
+    return [handle for handle in map(manager.default, selectors) if handle is not None]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--devices", help="selectors, separated by commas; all devices when left out")
+    parser.add_argument("--runs", type=int, default=20)
+    options = parser.parse_args()
+    numpy_times = measure(manager.default("cpu"), options.runs)
+    print(f"{'device':<40}" + "".join(f"{job + ' (ms)':>28}" for job in numpy_times))
+    for handle in handles(options.devices):
+        times = numpy_times if handle.backend == "cpu" else measure(handle, options.runs)
+        cells = (f"{ms:.3f} ({numpy_times[job] / ms:.2f}x)" for job, ms in times.items())
+        print(f"{handle.device_name[:38]:<40}" + "".join(f"{cell:>28}" for cell in cells))
+
+
+if __name__ == "__main__":
+    main()
