@@ -1,0 +1,1 @@
+"""Backends: the engines that compute on tensors, one package each with the same files."""

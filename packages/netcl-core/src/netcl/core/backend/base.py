@@ -1,0 +1,178 @@
+"""The narrow waist: the calls that a device backend answers, and the checks that devices report late."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from netcl.core.errors import CaptureError
+
+if TYPE_CHECKING:
+    from netcl.core.backend.recording import Recording
+    from netcl.core.expr import Expr
+    from netcl.core.tensor import Tensor
+
+Pair = tuple[int, int]
+
+
+@runtime_checkable
+class DeviceBackend(Protocol):
+    """What an engine offers; one engine per queue. All computing calls may be recorded (see ``recording``).
+
+    Arguments are checked by ``netcl.ops`` before they come here.
+    """
+
+    name: str
+    queue: Any
+    context: Any
+    device_label: str
+    recording: Recording | None
+    rng_state: Tensor
+
+    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
+        """A new tensor of undefined content; persistent ones never come from a recording's arena."""
+        ...
+
+    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
+        """A new tensor of zeros."""
+        ...
+
+    def tensor(self, data: np.ndarray[Any, Any], dtype: str, *, persistent: bool = False) -> Tensor:
+        """A new tensor holding a copy of ``data`` (storage dtype or convertible)."""
+        ...
+
+    def write(self, target: Tensor, data: np.ndarray[Any, Any]) -> None:
+        """Overwrites ``target`` with host values of its shape and storage dtype; they are read before the call returns."""
+        ...
+
+    def read(self, source: Tensor) -> np.ndarray[Any, Any]:
+        """The content in the storage dtype, after all work before it; raises what the device has reported."""
+        ...
+
+    def run(
+        self,
+        outputs: Sequence[Expr],
+        inputs: Sequence[Tensor],
+        scalars: Mapping[str, float | int] | None = None,
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+        out: Sequence[Tensor | None] | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Evaluates expressions over the space that inputs and ``shapes`` (of the outputs) broadcast to; ``out`` may alias inputs."""
+        ...
+
+    def matmul(
+        self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
+    ) -> Tensor:
+        """(..., M, K) @ (..., K, N) after the transposes, batch dimensions broadcast, float accumulation."""
+        ...
+
+    def conv(
+        self,
+        kind: str,
+        a: Tensor,
+        b: Tensor,
+        *,
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        groups: int,
+        shape: Sequence[int] | None = None,
+    ) -> Tensor:
+        """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad)."""
+        ...
+
+    def window(
+        self,
+        kind: str,
+        x: Tensor,
+        *,
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        shape: Sequence[int] | None = None,
+        indices: Tensor | None = None,
+        count_include_pad: bool = True,
+    ) -> Any:
+        """Sliding windows: ``max`` (with indices), ``avg``, ``im2col`` and their gradients ``max_grad``, ``avg_grad``, ``col2im``."""
+        ...
+
+    def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
+        """Data-dependent addressing: ``take``, ``gather`` and their gradients ``take_grad``, ``gather_grad``."""
+        ...
+
+    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int) -> Tensor:
+        """Philox numbers: ``uniform``, ``normal``, ``bits``; counter = base of ``rng_state`` + offset + position // 4."""
+        ...
+
+    def copy(
+        self,
+        source: Tensor,
+        out: Tensor,
+        *,
+        shape: Sequence[int],
+        source_strides: Sequence[int],
+        source_offset: int,
+        out_strides: Sequence[int],
+        out_offset: int,
+    ) -> None:
+        """Strided copy of a block of ``shape``; strides and offsets in elements, strides may be 0 or negative."""
+        ...
+
+    def finish(self) -> None:
+        """Waits for all work on the queue."""
+        ...
+
+
+class DeviceFlags:
+    """Messages of checks made on devices: a kernel raises the code of a message, the next host read raises the message."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def code(self, message: str) -> int:
+        """The code of a message, from 1."""
+        with self._lock:
+            return self._codes.setdefault(message, len(self._codes) + 1)
+
+    def message(self, code: int) -> str:
+        """The message of a code."""
+        with self._lock:
+            return next(text for text, number in self._codes.items() if number == code)
+
+
+flags = DeviceFlags()
+
+
+class HostTransfer:
+    """A copy to the host under way: ``wait()`` gives the array, ``done()`` says whether it is there, ``event`` is the device's."""
+
+    def __init__(self, event: Any, finish: Callable[[], np.ndarray[Any, Any]]) -> None:
+        self.event = event
+        self._finish = finish
+        self._values: np.ndarray[Any, Any] | None = None
+
+    def done(self) -> bool:
+        """Whether ``wait`` would return at once."""
+        return self._values is not None or self.event is None or self.event.command_execution_status == 0
+
+    def wait(self) -> np.ndarray[Any, Any]:
+        """The values, in the tensor's shape; raises what the device has reported."""
+        if self._values is None:
+            if self.event is not None:
+                self.event.wait()
+            self._values = self._finish()
+            self.event = None
+        return self._values
+
+
+def host_read_allowed(engine: DeviceBackend) -> None:
+    """CaptureError where this thread records on ``engine``: a replay cannot give Python a value."""
+    recording = engine.recording
+    if recording is not None and recording.thread == threading.get_ident():
+        raise CaptureError("a value was read on the host while a step is captured; return the tensor and read it after the replay")

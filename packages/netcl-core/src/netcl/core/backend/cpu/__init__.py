@@ -1,0 +1,284 @@
+"""The NumPy engine: every call of the waist on arrays, with the same names and signatures as on OpenCL devices."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core.backend.base import HostTransfer, Pair, flags, host_read_allowed
+from netcl.core.backend.cpu import conv as _conv
+from netcl.core.backend.cpu import copy as _copy
+from netcl.core.backend.cpu import gemm as _gemm
+from netcl.core.backend.cpu import index as _index
+from netcl.core.backend.cpu import random as _random
+from netcl.core.backend.cpu import window as _window
+from netcl.core.dtypes import from_bfloat16, numpy_dtype
+from netcl.core.errors import CaptureError
+from netcl.core.expr.nodes import Expr
+from netcl.core.expr.numpy_eval import evaluate
+from netcl.core.layout import broadcast_shapes
+from netcl.core.tensor import Tensor, to_storage
+
+if TYPE_CHECKING:
+    from netcl.core.backend.recording import Recording
+
+Array = np.ndarray[Any, Any]
+
+
+class CPUBackend:
+    """The engine of a CPUQueue: computes with NumPy in the calling thread."""
+
+    name = "cpu"
+
+    def __init__(self, queue: Any = None) -> None:
+        from netcl.core.device import CPUQueue
+
+        self.queue = queue if queue is not None else CPUQueue()
+        self.context = None
+        self.device_label = "cpu (NumPy)"
+        self.recording: Recording | None = None
+        self._flag = np.zeros(1, np.int32)
+        self._rng_state: Tensor | None = None
+        self._lock = threading.Lock()
+
+    # -- the transport of the contract, on arrays ------------------------------------------------------------------
+
+    def from_host(self, data: Any, dtype: str = "float32", async_copy: bool | None = None, use_pinned: bool | None = None) -> Array:
+        """``data`` as a contiguous array in the storage dtype; the copy arguments have no meaning here."""
+        return to_storage(data, dtype)[0]
+
+    def from_shape(self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0) -> Array:
+        """An array of ``shape`` filled with ``fill``; None leaves it undefined."""
+        if fill is None:
+            return np.empty(tuple(shape), numpy_dtype(dtype))
+        return to_storage(np.full(tuple(shape), fill), dtype)[0]
+
+    def to_host(self, storage: Array, shape: Sequence[int], dtype: str) -> Array:
+        """The very array, in ``shape``."""
+        return storage if storage.shape == tuple(shape) else storage.reshape(tuple(shape))
+
+    def to_host_async(self, storage: Array, shape: Sequence[int], dtype: str) -> tuple[Array, None]:
+        """A copy of the array, and no event, as there is nothing to wait for."""
+        return self.to_host(storage, shape, dtype).copy(), None
+
+    def wait(self, event: Any = None) -> None:
+        """Raises what a check has reported; nothing is ever pending."""
+        self._raise_flag()
+
+    def reshape(self, storage: Array, shape: Sequence[int]) -> Array:
+        """The same memory in another shape."""
+        return storage.reshape(tuple(shape))
+
+    # -- tensors ---------------------------------------------------------------------------------------------------
+
+    @property
+    def handle(self) -> Any:
+        """The DeviceHandle of this engine."""
+        from netcl.core.device import manager
+
+        return manager.handle_of(self.queue)
+
+    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
+        shape = tuple(shape)
+        tensor = Tensor._wrap(self, shape, dtype, None, np.empty(shape, numpy_dtype(dtype)), None)  # type: ignore[arg-type]
+        tensor.persistent = persistent
+        return tensor
+
+    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
+        tensor = self.empty(shape, dtype, persistent=persistent)
+        self.fill(tensor, 0)
+        return tensor
+
+    def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Tensor:
+        storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
+        self._forbid_upload()
+        tensor = self.empty(storage.shape, dtype, persistent=persistent)
+        tensor.storage[...] = storage
+        return tensor
+
+    def upload(
+        self, data: Array, dtype: str, *, async_copy: bool | None, use_pinned: bool | None, copy: bool, persistent: bool
+    ) -> tuple[tuple[Any, Array, Any], Any, Any, Array | None]:
+        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is aliased."""
+        self._forbid_upload()
+        return (None, data.copy() if copy else data, None), None, None, None if copy else data
+
+    def fill(self, tensor: Tensor, value: float) -> None:
+        """Sets every element to ``value``."""
+        stored = to_storage(np.asarray(value), tensor.dtype)[0]
+        if tensor.persistent:
+            _fill(tensor.storage, stored)
+        else:
+            self.launch(_fill, tensor.storage, stored)
+
+    def write(self, target: Tensor, data: Array) -> None:
+        self._forbid_upload()
+        target.storage[...] = data
+
+    def read(self, source: Tensor) -> Array:
+        host_read_allowed(self)
+        self._raise_flag()
+        return source.storage.copy()  # type: ignore[no-any-return]
+
+    def read_async(self, source: Tensor) -> HostTransfer:
+        """A transfer that is done already."""
+        values = self.read(source)
+        return HostTransfer(None, lambda: from_bfloat16(values) if source.dtype == "bfloat16" else values)
+
+    def finish(self) -> None:
+        """Nothing is ever under way."""
+
+    # -- computing -------------------------------------------------------------------------------------------------
+
+    def launch(self, function: Callable[..., None], *args: Any) -> None:
+        """Runs ``function(*args)``, which writes into arrays among ``args``; a recording of this thread takes it instead."""
+        recording = self.recording
+        if recording is not None and recording.thread == threading.get_ident():
+            recording.append(lambda: function(*args))
+        else:
+            function(*args)
+
+    def run(
+        self,
+        outputs: Sequence[Expr],
+        inputs: Sequence[Tensor],
+        scalars: Mapping[str, float | int] | None = None,
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+        out: Sequence[Tensor | None] | None = None,
+    ) -> tuple[Tensor, ...]:
+        space = broadcast_shapes([*(t.shape for t in inputs), *(tuple(s) for s in shapes or ())], "run")
+        wanted = list(shapes) if shapes is not None else [space] * len(outputs)
+        targets = list(out) if out is not None else [None] * len(outputs)
+        results = tuple(
+            target if target is not None else self.empty(shape, output.dtype)
+            for target, shape, output in zip(targets, wanted, outputs)
+        )
+        arrays = [tensor.storage for tensor in inputs]
+        stores = [result.storage.reshape(tuple(shape)) for result, shape in zip(results, wanted)]
+        self.launch(self._evaluate, tuple(outputs), arrays, dict(scalars or {}), space, stores)
+        for target in targets:
+            if target is not None:
+                target._version[0] += 1
+        return results
+
+    def _evaluate(
+        self, outputs: Sequence[Expr], arrays: list[Array], scalars: Mapping[str, float | int], space: tuple[int, ...], stores: list[Array]
+    ) -> None:
+        # Values first, stores second: an output may alias an input.
+        for store, value in zip(stores, evaluate(outputs, arrays, scalars, shape=space, failed=self._raise_later)):
+            store[...] = value
+
+    def matmul(self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None) -> Tensor:
+        return _gemm.matmul(self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out)
+
+    def conv(
+        self,
+        kind: str,
+        a: Tensor,
+        b: Tensor,
+        *,
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        groups: int,
+        shape: Sequence[int] | None = None,
+    ) -> Tensor:
+        return _conv.conv(self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape)
+
+    def window(
+        self,
+        kind: str,
+        x: Tensor,
+        *,
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        shape: Sequence[int] | None = None,
+        indices: Tensor | None = None,
+        count_include_pad: bool = True,
+    ) -> Any:
+        return _window.window(
+            self,
+            kind,
+            x,
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            shape=shape,
+            indices=indices,
+            count_include_pad=count_include_pad,
+        )
+
+    def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
+        return _index.index(self, kind, x, indices, axis=axis, shape=shape)
+
+    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int) -> Tensor:
+        return _random.random(self, kind, shape, dtype, offset=offset)
+
+    def copy(
+        self,
+        source: Tensor,
+        out: Tensor,
+        *,
+        shape: Sequence[int],
+        source_strides: Sequence[int],
+        source_offset: int,
+        out_strides: Sequence[int],
+        out_offset: int,
+    ) -> None:
+        _copy.copy(
+            self,
+            source,
+            out,
+            shape=shape,
+            source_strides=source_strides,
+            source_offset=source_offset,
+            out_strides=out_strides,
+            out_offset=out_offset,
+        )
+
+    @property
+    def rng_state(self) -> Tensor:
+        """(seed, base) of the random generator as int64[2]."""
+        with self._lock:
+            if self._rng_state is None:
+                self._rng_state = Tensor._wrap(self, (2,), "int64", None, np.zeros(2, np.int64), None)  # type: ignore[arg-type]
+            return self._rng_state
+
+    # -- checks that report late ------------------------------------------------------------------------------------
+
+    def flag_code(self, message: str) -> int:
+        """The code under which a check raises ``message`` at the next host read."""
+        return flags.code(message)
+
+    def raise_flag(self, code: int) -> None:
+        """Reports a failed check: the next host read raises IndexError with its message."""
+        self._flag[0] = max(int(self._flag[0]), code)
+
+    _raise_later = raise_flag
+
+    def _raise_flag(self) -> None:
+        code = int(self._flag[0])
+        if code:
+            self._flag[0] = 0
+            raise IndexError(flags.message(code))
+
+    def _forbid_upload(self) -> None:
+        if self.recording is not None and self.recording.thread == threading.get_ident():
+            raise CaptureError(
+                "host data were written to the device while a step is captured: a replay would see the old values; make the tensor "
+                "before capture and pass it in"
+            )
+
+
+def _fill(target: Array, value: Array) -> None:
+    target[...] = value
+
+
+__all__ = ["CPUBackend"]

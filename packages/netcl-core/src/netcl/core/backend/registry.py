@@ -1,0 +1,94 @@
+"""Which engine computes on which queue: backends by name, one engine per queue, and the rule that operands share one."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.device import CPUQueue, DeviceHandle, get_active_device
+from netcl.core.errors import BackendMismatchError, DeviceNotFoundError
+
+if TYPE_CHECKING:
+    from netcl.core.backend.base import DeviceBackend
+    from netcl.core.tensor import Tensor
+
+Factory = Callable[[Any], "DeviceBackend"]
+
+
+def _lazily(module: str, name: str) -> Factory:
+    return lambda queue: getattr(importlib.import_module(module), name)(queue)  # type: ignore[no-any-return]
+
+
+_factories: dict[str, Factory] = {
+    "cl": _lazily("netcl.core.backend.opencl", "OpenCLBackend"),
+    "cpu": _lazily("netcl.core.backend.cpu", "CPUBackend"),
+}
+_engines: dict[Any, DeviceBackend] = {}
+_lock = threading.RLock()
+
+
+def register_backend(name: str, factory: Factory) -> None:
+    """Makes ``factory(queue)`` the backend of queues whose ``backend`` attribute is ``name`` (entry-point group ``netcl.backends``)."""
+    with _lock:
+        _factories[name] = factory
+
+
+def _factory(name: str) -> Factory:
+    if name not in _factories:
+        for entry in entry_points(group="netcl.backends", name=name):
+            register_backend(name, entry.load())
+    if name not in _factories:
+        raise DeviceNotFoundError(f"no backend {name!r}; there are {', '.join(sorted(_factories))}")
+    return _factories[name]
+
+
+def engine_for(queue: Any = None) -> DeviceBackend:
+    """The engine of a queue or DeviceHandle, made at first use; None is the active device."""
+    if queue is None:
+        queue = get_active_device().queue
+    elif isinstance(queue, DeviceHandle):
+        queue = queue.queue
+    engine = _engines.get(queue)
+    if engine is None:
+        with _lock:
+            engine = _engines.get(queue)
+            if engine is None:
+                engine = _engines[queue] = _factory(getattr(queue, "backend", "cl"))(queue)
+    return engine
+
+
+def cpu_engine() -> DeviceBackend:
+    """The engine of the process's NumPy queue."""
+    from netcl.core.device import manager
+
+    return engine_for(manager.default("cpu"))
+
+
+def is_queue(value: object) -> bool:
+    """Whether ``value`` names a place to compute: a DeviceHandle, a CPUQueue or an OpenCL command queue."""
+    return isinstance(value, (DeviceHandle, CPUQueue)) or type(value).__name__ == "CommandQueue"
+
+
+def get_backend(tensor: Tensor) -> DeviceBackend:
+    """The engine that computes on ``tensor``."""
+    return tensor.engine
+
+
+def is_opencl(tensor: Tensor) -> bool:
+    """Whether the data of ``tensor`` lie in an OpenCL buffer."""
+    return tensor.engine.name == "cl"
+
+
+def ensure_same_backend(tensors: Iterable[Tensor], op: str = "") -> DeviceBackend:
+    """The one engine of all ``tensors``; BackendMismatchError names the devices where they differ."""
+    engines = list(dict.fromkeys(tensor.engine for tensor in tensors))
+    if len(engines) != 1:
+        places = " and ".join(engine.device_label for engine in engines)
+        raise BackendMismatchError(
+            f"{op or 'operation'}: operands live on {places or 'no device'}; move them together with tensor.to(device)",
+            op=op,
+        )
+    return engines[0]

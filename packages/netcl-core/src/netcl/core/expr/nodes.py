@@ -1,0 +1,309 @@
+"""The expression IR: an immutable DAG of scalar operations over loads, constants, launch scalars, indices and reductions.
+
+An expression describes one element of an output over an *iteration space*: the shape that all inputs and outputs broadcast to.
+``Load(slot)`` is the element of input ``slot`` there (inputs broadcast by NumPy's rules), ``Index(axis)`` the position along an
+axis, ``Reduce(kind, arg, axes)`` a reduction of ``arg`` over axes of the space that keeps them with length one, so its value
+broadcasts like any other. Nodes are interned: equal structure is the same object, so comparison and hashing cost nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from netcl.core.dtypes import canonical, is_floating, promote
+from netcl.core.errors import ExpressionError
+
+Number = Union[bool, int, float]
+Operand = Union["Expr", Number]
+
+_interned: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
+_intern_lock = threading.Lock()
+
+
+class _Interned(type):
+    """Metaclass that hands out one object per structure."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        node = super().__call__(*args, **kwargs)
+        with _intern_lock:
+            return _interned.setdefault(node.identity(), node)
+
+
+class Expr(metaclass=_Interned):
+    """A node of the DAG; Python operators and comparisons build further nodes.
+
+    ``==`` is identity, as interning makes it structural; the elementwise comparison is ``eq(a, b)``.
+    """
+
+    __slots__ = ("__weakref__",)
+    dtype: str
+
+    def identity(self) -> tuple[Any, ...]:
+        """The key under which equal nodes are one object."""
+        raise TypeError(f"{type(self).__name__} is not a concrete expression node")
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The nodes that this one reads."""
+        return ()
+
+    def __add__(self, other: Operand) -> Expr:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Operand) -> Expr:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Operand) -> Expr:
+        return apply("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Expr:
+        return apply("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Expr:
+        return apply("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Expr:
+        return apply("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Expr:
+        return apply("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expr:
+        return apply("div", other, self)
+
+    def __pow__(self, other: Operand) -> Expr:
+        return apply("pow", self, other)
+
+    def __neg__(self) -> Expr:
+        return apply("neg", self)
+
+    def __lt__(self, other: Operand) -> Expr:
+        return apply("lt", self, other)
+
+    def __le__(self, other: Operand) -> Expr:
+        return apply("le", self, other)
+
+    def __gt__(self, other: Operand) -> Expr:
+        return apply("gt", self, other)
+
+    def __ge__(self, other: Operand) -> Expr:
+        return apply("ge", self, other)
+
+    def __and__(self, other: Operand) -> Expr:
+        return apply("logical_and", self, other)
+
+    def __or__(self, other: Operand) -> Expr:
+        return apply("logical_or", self, other)
+
+    def __invert__(self) -> Expr:
+        return apply("logical_not", self)
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Expr):
+    """The element of input ``slot`` at this place of the iteration space; ``dtype`` is the input's."""
+
+    slot: int
+    dtype: str
+
+    def identity(self) -> tuple[Any, ...]:
+        return (Load, self.slot, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Expr):
+    """A number known when the kernel is written."""
+
+    value: Number
+    dtype: str
+
+    def identity(self) -> tuple[Any, ...]:
+        # repr tells 0.0 from -0.0 and makes NaN equal to itself.
+        return (Const, repr(self.value), self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar(Expr):
+    """A number given by name at launch, so that its value is no part of the kernel.
+
+    The name ``size:0,2`` is bound by every backend to the number of elements of those axes of the iteration space.
+    """
+
+    name: str
+    dtype: str
+
+    def identity(self) -> tuple[Any, ...]:
+        return (Scalar, self.name, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Index(Expr):
+    """The position along ``axis`` of the iteration space, as int32."""
+
+    axis: int
+    dtype: str = "int32"
+
+    def identity(self) -> tuple[Any, ...]:
+        return (Index, self.axis)
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Expr):
+    """A primitive applied to its arguments, which already have the dtypes that it asks for (see ``apply``)."""
+
+    prim: Primitive
+    args: tuple[Expr, ...]
+    dtype: str
+
+    def identity(self) -> tuple[Any, ...]:
+        return (Apply, self.prim.name, self.args, self.dtype)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+REDUCE_KINDS = ("sum", "prod", "max", "min")
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Expr):
+    """``kind`` (sum, prod, max, min) of ``arg`` over ``axes`` of the iteration space, which stay with length one.
+
+    half and bfloat16 accumulate in float32, whole numbers and bool add up in int64.
+    """
+
+    kind: str
+    arg: Expr
+    axes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.kind not in REDUCE_KINDS:
+            raise ExpressionError(f"unknown reduction {self.kind!r}; there are {', '.join(REDUCE_KINDS)}")
+        if not self.axes or any(axis < 0 for axis in self.axes) or list(self.axes) != sorted(set(self.axes)):
+            raise ExpressionError(f"a reduction needs sorted, distinct, non-negative axes, not {self.axes}")
+
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        if self.kind in ("sum", "prod") and not is_floating(self.arg.dtype):
+            return "int64"
+        return self.arg.dtype
+
+    def identity(self) -> tuple[Any, ...]:
+        return (Reduce, self.kind, self.arg, self.axes)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+
+VJP = Callable[..., Sequence["Expr | None"]]
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One row of the table of scalar operations.
+
+    ``opencl`` is OpenCL C with ``{0}`` ``{1}`` for the arguments, valid on scalars and vectors alike (a dict by kind, ``float`` or
+    ``int``, where they differ); comparisons give 1 on scalars and -1 on vectors, as in OpenCL C. ``numpy`` does the same on
+    arrays. ``vjp(grad, out, *args)`` gives the gradient of each argument, None where there is none. ``dtype`` names the rule: ``promote``,
+    ``float`` (whole numbers become float32), ``compare`` and ``predicate`` (give bool), ``logical``, ``where``, or the dtype
+    of a cast. ``vector`` is False where the text holds for scalars alone.
+    """
+
+    name: str
+    arity: int
+    opencl: str | dict[str, str]
+    numpy: Callable[..., Any]
+    vjp: VJP | None
+    dtype: str
+    vector: bool = True
+
+
+PRIMITIVES: dict[str, Primitive] = {}
+
+
+def register_primitive(primitive: Primitive) -> Primitive:
+    """Adds a row to the table; a name taken by another row: ExpressionError."""
+    if PRIMITIVES.setdefault(primitive.name, primitive) is not primitive:
+        raise ExpressionError(f"the primitive {primitive.name!r} exists already")
+    return primitive
+
+
+def as_expr(value: Operand, like: str | None = None) -> Expr:
+    """A number as Const: of dtype ``like`` where that holds it, else int64, float32 or bool; nodes pass through."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool):
+        return Const(value, "bool")
+    if like is not None and (is_floating(like) or (isinstance(value, int) and like != "bool")):
+        return Const(float(value) if is_floating(like) else int(value), like)
+    if isinstance(value, int):
+        return Const(value, "int32" if -(2**31) <= value < 2**31 else "int64")
+    return Const(float(value), "float32")
+
+
+def cast(value: Operand, dtype: str) -> Expr:
+    """``value`` as ``dtype``: a node of the cast primitives, or the node itself where nothing changes."""
+    dtype = canonical(dtype)
+    if not isinstance(value, Expr):
+        return as_expr(value, dtype) if dtype != "bool" else Const(bool(value), "bool")
+    if value.dtype == dtype:
+        return value
+    return Apply(PRIMITIVES[f"to_{dtype}"], (value,), dtype)
+
+
+def _common(args: Sequence[Operand], floating: bool) -> tuple[str, tuple[Expr, ...]]:
+    """The promoted dtype of the arguments (numbers are weak) and the arguments cast to it."""
+    strong = [arg.dtype for arg in args if isinstance(arg, Expr)]
+    weak = [type(arg) for arg in args if not isinstance(arg, Expr)]
+    dtype = promote(*strong, *weak)
+    if floating and not is_floating(dtype):
+        dtype = "float32"
+    return dtype, tuple(cast(arg, dtype) for arg in args)
+
+
+def apply(name: str, *args: Operand) -> Expr:
+    """Applies the primitive ``name``, casting the arguments as its dtype rule asks."""
+    prim = PRIMITIVES.get(name)
+    if prim is None:
+        raise ExpressionError(f"unknown primitive {name!r}")
+    if len(args) != prim.arity:
+        raise ExpressionError(f"{name} takes {prim.arity} arguments, not {len(args)}")
+    rule = prim.dtype
+    if rule == "logical":
+        return Apply(prim, tuple(cast(arg, "bool") for arg in args), "bool")
+    if rule == "where":
+        dtype, branches = _common(args[1:], floating=False)
+        return Apply(prim, (cast(args[0], "bool"), *branches), dtype)
+    if rule == "require":
+        value = as_expr(args[1])
+        return Apply(prim, (cast(args[0], "bool"), value, as_expr(args[2])), value.dtype)
+    if rule in ("promote", "float", "compare", "predicate"):
+        dtype, operands = _common(args, floating=rule in ("float", "predicate"))
+        return Apply(prim, operands, "bool" if rule in ("compare", "predicate") else dtype)
+    return cast(args[0], rule)
+
+
+def reduce(kind: str, arg: Expr, axes: int | Sequence[int]) -> Expr:
+    """``Reduce`` over one axis or several, in any order; no axis at all gives ``arg`` itself."""
+    axes = (axes,) if isinstance(axes, int) else tuple(sorted(axes))
+    return Reduce(kind, arg, axes) if axes else arg
+
+
+def size_of(axes: Sequence[int], dtype: str) -> Expr:
+    """The number of elements of ``axes`` of the iteration space, bound at launch; 1 for no axes."""
+    if not axes:
+        return as_expr(1, dtype)
+    return Scalar("size:" + ",".join(map(str, sorted(axes))), dtype)
+
+
+def mean(arg: Expr, axes: int | Sequence[int]) -> Expr:
+    """The sum over ``axes`` divided by their number of elements."""
+    axes = (axes,) if isinstance(axes, int) else tuple(axes)
+    value = arg if is_floating(arg.dtype) else cast(arg, "float32")
+    return reduce("sum", value, axes) / size_of(axes, value.dtype)

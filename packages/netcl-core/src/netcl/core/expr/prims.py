@@ -1,0 +1,189 @@
+"""The table of primitives: per scalar operation its OpenCL C text, NumPy function, gradient rule and dtype rule.
+
+Gradient rules are in vector-Jacobian form: ``vjp(grad, out, *args)``. They are themselves expressions, so gradients of
+gradients exist. Where a function has a kink they follow PyTorch (relu'(0) = 0, abs'(0) = 0, ties of maximum share evenly).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dtypes import is_floating
+from netcl.core.expr.nodes import VJP, Expr, Primitive, apply, cast, register_primitive
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def _np_erf(x: Any) -> Any:
+    return np.asarray(_erf(x), dtype=x.dtype)
+
+
+def _row(
+    name: str,
+    arity: int,
+    opencl: str | dict[str, str],
+    numpy: Any,
+    vjp: VJP | None,
+    dtype: str = "promote",
+    vector: bool = True,
+) -> None:
+    register_primitive(Primitive(name, arity, opencl, numpy, vjp, dtype, vector))
+
+
+def _select(condition: Expr, grad: Expr) -> Expr:
+    return apply("where", condition, grad, 0.0)
+
+
+def _maximum_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
+    share = cast(apply("gt", a, b), a.dtype) + cast(apply("eq", a, b), a.dtype) * 0.5
+    return grad * share, grad * (1.0 - share)
+
+
+def _minimum_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
+    share = cast(apply("lt", a, b), a.dtype) + cast(apply("eq", a, b), a.dtype) * 0.5
+    return grad * share, grad * (1.0 - share)
+
+
+def _pow_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
+    # b == 0 has derivative 0 by a, also at a == 0; log(a) is used only where the power is not zero.
+    by_a = apply("where", apply("eq", b, 0.0), 0.0, b * apply("pow", a, b - 1.0))
+    by_b = apply("where", apply("eq", a, 0.0), 0.0, out * apply("log", a))
+    return grad * by_a, grad * by_b
+
+
+# Arithmetic. Whole-number division by zero gives zero, as NumPy does.
+_row("add", 2, "{0} + {1}", np.add, lambda g, out, a, b: (g, g))
+_row("sub", 2, "{0} - {1}", np.subtract, lambda g, out, a, b: (g, -g))
+_row("mul", 2, "{0} * {1}", np.multiply, lambda g, out, a, b: (g * b, g * a))
+_row("div", 2, "{0} / {1}", np.divide, lambda g, out, a, b: (g / b, -(g * out) / b), "float")
+_row("neg", 1, "-{0}", np.negative, lambda g, out, a: (-g,))
+_row(
+    "abs", 1, {"float": "fabs({0})", "int": "({0} < 0 ? -{0} : {0})"}, np.abs, lambda g, out, a: (g * apply("sign", a),)
+)
+_row(
+    "sign",
+    1,
+    {"float": "(({0} != {0}) ? {0} : sign({0}))", "int": "({0} > 0 ? 1 : ({0} < 0 ? -1 : 0))"},
+    np.sign,
+    None,
+)
+_row(
+    "maximum", 2, "((({0} > {1}) | ({0} != {0})) ? {0} : {1})", np.maximum, _maximum_vjp
+)  # NaN propagates, unlike fmax
+_row("minimum", 2, "((({0} < {1}) | ({0} != {0})) ? {0} : {1})", np.minimum, _minimum_vjp)
+_row(
+    "floor_divide",
+    2,
+    {
+        "float": "floor({0} / {1})",
+        "int": "({1} == 0 ? 0 : {0} / ({1} == 0 ? 1 : {1}) - ((({0} % ({1} == 0 ? 1 : {1})) != 0 && (({0} < 0) != ({1} < 0))) ? 1 : 0))",
+    },
+    np.floor_divide,
+    None,
+    vector=False,
+)
+_row(
+    "mod",
+    2,
+    {
+        "float": "(fmod({0}, {1}) + ((fmod({0}, {1}) != 0 && ((fmod({0}, {1}) < 0) != ({1} < 0))) ? {1} : 0))",
+        "int": "({1} == 0 ? 0 : {0} % ({1} == 0 ? 1 : {1}) + ((({0} % ({1} == 0 ? 1 : {1})) != 0 && (({0} < 0) != ({1} < 0))) ? {1} : 0))",
+    },
+    np.mod,
+    lambda g, out, a, b: (g, -g * apply("floor_divide", a, b)),
+    vector=False,
+)
+_row("pow", 2, "pow({0}, {1})", np.power, _pow_vjp, "float")
+_row(
+    "atan2",
+    2,
+    "atan2({0}, {1})",
+    np.arctan2,
+    lambda g, out, a, b: (g * b / (a * a + b * b), -(g * a) / (a * a + b * b)),
+    "float",
+)
+_row(
+    "fma", 3, "fma({0}, {1}, {2})", lambda a, b, c: a * b + c, lambda g, out, a, b, c: (g * b, g * a, g), "float", False
+)
+
+# Elementary functions.
+_row("sqrt", 1, "sqrt({0})", np.sqrt, lambda g, out, a: (g * 0.5 / out,), "float")
+_row("rsqrt", 1, "rsqrt({0})", lambda a: 1 / np.sqrt(a), lambda g, out, a: (g * -0.5 * out / a,), "float")
+_row("exp", 1, "exp({0})", np.exp, lambda g, out, a: (g * out,), "float")
+_row("expm1", 1, "expm1({0})", np.expm1, lambda g, out, a: (g * (out + 1.0),), "float")
+_row("log", 1, "log({0})", np.log, lambda g, out, a: (g / a,), "float")
+_row("log1p", 1, "log1p({0})", np.log1p, lambda g, out, a: (g / (a + 1.0),), "float")
+_row("log2", 1, "log2({0})", np.log2, lambda g, out, a: (g / (a * math.log(2.0)),), "float")
+_row("sin", 1, "sin({0})", np.sin, lambda g, out, a: (g * apply("cos", a),), "float")
+_row("cos", 1, "cos({0})", np.cos, lambda g, out, a: (-g * apply("sin", a),), "float")
+_row("tan", 1, "tan({0})", np.tan, lambda g, out, a: (g * (1.0 + out * out),), "float")
+_row("asin", 1, "asin({0})", np.arcsin, lambda g, out, a: (g * apply("rsqrt", 1.0 - a * a),), "float")
+_row("acos", 1, "acos({0})", np.arccos, lambda g, out, a: (-g * apply("rsqrt", 1.0 - a * a),), "float")
+_row("atan", 1, "atan({0})", np.arctan, lambda g, out, a: (g / (1.0 + a * a),), "float")
+_row("sinh", 1, "sinh({0})", np.sinh, lambda g, out, a: (g * apply("cosh", a),), "float")
+_row("cosh", 1, "cosh({0})", np.cosh, lambda g, out, a: (g * apply("sinh", a),), "float")
+_row("tanh", 1, "tanh({0})", np.tanh, lambda g, out, a: (g * (1.0 - out * out),), "float")
+_row(
+    "sigmoid",
+    1,
+    "(1.0f / (1.0f + exp(-{0})))",
+    lambda a: (1 / (1 + np.exp(-a))).astype(np.asarray(a).dtype),
+    lambda g, out, a: (g * out * (1.0 - out),),
+    "float",
+)
+_row(
+    "erf",
+    1,
+    "erf({0})",
+    _np_erf,
+    lambda g, out, a: (g * (2.0 / math.sqrt(math.pi)) * apply("exp", -(a * a)),),
+    "float",
+)
+_row("floor", 1, "floor({0})", np.floor, None, "float")
+_row("ceil", 1, "ceil({0})", np.ceil, None, "float")
+_row("round", 1, "rint({0})", np.rint, None, "float")
+_row("trunc", 1, "trunc({0})", np.trunc, None, "float")
+
+# Comparisons and logic: 1 or -1 is true in OpenCL C, so masks are combined bitwise.
+_row("eq", 2, "({0} == {1})", np.equal, None, "compare")
+_row("ne", 2, "({0} != {1})", np.not_equal, None, "compare")
+_row("lt", 2, "({0} < {1})", np.less, None, "compare")
+_row("le", 2, "({0} <= {1})", np.less_equal, None, "compare")
+_row("gt", 2, "({0} > {1})", np.greater, None, "compare")
+_row("ge", 2, "({0} >= {1})", np.greater_equal, None, "compare")
+_row("isnan", 1, "({0} != {0})", np.isnan, None, "predicate")
+_row("isinf", 1, "(fabs({0}) == INFINITY)", np.isinf, None, "predicate")
+_row("isfinite", 1, "(fabs({0}) < INFINITY)", np.isfinite, None, "predicate")
+_row("logical_and", 2, "({0} & {1})", np.logical_and, None, "logical")
+_row("logical_or", 2, "({0} | {1})", np.logical_or, None, "logical")
+_row("logical_xor", 2, "({0} ^ {1})", np.logical_xor, None, "logical")
+_row("logical_not", 1, "({0} == 0)", np.logical_not, None, "logical")
+_row(
+    "where",
+    3,
+    "({0} ? {1} : {2})",
+    np.where,
+    lambda g, out, c, a, b: (None, _select(c, g), _select(apply("logical_not", c), g)),
+    "where",
+)
+
+# Identity with a meaning: no gradient; a check on the device that raises the queue's flag with a code (see engine.flag_code).
+_row("stop_gradient", 1, "{0}", lambda a: a, None)
+_row("require", 3, "", lambda condition, value, code: value, lambda g, out, c, value, code: (None, g, None), "require")
+
+
+def _cast_vjp(g: Expr, out: Expr, a: Expr) -> Sequence[Expr | None]:
+    return (cast(g, a.dtype) if is_floating(a.dtype) else None,)
+
+
+def _cast_row(dtype: str) -> None:
+    # The text of a cast depends on both dtypes and on the vector width; the generator writes it.
+    _row(f"to_{dtype}", 1, "", lambda a: a, _cast_vjp if is_floating(dtype) else None, dtype)
+
+
+for _dtype in ("float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"):
+    _cast_row(_dtype)

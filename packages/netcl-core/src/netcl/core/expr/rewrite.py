@@ -1,0 +1,165 @@
+"""Rewrites of expressions: traversal, substitution, simplification, and gradients in vector-Jacobian form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from netcl.core.dtypes import is_floating
+from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, apply, cast, reduce
+
+
+def walk(roots: Iterable[Expr]) -> list[Expr]:
+    """Every node below ``roots``, each once, arguments before their users; iterative, so depth is no limit."""
+    order: list[Expr] = []
+    seen: set[Expr] = set()
+    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(list(roots))]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+    return order
+
+
+def rebuild(roots: Sequence[Expr], change: Callable[[Expr], Expr | None]) -> tuple[Expr, ...]:
+    """``roots`` with every node replaced by ``change(node)``, called on nodes whose children are rewritten; None keeps a node."""
+    done: dict[Expr, Expr] = {}
+    for node in walk(roots):
+        new = node
+        if isinstance(node, Apply):
+            new = Apply(node.prim, tuple(done[arg] for arg in node.args), node.dtype)
+        elif isinstance(node, Reduce):
+            new = Reduce(node.kind, done[node.arg], node.axes)
+        changed = change(new)
+        done[node] = new if changed is None else changed
+    return tuple(done[root] for root in roots)
+
+
+def substitute(expression: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
+    """``expression`` with each key of ``replacements`` exchanged for its value, the outermost match first."""
+    return substitute_all((expression,), replacements)[0]
+
+
+def substitute_all(roots: Sequence[Expr], replacements: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    """``substitute`` on several expressions at once."""
+    done: dict[Expr, Expr] = dict(replacements)
+    for node in walk(roots):
+        if node in done:
+            continue
+        if isinstance(node, Apply):
+            done[node] = Apply(node.prim, tuple(done[arg] for arg in node.args), node.dtype)
+        elif isinstance(node, Reduce):
+            done[node] = Reduce(node.kind, done[node.arg], node.axes)
+        else:
+            done[node] = node
+    return tuple(done[root] for root in roots)
+
+
+def slots(roots: Iterable[Expr]) -> list[int]:
+    """The input slots that the expressions load, in order."""
+    return sorted({node.slot for node in walk(roots) if isinstance(node, Load)})
+
+
+def axes_of(node: Expr, present: Mapping[int, frozenset[int]], memo: dict[Expr, frozenset[int]]) -> frozenset[int]:
+    """The axes along which the value of ``node`` varies, given the axes ``present`` in each input slot."""
+    for item in walk((node,)):
+        if item in memo:
+            continue
+        if isinstance(item, Load):
+            memo[item] = present[item.slot]
+        elif isinstance(item, Index):
+            memo[item] = frozenset((item.axis,))
+        else:
+            axes = frozenset[int]().union(*(memo[child] for child in item.children))
+            memo[item] = axes - frozenset(item.axes) if isinstance(item, Reduce) else axes
+    return memo[node]
+
+
+def _is(node: Expr, value: float) -> bool:
+    return isinstance(node, Const) and not isinstance(node.value, bool) and node.value == value
+
+
+def _simplify_node(node: Expr) -> Expr | None:
+    """Rules that change no bit of a result: x*1, x/1, x-0 and negations; x+0 and x*0 would change -0, NaN and Inf."""
+    if not isinstance(node, Apply):
+        return None
+    name, args = node.prim.name, node.args
+    if name == "mul" and _is(args[1], 1):
+        return args[0]
+    if name == "mul" and _is(args[0], 1):
+        return args[1]
+    if name == "div" and _is(args[1], 1):
+        return args[0]
+    if name == "neg" and isinstance(args[0], Apply) and args[0].prim.name == "neg":
+        return args[0].args[0]
+    if name == "neg" and isinstance(args[0], Const) and is_floating(node.dtype):
+        return Const(-args[0].value, node.dtype)
+    if name == "where" and args[1] is args[2]:
+        return args[1]
+    return None
+
+
+def simplify(expression: Expr) -> Expr:
+    """``expression`` without operations that cannot change its value, bit for bit."""
+    return rebuild((expression,), _simplify_node)[0]
+
+
+def vjp(
+    outputs: Sequence[Expr], grads: Sequence[Expr | None], wrt: Sequence[int], present: Mapping[int, frozenset[int]]
+) -> tuple[Expr | None, ...]:
+    """The gradient of sum(output * grad) for each input slot in ``wrt``, as expressions over the same iteration space.
+
+    ``present`` says along which axes each slot varies (slots of ``grads`` included); contributions of a value that was broadcast are
+    summed back over the axes it lacks. None where an input has no influence. Formula: reverse accumulation over the DAG
+    (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3).
+    """
+    memo: dict[Expr, frozenset[int]] = {}
+    adjoint: dict[Expr, Expr] = {}
+
+    def add(node: Expr, contribution: Expr) -> None:
+        if not is_floating(node.dtype):
+            return
+        value = cast(contribution, node.dtype)
+        adjoint[node] = value if node not in adjoint else adjoint[node] + value
+
+    def gathered(node: Expr) -> Expr:
+        """The adjoint of ``node``, summed over the axes that the node itself does not have."""
+        grad = adjoint[node]
+        extra = axes_of(grad, present, memo) - axes_of(node, present, memo)
+        return reduce("sum", grad, sorted(extra))
+
+    for output, grad in zip(outputs, grads):
+        if grad is not None:
+            add(output, grad)
+    for node in reversed(walk(outputs)):
+        if node not in adjoint:
+            continue
+        if isinstance(node, Apply) and node.prim.vjp is not None:
+            for arg, part in zip(node.args, node.prim.vjp(adjoint[node], node, *node.args)):
+                if part is not None:
+                    add(arg, part)
+        elif isinstance(node, Reduce):
+            grad = gathered(node)
+            if node.kind == "sum":
+                add(node.arg, grad)
+            elif node.kind == "prod":
+                add(node.arg, grad * node / node.arg)
+            else:  # max and min share the gradient evenly among ties, as PyTorch's amax does
+                hit = cast(apply("eq", node.arg, node), node.arg.dtype)
+                add(node.arg, grad * hit / reduce("sum", hit, node.axes))
+    result: list[Expr | None] = []
+    for slot in wrt:
+        loads = [node for node in adjoint if isinstance(node, Load) and node.slot == slot]
+        result.append(simplify(gathered(loads[0])) if loads else None)
+    return tuple(result)
+
+
+def derive(expression: Expr, slot: int, *, present: Mapping[int, frozenset[int]] | None = None) -> Expr | None:
+    """The derivative of ``expression`` by input ``slot``; axes of broadcast inputs by ``present`` (default: no broadcasting)."""
+    if present is None:
+        present = dict.fromkeys(slots((expression,)), frozenset[int]())
+    (result,) = vjp((expression,), (Const(1.0, expression.dtype),), (slot,), present)
+    return result

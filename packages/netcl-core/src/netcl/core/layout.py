@@ -1,0 +1,69 @@
+"""Shapes as layouts: broadcasting, axes, and the collapse of neighbouring axes that play the same part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index as as_index
+
+from netcl.core.errors import ShapeError
+
+Shape = tuple[int, ...]
+
+
+def aligned(shape: Sequence[int], rank: int) -> Shape:
+    """``shape`` with ones put before it up to ``rank`` dimensions."""
+    return (1,) * (rank - len(shape)) + tuple(shape)
+
+
+def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> Shape:
+    """The shape that all ``shapes`` broadcast to by NumPy's rules; ShapeError names the op and the shapes where there is none."""
+    first = tuple(shapes[0]) if shapes else ()
+    if all(tuple(shape) == first for shape in shapes):
+        return first
+    rank = max(len(shape) for shape in shapes)
+    result: list[int] = []
+    for sizes in zip(*(aligned(shape, rank) for shape in shapes)):
+        wide = {size for size in sizes if size != 1}
+        if len(wide) > 1:
+            listed = " and ".join(str(tuple(shape)) for shape in shapes)
+            raise ShapeError(f"{op}: shapes {listed} do not broadcast; lengths of an axis must be equal or 1", op=op)
+        result.append(wide.pop() if wide else 1)
+    return tuple(result)
+
+
+def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tuple[int, ...]:
+    """Sorted, distinct, non-negative axes; None is every axis. ShapeError where one is out of range or given twice."""
+    if axis is None:
+        return tuple(range(rank))
+    axes = [as_index(axis)] if not isinstance(axis, (tuple, list)) else [as_index(a) for a in axis]
+    for one in axes:
+        if not -rank <= one < rank:
+            raise ShapeError(f"{op}: axis {one} is out of range for {rank} dimension{'s' * (rank != 1)}", op=op, parameter="axis")
+    result = sorted({one % rank for one in axes})
+    if len(result) != len(axes):
+        raise ShapeError(f"{op}: axes {tuple(axes)} name an axis twice", op=op, parameter="axis")
+    return tuple(result)
+
+
+def contiguous_strides(shape: Sequence[int]) -> Shape:
+    """Strides in elements of a C-contiguous array."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)
+
+
+def collapse(space: Sequence[int], parts: Sequence[Sequence[bool]]) -> list[tuple[int, ...]]:
+    """Groups of neighbouring axes that can be walked as one: ``parts[axis]`` says what part an axis plays in each operand.
+
+    Axes of length one disappear; the groups keep the order and hold the original axes.
+    """
+    groups: list[tuple[int, ...]] = []
+    for axis, size in enumerate(space):
+        if size == 1:
+            continue
+        if groups and list(parts[groups[-1][-1]]) == list(parts[axis]):
+            groups[-1] = (*groups[-1], axis)
+        else:
+            groups.append((axis,))
+    return groups

@@ -1,0 +1,223 @@
+"""Reductions over any axes, and the ops built of them: one expression each, whatever the number of passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain, Space
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import ShapeError
+from netcl.core.expr import Const, Expr, Index, apply, mean as mean_of, reduce, size_of
+from netcl.core.expr import cast as cast_expr
+from netcl.core.tensor import Tensor
+from netcl.ops.table import composite, expression, reduced
+
+Axis = Any
+
+
+def _cases(rng: np.random.Generator) -> Any:
+    for shape, axes in (((7,), (None, 0)), ((3, 5), (None, 0, 1, -1)), ((2, 3, 4), ((0, 2), (1,), 2)), ((), (None,)), ((1, 1), (0,))):
+        for axis in axes:
+            # Distinct values, so that extrema have no ties and differences stay on one side of them.
+            yield (rng.permutation(np.linspace(-1.9, 1.9, int(np.prod(shape)))).reshape(shape),), {"axis": axis}
+    yield (rng.uniform(-2, 2, (3, 4)),), {"axis": 1, "keepdims": True}
+
+
+def _reference(function: Any, **extra: Any) -> Any:
+    return lambda x, axis=None, keepdims=False, **kw: function(x, axis=axis, keepdims=keepdims, **extra, **kw)
+
+
+def _domain(function: Any, **more: Any) -> Domain:
+    return Domain(cases=_cases, reference=_reference(function), **more)
+
+
+@expression(shapes=reduced, amp="float32", domain=_domain(np.sum))
+def sum(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """The sum over ``axis`` (int, tuple, or None for all); whole numbers and bool add up in int64."""
+    return reduce("sum", x, space.axes(axis))
+
+
+reduce_sum = sum
+
+
+@expression(shapes=reduced, amp="float32", domain=_domain(np.mean))
+def mean(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """The mean over ``axis``."""
+    return mean_of(x, space.axes(axis))
+
+
+reduce_mean = mean
+
+
+@expression(shapes=reduced, amp="float32", domain=_domain(np.prod))
+def prod(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """The product over ``axis``. The gradient divides by the elements, so it needs them to be non-zero."""
+    return reduce("prod", x, space.axes(axis))
+
+
+def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
+    axes = space.axes(axis)
+    shape = space.shapes[0]
+    assert shape is not None
+    if any(shape[a] == 0 for a in axes):
+        raise ShapeError(f"{kind}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=kind)
+    return reduce(kind, x, axes)
+
+
+@expression(shapes=reduced, amp="float32", domain=_domain(np.max, second=False))
+def max(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """The largest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError for no elements."""
+    return _extremum("max", x, axis, space)
+
+
+@expression(shapes=reduced, amp="float32", domain=_domain(np.min, second=False))
+def min(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """The smallest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError for no elements."""
+    return _extremum("min", x, axis, space)
+
+
+amax, amin = max, min
+
+
+@expression(shapes=reduced, domain=_domain(np.any, gradient=False))
+def any(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """Whether any element over ``axis`` is not zero."""
+    return cast_expr(reduce("max", cast_expr(cast_expr(x, "bool"), "int32"), space.axes(axis)), "bool")
+
+
+@expression(shapes=reduced, domain=_domain(np.all, gradient=False))
+def all(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """Whether every element over ``axis`` is not zero."""
+    return cast_expr(reduce("min", cast_expr(cast_expr(x, "bool"), "int32"), space.axes(axis)), "bool")
+
+
+@expression(shapes=reduced, domain=_domain(np.count_nonzero, gradient=False))
+def count_nonzero(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """The number of elements over ``axis`` that are not zero, int64."""
+    return reduce("sum", cast_expr(x, "bool"), space.axes(axis))
+
+
+def _variance(x: Expr, axis: Axis, ddof: int, space: Space) -> Expr:
+    axes = space.axes(axis)
+    value = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    deviation = value - mean_of(value, axes)
+    total = reduce("sum", deviation * deviation, axes)
+    return total / (size_of(axes, value.dtype) - Const(float(ddof), value.dtype))
+
+
+def _spread(function: Any) -> Domain:
+    return Domain(cases=lambda rng: (case for case in _cases(rng) if case[0][0].size > 1), reference=_reference(function))
+
+
+@expression(shapes=reduced, amp="float32", domain=_spread(np.var))
+def var(x: Expr, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *, space: Space) -> Expr:
+    """The variance over ``axis`` with divisor n - ddof, from deviations from the mean."""
+    return _variance(x, axis, ddof, space)
+
+
+@expression(shapes=reduced, amp="float32", domain=_spread(np.std))
+def std(x: Expr, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *, space: Space) -> Expr:
+    """The standard deviation over ``axis`` with divisor n - ddof."""
+    return apply("sqrt", _variance(x, axis, ddof, space))
+
+
+def _norm_reference(x: Any, p: float = 2, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.sum(np.abs(x) ** p, axis=axis, keepdims=keepdims) ** (1 / p)
+
+
+@expression(shapes=reduced, amp="float32", domain=Domain(cases=_cases, reference=_norm_reference))
+def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """The p-norm over ``axis``: (sum |x|^p)^(1/p); p is 1, 2, inf or another positive number."""
+    axes, value = space.axes(axis), apply("abs", x)
+    if p == 2:
+        return apply("sqrt", reduce("sum", x * x, axes))
+    if p == float("inf"):
+        return reduce("max", value, axes)
+    return reduce("sum", value, axes) if p == 1 else reduce("sum", value**p, axes) ** (1.0 / p)
+
+
+def _position(kind: str, x: Expr, axis: int | None, space: Space) -> Expr:
+    at = space.axis(axis if axis is not None else 0)
+    best = _extremum(kind, x, at, space)
+    # NaN is the extremum where there is one; it equals nothing, itself included.
+    hit = apply("eq", x, best) | apply("ne", x, x) if is_floating(x.dtype) else apply("eq", x, best)
+    first = reduce("min", apply("where", hit, Index(at), Const(2**31 - 1, "int32")), at)
+    return cast_expr(first, "int64")
+
+
+def _arg_cases(rng: np.random.Generator) -> Any:
+    for case, attributes in _cases(rng):
+        if isinstance(attributes["axis"], int) or attributes["axis"] is None:
+            yield case, attributes
+
+
+@expression(shapes=reduced, name="argmax_along", domain=Domain(cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None), reference=lambda x, axis, keepdims=False: np.argmax(x, axis, keepdims=keepdims), gradient=False))
+def argmax_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
+    """The position of the first largest element along one axis, int64; NaN counts as largest."""
+    return _position("max", x, axis, space)
+
+
+@expression(shapes=reduced, name="argmin_along", domain=Domain(cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None), reference=lambda x, axis, keepdims=False: np.argmin(x, axis, keepdims=keepdims), gradient=False))
+def argmin_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
+    """The position of the first smallest element along one axis, int64; NaN counts as smallest."""
+    return _position("min", x, axis, space)
+
+
+def _whole(x: Tensor, axis: int | None, keepdims: bool, along: Any) -> Tensor:
+    if axis is not None:
+        return along(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+    flat = along(x.reshape(-1), axis=0, keepdims=False)
+    return flat.reshape((1,) * x.ndim) if keepdims else flat  # type: ignore[no-any-return]
+
+
+@composite(domain=Domain(cases=_arg_cases, reference=lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims), gradient=False))
+def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The position of the first largest element along ``axis``, or of the flattened tensor for None; int64."""
+    return _whole(x, axis, keepdims, argmax_along)
+
+
+@composite(domain=Domain(cases=_arg_cases, reference=lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims), gradient=False))
+def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The position of the first smallest element along ``axis``, or of the flattened tensor for None; int64."""
+    return _whole(x, axis, keepdims, argmin_along)
+
+
+def _lse_reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
+
+
+@expression(shapes=reduced, amp="float32", domain=Domain(cases=_cases, reference=_lse_reference))
+def logsumexp(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+    """log(sum(exp(x))) over ``axis``, without overflow."""
+    axes = space.axes(axis)
+    largest = apply("stop_gradient", reduce("max", x, axes))
+    finite = apply("where", apply("isfinite", largest), largest, 0.0)
+    return apply("log", reduce("sum", apply("exp", x - finite), axes)) + finite
+
+
+def _softmax_reference(x: Any, axis: int = -1) -> Any:
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def _softmax_cases(rng: np.random.Generator) -> Any:
+    for shape, axis in (((5,), -1), ((3, 7), -1), ((3, 7), 0), ((2, 3, 4), 1), ((2, 1), -1)):
+        yield (rng.uniform(-3, 3, shape),), {"axis": axis}
+
+
+@expression(amp="float32", domain=Domain(cases=_softmax_cases, reference=_softmax_reference))
+def softmax(x: Expr, axis: Axis = -1, *, space: Space) -> Expr:
+    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow."""
+    axes = space.axes(axis)
+    weight = apply("exp", x - apply("stop_gradient", reduce("max", x, axes)))
+    return weight / reduce("sum", weight, axes)
+
+
+@expression(amp="float32", domain=Domain(cases=_softmax_cases, reference=lambda x, axis=-1: np.log(_softmax_reference(x, axis))))
+def log_softmax(x: Expr, axis: Axis = -1, *, space: Space) -> Expr:
+    """x - log(sum(exp(x))) over ``axis``, without overflow."""
+    axes = space.axes(axis)
+    centred = x - apply("stop_gradient", reduce("max", x, axes))
+    return centred - apply("log", reduce("sum", apply("exp", centred), axes))
