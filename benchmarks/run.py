@@ -6,7 +6,6 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -61,10 +60,11 @@ def measure(handle: DeviceHandle, runs: int) -> dict[str, float]:
         return {name: median_ms(job, handle, runs) for name, job in jobs.items()}
 
 
-def handles(wanted: str | None) -> list[Any]:
+def handles(wanted: str | None) -> list[DeviceHandle]:
     """NumPy first, then every OpenCL device, or those that the comma-separated selectors name."""
-    selectors = wanted.split(",") if wanted else ["cpu", *(f"opencl:{i}" for i in range(len(manager.discover())))]
-    return [handle for handle in map(manager.default, selectors) if handle is not None]
+    if wanted is None:
+        return [manager.default("cpu"), *manager.select()]
+    return [handle for handle in map(manager.default, wanted.split(",")) if handle is not None]
 
 
 def main() -> None:
