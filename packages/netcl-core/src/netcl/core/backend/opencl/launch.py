@@ -1,0 +1,279 @@
+"""The one place where kernels are launched, at once or into a recording.
+
+API for the engine (one Launcher for each queue)::
+
+    launcher = Launcher(queue, programs=None)          programs: a ProgramCache, None: the shared one
+    launcher.launch(program_key, source, kernel_name, global_size, local_size, args, options="")
+    prepared = launcher.prepare(program_key, source, kernel_name, global_size, local_size, args, options="")
+    prepared(*buffers)                                 the warm launch: only buffers change
+    launcher.recording                                 None or the open Recording; the engine's ``recording``
+    launcher.new_recording() -> Recording              with an arena pool of its own
+    launcher.guard()                                   context manager: the driver's errors become netcl's
+
+``args`` are cl.Buffers, tensors (their buffer), NumPy scalars, or other things a kernel takes (cl.LocalMemory). In
+``prepare`` an argument None is a buffer given at each call. ``source`` may be a function without arguments that gives
+the text; it is called only when the program is not known yet. A launch with a zero in ``global_size`` does nothing.
+
+Traps: ``program.name`` makes a new kernel at each use (a hundred microseconds and more), so kernels are kept. The
+arguments belong to the kernel object: two threads sharing one give wrong numbers, seldom, so each thread, each prepared
+launch and each recorded launch has its own. pyopencl takes 6.5 microseconds to set a NumPy scalar in the general way,
+since it first tries all other kinds, and 0.1 when told that it is bytes. Each enqueue makes an event, which must not be
+kept. A driver that allocates lazily reports a missing buffer here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from ...errors import DeviceLostError, KernelBuildError, UnsupportedError
+from ...out_of_memory import is_out_of_memory, out_of_memory, release_cached
+from ...pools import PersistentBufferPool
+from ..recording import Recording
+from . import teardown
+from .programs import ProgramCache, default_cache
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = ["Launcher", "PreparedLaunch"]
+
+Size = tuple[int, ...]
+Source = str | Callable[[], str]
+
+# CL_DEVICE_NOT_AVAILABLE, and -9999: NVIDIA's code for a device that faulted.
+_LOST = (-2, -9999)
+
+
+class Launcher:
+    """Launches kernels on one in-order queue; thread-safe."""
+
+    def __init__(self, queue: Any, programs: ProgramCache | None = None) -> None:
+        self.queue = queue
+        self.context = queue.context
+        self.device = queue.device
+        self.programs = default_cache() if programs is None else programs
+        self.recording: Recording | None = None
+        self._local = threading.local()
+        self._programs: dict[Any, Any] = {}
+        self._lost: str | None = None
+
+    def launch(
+        self,
+        program_key: Any,
+        source: Source,
+        kernel_name: str,
+        global_size: Size,
+        local_size: Size | None,
+        args: Sequence[Any],
+        options: str = "",
+    ) -> None:
+        """Launch ``kernel_name`` of the program, building it at first use; append it instead while recording.
+
+        ``program_key`` (hashable) stands for source and options: equal keys must mean equal texts. ``local_size`` None
+        leaves the choice to the driver.
+        """
+        if 0 in global_size:
+            return
+        recording = self.recording
+        if recording is not None and recording.thread == get_ident():
+            kernel = self._new_kernel(program_key, source, kernel_name, args, options)
+            recording.append(partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size), args)
+            return
+        try:
+            kernel = self._local.kernels[program_key, kernel_name]
+            _set_arguments(kernel, args)
+        except (AttributeError, KeyError):
+            kernel = self._new_kernel(program_key, source, kernel_name, args, options)
+            vars(self._local).setdefault("kernels", {})[program_key, kernel_name] = kernel
+        self._enqueue(kernel, kernel_name, global_size, local_size)
+
+    def prepare(
+        self,
+        program_key: Any,
+        source: Source,
+        kernel_name: str,
+        global_size: Size,
+        local_size: Size | None,
+        args: Sequence[Any],
+        options: str = "",
+    ) -> PreparedLaunch:
+        """A launch whose sizes and scalars are fixed; ``args`` has None for each buffer that is given at the call."""
+        return PreparedLaunch(self, program_key, source, kernel_name, global_size, local_size, args, options)
+
+    def new_recording(self) -> Recording:
+        """An empty Recording for this thread, with an arena pool on this queue; the engine opens and closes it."""
+        return Recording(pool=PersistentBufferPool(self.context, self.queue), guard=self.guard)
+
+    def check(self) -> None:
+        """ForkedProcessError in a forked child, DeviceLostError once the device is lost."""
+        if teardown.forked:
+            teardown.check_process()
+        if self._lost is not None:
+            raise DeviceLostError(self._lost)
+
+    @contextmanager
+    def guard(self, what: str = "a replay") -> Iterator[None]:
+        """Within the block the driver's errors become OutOfMemoryError, DeviceLostError or RuntimeError."""
+        self.check()
+        try:
+            yield
+        except cl.Error as error:
+            raise self.translate(error, what) from error
+
+    def translate(self, error: Any, what: str, requested: int = 0) -> Exception:
+        """The netcl error for a cl.Error met in ``what``."""
+        device = f"{str(self.device.name).strip()} ({str(self.device.platform.name).strip()})"
+        if error.code in _LOST:
+            self._lost = f"{device} is lost since {what}: {error}. Save host copies and start a new process"
+            return DeviceLostError(self._lost)
+        if is_out_of_memory(error):
+            return out_of_memory(self.context, requested)
+        return RuntimeError(f"{what} failed on {device}: {error}")
+
+    def _program(self, program_key: Any, source: Source, options: str) -> Any:
+        program = self._programs.get(program_key)
+        if program is None:
+            text = source if isinstance(source, str) else source()
+            program = self.programs.get_program(self.context, text, self.device, options)
+            self._programs[program_key] = program
+        return program
+
+    def _new_kernel(
+        self, program_key: Any, source: Source, kernel_name: str, args: Sequence[Any] | None, options: str
+    ) -> Any:
+        self.check()
+        program = self._program(program_key, source, options)
+        try:
+            kernel = cl.Kernel(program, kernel_name)
+        except cl.Error as error:
+            text = source if isinstance(source, str) else source()
+            log = f"there is no kernel {kernel_name!r} in the program"
+            names = str(self.device.name).strip(), f"{str(self.device.platform.name).strip()}"
+            raise KernelBuildError(text, options, log, *names, op=kernel_name) from error
+        if args is not None:
+            if kernel.num_args != len(args):
+                raise UnsupportedError(f"kernel {kernel_name} takes {kernel.num_args} arguments, {len(args)} given")
+            _set_arguments(kernel, args)
+        return kernel
+
+    def _enqueue(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> None:
+        if teardown.forked or self._lost is not None:
+            self.check()
+        try:
+            cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
+        except cl.Error as error:
+            if not is_out_of_memory(error):
+                what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
+                raise self.translate(error, what) from error
+            self._enqueue_after_making_room(kernel, kernel_name, global_size, local_size)
+
+    def _enqueue_after_making_room(
+        self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None
+    ) -> None:
+        with self.guard(f"kernel {kernel_name}"):
+            self.queue.finish()
+            release_cached(self.context)
+            cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
+
+
+class PreparedLaunch:
+    """A kernel with its sizes and scalars set: ``prepared(*buffers)`` sets the buffers, in order, and launches.
+
+    A buffer is a cl.Buffer or a tensor. Each thread that calls gets a kernel object of its own.
+    """
+
+    __slots__ = ("_args", "_build", "_global_size", "_kernels", "_launcher", "_local_size", "_name", "_positions")
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        program_key: Any,
+        source: Source,
+        kernel_name: str,
+        global_size: Size,
+        local_size: Size | None,
+        args: Sequence[Any],
+        options: str = "",
+    ) -> None:
+        self._launcher = launcher
+        self._name = kernel_name
+        self._global_size = tuple(global_size)
+        self._local_size = None if local_size is None else tuple(local_size)
+        self._args = tuple(args)
+        self._positions = tuple(index for index, arg in enumerate(args) if arg is None)
+        self._build = partial(launcher._new_kernel, program_key, source, kernel_name, None, options)
+        # By thread: a number is used again only when its thread has ended, and the kernel with it is free.
+        self._kernels: dict[int, Any] = {}
+
+    def __call__(self, *buffers: Any) -> None:
+        if len(buffers) != len(self._positions):
+            raise UnsupportedError(f"kernel {self._name} takes {len(self._positions)} buffers, {len(buffers)} given")
+        launcher = self._launcher
+        thread = get_ident()
+        recording = launcher.recording
+        if recording is not None and recording.thread == thread:
+            self._record(recording, buffers)
+            return
+        kernel = self._kernels.get(thread)
+        if kernel is None:
+            kernel = self._kernels[thread] = self._new_kernel()
+        set_arg = kernel.set_arg
+        for position, buffer in zip(self._positions, buffers):
+            set_arg(position, buffer if type(buffer) is _Buffer else buffer.buffer)
+        launcher._enqueue(kernel, self._name, self._global_size, self._local_size)
+
+    def _new_kernel(self) -> Any:
+        kernel = self._build()
+        if kernel.num_args != len(self._args):
+            raise UnsupportedError(f"kernel {self._name} takes {kernel.num_args} arguments, {len(self._args)} prepared")
+        fixed = [(index, arg) for index, arg in enumerate(self._args) if arg is not None]
+        _set_some_arguments(kernel, fixed)
+        return kernel
+
+    def _record(self, recording: Recording, buffers: Sequence[Any]) -> None:
+        kernel = self._new_kernel()
+        _set_some_arguments(kernel, zip(self._positions, buffers))
+        enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self._global_size, self._local_size)
+        recording.append(enqueue, (*buffers, *self._args))
+
+
+_Buffer = cl.Buffer if cl is not None else None
+
+
+def _set_arguments(kernel: Any, args: Sequence[Any]) -> None:
+    _set_some_arguments(kernel, enumerate(args))
+
+
+def _set_some_arguments(kernel: Any, numbered: Any) -> None:
+    set_arg = kernel.set_arg
+    scalars: list[Any] = []
+    for index, arg in numbered:
+        if type(arg) is _Buffer:
+            set_arg(index, arg)
+        elif isinstance(arg, np.generic):
+            scalars.append(index)
+            scalars.append(arg)
+        else:
+            set_arg(index, _as_kernel_argument(kernel, index, arg))
+    if scalars:
+        kernel._set_arg_buf_multi(tuple(scalars))
+
+
+def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
+    # None would be set as a null pointer, and a kernel that follows it ends the process.
+    argument = getattr(arg, "buffer", arg)
+    if argument is None or isinstance(argument, (bool, int, float, np.ndarray)):
+        raise UnsupportedError(
+            f"argument {index} of kernel {kernel.function_name} is {arg!r}; "
+            "a kernel takes buffers, OpenCL tensors and NumPy scalars such as np.int32(3)"
+        )
+    return argument

@@ -1,0 +1,287 @@
+"""The end of things: queues finished at exit, Ctrl-C while a kernel hangs, waits that can be interrupted, and forks.
+
+API for the engine::
+
+    register_queue_for_cleanup(queue)      finished at exit and drained on SIGINT; held until the process ends
+    run_at_exit(callback)                  called at exit after all queues have finished
+    install_sigint_handler() -> bool       at the first OpenCLBackend; main thread only, NETCL_SIGINT=0: never
+    interruptible_finish(queue, timeout)   queue.finish() that SIGINT can interrupt; DeviceTimeoutError past timeout
+    wait_for(event)                        event.wait() that SIGINT can interrupt; short waits cost no thread
+    check_process()                        ForkedProcessError in a child forked after a queue was registered
+
+Python runs a signal handler only between its own instructions, in the main thread: a main thread blocked inside the
+driver serves no Ctrl-C. So the main thread lets other threads block, and waits for those.
+
+A fork copies the driver's state but not its threads: an OpenCL call in the child can hang or harm the parent's device.
+So the child makes none, not even the releases of objects that it drops: ``_before_fork`` collects the live buffers and
+queues, ``_after_fork_in_child`` raises their reference counts for good.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import contextlib
+import ctypes
+import gc
+import os
+import queue as queues
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ... import config
+from ...errors import DeviceTimeoutError, ForkedProcessError
+from ...out_of_memory import live_buffers
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = [
+    "check_process",
+    "install_sigint_handler",
+    "interruptible_finish",
+    "register_queue_for_cleanup",
+    "run_at_exit",
+    "wait_for",
+]
+
+GRACE_S = 3.0
+_POLL_S = 0.01
+_SPIN_S = 100e-6
+_EXIT_SIGINT = 130
+
+# True in a child that was forked after a queue was registered. Read as ``teardown.forked`` before each OpenCL call.
+forked = False
+
+_queues: dict[int, Any] = {}
+_exit_callbacks: list[Callable[[], object]] = []
+_snapshot: list[Any] = []
+
+
+def check_process() -> None:
+    """ForkedProcessError where this process was forked from one that used OpenCL."""
+    if forked:
+        raise ForkedProcessError(
+            "this process was forked from one that already used OpenCL, whose devices it cannot use: "
+            "start processes by spawn or forkserver, or fork before the first use of a device"
+        )
+
+
+def register_queue_for_cleanup(queue: Any) -> None:
+    """Have ``queue`` finished at exit, and drained before a SIGINT is passed on."""
+    check_process()
+    if not _queues:
+        atexit.register(_finish_at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=_before_fork, after_in_parent=_snapshot.clear, after_in_child=_after_fork_in_child
+            )
+    _queues[queue.int_ptr] = queue
+
+
+def run_at_exit(callback: Callable[[], object]) -> None:
+    """Have ``callback()`` called at exit, after every registered queue has finished."""
+    _exit_callbacks.append(callback)
+
+
+def _finish_at_exit() -> None:
+    if forked:
+        return
+    for queue in list(_queues.values()):
+        with contextlib.suppress(cl.Error):  # a lost device has nothing left to finish
+            interruptible_finish(queue, None)
+    for callback in _exit_callbacks:
+        callback()
+
+
+class _Waiter:
+    """A daemon thread that makes one blocking call at a time, and is idle between them."""
+
+    idle: deque[_Waiter] = deque()
+
+    def __init__(self) -> None:
+        self._calls: queues.SimpleQueue[tuple[Callable[[], object], _Outcome]] = queues.SimpleQueue()
+        threading.Thread(target=self._serve, name="netcl-waiter", daemon=True).start()
+
+    @classmethod
+    def take(cls) -> _Waiter:
+        try:
+            return cls.idle.pop()
+        except IndexError:
+            return cls()
+
+    def start(self, call: Callable[[], object]) -> _Outcome:
+        outcome = _Outcome()
+        self._calls.put((call, outcome))
+        return outcome
+
+    def _serve(self) -> None:
+        while True:
+            call, outcome = self._calls.get()
+            try:
+                call()
+            except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+                outcome.error = error
+            _Waiter.idle.append(self)
+            outcome.finished.set()
+            del call, outcome
+
+
+class _Outcome:
+    def __init__(self) -> None:
+        self.finished = threading.Event()
+        self.error: BaseException | None = None
+
+
+def _call_interruptibly(call: Callable[[], object], timeout: float | None) -> bool:
+    """Run ``call`` in a waiter; False where it still runs after ``timeout`` seconds. Its error is raised here."""
+    try:
+        outcome = _Waiter.take().start(call)
+    except RuntimeError:  # the interpreter shuts down and starts no more threads
+        call()
+        return True
+    deadline = time.monotonic() + timeout if timeout else None
+    while not outcome.finished.wait(_POLL_S):
+        if deadline is not None and time.monotonic() >= deadline:
+            return False
+    if outcome.error is not None:
+        raise outcome.error
+    return True
+
+
+def _in_main_thread() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def _soon_complete(event: Any) -> bool:
+    """Whether the event completes while we look, for a moment: a thread costs more than a short wait."""
+    deadline = time.perf_counter() + _SPIN_S
+    while event.command_execution_status > cl.command_execution_status.COMPLETE:
+        if time.perf_counter() >= deadline:
+            return False
+    return True
+
+
+def wait_for(event: Any) -> None:
+    """Wait for a cl.Event (None: nothing to wait for) whose queue has been flushed; SIGINT is served meanwhile."""
+    if event is None:
+        return
+    check_process()
+    if not _in_main_thread() or _soon_complete(event):
+        event.wait()
+    else:
+        _call_interruptibly(event.wait, None)
+
+
+def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
+    """``queue.finish()`` in a worker thread, polled every 10 ms, so that SIGINT is served meanwhile.
+
+    DeviceTimeoutError after ``timeout`` seconds (0 or None: no limit); the work on the device goes on. ``queue`` is a
+    queue or a DeviceHandle.
+    """
+    queue = getattr(queue, "queue", queue)
+    if cl is None or not isinstance(queue, cl.CommandQueue):
+        queue.finish()
+        return
+    check_process()
+    if not timeout and not _in_main_thread():
+        queue.finish()
+        return
+    marker = cl.enqueue_marker(queue)
+    queue.flush()
+    if _soon_complete(marker):
+        return
+    if not _call_interruptibly(queue.finish, timeout):
+        raise DeviceTimeoutError(
+            f"{queue.device.name.strip()} did not finish within {timeout:g} s; its work goes on. "
+            "Wait longer (timeout=None: without limit), or look for a kernel that never ends"
+        )
+
+
+_previous_handler: Any = None
+_installed = False
+_draining = False
+
+
+def install_sigint_handler() -> bool:
+    """Install netcl's SIGINT handler over the present one, which it calls; whether it is installed now.
+
+    On SIGINT the registered queues get 3 s to finish their work. When they have, the handler that was there before
+    runs (Python's own raises KeyboardInterrupt); else, and at a second SIGINT in those seconds, the process ends with
+    exit code 130. Nothing is installed outside the main thread, with NETCL_SIGINT=0, or where SIGINT is ignored.
+    """
+    global _previous_handler, _installed
+    if _installed and signal.getsignal(signal.SIGINT) is _on_sigint:
+        return True
+    if not config.get("SIGINT") or not _in_main_thread():
+        return False
+    present = signal.getsignal(signal.SIGINT)
+    if present is signal.SIG_IGN or present is None:  # None: a handler from C, which could not be called in turn
+        return False
+    if present is not _on_sigint:
+        _previous_handler = present
+    signal.signal(signal.SIGINT, _on_sigint)
+    _installed = True
+    return True
+
+
+def _on_sigint(number: int, frame: Any) -> None:
+    global _draining
+    if _draining:
+        os._exit(_EXIT_SIGINT)
+    if not forked:
+        _draining = True
+        drained = _drain(GRACE_S)
+        _draining = False
+        if not drained:
+            os.write(2, b"netcl: a kernel still runs 3 s after the interrupt; the process ends\n")
+            os._exit(_EXIT_SIGINT)
+    if callable(_previous_handler):
+        _previous_handler(number, frame)
+    else:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def _drain(seconds: float) -> bool:
+    """Whether every registered queue finishes within that time."""
+    # Not threading.Thread: the handler may have interrupted the main thread inside that module's lock.
+    deadline = time.monotonic() + seconds
+    locks = []
+    for queue in list(_queues.values()):
+        lock = _thread.allocate_lock()
+        lock.acquire()
+        _thread.start_new_thread(_finish_then_release, (queue, lock))
+        locks.append(lock)
+    return all(lock.acquire(timeout=max(0.0, deadline - time.monotonic())) for lock in locks)
+
+
+def _finish_then_release(queue: Any, lock: Any) -> None:
+    try:
+        with contextlib.suppress(cl.Error):  # a lost device has nothing left to finish
+            queue.finish()
+    finally:
+        lock.release()
+
+
+def _before_fork() -> None:
+    """Collect every live OpenCL object, so that the child can keep them from being released."""
+    kinds = (cl.Buffer, cl.CommandQueue, cl.Kernel, cl.Program, cl.Event, cl.Context)
+    _snapshot[:] = live_buffers()
+    _snapshot.extend(_queues.values())
+    _snapshot.extend(item for item in gc.get_objects() if isinstance(item, kinds))
+
+
+def _after_fork_in_child() -> None:
+    """Raise the reference counts of the snapshot, so that no destructor calls the driver, and refuse devices."""
+    global forked
+    forked = True
+    for item in _snapshot:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
+    _Waiter.idle.clear()  # their threads stayed with the parent

@@ -1,0 +1,64 @@
+"""A recorded step: the launches of one thread in order, replayed as a flat list.
+
+An engine has at most one open recording, in ``engine.recording``. While it is open, the place where the recording's
+thread launches work appends a callable without arguments instead of running it; both backends do so.
+
+``pool`` is the arena: while recording, new tensors come from it and from nowhere else, and it serves nobody else. A
+tensor that dies while recording thus frees its buffer for a later launch of the same recording, never for other work,
+so that a replay cannot write into a buffer that someone else holds. For a lease of another pool (parameters, inputs)
+the recording keeps the lease.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+
+class Recording:
+    """Launches of one thread in order.
+
+    ``thread`` is the ident of the thread that made it: only its launches belong to the recording. ``guard`` makes the
+    context manager in which replays run; it turns the driver's errors into netcl's.
+    """
+
+    def __init__(
+        self,
+        pool: Any = None,
+        guard: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        thread: int | None = None,
+    ) -> None:
+        self.pool = pool
+        self.thread = threading.get_ident() if thread is None else thread
+        self._guard = guard
+        self._launches: list[Callable[[], object]] = []
+        self._kept: dict[int, Any] = {}
+
+    def append(self, launch: Callable[[], object], keep: Iterable[Any] = ()) -> None:
+        """Add a launch; ``keep`` are objects that must live as long as the recording.
+
+        A tensor or lease in ``keep`` stands for its lease and its storage. A lease of the arena is not kept, only its
+        buffer, so that the recording itself can use the buffer again.
+        """
+        self._launches.append(launch)
+        for item in keep:
+            handle = getattr(item, "pool_handle", item)
+            buffer = getattr(item, "buffer", None)
+            if handle is not None and (self.pool is None or getattr(handle, "pool", None) is not self.pool):
+                self._kept[id(handle)] = handle
+            if buffer is not None:
+                self._kept[id(buffer)] = buffer
+
+    def replay(self) -> None:
+        """Run all launches in order."""
+        with self._guard():
+            for launch in self._launches:
+                launch()
+
+    def __len__(self) -> int:
+        return len(self._launches)
+
+    def __repr__(self) -> str:
+        return f"<Recording of {len(self)} launches>"
