@@ -72,7 +72,8 @@ def install(session: nox.Session, wanted: dict[str, str], *others: str, core: st
     names = [f"netcl-{part}{extras} @ {files[part]}" for part, extras in wanted.items()]
     # pip keeps an installed wheel of the same version, even when the file has changed.
     if session.venv_backend != "uv":
-        session.run_install("python", "-m", "pip", "uninstall", "--quiet", "--yes", *(f"netcl-{p}" for p in PACKAGES))
+        old = (f"netcl-{part}" for part in PACKAGES)
+        session.run_install("python", "-m", "pip", "uninstall", "--quiet", "--yes", *old, silent=True)
     session.install(*names, *others)
 
 
@@ -223,7 +224,7 @@ def oclgrind(session: nox.Session) -> None:
 @nox.session(tags=["deep"], venv_backend="virtualenv", reuse_venv=False)
 def parity(session: nox.Session) -> None:
     """Compare forward values, gradients and optimizer steps with PyTorch 2.13 on the CPU."""
-    install(session, everything({"core": "[cpu,test]"}), "torch==2.13.0+cpu")
+    install(session, everything({"core": "[cpu,test]"}), "torch==2.13.0")
     session.run("pytest", "-q", "tests/parity/torch_parity.py", *session.posargs)
 
 
