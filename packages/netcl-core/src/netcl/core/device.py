@@ -90,7 +90,7 @@ class DeviceHandle:
         wanted = self.device
         while (parent := wanted.get_info(cl.device_info.PARENT_DEVICE)) is not None:
             wanted = parent
-        for selector, _, found in _numbered(manager.discover()):
+        for selector, _, found in manager.numbered():
             if found == wanted:
                 return selector
         return self.device_name
@@ -110,18 +110,6 @@ _drivers_loaded = False
 def drivers_loaded() -> bool:
     """Whether this process has made its first OpenCL call through netcl, after which a fork is unsafe."""
     return _drivers_loaded
-
-
-def _numbered(found: list[tuple[Any, Any]]) -> Iterator[tuple[str, Any, Any]]:
-    """(selector, platform, device) with the selector ``opencl:<platform>:<device>``."""
-    platforms: list[Any] = []
-    count = 0
-    for platform, dev in found:
-        if not platforms or platforms[-1] != platform:
-            platforms.append(platform)
-            count = 0
-        yield f"opencl:{len(platforms) - 1}:{count}", platform, dev
-        count += 1
 
 
 class DeviceManager:
@@ -157,6 +145,17 @@ class DeviceManager:
                 config.get_logger().warning("OpenCL platform %s shows no device: %s", platform.name, error)
         return found
 
+    def numbered(self) -> Iterator[tuple[str, Any, Any]]:
+        """``discover()`` with selectors: (``opencl:<platform>:<device>``, platform, device)."""
+        platforms: list[Any] = []
+        count = 0
+        for platform, dev in self.discover():
+            if not platforms or platforms[-1] != platform:
+                platforms.append(platform)
+                count = 0
+            yield f"opencl:{len(platforms) - 1}:{count}", platform, dev
+            count += 1
+
     def default(self, device: Selector = "auto") -> DeviceHandle | None:
         """The handle of a selector, the same object each time; devices reached by two selectors share one handle.
 
@@ -190,8 +189,7 @@ class DeviceManager:
                 config.get_logger().warning("%s; trying the next device", error)
         if not self._said_numpy:
             self._said_numpy = True
-            why = f" on a platform like {config.get('PLATFORM_FILTER')!r}" if config.get("PLATFORM_FILTER") else ""
-            config.get_logger().warning("no OpenCL device%s, computing with NumPy. %s", why, icd.advice())
+            config.get_logger().warning("no OpenCL device, computing with NumPy. %s", self._why_none())
         return self._numpy
 
     def select(
@@ -264,7 +262,7 @@ class DeviceManager:
         """One line per device: selector, type and names; what the errors show."""
         lines = [
             f"  {selector}  {type_of(dev):5} {dev.name.strip()} ({platform.name.strip()})"
-            for selector, platform, dev in _numbered(self.discover())
+            for selector, platform, dev in self.numbered()
         ]
         return "\n".join([*lines, f"  cpu         cpu   {self._numpy.device_name}"])
 
@@ -276,9 +274,12 @@ class DeviceManager:
             return self._resolve(text)
         if chosen == "auto":
             return self.pick_default()
-        handle = self._resolve(chosen)
+        try:
+            handle = self._resolve(chosen)
+        except DeviceNotFoundError as error:
+            raise DeviceNotFoundError(f"NETCL_DEVICE={chosen!r}: {error}", parameter="NETCL_DEVICE") from None
         if handle is None:
-            raise self.not_found(chosen, "there is no device for NETCL_DEVICE =")
+            raise DeviceNotFoundError(f"NETCL_DEVICE={chosen!r}: {self.not_found(chosen)}", parameter="NETCL_DEVICE")
         return handle
 
     def _resolve(self, text: str) -> DeviceHandle | None:
@@ -288,7 +289,7 @@ class DeviceManager:
         if text.isdecimal():
             return self._at(self.discover(), int(text), text)
         if re.fullmatch(r"opencl:\d+:\d+", text):
-            return self._at([(p, d) for selector, p, d in _numbered(self.discover()) if selector == text], 0, text)
+            return self._at([(p, d) for selector, p, d in self.numbered() if selector == text], 0, text)
         of_type = _TYPE_SELECTOR.fullmatch(text)
         if of_type:
             found = self._ranked()
@@ -319,12 +320,16 @@ class DeviceManager:
             raise self.not_found(text)
         return self._open(*found[index])
 
-    def not_found(self, selector: object, what: str = "no device answers to") -> DeviceNotFoundError:
+    def not_found(self, selector: object) -> DeviceNotFoundError:
         """The error for a selector without device: all devices and, without an OpenCL device, what to install."""
-        hint = "" if self.discover() else "\n" + icd.advice()
+        hint = "" if self.discover() else "\n" + self._why_none()
+        return DeviceNotFoundError(
+            f"no device answers to {selector!r}; there are\n{self.describe()}{hint}", parameter="device"
+        )
+
+    def _why_none(self) -> str:
         only = config.get("PLATFORM_FILTER")
-        hint += f"\nNETCL_PLATFORM_FILTER={only!r} leaves other platforms out." if only else ""
-        return DeviceNotFoundError(f"{what} {selector!r}; there are\n{self.describe()}{hint}", parameter="device")
+        return f"NETCL_PLATFORM_FILTER={only!r} leaves no OpenCL platform." if only else icd.advice()
 
     def _open(self, platform: Any, dev: Any) -> DeviceHandle:
         with self._lock:

@@ -1,0 +1,82 @@
+"""``python -m netcl.core``: platforms, devices, the drivers that were found, and what to install."""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+from . import config, icd
+from .__about__ import __version__
+from .capabilities import DeviceProfile
+from .device import manager
+from .errors import NetclError, format_bytes
+
+
+def _features(profile: DeviceProfile) -> str:
+    names = {
+        "fp16": profile.has_fp16,
+        "fp64": profile.has_fp64,
+        "sub-groups": profile.has_subgroups,
+        "64-bit atomics": profile.fast_atomics,
+        "SVM": profile.has_svm,
+        "command buffer": profile.has_command_buffer,
+    }
+    return ", ".join(name for name, there in names.items() if there) or "none of the optional features"
+
+
+def _report_drivers() -> None:
+    print("drivers found")
+    drivers = icd.find_drivers()
+    for driver in drivers:
+        print(f"  {driver.name}: {driver.library} ({driver.origin})")
+        if driver.problem:
+            print(f"    not usable: {driver.problem}")
+    if not drivers:
+        print("  none by netcl; those of the system's own registry appear among the platforms")
+
+
+def _report_devices() -> None:
+    print("platforms and devices")
+    shown = None
+    for selector, cl_platform, dev in manager.numbered():
+        if cl_platform != shown:
+            print(f"  {cl_platform.name.strip()}, {cl_platform.version.strip()}")
+            shown = cl_platform
+        profile = manager.profile(dev)
+        print(f"    {selector}  {profile.device_type}  {profile.name}, driver {dev.driver_version}")
+        print(
+            f"      {profile.compute_units} compute units, {format_bytes(profile.global_mem_size)} memory, "
+            f"{format_bytes(profile.local_mem_size)} local, work-groups to {profile.max_work_group_size}"
+        )
+        print(f"      {_features(profile)}")
+    host = manager.default("cpu")
+    print("  NumPy, always there")
+    if host is not None:
+        print(f"    cpu  cpu  {host.device_name}, {host.profile.compute_units} cores")
+
+
+def main() -> int:
+    """Print the report; 1 when NETCL_ variables ask for a device that is not there."""
+    print(f"netcl-core {__version__}, Python {platform.python_version()} on {platform.platform()}")
+    try:
+        import pyopencl
+
+        print(f"pyopencl {pyopencl.VERSION_TEXT}")
+    except ImportError as error:
+        print(f"pyopencl: not there ({error})")
+    _report_drivers()
+    try:
+        _report_devices()
+        chosen = manager.default("auto")
+    except (NetclError, ImportError) as error:
+        print(f"the default device cannot be used: {error}")
+        return 1
+    if chosen is not None:
+        how = "" if config.get("DEVICE") == "auto" else f" (NETCL_DEVICE={config.get('DEVICE')})"
+        print(f"default device\n  {chosen.selector}  {chosen.device_name} ({chosen.platform_name}){how}")
+    print(f"what to install\n  {icd.advice()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
