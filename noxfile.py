@@ -60,7 +60,7 @@ def build_wheels(session: nox.Session) -> dict[str, Path]:
                 build = ("uv", "build", "--quiet", "--wheel", "--out-dir", str(out), str(folder))
             else:
                 build = ("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(folder))
-            session.run_install(*build, external=True, silent=True)
+            session.run(*build, external=True, silent=True)
             _built[part] = next(out.glob("*.whl"))
     return _built
 
@@ -139,9 +139,9 @@ def alone(session: nox.Session) -> None:
         python = str(folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
         wheels = [str(built[layer]) for layer in layers(part)]
         if session.venv_backend == "uv":
-            session.run_install("uv", "pip", "install", "--quiet", "--python", python, *wheels, external=True)
+            session.run("uv", "pip", "install", "--quiet", "--python", python, *wheels, external=True)
         else:
-            session.run_install("python", "-m", "pip", "--python", python, "install", "--quiet", *wheels)
+            session.run("python", "-m", "pip", "--python", python, "install", "--quiet", *wheels)
         session.run(python, "-I", f"tests/alone/{part}.py", external=True)
 
 

@@ -1,0 +1,48 @@
+"""What the manners of the code ask of every source file, as far as a program can see it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from monorepo import load_packages
+
+SOURCES = [path for package in load_packages().values() for path in package.modules()]
+
+
+def faults(path: Path) -> Iterator[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    first_line = (ast.get_docstring(tree) or "").split("\n")[0]
+    if not first_line.endswith("."):
+        yield "does not open with one sentence that says its role"
+    if path.stem in ("utils", "util", "helpers", "misc", "common") or path.stem.endswith("_v2"):
+        yield "has a name that does not say what is in it"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "NotImplementedError":
+            yield f"has a stub in line {node.lineno}"
+        if isinstance(node, ast.ExceptHandler) and [type(statement) for statement in node.body] == [ast.Pass]:
+            caught = ast.unparse(node.type) if node.type else "everything"
+            if caught in ("Exception", "BaseException", "everything"):
+                yield f"passes over {caught} in line {node.lineno}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.as_posix().partition("/src/")[2])
+def test_a_source_file_keeps_to_the_manners(path: Path) -> None:
+    assert list(faults(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("conv.py", "x = 1"),
+        ("conv.py", '"""convolution"""'),
+        ("utils.py", '"""Says something."""'),
+        ("conv.py", '"""Says something."""\ndef f():\n    raise NotImplementedError'),
+        ("conv.py", '"""Says something."""\ntry:\n    f()\nexcept Exception:\n    pass'),
+    ],
+)
+def test_a_planted_fault_is_seen(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert len(list(faults(tmp_path / name))) == 1
