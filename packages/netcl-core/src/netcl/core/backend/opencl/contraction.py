@@ -1,0 +1,243 @@
+"""Sums of products over strided operands: what matrix products and convolutions have in common, and its launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .templates import Traits, source, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+Levels = tuple[int, int, int, int]
+PLAIN: Levels = (0, 0, 0, 0)
+
+_DEPTH = 384  # rows of B that a work-item holds
+_CHUNK = 16  # row tiles whose sums can wait for the next rows of B
+_ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
+_LEAST_SPLIT = 1024  # products summed by one part at least
+_TILE = 64  # edge of a tile of the GPU kernel
+_EDGE = 16
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """out[z][i][j] = sum over k of A[z][i][k] * B[z][k][j], everything strided, strides and offsets in elements.
+
+    The reduced index k and the column index j count through four levels, outermost first; z through two. A's row i is
+    at ``i * a_row``. With ``accumulate`` the sums are added to what ``out`` (then in the computing type) holds.
+    """
+
+    m: int
+    k: Levels
+    n: Levels
+    a_row: int
+    a_k: Levels
+    b_k: Levels
+    b_n: Levels
+    out_row: int
+    out_n: Levels
+    batch: tuple[int, int] = (1, 1)
+    a_batch: tuple[int, int] = (0, 0)
+    b_batch: tuple[int, int] = (0, 0)
+    out_batch: tuple[int, int] = (0, 0)
+    a_offset: int = 0
+    b_offset: int = 0
+    out_offset: int = 0
+    accumulate: bool = False
+    parts: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return self.m == 0 or prod(self.n) == 0 or prod(self.batch) == 0
+
+
+class Program(NamedTuple):
+    """One instance of the CPU template."""
+
+    key: str
+    text: str
+    rows: int
+    columns: int
+    depth: int
+    chunk: int
+
+
+@lru_cache(maxsize=64)
+def cpu_program(device: Traits, dtype: str) -> Program:
+    """The CPU template for a dtype: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16."""
+    vector = device.vector // 2 if dtype == "float64" else device.vector
+    rows = 8 if device.vector == 16 else 6
+    small = device.local_memory < 80 * 1024
+    depth, chunk = (64, 4) if small else (_DEPTH, _CHUNK)
+    defines = (
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("ROWS", rows), ("VECTORS", 2), ("DEPTH", depth), ("CHUNK", chunk),
+    )  # fmt: skip
+    return Program(
+        f"contract_cpu-{dtype}-{rows}x2x{vector}-{depth}-{chunk}",
+        source(("storage", "contract_cpu"), defines),
+        rows,
+        2 * vector,
+        depth,
+        chunk,
+    )
+
+
+@lru_cache(maxsize=16)
+def gpu_program(dtype: str) -> tuple[str, str]:
+    """The key and text of the GPU template."""
+    return f"contract_gpu-{dtype}", source(("storage", "contract_gpu"), ((f"DTYPE_{dtype.upper()}", 1),))
+
+
+def compute_dtype(dtype: str) -> str:
+    """What sums are kept in."""
+    return dtype if dtype in ("float64", "float32") else "float32"
+
+
+def _merged(extents: Levels, strides: Levels, enough: bool) -> tuple[Levels, Levels]:
+    # Levels become one where they follow each other without a gap. The outermost is where work is shared out, so it is
+    # kept free when there is work enough without it.
+    levels = [(e, s) for e, s in zip(extents, strides) if e != 1] or [(1, 0)]
+    joined = [levels.pop()]
+    while levels:
+        e, s = levels.pop()
+        if s == joined[0][0] * joined[0][1]:
+            joined[0] = (e * joined[0][0], joined[0][1])
+        else:
+            joined.insert(0, (e, s))
+    if len(joined) == 4 or (len(joined) > 1 and not enough):
+        joined[1:1] = [(1, 0)] * (4 - len(joined))
+    else:
+        joined[0:0] = [(1, 0)] * (4 - len(joined))
+    return tuple(e for e, _ in joined), tuple(s for _, s in joined)  # type: ignore[return-value]
+
+
+class _Packing(NamedTuple):
+    global_size: tuple[int, int, int]
+    size: int
+    argument: Any
+    a_batch: tuple[int, int]
+
+
+@lru_cache(maxsize=1024)
+def _packing(c: Contraction, program: Program) -> _Packing:
+    tiles = -(-c.m // program.rows)
+    k = prod(c.k)
+    panel = tiles * program.rows * k
+    batch = tuple(count if stride else 1 for count, stride in zip(c.batch, c.a_batch))
+    extents, strides = _merged(c.k, c.a_k, tiles * prod(batch) >= _ENOUGH_UNITS)
+    argument = struct(c.m, c.a_row, tiles, k, batch[1], c.a_offset, c.a_batch, extents, strides)
+    a_batch = (batch[1] * panel if c.a_batch[0] else 0, panel if c.a_batch[1] else 0)
+    return _Packing((extents[0], tiles, prod(batch)), panel * prod(batch), argument, a_batch)
+
+
+@lru_cache(maxsize=1024)
+def _plan(c: Contraction, program: Program, a_batch: tuple[int, int], splits: int, out_part: int) -> tuple[int, Any]:
+    tiles = -(-c.m // program.rows)
+    k, n = prod(c.k), prod(c.n)
+    strips = -(-n // program.columns)
+    others = strips * splits * prod(c.batch)
+    # Sums of one stretch of k need not wait for another, so a chunk may then hold all rows.
+    most = tiles if -(-k // splits) <= program.depth else program.chunk
+    chunk = max(1, min(most, tiles * others // _ENOUGH_UNITS))
+    chunks = -(-tiles // chunk)
+    split = -(-k // splits) if k else 1
+    argument = struct(
+        c.m, k, n, chunk, chunks, strips, splits, split, c.batch[1], int(c.accumulate), int(c.parts),
+        a_batch, c.b_batch, c.out_batch, c.b_offset, c.out_offset, c.out_row, out_part,
+        c.k, c.b_k, c.n, c.b_n, c.out_n,
+    )  # fmt: skip
+    return others * chunks, argument
+
+
+def pack_rows(engine: Any, c: Contraction, a: Tensor) -> Tensor:
+    """A in panels of rows for the CPU kernel, in the computing type."""
+    program = cpu_program(traits(engine), a.dtype)
+    plan = _packing(c, program)
+    panels: Tensor = engine.empty((plan.size,), compute_dtype(a.dtype))
+    if plan.size:
+        engine.launch(program.key, program.text, "pack_rows", plan.global_size, (1, 1, 1), [a, panels, plan.argument])
+    return panels
+
+
+def contract_packed(
+    engine: Any, c: Contraction, panels: Tensor, b: Tensor, out: Tensor, *, splits: int = 1, out_part: int = 0
+) -> None:
+    """The CPU kernel on packed rows; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
+    program = cpu_program(traits(engine), b.dtype)
+    units, argument = _plan(c, program, _packing(c, program).a_batch, splits, out_part)
+    engine.launch(program.key, program.text, "contract", (units,), (1,), [panels, b, out, argument])
+
+
+def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
+    """Parts into which a long k is cut when the output alone has too few tiles for the cores; depends on shapes only."""
+    program = cpu_program(traits(engine), dtype)
+    units = -(-prod(c.n) // program.columns) * -(-c.m // program.rows) * prod(c.batch)
+    return max(1, min(_ENOUGH_UNITS // max(units, 1), prod(c.k) // _LEAST_SPLIT))
+
+
+def add_parts(engine: Any, parts: Tensor, out: Tensor, splits: int) -> None:
+    """out = the sum of ``splits`` partial results of out's size, in order."""
+    program = cpu_program(traits(engine), out.dtype)
+    size = out.size
+    block = max(64, -(-size // 64)) if traits(engine).is_cpu else 1
+    engine.launch(
+        program.key, program.text, "add_parts", (-(-size // block),), (1,) if block > 1 else None,
+        [parts, out, np.int64(size), np.int64(splits), np.int64(block)],
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _gpu_argument(c: Contraction) -> Any:
+    return struct(
+        c.m, prod(c.k), prod(c.n), c.batch[1], int(c.accumulate), int(c.parts), c.a_row, c.out_row,
+        c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
+        c.k, c.a_k, c.b_k, c.n, c.b_n, c.out_n,
+    )  # fmt: skip
+
+
+def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
+    """The GPU kernel: 64 x 64 tiles through local memory."""
+    key, text = gpu_program(a.dtype)
+    size = (-(-prod(c.n) // _TILE) * _EDGE, -(-c.m // _TILE) * _EDGE, prod(c.batch))
+    engine.launch(key, text, "tiled", size, (_EDGE, _EDGE, 1), [a, b, out, _gpu_argument(c)])
+
+
+def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
+    """The GPU kernel of one work-item per output."""
+    key, text = gpu_program(a.dtype)
+    engine.launch(key, text, "direct", (prod(c.n), c.m, prod(c.batch)), None, [a, b, out, _gpu_argument(c)])
+
+
+def default_variant(engine: Any, c: Contraction) -> str:
+    """``packed`` on CPU devices; elsewhere ``tiled``, and ``direct`` for a few rows."""
+    if traits(engine).is_cpu:
+        return "packed"
+    return "tiled" if c.m >= 8 else "direct"
+
+
+def contract(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, *, variant: str | None = None) -> None:
+    """Runs a contraction into ``out``."""
+    if c.empty:
+        return
+    variant = variant or default_variant(engine, c)
+    if variant == "tiled":
+        contract_tiled(engine, c, a, b, out)
+    elif variant == "direct":
+        contract_direct(engine, c, a, b, out)
+    else:
+        panels = pack_rows(engine, c, a)
+        whole = not c.parts and c.m * prod(c.n) * prod(c.batch) == out.size
+        splits = splits_for(engine, c, a.dtype) if whole else 1
+        if splits == 1:
+            contract_packed(engine, c, panels, b, out)
+        else:
+            parts = engine.empty((splits, out.size), compute_dtype(out.dtype))
+            contract_packed(engine, replace(c, parts=True), panels, b, parts, splits=splits, out_part=out.size)
+            add_parts(engine, parts, out, splits)

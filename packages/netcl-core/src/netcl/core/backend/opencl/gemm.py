@@ -1,0 +1,145 @@
+"""Matrix products on OpenCL devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .contraction import Contraction, contract
+from .templates import Traits, source, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+_THIN = 4  # rows or columns up to which the other operand is read once, in place
+_UNITS = 64
+
+
+class _Matrices(NamedTuple):
+    shape: tuple[int, ...]
+    swapped: bool  # whether out^T = B^T A^T is what the contractions compute
+    contractions: tuple[Contraction, ...]
+    variant: str | None
+
+
+def _batch_strides(batch: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
+    """Element strides over ``batch`` of a contiguous tensor of ``shape`` (its last two dimensions are the matrix)."""
+    strides = [0] * len(batch)
+    step = shape[-1] * shape[-2]
+    for axis in range(1, len(shape) - 1):
+        if shape[-2 - axis] != 1:
+            strides[-axis] = step
+        step *= shape[-2 - axis]
+    return strides
+
+
+def _merged(batch: tuple[int, ...], *strides: list[int]) -> list[tuple[int, ...]]:
+    """The batch as (count, strides...) per dimension, neighbours joined where every operand steps evenly over both."""
+    dims: list[tuple[int, ...]] = []
+    for count, *steps in zip(batch, *strides):
+        if count == 1:
+            continue
+        if dims and all(outer == inner * count for outer, inner in zip(dims[-1][1:], steps)):
+            dims[-1] = (dims[-1][0] * count, *steps)
+        else:
+            dims.append((count, *steps))
+    return dims
+
+
+@lru_cache(maxsize=1024)
+def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b: bool, is_cpu: bool) -> _Matrices:
+    m, k = (a[-1], a[-2]) if transpose_a else (a[-2], a[-1])
+    n = b[-2] if transpose_b else b[-1]
+    rank = max(len(a), len(b))
+    a = (1,) * (rank - len(a)) + a
+    b = (1,) * (rank - len(b)) + b
+    batch = tuple(y if x == 1 else x for x, y in zip(a[:-2], b[:-2]))
+    shape = (*batch, m, n)
+    if prod(b[:-2]) == 1 and not transpose_a:
+        # One B for all: the batch of A is more rows.
+        m, a, batch = prod(a[:-1]), (prod(a[:-1]), k), ()
+    a_row, a_k = (1, m) if transpose_a else (k, 1)
+    b_k, b_n = (1, k) if transpose_b else (n, 1)
+    dims = _merged(batch, _batch_strides(batch, a), _batch_strides(batch, b), _batch_strides(batch, (*batch, m, n)))
+    outer, dims = dims[:-2], [(1, 0, 0, 0)] * (2 - len(dims)) + dims[-2:]
+    swapped = False
+    variant = None
+    out_row, out_n = n, 1
+    if is_cpu and min(m, n) <= _THIN:
+        if m > n:
+            swapped = True
+            m, n, a_row, a_k, b_k, b_n, out_row, out_n = n, m, b_n, b_k, a_k, a_row, out_n, out_row
+            dims = [(count, second, first, third) for count, first, second, third in dims]
+            outer = [(count, second, first, third) for count, first, second, third in outer]
+        if b_n == 1 and n > 1:
+            variant = "stream"
+        elif a_k == 1 and b_k == 1:
+            variant = "dot"
+    one = Contraction(
+        m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k), b_n=(0, 0, 0, b_n),
+        out_row=out_row, out_n=(0, 0, 0, out_n), batch=(dims[0][0], dims[1][0]), a_batch=(dims[0][1], dims[1][1]),
+        b_batch=(dims[0][2], dims[1][2]), out_batch=(dims[0][3], dims[1][3]),
+    )  # fmt: skip
+    contractions = []
+    for place in product(*(range(dim[0]) for dim in outer)):
+        at = [sum(i * dim[which] for i, dim in zip(place, outer)) for which in (1, 2, 3)]
+        contractions.append(replace(one, a_offset=at[0], b_offset=at[1], out_offset=at[2]))
+    return _Matrices(shape, swapped, tuple(contractions), variant)
+
+
+@lru_cache(maxsize=64)
+def _thin_program(device: Traits, dtype: str) -> tuple[str, str, int]:
+    vector = device.vector // 2 if dtype == "float64" else device.vector
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector))
+    return f"contract_thin-{dtype}-{vector}", source(("storage", "contract_thin"), defines), 4 * vector
+
+
+@lru_cache(maxsize=1024)
+def _thin_plan(c: Contraction, kind: str, strip: int) -> tuple[int, Any]:
+    k, n, z = prod(c.k), prod(c.n), prod(c.batch)
+    row_blocks = -(-c.m // 4)
+    block = strip if kind == "stream" else max(4, -(-n * row_blocks * z // _UNITS))
+    column_blocks = -(-n // block)
+    argument = struct(
+        c.m, n, k, row_blocks, column_blocks, block, c.batch[1], c.a_row, c.a_k[3], c.b_k[3], c.b_n[3], c.out_row, c.out_n[3],
+        c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
+    )  # fmt: skip
+    return row_blocks * column_blocks * z, argument
+
+
+def _thin(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, kind: str) -> None:
+    key, text, strip = _thin_program(traits(engine), a.dtype)
+    units, argument = _thin_plan(c, kind, strip)
+    engine.launch(key, text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
+
+
+def matmul(
+    engine: Any,
+    a: Tensor,
+    b: Tensor,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out: Tensor | None = None,
+    variant: str | None = None,
+) -> Tensor:
+    """(..., M, K) @ (..., K, N) after the transposes, batch dimensions broadcast; sums in float32 (float64 for float64).
+
+    ``variant`` forces ``packed``, ``dot`` or ``stream`` (where the layout allows them), ``tiled`` or ``direct``.
+    """
+    plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
+    if out is None:
+        out = engine.empty(plan.shape, a.dtype)
+    first, second = (b, a) if plan.swapped else (a, b)
+    variant = variant or plan.variant
+    for c in plan.contractions:
+        if c.empty:
+            continue
+        if variant in ("dot", "stream"):
+            _thin(engine, c, first, second, out, variant)
+        else:
+            contract(engine, c, first, second, out, variant=variant)
+    return out

@@ -1,0 +1,210 @@
+// Contraction for CPU devices: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one template for matrix products and for all
+// three directions of convolution.
+//
+// The reduced index k and the column index j each count through four levels with strides of their own, so that B may be a
+// matrix, the windows of a padded image, or those windows transposed; columns of `out` have strides as well.
+//
+// pack_rows  copies A into panels of ROWS rows, [tile][k][ROWS], zeros below the last row. One work-item: one tile, one
+//            step of the outermost level of k.
+// contract   one work-item: a strip of COLUMNS = VECTORS * VECTOR columns times a chunk of row tiles. It copies DEPTH
+//            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
+//            accumulators over them. Sums that need more than one strip wait in `sums`. Work-groups have one work-item.
+//            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
+// add_parts  out = sum over splits of k, in order, so that results do not depend on scheduling.
+//
+// Contraction of a*b+c into one rounding is allowed here.
+
+#define COLUMNS (VECTORS * VECTOR)
+#define STEP 64
+
+typedef struct {
+    long m, k, n;
+    long chunk, chunks, strips, splits, split;  // tiles per chunk, chunks of rows, strips of columns, splits of k, k per split
+    long inner_batch, accumulate, parts;
+    long a_batch[2], b_batch[2], out_batch[2];
+    long b_offset, out_offset, out_row, out_part;
+    long k_extent[4], b_k[4], n_extent[4], b_n[4], out_n[4];
+} contraction;
+
+typedef struct {
+    long m, row, tiles, k, inner_batch, offset;
+    long batch[2];
+    long k_extent[4], k_stride[4];
+} packing;
+
+__kernel void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
+    const size_t outer = get_global_id(0), tile = get_global_id(1), z = get_global_id(2);
+    const long rows = min((long)ROWS, g.m - (long)tile * ROWS);
+    const long inner = g.k_extent[3];
+    a += g.offset + (long)(z / g.inner_batch) * g.batch[0] + (long)(z % g.inner_batch) * g.batch[1]
+         + (long)tile * ROWS * g.row + (long)outer * g.k_stride[0];
+    panels += (z * g.tiles + tile) * (size_t)g.k * ROWS + outer * (size_t)(g.k / g.k_extent[0]) * ROWS;
+    for (long k1 = 0; k1 < g.k_extent[1]; k1++)
+        for (long k2 = 0; k2 < g.k_extent[2]; k2++) {
+            __global const STORAGE* run = a + k1 * g.k_stride[1] + k2 * g.k_stride[2];
+            for (long start = 0; start < inner; start += STEP) {
+                const long stop = min(inner, start + STEP);
+                for (long i = 0; i < rows; i++)
+                    for (long k = start; k < stop; k++)
+                        panels[k * ROWS + i] = LOAD(run, i * g.row + k * g.k_stride[3]);
+                for (long i = rows; i < ROWS; i++)
+                    for (long k = start; k < stop; k++) panels[k * ROWS + i] = 0;
+            }
+            panels += inner * ROWS;
+        }
+}
+
+#if ROWS == 4
+#define EACH_ROW(F) F(0) F(1) F(2) F(3)
+#elif ROWS == 6
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5)
+#elif ROWS == 8
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+#elif ROWS == 12
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
+#endif
+
+#if VECTORS == 1
+#define DECLARE(i) REALV c##i##_0 = 0;
+#define RESUME(i) c##i##_0 = s[i];
+#define KEEP(i) s[i] = c##i##_0;
+#define MULTIPLY(i) { const REAL x = ap[i]; c##i##_0 += x * b0; }
+#define STRIP_LOAD const REALV b0 = bp[0];
+#else
+#define DECLARE(i) REALV c##i##_0 = 0, c##i##_1 = 0;
+#define RESUME(i) c##i##_0 = s[2 * i]; c##i##_1 = s[2 * i + 1];
+#define KEEP(i) s[2 * i] = c##i##_0; s[2 * i + 1] = c##i##_1;
+#define MULTIPLY(i) { const REAL x = ap[i]; c##i##_0 += x * b0; c##i##_1 += x * b1; }
+#define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
+#endif
+
+// Copies rows k_begin .. k_begin + depth of the strip whose columns lie at from[] into `strip`.
+static inline void fill_strip(__global const STORAGE* restrict b, __local REAL* restrict strip, const long* from, const bool run,
+                       const long k_begin, const long depth, const contraction* g) {
+    if (g->k_extent[3] == g->k && !run && g->b_k[3] == 1) {
+        // k is contiguous (a transposed matrix): read along k, in blocks that stay in the first-level cache.
+        for (long start = 0; start < depth; start += STEP) {
+            const long stop = min(depth, start + STEP);
+            for (long j = 0; j < COLUMNS; j++)
+                for (long k = start; k < stop; k++) strip[k * COLUMNS + j] = LOAD(b, from[j] + k_begin + k);
+        }
+        return;
+    }
+    long index[4], rest = k_begin;
+    for (int d = 3; d >= 0; d--) {
+        index[d] = rest % g->k_extent[d];
+        rest /= g->k_extent[d];
+    }
+    long done = 0;
+    while (done < depth) {
+        const long length = min(depth - done, g->k_extent[3] - index[3]);
+        __global const STORAGE* source = b + index[0] * g->b_k[0] + index[1] * g->b_k[1] + index[2] * g->b_k[2] + index[3] * g->b_k[3];
+        const long step = g->b_k[3];
+        if (run)
+            for (long k = 0; k < length; k++)
+                for (int v = 0; v < VECTORS; v++)
+                    RSTORE(VLOAD(source + from[0] + k * step + v * VECTOR), strip + (done + k) * COLUMNS + v * VECTOR);
+        else
+            for (long k = 0; k < length; k++)
+                for (long j = 0; j < COLUMNS; j++) strip[(done + k) * COLUMNS + j] = LOAD(source, from[j] + k * step);
+        done += length;
+        index[3] = 0;
+        for (int d = 2; d >= 0; d--) {
+            if (++index[d] < g->k_extent[d]) break;
+            index[d] = 0;
+        }
+    }
+}
+
+// Writes one row of sums to out; `to` holds the places of its columns.
+static inline void write_row(__local const REALV* s, __global void* out, const long base, const long* to, const bool run,
+                      const long columns, const contraction* g) {
+    __global REAL* part = (__global REAL*)out;
+    __global STORAGE* final = (__global STORAGE*)out;
+    if (run) {
+        for (int v = 0; v < VECTORS; v++) {
+            const long at = base + to[0] + v * VECTOR;
+            if (!g->parts) VSTORE(s[v], final + at);
+            else if (g->accumulate) RSTORE(s[v] + RLOAD(part + at), part + at);
+            else RSTORE(s[v], part + at);
+        }
+        return;
+    }
+    __local const REAL* sum = (__local const REAL*)s;
+    for (long j = 0; j < columns; j++) {
+        const long at = base + to[j];
+        if (!g->parts) STORE(sum[j], final, at);
+        else part[at] = g->accumulate ? sum[j] + part[at] : sum[j];
+    }
+}
+
+__kernel void contract(__global const REAL* restrict panels, __global const STORAGE* restrict b, __global void* restrict out,
+                       const contraction geometry) {
+    __local REALV strip[DEPTH * VECTORS];
+    __local REALV sums[CHUNK * ROWS * VECTORS];
+    const contraction g = geometry;
+    size_t unit = get_global_id(0);
+    const long strip_index = unit % g.strips;
+    unit /= g.strips;
+    const long chunk = unit % g.chunks;
+    unit /= g.chunks;
+    const long part = unit % g.splits;
+    const long z = unit / g.splits;
+    const long outer = z / g.inner_batch, inner = z % g.inner_batch;
+    const long tiles = (g.m + ROWS - 1) / ROWS;
+    panels += outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    const long out_base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
+
+    // Where each column of the strip comes from and goes to; columns past the end repeat the last one and are not written.
+    long from[COLUMNS], to[COLUMNS];
+    const long columns = min((long)COLUMNS, g.n - strip_index * COLUMNS);
+    bool from_run = columns == COLUMNS, to_run = columns == COLUMNS;
+    for (long j = 0; j < COLUMNS; j++) {
+        long rest = min(strip_index * COLUMNS + j, g.n - 1);
+        from[j] = to[j] = 0;
+        for (int d = 3; d >= 0; d--) {
+            from[j] += rest % g.n_extent[d] * g.b_n[d];
+            to[j] += rest % g.n_extent[d] * g.out_n[d];
+            rest /= g.n_extent[d];
+        }
+        from_run = from_run && from[j] == from[0] + j;
+        to_run = to_run && to[j] == to[0] + j;
+    }
+
+    const long k_first = part * g.split, k_last = min(g.k, k_first + g.split);
+    const long tile_first = chunk * g.chunk, tile_last = min(tiles, tile_first + g.chunk);
+    long k_begin = k_first;
+    do {
+        const long depth = min((long)DEPTH, k_last - k_begin);
+        const bool last = k_begin + depth >= k_last;
+        const bool whole = last && k_begin == k_first;
+        if (depth > 0) fill_strip(b, (__local REAL*)strip, from, from_run, k_begin, depth, &g);
+        for (long tile = tile_first; tile < tile_last; tile++) {
+            __local REALV* s = sums + (whole ? 0 : tile - tile_first) * (ROWS * VECTORS);
+            EACH_ROW(DECLARE)
+            if (k_begin != k_first) { EACH_ROW(RESUME) }
+            __global const REAL* ap = panels + (tile * g.k + k_begin) * ROWS;
+            __local const REALV* bp = strip;
+            for (long k = 0; k < depth; k++, ap += ROWS, bp += VECTORS) {
+                STRIP_LOAD
+                EACH_ROW(MULTIPLY)
+            }
+            EACH_ROW(KEEP)
+            if (last)
+                for (long i = 0; i < ROWS && tile * ROWS + i < g.m; i++)
+                    write_row(s + i * VECTORS, out, out_base + (tile * ROWS + i) * g.out_row, to, to_run, columns, &g);
+        }
+        k_begin += DEPTH;
+    } while (k_begin < k_last);
+}
+
+__kernel void add_parts(__global const REAL* restrict parts, __global STORAGE* restrict out, const long size, const long splits,
+                        const long block) {
+    const size_t first = get_global_id(0) * block, last = min((size_t)size, (size_t)(first + block));
+    for (size_t i = first; i < last; i++) {
+        REAL sum = parts[i];
+        for (size_t s = 1; s < (size_t)splits; s++) sum += parts[s * size + i];
+        STORE(sum, out, i);
+    }
+}

@@ -1,0 +1,98 @@
+// Matrix products with at most a few rows, on CPU devices: B is read once, nothing is packed.
+//
+// dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k.
+// stream  the columns of B are contiguous. One work-item: four rows times a strip of four vectors, all of k.
+//
+// Rows past the end repeat the last one and are not written. Contraction of a*b+c into one rounding is allowed here.
+
+#define STRIP (4 * VECTOR)
+
+typedef struct {
+    long m, n, k, row_blocks, column_blocks, block, inner_batch;
+    long a_row, a_k, b_k, b_n, out_row, out_n, a_offset, b_offset, out_offset;
+    long a_batch[2], b_batch[2], out_batch[2];
+} thin;
+
+static inline REAL horizontal(REALV v) {
+    REAL parts[VECTOR], sum = 0;
+    RSTORE(v, parts);
+    for (int i = 0; i < VECTOR; i++) sum += parts[i];
+    return sum;
+}
+
+__kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
+                       const thin g) {
+    size_t unit = get_global_id(0);
+    const long first = (long)(unit % g.column_blocks) * g.block, last = min(g.n, first + g.block);
+    unit /= g.column_blocks;
+    const long row = (long)(unit % g.row_blocks) * 4;
+    const long z = unit / g.row_blocks, outer = z / g.inner_batch, inner = z % g.inner_batch;
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
+    const long rows = min(4L, g.m - row);
+    __global const STORAGE* a0 = a + row * g.a_row;
+    __global const STORAGE* a1 = a + (row + min(1L, rows - 1)) * g.a_row;
+    __global const STORAGE* a2 = a + (row + min(2L, rows - 1)) * g.a_row;
+    __global const STORAGE* a3 = a + (row + min(3L, rows - 1)) * g.a_row;
+    for (long j = first; j < last; j++) {
+        __global const STORAGE* column = b + j * g.b_n;
+        REALV s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        long k = 0;
+        for (; k + VECTOR <= g.k; k += VECTOR) {
+            const REALV x = VLOAD(column + k);
+            s0 += VLOAD(a0 + k) * x;
+            s1 += VLOAD(a1 + k) * x;
+            s2 += VLOAD(a2 + k) * x;
+            s3 += VLOAD(a3 + k) * x;
+        }
+        REAL sum[4] = {horizontal(s0), horizontal(s1), horizontal(s2), horizontal(s3)};
+        for (; k < g.k; k++) {
+            const REAL x = LOAD(column, k);
+            sum[0] += LOAD(a0, k) * x;
+            sum[1] += LOAD(a1, k) * x;
+            sum[2] += LOAD(a2, k) * x;
+            sum[3] += LOAD(a3, k) * x;
+        }
+        for (long i = 0; i < rows; i++) STORE(sum[i], out, i * g.out_row + j * g.out_n);
+    }
+}
+
+__kernel void stream_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
+                          const thin g) {
+    size_t unit = get_global_id(0);
+    const long first = (long)(unit % g.column_blocks) * STRIP;
+    unit /= g.column_blocks;
+    const long row = (long)(unit % g.row_blocks) * 4;
+    const long z = unit / g.row_blocks, outer = z / g.inner_batch, inner = z % g.inner_batch;
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1] + row * g.a_row;
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + first;
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
+    const long rows = min(4L, g.m - row), columns = min((long)STRIP, g.n - first);
+    REALV sums[4][4];
+    for (int i = 0; i < 4; i++)
+        for (int v = 0; v < 4; v++) sums[i][v] = 0;
+    if (columns == STRIP) {
+        for (long k = 0; k < g.k; k++) {
+            const REALV b0 = VLOAD(b + k * g.b_k), b1 = VLOAD(b + k * g.b_k + VECTOR);
+            const REALV b2 = VLOAD(b + k * g.b_k + 2 * VECTOR), b3 = VLOAD(b + k * g.b_k + 3 * VECTOR);
+            for (int i = 0; i < 4; i++) {
+                const REAL x = LOAD(a, min((long)i, rows - 1) * g.a_row + k * g.a_k);
+                sums[i][0] += x * b0;
+                sums[i][1] += x * b1;
+                sums[i][2] += x * b2;
+                sums[i][3] += x * b3;
+            }
+        }
+    } else {
+        REAL* tail = (REAL*)sums;
+        for (long k = 0; k < g.k; k++)
+            for (long i = 0; i < rows; i++) {
+                const REAL x = LOAD(a, i * g.a_row + k * g.a_k);
+                for (long j = 0; j < columns; j++) tail[i * STRIP + j] += x * LOAD(b, k * g.b_k + j);
+            }
+    }
+    const REAL* sum = (const REAL*)sums;
+    for (long i = 0; i < rows; i++)
+        for (long j = 0; j < columns; j++) STORE(sum[i * STRIP + j], out, i * g.out_row + (first + j) * g.out_n);
+}
