@@ -8,7 +8,8 @@ API for the engine (one Launcher for each queue)::
     prepared(*buffers)                                 the warm launch: only buffers change
     launcher.recording                                 None or the open Recording; the engine's ``recording``
     launcher.new_recording() -> Recording              with an arena pool of its own
-    launcher.guard()                                   context manager: the driver's errors become netcl's
+    launcher.guard(what)                               context manager: the driver's errors become netcl's
+    launcher.call(function, what, requested)           the same, and once more with empty caches if out of memory
 
 ``args`` are cl.Buffers, tensors (their buffer), NumPy scalars, or other things a kernel takes (cl.LocalMemory). In
 ``prepare`` an argument None is a buffer given at each call. ``source`` may be a function without arguments that gives
@@ -121,13 +122,26 @@ class Launcher:
             raise DeviceLostError(self._lost)
 
     @contextmanager
-    def guard(self, what: str = "a replay") -> Iterator[None]:
+    def guard(self, what: str = "a replay", requested: int = 0) -> Iterator[None]:
         """Within the block the driver's errors become OutOfMemoryError, DeviceLostError or RuntimeError."""
         self.check()
         try:
             yield
         except cl.Error as error:
-            raise self.translate(error, what) from error
+            raise self.translate(error, what, requested) from error
+
+    def call(self, function: Callable[[], Any], what: str, requested: int = 0) -> Any:
+        """``function()``, an OpenCL call that needs ``requested`` bytes; out of memory, once more with empty caches."""
+        self.check()
+        try:
+            return function()
+        except cl.Error as error:
+            if not is_out_of_memory(error):
+                raise self.translate(error, what, requested) from error
+        with self.guard(what, requested):
+            self.queue.finish()
+            release_cached(self.context)
+            return function()
 
     def translate(self, error: Any, what: str, requested: int = 0) -> Exception:
         """The netcl error for a cl.Error met in ``what``."""
@@ -170,19 +184,9 @@ class Launcher:
             self.check()
         try:
             cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
-        except cl.Error as error:
-            if not is_out_of_memory(error):
-                what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
-                raise self.translate(error, what) from error
-            self._enqueue_after_making_room(kernel, kernel_name, global_size, local_size)
-
-    def _enqueue_after_making_room(
-        self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None
-    ) -> None:
-        with self.guard(f"kernel {kernel_name}"):
-            self.queue.finish()
-            release_cached(self.context)
-            cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
+        except cl.Error:
+            what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
+            self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
 
 
 class PreparedLaunch:

@@ -10,7 +10,10 @@ API for the engine::
     check_process()                        ForkedProcessError in a child forked after a queue was registered
 
 Python runs a signal handler only between its own instructions, in the main thread: a main thread blocked inside the
-driver serves no Ctrl-C. So the main thread lets other threads block, and waits for those.
+driver serves no Ctrl-C. But Python's C handler writes to the wakeup descriptor at once, and a watching thread reads it
+and keeps the 3 s of grace. So waits block in the driver, which costs nothing: Intel's runtime works inside the wait,
+and polling an event instead costs it 200 microseconds. Where another library holds the descriptor, and on Windows where
+it is a socket, waits of the main thread block in a worker thread instead.
 
 A fork copies the driver's state but not its threads: an OpenCL call in the child can hang or harm the parent's device.
 So the child makes none, not even the releases of objects that it drops: ``_before_fork`` collects the live buffers and
@@ -26,6 +29,7 @@ import ctypes
 import gc
 import os
 import queue as queues
+import select
 import signal
 import threading
 import time
@@ -173,10 +177,14 @@ def wait_for(event: Any) -> None:
     if event is None:
         return
     check_process()
-    if not _in_main_thread() or _soon_complete(event):
+    if _may_block() or _soon_complete(event):
         event.wait()
     else:
         _call_interruptibly(event.wait, None)
+
+
+def _may_block() -> bool:
+    return not _installed or _watched or not _in_main_thread()
 
 
 def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
@@ -190,14 +198,9 @@ def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
         queue.finish()
         return
     check_process()
-    if not timeout and not _in_main_thread():
+    if not timeout and _may_block():
         queue.finish()
-        return
-    marker = cl.enqueue_marker(queue)
-    queue.flush()
-    if _soon_complete(marker):
-        return
-    if not _call_interruptibly(queue.finish, timeout):
+    elif not _call_interruptibly(queue.finish, timeout):
         raise DeviceTimeoutError(
             f"{queue.device.name.strip()} did not finish within {timeout:g} s; its work goes on. "
             "Wait longer (timeout=None: without limit), or look for a kernel that never ends"
@@ -206,6 +209,8 @@ def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
 
 _previous_handler: Any = None
 _installed = False
+_watched = False
+_wakeup = -1
 _draining = False
 
 
@@ -228,7 +233,43 @@ def install_sigint_handler() -> bool:
         _previous_handler = present
     signal.signal(signal.SIGINT, _on_sigint)
     _installed = True
+    _start_watching()
     return True
+
+
+def _start_watching() -> None:
+    """Have a thread see each SIGINT even while the main thread is blocked in the driver."""
+    global _watched, _wakeup
+    if _watched or os.name != "posix":
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    present = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    if present != -1:  # an event loop has it
+        signal.set_wakeup_fd(present)
+        os.close(reader)
+        os.close(writer)
+        return
+    _wakeup, _watched = writer, True
+    threading.Thread(target=_watch, args=(reader,), name="netcl-sigint", daemon=True).start()
+
+
+def _watch(reader: int) -> None:
+    while True:
+        if signal.SIGINT in os.read(reader, 64) and signal.getsignal(signal.SIGINT) is _on_sigint:
+            locks = _start_draining()
+            deadline = time.monotonic() + GRACE_S
+            while not _drained(locks, deadline, _POLL_S):
+                ready, _, _ = select.select([reader], [], [], 0)
+                if ready and signal.SIGINT in os.read(reader, 64):
+                    os._exit(_EXIT_SIGINT)
+                if time.monotonic() >= deadline:
+                    _leave()
+
+
+def _leave() -> None:
+    os.write(2, b"netcl: a kernel still runs 3 s after the interrupt; the process ends\n")
+    os._exit(_EXIT_SIGINT)
 
 
 def _on_sigint(number: int, frame: Any) -> None:
@@ -237,11 +278,11 @@ def _on_sigint(number: int, frame: Any) -> None:
         os._exit(_EXIT_SIGINT)
     if not forked:
         _draining = True
-        drained = _drain(GRACE_S)
+        deadline = time.monotonic() + GRACE_S
+        drained = _drained(_start_draining(), deadline, GRACE_S)
         _draining = False
         if not drained:
-            os.write(2, b"netcl: a kernel still runs 3 s after the interrupt; the process ends\n")
-            os._exit(_EXIT_SIGINT)
+            _leave()
     if callable(_previous_handler):
         _previous_handler(number, frame)
     else:
@@ -249,17 +290,24 @@ def _on_sigint(number: int, frame: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _drain(seconds: float) -> bool:
-    """Whether every registered queue finishes within that time."""
+def _start_draining() -> list[Any]:
+    """One lock for each registered queue, released when the queue has finished."""
     # Not threading.Thread: the handler may have interrupted the main thread inside that module's lock.
-    deadline = time.monotonic() + seconds
     locks = []
     for queue in list(_queues.values()):
         lock = _thread.allocate_lock()
         lock.acquire()
         _thread.start_new_thread(_finish_then_release, (queue, lock))
         locks.append(lock)
-    return all(lock.acquire(timeout=max(0.0, deadline - time.monotonic())) for lock in locks)
+    return locks
+
+
+def _drained(locks: list[Any], deadline: float, patience: float) -> bool:
+    """Whether all locks are released by ``deadline``, or within ``patience`` seconds if that is sooner."""
+    until = min(deadline, time.monotonic() + patience)
+    while locks and locks[-1].acquire(timeout=max(0.0, until - time.monotonic())):
+        locks.pop()
+    return not locks
 
 
 def _finish_then_release(queue: Any, lock: Any) -> None:
@@ -285,3 +333,9 @@ def _after_fork_in_child() -> None:
     for item in _snapshot:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
     _Waiter.idle.clear()  # their threads stayed with the parent
+    if _watched:
+        # The pipe is the parent's too: a SIGINT of the child must not look like one of the parent.
+        with contextlib.suppress(ValueError):
+            present = signal.set_wakeup_fd(-1)
+            if present != _wakeup:
+                signal.set_wakeup_fd(present)

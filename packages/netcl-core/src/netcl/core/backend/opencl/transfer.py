@@ -1,0 +1,205 @@
+"""Copies between host arrays and device buffers, and fills.
+
+API for the engine (one Transfer for each queue)::
+
+    transfer = Transfer(launcher)
+    event, pending_release, host_ref = transfer.upload(buffer, array, private=, async_copy=, use_pinned=)
+    transfer.download(buffer, out)                     waits; out is a C-contiguous array, its nbytes are read
+    event = transfer.download_async(buffer, out)       flushed; keep out until the event is complete
+    pair = transfer.zero_copy(array)                   (buffer, host_ref) on the array itself, or None
+    transfer.fill(target, nbytes, value, capacity=)    by a kernel, so that it can be recorded
+
+``upload`` takes the values that ``array`` has at the call, whatever the caller does to it next: an array that nobody
+else sees (``private``) is read later, a small one is copied first, and a large one is waited for, since another copy
+costs more than the wait. Uploads are never recorded: they happen now.
+
+Traps: pyopencl's event of a non-blocking host copy waits in its destructor, with the interpreter lock held; so events
+are kept here until they are complete. enqueue_fill is slow on some drivers (2 GB/s on Intel's CPU runtime).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from ... import config
+from ...memory import create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
+from . import teardown
+from .launch import Launcher
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = ["Transfer"]
+
+Array = np.ndarray[Any, Any]
+
+_COPIED_FIRST = 1 << 20  # bytes up to which a private copy is cheaper than waiting for the queue
+_STAGE = 16 << 20
+_STAGES_IN_FLIGHT = 4
+_LINE = 64  # bytes written by one store of the fill kernel
+_CPU_FILL_ITEMS = 64
+
+FILL_SOURCE = """\
+// fill: a work-item stores per_item runs of 64 bytes. fill_tail: one byte each, from start. The value is eight bytes,
+// repeated; out is aligned to 64 bytes.
+__kernel void fill(__global ulong8* out, const ulong value, const ulong count, const ulong per_item) {
+    const ulong8 run = (ulong8)(value);
+    const size_t first = get_global_id(0) * (size_t)per_item;
+    const size_t last = min(first + (size_t)per_item, (size_t)count);
+    for (size_t i = first; i < last; i++) out[i] = run;
+}
+
+__kernel void fill_tail(__global uchar* out, const ulong value, const ulong start) {
+    const size_t i = (size_t)start + get_global_id(0);
+    out[i] = (uchar)(value >> (8 * (i & 7)));
+}
+"""
+
+
+class Transfer:
+    """Moves bytes between the host and the buffers of one queue."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self.queue = launcher.queue
+        self._shares_memory = is_integrated_gpu(self.queue)
+        self._is_cpu = bool(launcher.device.type & cl.device_type.CPU)
+        self._in_flight: deque[Any] = deque()
+        self._staging_queue: Any = None
+
+    def upload(
+        self,
+        buffer: Any,
+        array: Array,
+        *,
+        private: bool = False,
+        async_copy: bool | None = None,
+        use_pinned: bool | None = None,
+    ) -> tuple[Any, Any, Array | None]:
+        """Copy ``array`` (any layout) to the start of ``buffer``; (event, pending_release, host_ref).
+
+        ``event`` (None: nothing is pending) is complete when the values are there, which kernels on this queue need not
+        wait for. ``host_ref`` is the array being read. ``pending_release`` is None: staging returns itself.
+
+        ``async_copy`` None is NETCL_ASYNC_H2D. ``use_pinned`` None is NETCL_PINNED_H2D, but only for devices with
+        memory of their own: where the host's memory is shared, staging is a second copy for nothing.
+        """
+        if array.nbytes == 0:
+            return None, None, None
+        asynchronous = config.get("ASYNC_H2D") if async_copy is None else async_copy
+        staged = (config.get("PINNED_H2D") and not self._shares_memory) if use_pinned is None else use_pinned
+        source = np.ascontiguousarray(array)
+        private = private or source is not array and not np.shares_memory(source, array)
+        if staged:
+            event = self._upload_staged(buffer, source)
+            if asynchronous:
+                return event, None, None
+            teardown.wait_for(event)
+            return None, None, None
+        if asynchronous and not private and source.nbytes <= _COPIED_FIRST:
+            source, private = source.copy(), True
+        event = self._copy(buffer, source)
+        if asynchronous and private:
+            return event, None, source
+        teardown.wait_for(event)
+        return None, None, None
+
+    def download(self, buffer: Any, out: Array) -> None:
+        """Copy the first ``out.nbytes`` bytes of ``buffer`` into the C-contiguous ``out``, after all work before it."""
+        teardown.wait_for(self.download_async(buffer, out))
+
+    def download_async(self, buffer: Any, out: Array) -> Any:
+        """The event of the same copy under way, None where there is nothing to copy."""
+        return self._copy(out, buffer) if out.nbytes else None
+
+    def zero_copy(self, array: Array) -> tuple[Any, Array] | None:
+        """A buffer on ``array`` itself and the array to keep, None where the device or the array does not allow it."""
+        self.launcher.check()
+        usable = array.nbytes and array.flags.c_contiguous and array.flags.writeable
+        if not self._shares_memory or not usable or array.ctypes.data % self._alignment:
+            return None
+        buffer, kept = create_zero_copy_buffer(self.queue, array)
+        return buffer, kept
+
+    def fill(self, target: Any, nbytes: int, value: Any, capacity: int = 0) -> None:
+        """Set the first ``nbytes`` bytes of ``target`` (buffer or tensor) to repeats of ``value``, a NumPy scalar.
+
+        ``capacity``, the bytes that may be overwritten (a lease's bucket_size), saves the kernel for the last bytes.
+        The itemsize of the scalar is 1, 2, 4 or 8.
+        """
+        if nbytes == 0:
+            return
+        raw = np.asarray(value).tobytes()
+        word = np.frombuffer(raw * (8 // len(raw)), np.uint64)[0]
+        runs = -(-nbytes // _LINE) if capacity >= -(-nbytes // _LINE) * _LINE else nbytes // _LINE
+        if runs:
+            items = min(runs, _CPU_FILL_ITEMS) if self._is_cpu else runs
+            sizes = np.uint64(runs), np.uint64(-(-runs // items))
+            self.launcher.launch("fill", FILL_SOURCE, "fill", (items,), None, (target, word, *sizes))
+        start = runs * _LINE
+        if start < nbytes:
+            args = (target, word, np.uint64(start))
+            self.launcher.launch("fill", FILL_SOURCE, "fill_tail", (nbytes - start,), None, args)
+
+    @property
+    def _alignment(self) -> int:
+        return max(_LINE, int(self.launcher.device.mem_base_addr_align) // 8)
+
+    def _copy(self, target: Any, source: Any) -> Any:
+        nbytes = min(item.nbytes for item in (target, source) if isinstance(item, np.ndarray))
+        event = self.launcher.call(
+            lambda: cl.enqueue_copy(self.queue, target, source, is_blocking=False), "a copy", nbytes
+        )
+        self.queue.flush()
+        self._keep(event)
+        return event
+
+    def _keep(self, event: Any) -> None:
+        in_flight = self._in_flight
+        in_flight.append(event)
+        # In order: what is behind an incomplete copy is not complete either.
+        while in_flight:
+            oldest = in_flight[0]
+            if oldest.command_execution_status > cl.command_execution_status.COMPLETE:
+                return
+            # By value, not by place: another thread may have dropped it meanwhile.
+            try:
+                in_flight.remove(oldest)
+            except ValueError:
+                return
+
+    def _upload_staged(self, buffer: Any, source: Array) -> Any:
+        """Copy through page-locked memory; the values of ``source`` have been read when this returns."""
+        pool = get_pinned_pool(self.queue)
+        if self._staging_queue is None:
+            # Of its own: a map on the queue of the kernels would wait for them.
+            self._staging_queue = cl.CommandQueue(self.launcher.context, self.launcher.device)
+        flat = source.reshape(-1).view(np.uint8)
+        events: deque[Any] = deque()
+        for start in range(0, flat.nbytes, _STAGE):
+            if len(events) == _STAGES_IN_FLIGHT:
+                teardown.wait_for(events.popleft())
+            part = flat[start : start + _STAGE]
+            events.append(self.launcher.call(lambda: self._stage(pool, buffer, part, start), "a copy", part.nbytes))  # noqa: B023
+            self.queue.flush()
+        return events[-1]
+
+    def _stage(self, pool: Any, buffer: Any, part: Array, start: int) -> Any:
+        staging = self._staging_queue
+        lease = pool.allocate(part.nbytes)
+        host, _ = cl.enqueue_map_buffer(
+            staging, lease.buffer, cl.map_flags.WRITE, 0, (part.nbytes,), np.dtype(np.uint8), is_blocking=True
+        )
+        host[:] = part
+        unmapped = host.base.release(staging)
+        staging.flush()
+        event = cl.enqueue_copy(
+            self.queue, buffer, lease.buffer, byte_count=part.nbytes, dst_offset=start, wait_for=[unmapped]
+        )
+        lease.release_after(event)
+        return event
