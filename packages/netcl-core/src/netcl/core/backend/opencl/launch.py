@@ -2,6 +2,7 @@
 
 API for the engine (one Launcher for each queue)::
 
+    launcher = launcher_for(queue)                     the one of the queue: engine and KernelSpec share its recording
     launcher = Launcher(queue, programs=None)          programs: a ProgramCache, None: the shared one
     launcher.launch(program_key, source, kernel_name, global_size, local_size, args, options="")
     prepared = launcher.prepare(program_key, source, kernel_name, global_size, local_size, args, options="")
@@ -45,7 +46,7 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["Launcher", "PreparedLaunch"]
+__all__ = ["Launcher", "PreparedLaunch", "launcher_for"]
 
 Size = tuple[int, ...]
 Source = str | Callable[[], str]
@@ -248,6 +249,20 @@ class PreparedLaunch:
         _set_some_arguments(kernel, zip(self._positions, buffers))
         enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self._global_size, self._local_size)
         recording.append(enqueue, (*buffers, *self._args))
+
+
+_launchers: dict[int, Launcher] = {}
+_launchers_lock = threading.Lock()
+
+
+def launcher_for(queue: Any) -> Launcher:
+    """The Launcher of a cl.CommandQueue, made at first use; the queue is then finished at exit."""
+    with _launchers_lock:
+        launcher = _launchers.get(queue.int_ptr)
+        if launcher is None:
+            launcher = _launchers[queue.int_ptr] = Launcher(queue)
+            teardown.register_queue_for_cleanup(queue)
+        return launcher
 
 
 _Buffer = cl.Buffer if cl is not None else None

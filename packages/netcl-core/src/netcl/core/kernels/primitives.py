@@ -1,0 +1,327 @@
+"""Kernels written by hand: a declaration that becomes OpenCL C, is built, run, and measured for its group size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import c_type
+from ..errors import BackendMismatchError, DTypeError, UnsupportedError
+from ..memory import opencl_queue
+from .signature import Parameter, convert_scalar, parameters_of
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = [
+    "PRIMITIVE_PREAMBLE",
+    "BuiltKernel",
+    "KernelSpec",
+    "PrimitiveBuilder",
+    "WorkGroupTuner",
+    "build_elementwise_kernel",
+]
+
+# RELU lets NaN pass; MAX and MIN are for any arithmetic type and give b where a comparison with NaN fails.
+PRIMITIVE_PREAMBLE = """\
+#define LOAD(pointer, index) ((pointer)[(index)])
+#define STORE(pointer, index, value) ((pointer)[(index)] = (value))
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define MUL(a, b) ((a) * (b))
+#define DIV(a, b) ((a) / (b))
+#define RELU(a) ((a) < 0 ? 0 : (a))
+#define EXP(a) exp(a)
+#define LOG(a) log(a)
+#define SQRT(a) sqrt(a)
+#define TANH(a) tanh(a)
+#define ABS(a) ((a) < 0 ? -(a) : (a))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+"""
+
+_HALF_PRAGMA = """\
+#ifdef cl_khr_fp16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+"""
+_FAST_OPTION = "-cl-fast-relaxed-math"
+_HALF = ("half", "float16")
+_ELEMENT_TYPES = {"float": "float", "float32": "float", "double": "double", "float64": "double"}
+_ELEMENT_TYPES |= dict.fromkeys(_HALF, "half") | {name: name for name in ("int", "long", "uint", "uchar")}
+_TUNE_RUNS = 5
+
+
+class KernelSpec:
+    """A kernel as a declaration: ``KernelSpec(name, params, body, preamble)`` or ``KernelSpec(name=, src=)``.
+
+    ``params`` are declarations such as ``"__global float* c"``, ``body`` the statements, ``preamble`` text before the
+    kernel; ``src`` is a whole source with a kernel ``name`` instead. ``options`` are build options.
+    ``workgroup_size`` (int or tuple) is used where a run gives no local size, until ``tune`` has measured a better one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        params: Sequence[str] | None = None,
+        body: str | None = None,
+        preamble: str = "",
+        *,
+        src: str | None = None,
+        options: Sequence[str] = (),
+        workgroup_size: int | Sequence[int] | None = None,
+    ) -> None:
+        if (src is None) == (body is None) or (src is not None and params is not None):
+            raise UnsupportedError(f"KernelSpec {name!r} needs either params and body, or src")
+        self.name = name
+        self.params = tuple(params or ())
+        self.body = body
+        self.preamble = preamble
+        self.src = src
+        self.options = (options,) if isinstance(options, str) else tuple(options)
+        self.workgroup_size = (workgroup_size,) if isinstance(workgroup_size, int) else workgroup_size
+        self.tuned: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = {}  # (device, global size) -> local size
+
+    def to_source(self) -> str:
+        """The whole OpenCL C text: the preamble, then the ``__kernel`` function."""
+        if self.src is not None:
+            return _joined(self.preamble, self.src)
+        params = ",\n    ".join(self.params)
+        return _joined(self.preamble, f"__kernel void {self.name}(\n    {params}) {{\n    {self.body}\n}}\n")
+
+    def build(self, target: Any = None) -> BuiltKernel:
+        """Compile for a context, queue or DeviceHandle (None: the active device).
+
+        KernelBuildError has the numbered source and the log; ImportError without pyopencl.
+        """
+        return BuiltKernel(self, target)
+
+    def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...]:
+        """The fastest local size for these arguments, measured on copies of them and recorded for later runs."""
+        return self.build(queue).tune(queue, global_size, *args)
+
+    def __repr__(self) -> str:
+        return f"KernelSpec({self.name!r})"
+
+
+class BuiltKernel:
+    """A KernelSpec that compiled for the device of ``target``; ``run`` launches it on a queue of the same context."""
+
+    def __init__(self, spec: KernelSpec, target: Any = None) -> None:
+        if cl is None:
+            raise ImportError("pyopencl required: KernelSpec.build compiles for OpenCL devices")
+        from ..backend.opencl.programs import default_cache
+
+        self.spec = spec
+        self.source = spec.to_source()
+        self.options = " ".join(spec.options)
+        if isinstance(target, cl.Context):
+            self.context, device = target, target.devices[0]
+        else:
+            queue = opencl_queue(target)
+            self.context, device = queue.context, queue.device
+        self.program = default_cache().get_program(self.context, self.source, device, self.options)
+        self._parameters = parameters_of(self.source, spec.name)
+
+    def kernel(self) -> Any:
+        """A new cl.Kernel; its arguments are state, so threads must not share one."""
+        return cl.Kernel(self.program, self.spec.name)
+
+    def run(self, queue: Any, global_size: Sequence[int], local_size: Sequence[int] | None, *args: Any) -> None:
+        """Launch over ``global_size`` work-items; returns at once.
+
+        ``args`` are tensors (overwritten in place where the kernel writes them), cl.Buffers, cl.LocalMemory, NumPy
+        scalars, or Python numbers, converted to the parameter's type. ``local_size`` None takes the tuned size, else
+        ``workgroup_size``, where it fits the device and divides ``global_size``; else the driver chooses.
+
+        UnsupportedError: a wrong number or kind of arguments; DTypeError: a tensor or number of another type than the
+        parameter; BackendMismatchError: a tensor elsewhere.
+        """
+        from ..backend.opencl.launch import launcher_for
+
+        queue = opencl_queue(queue)
+        size = tuple(int(n) for n in global_size)
+        local = self._local_size(queue, size) if local_size is None else tuple(int(n) for n in local_size)
+        key = ("KernelSpec", self.source, self.options)
+        arguments = self._checked(queue, args)
+        launcher_for(queue).launch(key, self.source, self.spec.name, size, local, arguments, self.options)
+        for arg, parameter in zip(args, self._parameters or ()):
+            if parameter.writes and hasattr(arg, "_version"):
+                arg._version[0] += 1
+
+    def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...]:
+        """The fastest local size for these arguments, measured on copies of them and recorded in the KernelSpec."""
+        queue = opencl_queue(queue)
+        size = tuple(int(n) for n in global_size)
+        copies = [_copied(queue, arg) for arg in self._checked(queue, args)]
+        candidates = _local_sizes(self.kernel(), queue.device, size)
+        best = min(candidates, key=lambda local: self._seconds(queue, size, local, copies))
+        self.spec.tuned[queue.device.int_ptr, size] = best
+        return best
+
+    def _seconds(self, queue: Any, size: tuple[int, ...], local: tuple[int, ...], args: Sequence[Any]) -> float:
+        kernel = self.kernel()
+        kernel.set_args(*args)
+        times = []
+        for _ in range(_TUNE_RUNS + 1):
+            queue.finish()
+            start = time.perf_counter()
+            cl.enqueue_nd_range_kernel(queue, kernel, size, local)
+            queue.finish()
+            times.append(time.perf_counter() - start)
+        return min(times[1:])  # the first compiles on some drivers
+
+    def _local_size(self, queue: Any, size: tuple[int, ...]) -> tuple[int, ...] | None:
+        local = self.spec.tuned.get((queue.device.int_ptr, size))
+        if local is None and self.spec.workgroup_size is not None:
+            local = _clamped(tuple(self.spec.workgroup_size), queue.device)
+        fits = local is not None and len(local) == len(size) and all(n % part == 0 for n, part in zip(size, local))
+        return local if fits else None
+
+    def _checked(self, queue: Any, args: Sequence[Any]) -> list[Any]:
+        parameters = self._parameters
+        if parameters is None:
+            return list(args)
+        if len(args) != len(parameters):
+            declared = ", ".join(parameter.text for parameter in parameters)
+            raise UnsupportedError(
+                f"kernel {self.spec.name} takes {len(parameters)} arguments ({declared}), {len(args)} given"
+            )
+        return [self._argument(queue, parameter, arg) for parameter, arg in zip(parameters, args)]
+
+    def _argument(self, queue: Any, parameter: Parameter, arg: Any) -> Any:
+        where = f"kernel {self.spec.name}, argument {parameter.text!r}"
+        if not parameter.space:
+            if isinstance(arg, (bool, int, float, np.number, np.bool_)):
+                try:
+                    return convert_scalar(parameter, arg)
+                except (ValueError, OverflowError) as error:
+                    raise DTypeError(f"{where}: {error}") from None
+            if parameter.scalar is not None:
+                raise UnsupportedError(f"{where}: a number is wanted, {type(arg).__name__} given")
+            return arg
+        if isinstance(arg, (bool, int, float, np.generic, np.ndarray)):
+            raise UnsupportedError(
+                f"{where}: a tensor or cl.Buffer is wanted, {type(arg).__name__} given; "
+                "Tensor.from_host copies an array to the device"
+            )
+        dtype = getattr(arg, "dtype", None)
+        if isinstance(dtype, str):
+            if getattr(arg, "buffer", None) is None or arg.buffer.context != queue.context:
+                raise BackendMismatchError(f"{where}: the tensor is not on {str(queue.device.name).strip()}")
+            if not parameter.takes(c_type(dtype)):
+                raise DTypeError(f"{where}: a tensor of {c_type(dtype)} ({dtype}) given")
+        return arg
+
+
+class WorkGroupTuner:
+    """A heuristic for one-dimensional launches: the largest power of two up to ``max_local`` that the device takes."""
+
+    def __init__(self, max_local: int = 256) -> None:
+        self.max_local = max_local
+
+    def choose_local_size(self, device: Any = None) -> int:
+        """The local size for a cl.Device; ``max_local`` rounded down to a power of two without one."""
+        limit = self.max_local
+        if device is not None:
+            limit = min(limit, device.max_work_group_size, device.max_work_item_sizes[0])
+        return 1 << (max(1, int(limit)).bit_length() - 1)
+
+    def global_local_sizes(self, n: int, device: Any = None) -> tuple[tuple[int], tuple[int]]:
+        """(global, local) for ``n`` work-items: the global size is ``n`` rounded up to a multiple of the local size."""
+        local = self.choose_local_size(device)
+        return (max(1, -(-n // local)) * local,), (local,)
+
+
+class PrimitiveBuilder:
+    """Makes elementwise kernels from an expression over ``v0 .. v(arity-1)``.
+
+    ``dtype`` is the element type: float, double, half (float16), int, long, uint, uchar. Halves are only stored: the
+    arithmetic is in float, so the kernel builds on devices without cl_khr_fp16.
+    """
+
+    def __init__(self, dtype: str = "float", tuner: WorkGroupTuner | None = None) -> None:
+        if dtype not in _ELEMENT_TYPES:
+            raise DTypeError(f"no elementwise kernels of {dtype!r}; there are {', '.join(sorted(_ELEMENT_TYPES))}")
+        self.dtype = _ELEMENT_TYPES[dtype]
+        self.tuner = tuner or WorkGroupTuner()
+
+    def elementwise_spec(self, name: str, arity: int, expression: str) -> KernelSpec:
+        """out[i] = expression for i < n: a KernelSpec with parameters in0.., ``out`` and ``const int n``."""
+        half = self.dtype == "half"
+        element = "float" if half else self.dtype
+        load = "vload_half(gid, in{0})" if half else "LOAD(in{0}, gid)"
+        store = f"vstore_half({expression}, gid, out)" if half else f"STORE(out, gid, {expression})"
+        loads = "".join(f"const {element} v{i} = {load.format(i)};\n    " for i in range(arity))
+        params = [f"__global const {self.dtype}* in{i}" for i in range(arity)]
+        return KernelSpec(
+            name=name,
+            params=[*params, f"__global {self.dtype}* out", "const int n"],
+            body=f"const size_t gid = get_global_id(0);\n    if (gid >= (size_t)n) return;\n    {loads}{store};",
+            preamble=(_HALF_PRAGMA if half else "") + PRIMITIVE_PREAMBLE,
+            workgroup_size=self.tuner.choose_local_size(),
+        )
+
+    def build(self, context: Any, spec: KernelSpec, options: Sequence[str] | None = None) -> Any:
+        """The cl.Kernel of ``spec`` in a context (or queue, or handle); ``options`` are added to the spec's own."""
+        if options:
+            extra = (options,) if isinstance(options, str) else tuple(options)
+            spec = KernelSpec(spec.name, src=spec.to_source(), options=(*spec.options, *extra))
+        return spec.build(context).kernel()
+
+
+def build_elementwise_kernel(
+    context: Any,
+    name: str,
+    arity: int,
+    expression: str,
+    dtype: str = "float",
+    options: Sequence[str] | None = None,
+    tuner: WorkGroupTuner | None = None,
+) -> tuple[KernelSpec, Any]:
+    """(spec, cl.Kernel) of an elementwise kernel, see PrimitiveBuilder; the kernel is None where ``context`` is None.
+
+    For half (float16) the source opens with the cl_khr_fp16 pragma, where the device has it, and is built with
+    -cl-fast-relaxed-math; no other kernel of netcl is.
+    """
+    builder = PrimitiveBuilder(dtype, tuner)
+    spec = builder.elementwise_spec(name, arity, expression)
+    if builder.dtype == "half":
+        spec.options = (*spec.options, _FAST_OPTION)
+    return spec, None if context is None else builder.build(context, spec, options)
+
+
+def _joined(preamble: str, text: str) -> str:
+    return f"{preamble.rstrip()}\n\n{text}" if preamble else text
+
+
+def _clamped(local: tuple[int, ...], device: Any) -> tuple[int, ...]:
+    """The local size within the limits of the device, halving its largest side as long as the group is too large."""
+    sizes = [min(n, limit) for n, limit in zip(local, device.max_work_item_sizes)]
+    while int(np.prod(sizes)) > device.max_work_group_size:
+        largest = sizes.index(max(sizes))
+        sizes[largest] = max(1, sizes[largest] // 2)
+    return tuple(sizes)
+
+
+def _local_sizes(kernel: Any, device: Any, size: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Local sizes worth a try: powers of two along the first side that divide it."""
+    limit = min(
+        kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device), device.max_work_item_sizes[0]
+    )
+    sides = [1 << power for power in range(int(limit).bit_length()) if size[0] % (1 << power) == 0]
+    return [(side, *(1 for _ in size[1:])) for side in sides]
+
+
+def _copied(queue: Any, arg: Any) -> Any:
+    buffer = getattr(arg, "buffer", arg)
+    if not isinstance(buffer, cl.Buffer):
+        return arg
+    copy = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, buffer.size)
+    cl.enqueue_copy(queue, copy, buffer)
+    return copy

@@ -1,0 +1,18 @@
+"""The program cache as the public sees it; the work is done in netcl.core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netcl.core.backend.opencl.programs import ProgramCache, ProgramStats, default_cache
+
+__all__ = ["ProgramCache", "ProgramStats", "cacher", "default_cache"]
+
+cacher: ProgramCache
+
+
+def __getattr__(name: str) -> Any:
+    """``cacher`` is the ProgramCache that the process shares; made when it is first asked for."""
+    if name == "cacher":
+        return default_cache()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
