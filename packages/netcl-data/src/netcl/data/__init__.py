@@ -1,0 +1,65 @@
+"""Datasets, samplers, loaders and augmentation of netcl, on NumPy alone."""
+
+from __future__ import annotations
+
+from netcl.data import augment, filters, readers, shared_batch
+from netcl.data.__about__ import __version__
+from netcl.data.collate import default_collate
+from netcl.data.dataset import (
+    ArrayDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    Subset,
+    random_split,
+    split_dataset,
+)
+from netcl.data.errors import DataLoaderWorkerError
+from netcl.data.loader import DataLoader
+from netcl.data.readers import CIFAR10, CIFAR100, MNIST, CSVDataset, ImageFolder, NpyDataset, example_digits
+from netcl.data.sample_random import SampleRandom
+from netcl.data.sampler import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from netcl.data.worker_process import WorkerInfo, get_worker_info
+
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "MNIST",
+    "ArrayDataset",
+    "BatchSampler",
+    "CSVDataset",
+    "ConcatDataset",
+    "DataLoader",
+    "DataLoaderWorkerError",
+    "Dataset",
+    "DistributedSampler",
+    "ImageFolder",
+    "IterableDataset",
+    "NpyDataset",
+    "RandomSampler",
+    "SampleRandom",
+    "Sampler",
+    "SequentialSampler",
+    "Subset",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+    "WorkerInfo",
+    "__version__",
+    "augment",
+    "default_collate",
+    "example_digits",
+    "filters",
+    "get_worker_info",
+    "random_split",
+    "readers",
+    "shared_batch",
+    "split_dataset",
+]

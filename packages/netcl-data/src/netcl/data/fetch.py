@@ -1,0 +1,186 @@
+"""Makes batches out of sample numbers; the one path of in-process loading and of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from netcl.data.augment import PairFilter
+from netcl.data.collate import default_collate
+from netcl.data.dataset import batch_reader
+from netcl.data.filters import Filter
+from netcl.data.sample_random import SampleRandom, preserved_globals, sample_keys, seed_globals
+from netcl.data.tree import first_field, rebuild, replace_first
+
+__all__ = ["BatchBuilder", "StreamReader", "as_functions"]
+
+# Streams of SampleRandom: transforms may run per sample or per batch, so augmentation must not continue their count.
+_TRANSFORMS, _AUGMENT = 0, 1
+
+
+def as_functions(argument: Any, name: str) -> tuple[Callable[..., Any], ...]:
+    """None, one callable or a sequence of them, as a tuple. Raises TypeError for anything else."""
+    functions = () if argument is None else (argument,) if callable(argument) else tuple(argument)
+    for function in functions:
+        if not callable(function):
+            raise TypeError(f"{name} must be a callable or a sequence of callables, got {function!r}")
+    return functions
+
+
+def _note(error: BaseException, index: Any) -> None:
+    """Tells the reader of a traceback which sample it was (Python 3.11 or later)."""
+    if hasattr(error, "add_note"):
+        error.add_note(f"netcl.data: while reading sample {index!r}")
+
+
+class BatchBuilder:
+    """Reads, transforms, collates and augments the samples of a batch.
+
+    Random numbers depend on (seed, epoch, sample): those of filters and augmentations, and, while the code of a user's
+    dataset or transform runs, ``random`` and ``numpy.random``.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        collate_fn: Callable[[list[Any]], Any] | None,
+        transforms: Sequence[Callable[..., Any]],
+        augment: Sequence[Callable[..., Any]],
+    ) -> None:
+        self.dataset = dataset
+        self.collate_fn = collate_fn
+        self.transforms = tuple(transforms)
+        self.augment = tuple(augment)
+        self.leaves_globals = True  # a worker process has no one to leave them to
+        self.failed_index: Any = None
+        vectorised = collate_fn is None and all(isinstance(function, Filter) for function in self.transforms)
+        self._read_batch = batch_reader(dataset) if vectorised else None
+
+    def __reduce__(self) -> tuple[type[BatchBuilder], tuple[Any, ...]]:
+        return type(self), (self.dataset, self.collate_fn, self.transforms, self.augment)
+
+    def build(self, seed: int, epoch: int, indices: Any) -> Any:
+        """The batch of the samples ``indices`` (an int64 array or a list of keys)."""
+        self.failed_index = None
+        if self._read_batch is not None:
+            batch = self._read_batch(indices)
+            if self.transforms:
+                rng = SampleRandom(seed, epoch, indices)
+                batch = _apply_all(self.transforms, batch, rng)
+        else:
+            keys = indices if isinstance(indices, list) else indices.tolist()
+            with self.globals_kept():
+                samples = []
+                for index, key in zip(keys, sample_keys(seed, epoch, keys).tolist()):
+                    try:
+                        seed_globals(key)
+                        samples.append(self._transform(self.dataset[index], seed, epoch, index))
+                    except Exception as error:
+                        self.failed_index = index
+                        _note(error, index)
+                        raise
+                batch = self._collate(samples)
+        return self._augment(batch, seed, epoch, indices)
+
+    def build_from(self, samples: list[Any], seed: int, epoch: int, first: int) -> Any:
+        """The batch of samples ``first``, ``first + 1``, ... of a stream."""
+        self.failed_index = None
+        indices = list(range(first, first + len(samples)))
+        with self.globals_kept():
+            transformed = []
+            for sample, index, key in zip(samples, indices, sample_keys(seed, epoch, indices).tolist()):
+                try:
+                    seed_globals(key)
+                    transformed.append(self._transform(sample, seed, epoch, index))
+                except Exception as error:
+                    self.failed_index = index
+                    _note(error, index)
+                    raise
+            batch = self._collate(transformed)
+        return self._augment(batch, seed, epoch, indices)
+
+    def globals_kept(self) -> Any:
+        """A context in which ``random`` and ``numpy.random`` may be seeded."""
+        return preserved_globals() if self.leaves_globals else nullcontext()
+
+    def _transform(self, sample: Any, seed: int, epoch: int, index: Any) -> Any:
+        if not self.transforms:
+            return sample
+        rng, value = SampleRandom(seed, epoch, [index]), first_field(sample)
+        for function in self.transforms:
+            value = _filter_one(function, value, rng) if isinstance(function, Filter) else function(value)
+        return replace_first(sample, value)
+
+    def _collate(self, samples: list[Any]) -> Any:
+        return default_collate(samples) if self.collate_fn is None else self.collate_fn(samples)
+
+    def _augment(self, batch: Any, seed: int, epoch: int, indices: Any) -> Any:
+        if not self.augment:
+            return batch
+        return _apply_all(self.augment, batch, SampleRandom(seed, epoch, indices, _AUGMENT))
+
+
+def _filter_one(function: Filter, image: Any, rng: SampleRandom) -> Any:
+    if isinstance(image, Mapping):
+        raise TypeError(f"{type(function).__name__} acts on the first field of a sample, got a dict: give a callable")
+    return function(image, rng)
+
+
+def _apply_all(functions: Sequence[Callable[..., Any]], batch: Any, rng: SampleRandom) -> Any:
+    """Filters act on the first field, pair filters on the first two, any other callable gets (batch, rng)."""
+    for function in functions:
+        if not isinstance(function, (Filter, PairFilter)):
+            batch = function(batch, rng)
+        elif isinstance(function, Filter) and not isinstance(batch, Mapping):
+            batch = replace_first(batch, function.on_batch(first_field(batch), rng))
+        elif isinstance(function, PairFilter) and isinstance(batch, (tuple, list)) and len(batch) >= 2:
+            images, labels = function(batch[0], batch[1], rng)
+            batch = rebuild(batch, [images, labels, *batch[2:]])
+        else:
+            fields = "first field" if isinstance(function, Filter) else "first two fields"
+            raise TypeError(
+                f"{type(function).__name__} acts on the {fields} of a tuple or list, but the batch is a "
+                f"{type(batch).__name__}: give a callable (batch, rng) -> batch"
+            )
+    return batch
+
+
+class StreamReader:
+    """Reads an IterableDataset from the start of an epoch, each sample with its own global random state."""
+
+    def __init__(self, builder: BatchBuilder, seed: int, epoch: int) -> None:
+        self._builder, self._seed, self._epoch = builder, seed, epoch
+        self.position = 0
+        set_epoch = getattr(builder.dataset, "set_epoch", None)
+        if set_epoch is not None:
+            set_epoch(epoch)
+        with builder.globals_kept():
+            seed_globals(int(sample_keys(seed, epoch, [-1])[0]))
+            self._iterator: Iterator[Any] = iter(builder.dataset)
+
+    def read(self, count: int) -> list[Any]:
+        """The next ``count`` samples, fewer at the end of the stream."""
+        samples: list[Any] = []
+        keys = sample_keys(self._seed, self._epoch, range(self.position, self.position + count)).tolist()
+        with self._builder.globals_kept():
+            for key in keys:
+                seed_globals(key)
+                try:
+                    samples.append(next(self._iterator))
+                except StopIteration:
+                    break
+                except Exception as error:
+                    self._builder.failed_index = self.position
+                    _note(error, self.position)
+                    raise
+                self.position += 1
+        return samples
+
+    def skip_to(self, position: int) -> None:
+        """Reads and drops the samples before ``position``."""
+        while self.position < position:
+            before = self.position
+            self.read(min(1024, position - before))
+            if self.position == before:
+                return

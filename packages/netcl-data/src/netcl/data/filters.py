@@ -1,0 +1,162 @@
+"""Vectorised filters of image batches in NumPy: conversion, normalisation, flips and crops."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netcl.data.sample_random import RandomSource, source_or_fresh
+
+__all__ = ["Filter", "apply_filters", "horizontal_flip", "normalize", "random_crop", "to_float"]
+
+Array = npt.NDArray[Any]
+
+
+class Filter(ABC):
+    """A function of an image (C, H, W) or a batch of images (N, C, H, W), returning a new array of the same rank.
+
+    ``rng`` is a ``numpy.random.Generator``, a SampleRandom, or None for fresh random numbers. With a SampleRandom the
+    result for an image is the same alone and in any batch. A subclass defines ``apply`` for batches.
+    """
+
+    def __call__(self, x: npt.ArrayLike, rng: RandomSource | None = None) -> Array:
+        array = np.asarray(x)
+        if array.ndim not in (3, 4):
+            raise ValueError(
+                f"{type(self).__name__} takes an image (C, H, W) or a batch (N, C, H, W), got shape {array.shape}"
+            )
+        source = source_or_fresh(rng)
+        return self.apply(array, source) if array.ndim == 4 else self.apply(array[None], source)[0]
+
+    def on_batch(self, x: npt.ArrayLike, rng: RandomSource) -> Array:
+        """The same for a batch alone: (N, H, W) is refused, not taken for one image of N channels."""
+        array = np.asarray(x)
+        if array.ndim != 4:
+            raise ValueError(f"{type(self).__name__} takes batches of images (N, C, H, W), got shape {array.shape}")
+        return self.apply(array, rng)
+
+    @abstractmethod
+    def apply(self, x: Array, rng: RandomSource) -> Array:
+        """The batch (N, C, H, W) filtered; ``x`` is not changed."""
+
+
+def apply_filters(x: npt.ArrayLike, filters: Iterable[Callable[..., Any]], *, rng: RandomSource | None = None) -> Array:
+    """``x`` through each filter in turn; a callable that is no Filter is called with the array alone."""
+    source = source_or_fresh(rng)
+    array = np.asarray(x)
+    for function in filters:
+        array = np.asarray(function(array, source) if isinstance(function, Filter) else function(array))
+    return array
+
+
+def check_probability(p: float, name: str) -> float:
+    """``p`` as a float. Raises ValueError outside of [0, 1]."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{name}: p must be in [0, 1], got {p!r}")
+    return float(p)
+
+
+class ToFloat(Filter):
+    """float32; uint8 and uint16 are divided by their largest value, other dtypes keep their values. Any shape."""
+
+    def __call__(self, x: npt.ArrayLike, rng: RandomSource | None = None) -> Array:
+        return self.apply(np.asarray(x), source_or_fresh(rng))
+
+    def on_batch(self, x: npt.ArrayLike, rng: RandomSource) -> Array:
+        return self.apply(np.asarray(x), rng)
+
+    def apply(self, x: Array, rng: RandomSource) -> Array:
+        if x.dtype in (np.uint8, np.uint16):
+            # Dividing, not multiplying by the inverse: 255 becomes 1 exactly.
+            scaled: Array = np.divide(x, np.float32(np.iinfo(x.dtype).max), dtype=np.float32)
+            return scaled
+        return x.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Normalize(Filter):
+    """See ``normalize``."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def apply(self, x: Array, rng: RandomSource) -> Array:
+        if x.dtype.kind != "f":
+            raise TypeError(f"normalize needs floating values, got {x.dtype}: put to_float before it")
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if len(values) not in (1, x.shape[1]):
+                raise ValueError(f"normalize: {name} has {len(values)} values, the images {x.shape[1]} channels")
+        mean = np.array(self.mean, x.dtype).reshape(-1, 1, 1)
+        std = np.array(self.std, x.dtype).reshape(-1, 1, 1)
+        result: Array = (x - mean) / std
+        return result
+
+
+@dataclass(frozen=True)
+class HorizontalFlip(Filter):
+    """See ``horizontal_flip``."""
+
+    p: float
+
+    def apply(self, x: Array, rng: RandomSource) -> Array:
+        chosen = np.flatnonzero(rng.random((len(x), 1))[:, 0] < self.p)
+        result: Array = x.copy()
+        result[chosen] = x[chosen, :, :, ::-1]
+        return result
+
+
+@dataclass(frozen=True)
+class RandomCrop(Filter):
+    """See ``random_crop``."""
+
+    padding: int
+    height: int
+    width: int
+
+    def apply(self, x: Array, rng: RandomSource) -> Array:
+        pad = self.padding
+        free = (x.shape[2] + 2 * pad - self.height, x.shape[3] + 2 * pad - self.width)
+        if min(free) < 0:
+            raise ValueError(
+                f"random_crop: a crop of {self.height} x {self.width} does not fit into images of "
+                f"{x.shape[2]} x {x.shape[3]} padded by {pad}"
+            )
+        padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+        offsets = (rng.random((len(x), 2)) * (np.array(free) + 1)).astype(np.int64)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (self.height, self.width), axis=(2, 3))
+        crops: Array = windows[np.arange(len(x)), :, offsets[:, 0], offsets[:, 1]]
+        return np.ascontiguousarray(crops)
+
+
+to_float: Filter = ToFloat()
+
+
+def normalize(mean: float | Sequence[float], std: float | Sequence[float]) -> Filter:
+    """(x - mean) / std, with one value for all channels or one per channel. Floating dtypes only; dtype kept.
+
+    Raises:
+        ValueError: a std that is not positive; at the call, a number of values that is not that of the channels.
+    """
+    means = tuple(np.atleast_1d(np.asarray(mean, np.float64)).tolist())
+    stds = tuple(np.atleast_1d(np.asarray(std, np.float64)).tolist())
+    if not all(value > 0 for value in stds):
+        raise ValueError(f"normalize: std must be positive, got {std!r}")
+    return Normalize(means, stds)
+
+
+def horizontal_flip(p: float = 0.5) -> Filter:
+    """Mirrors each image left to right with probability ``p``."""
+    return HorizontalFlip(check_probability(p, "horizontal_flip"))
+
+
+def random_crop(padding: int = 4, crop_size: int | tuple[int, int] = 32) -> Filter:
+    """Pads with zeros on all four sides, then cuts out ``crop_size`` (an int or (H, W)) at a random place per image."""
+    height, width = (crop_size, crop_size) if isinstance(crop_size, int) else crop_size
+    if padding < 0 or height < 1 or width < 1:
+        raise ValueError(f"random_crop: padding must be >= 0 and crop_size >= 1, got {padding!r} and {crop_size!r}")
+    return RandomCrop(int(padding), int(height), int(width))

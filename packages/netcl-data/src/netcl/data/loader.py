@@ -1,0 +1,410 @@
+"""DataLoader: batches of a dataset in a reproducible order, in this process or by workers, from an exact position."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.data.dataset import ArrayDataset, IterableDataset, require_indexed
+from netcl.data.device_transfer import to_device
+from netcl.data.fetch import BatchBuilder, StreamReader, as_functions
+from netcl.data.sample_random import check_seed
+from netcl.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, positioned_sampler
+
+if TYPE_CHECKING:
+    from netcl.data.workers import WorkerPool
+
+__all__ = ["DataLoader"]
+
+_STATE_VERSION = 1
+_STATE_KEYS = {"version", "seed", "epoch", "batch", "batch_size", "sampler"}
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One epoch to run: its number, batches handed out before, and what comes: sample numbers, or None for a stream."""
+
+    epoch: int
+    first_batch: int
+    first_position: int
+    batches: Iterator[Any] | None
+
+
+class DataLoader:
+    """Batches of NumPy arrays, or of device tensors.
+
+    A batch has the structure of a sample; see ``default_collate``. Each ``iter(loader)`` runs the next epoch. With the
+    same ``seed``, batches are the same bit for bit for any ``num_workers``, before and after a resume.
+
+    Args:
+        dataset: ``dataset[i]`` and ``len(dataset)``; an IterableDataset; or one array or a tuple of arrays with a
+            common first axis, short for ``ArrayDataset``.
+        batch_size: samples per batch. shuffle: a new random order each epoch. drop_last: leave out a short last batch.
+        num_workers: processes that make the batches; 0: this one. They start at the first ``iter`` and stay until
+            ``close`` (a copy of the dataset each). A script that uses them needs ``if __name__ == "__main__":``.
+        sampler: gives sample numbers, in place of ``shuffle``. batch_sampler: gives lists of them, in place of
+            ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
+        collate_fn: list of samples -> batch.
+        transforms: callables on a sample's input (its first field), before collation. Filters of ``netcl.data.filters``
+            run on whole batches where the dataset can give them, with the same result.
+        augment: callables on a batch, after collation. Those of ``netcl.data.filters`` and ``augment`` act on the
+            inputs (mixup and cutmix on the labels too); any other gets ``(batch, rng)`` and returns a batch.
+        seed: fixes the order and every random number by (seed, epoch, sample), including ``random`` and
+            ``numpy.random`` inside of ``dataset[i]`` and transforms. None: NETCL_SEED where netcl.core is loaded, else
+            a fresh one.
+        prefetch: batches under way per worker (2). timeout: seconds to wait for one batch of a worker; 0: no limit as
+            long as the worker lives. start_method: "forkserver", "spawn", or "fork", which is refused once pyopencl is
+            loaded; None chooses. worker_init_fn: called with the worker's number in each worker. use_shared_mem: hand
+            batches over in shared memory instead of pipes. These five concern workers alone.
+        device_queue: a queue or DeviceHandle of netcl.core: arrays become ``netcl.core.Tensor``, their transfer
+            started one batch ahead. pin_memory: stage these transfers in page-locked memory.
+
+    Raises:
+        ValueError, TypeError: arguments that are wrong or exclude each other.
+        DataLoaderWorkerError: while iterating; a worker died, went silent or raised.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = 32,
+        shuffle: bool = False,
+        *,
+        drop_last: bool = False,
+        num_workers: int = 0,
+        sampler: Sampler | Iterable[Any] | None = None,
+        batch_sampler: BatchSampler | Iterable[Any] | None = None,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        transforms: Any = None,
+        seed: int | None = None,
+        prefetch: int | None = None,
+        timeout: float = 0,
+        start_method: str | None = None,
+        worker_init_fn: Callable[[int], None] | None = None,
+        use_shared_mem: bool = True,
+        device_queue: Any = None,
+        pin_memory: bool = False,
+        augment: Any = None,
+    ) -> None:
+        self.num_workers = _count("num_workers", num_workers, 0)
+        self.prefetch = 2 if prefetch is None else _count("prefetch", prefetch, 1)
+        if not timeout >= 0:
+            raise ValueError(f"timeout must be >= 0 seconds (0: no limit), got {timeout!r}")
+        if pin_memory and device_queue is None:
+            warnings.warn("pin_memory=True has no effect without device_queue=", UserWarning, stacklevel=2)
+        self.dataset = _as_dataset(dataset)
+        self.seed = check_seed(seed)
+        self.device_queue, self.pin_memory = device_queue, pin_memory
+        self.timeout, self.start_method = timeout, start_method
+        self.worker_init_fn, self.use_shared_mem = worker_init_fn, use_shared_mem
+        self._builder = BatchBuilder(
+            self.dataset, collate_fn, as_functions(transforms, "transforms"), as_functions(augment, "augment")
+        )
+        self._streams = isinstance(self.dataset, IterableDataset)
+        self.batch_sampler: BatchSampler | Iterable[Any] | None
+        self.batch_size: int | None
+        if batch_sampler is not None:
+            if batch_size != 32 or shuffle or sampler is not None or drop_last:
+                raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last")
+            if self._streams:
+                raise ValueError("an IterableDataset has an order of its own: batch_sampler cannot be given")
+            self.batch_sampler = batch_sampler
+            self.batch_size, self.drop_last = None, False
+            if isinstance(batch_sampler, BatchSampler):
+                self.batch_size, self.drop_last = batch_sampler.batch_size, batch_sampler.drop_last
+        else:
+            self.batch_size, self.drop_last = _count("batch_size", batch_size, 1), bool(drop_last)
+            self.batch_sampler = self._make_batch_sampler(sampler, shuffle)
+        self._pool: WorkerPool | None = None
+        self._next = (0, 0)  # epoch and first batch of the next iteration
+        self._current = (0, 0)  # epoch, and batches handed over in it
+        self._sampler_state: dict[str, Any] | None = None  # of a foreign sampler, when its epoch began
+
+    def _make_batch_sampler(self, sampler: Any, shuffle: bool) -> BatchSampler | None:
+        assert self.batch_size is not None
+        if self._streams:
+            if shuffle or sampler is not None:
+                raise ValueError("an IterableDataset has an order of its own: shuffle and sampler cannot be given")
+            return None
+        if sampler is None:
+            sampler = RandomSampler(self.dataset, seed=self.seed) if shuffle else SequentialSampler(self.dataset)
+        elif shuffle:
+            raise ValueError("sampler and shuffle=True exclude each other: the sampler makes the order")
+        return BatchSampler(sampler, self.batch_size, self.drop_last)
+
+    @property
+    def sampler(self) -> Any:
+        """The sampler of the batch sampler; None for a stream or a foreign batch sampler."""
+        return getattr(self.batch_sampler, "sampler", None)
+
+    @property
+    def _own_sampler(self) -> Sampler | None:
+        """The sampler that keeps epoch and position, if it is one of ours."""
+        return None if self.batch_sampler is None else positioned_sampler(self.batch_sampler)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next ``iter`` runs."""
+        own = self._own_sampler
+        return self._next[0] if own is None else own.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes the next ``iter`` run the whole epoch ``epoch``."""
+        _count("epoch", epoch, 0)
+        self._next = self._current = (epoch, 0)
+        self._sampler_state = None
+        if self._own_sampler is not None:
+            self._own_sampler.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        """Batches per epoch. Raises TypeError for a stream or sampler without length."""
+        if not self._streams:
+            return len(self.batch_sampler)  # type: ignore[arg-type]
+        if not hasattr(self.dataset, "__len__"):
+            raise TypeError(f"{type(self.dataset).__name__} is a stream without length, so its DataLoader has none")
+        assert self.batch_size is not None
+        n = len(self.dataset)
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        plan = self._begin()
+        if self.num_workers:
+            batches = self._worker_pool().run(self._tasks(plan))
+        elif plan.batches is not None:
+            builder, seed, epoch = self._builder, self.seed, plan.epoch
+            batches = (builder.build(seed, epoch, indices) for indices in plan.batches)
+        else:
+            batches = self._stream(plan)
+        if self.device_queue is not None:
+            batches = _one_ahead(batches, lambda batch: to_device(batch, self.device_queue, use_pinned=self.pin_memory))
+        return _Iteration(self, plan, batches)
+
+    def close(self) -> None:
+        """Stops the workers and frees their shared memory; the next ``iter`` starts new ones."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def __enter__(self) -> DataLoader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position: the next batch to hand over, counted in those handed over, not in those prefetched.
+
+        Plain ints and dicts: ``version seed epoch batch batch_size sampler``.
+        """
+        own = self._own_sampler
+        epoch, batch = self._current
+        if own is None:
+            sampler_state = self._sampler_state
+            if sampler_state is None:
+                sampler_state = _call(self._foreign, "state_dict")
+        else:
+            sampler_state = own.state_dict()
+            epoch, batch = sampler_state["epoch"], self._batches_before(sampler_state["position"])
+        return {
+            "version": _STATE_VERSION,
+            "seed": self.seed,
+            "epoch": epoch,
+            "batch": batch,
+            "batch_size": self.batch_size,
+            "sampler": sampler_state,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Makes the next ``iter`` give the batches that were still to come when ``state`` was taken.
+
+        An iteration under way is not affected. A foreign sampler resumes by its own ``load_state_dict`` where it has
+        one, to the start of the epoch, and its first batches are skipped unread; a stream is read anew up to the
+        position.
+
+        Raises:
+            ValueError: no state of a loader, or one of other data or another batch size; nothing has been changed.
+        """
+        missing = _STATE_KEYS - set(state)
+        if missing or state["version"] != _STATE_VERSION:
+            raise ValueError(
+                f"not a DataLoader's state of version {_STATE_VERSION}: it lacks {sorted(missing)}"
+                if missing
+                else f"the DataLoader's state has version {state['version']!r}, this netcl.data reads {_STATE_VERSION}"
+            )
+        if state["batch_size"] != self.batch_size:
+            raise ValueError(
+                f"the state was saved with batch_size={state['batch_size']}, this DataLoader has {self.batch_size}: "
+                "its position would fall inside a batch"
+            )
+        own = self._own_sampler
+        if own is not None:
+            if state["sampler"] is None:
+                raise ValueError("the state was saved with another kind of sampler: it has no sampler position")
+            own.load_state_dict(state["sampler"])
+        elif state["sampler"] is not None:
+            _call(self._foreign, "load_state_dict", state["sampler"])
+        self.seed = check_seed(state["seed"])
+        self._next = self._current = (int(state["epoch"]), int(state["batch"]))
+        self._sampler_state = state["sampler"] if own is None else None
+
+    @property
+    def _foreign(self) -> Any:
+        """The sampler or batch sampler that is none of ours, if any."""
+        return self.sampler if isinstance(self.batch_sampler, BatchSampler) else self.batch_sampler
+
+    def _begin(self) -> _Plan:
+        own, batch_sampler = self._own_sampler, self.batch_sampler
+        if own is not None:
+            assert isinstance(batch_sampler, BatchSampler)  # or it would have no sampler of ours
+            epoch, order = own.begin()
+            position = len(own) - len(order)
+            plan = _Plan(epoch, self._batches_before(position), position, batch_sampler.split(order))
+        else:
+            epoch, first = self._next
+            batches = None
+            if batch_sampler is not None:
+                _call(self._foreign, "set_epoch", epoch)
+                self._sampler_state = _call(self._foreign, "state_dict")
+                batches = itertools.islice(map(_as_keys, batch_sampler), first, None)
+            plan = _Plan(epoch, first, first * (self.batch_size or 0), batches)
+        self._current, self._next = (plan.epoch, plan.first_batch), (plan.epoch + 1, 0)
+        return plan
+
+    def _batches_before(self, position: int) -> int:
+        assert self.batch_size is not None
+        return -(-position // self.batch_size)
+
+    def _record(self, plan: _Plan, batches: int) -> None:
+        """Notes that ``batches`` batches of this iteration have been handed over."""
+        self._current = (plan.epoch, plan.first_batch + batches)
+        own = self._own_sampler
+        if own is not None:
+            assert self.batch_size is not None
+            own.record(plan.epoch, min(plan.first_position + batches * self.batch_size, len(own)))
+
+    def _finish(self, plan: _Plan) -> None:
+        if self._next == (plan.epoch + 1, 0):
+            self._current = self._next
+            self._sampler_state = None
+        if self._own_sampler is not None:
+            self._own_sampler.finish(plan.epoch)
+
+    def _stream(self, plan: _Plan) -> Iterator[Any]:
+        assert self.batch_size is not None
+        seed, reader = self.seed, StreamReader(self._builder, self.seed, plan.epoch)
+        reader.skip_to(plan.first_position)
+        while True:
+            first = reader.position
+            samples = reader.read(self.batch_size)
+            if not samples or (self.drop_last and len(samples) < self.batch_size):
+                return
+            yield self._builder.build_from(samples, seed, plan.epoch, first)
+
+    def _tasks(self, plan: _Plan) -> Iterator[tuple[int, int, Any, tuple[int, int, int] | None]]:
+        if plan.batches is not None:
+            for indices in plan.batches:
+                yield self.seed, plan.epoch, indices, None
+            return
+        assert self.batch_size is not None
+        fewest = self.batch_size if self.drop_last else 1
+        for first in itertools.count(plan.first_position, self.batch_size):
+            yield self.seed, plan.epoch, None, (first, self.batch_size, fewest)
+
+    def _worker_pool(self) -> WorkerPool:
+        if self._pool is None or self._pool.closed:
+            # Imported here: a loader without workers needs no multiprocessing.
+            from netcl.data.workers import WorkerPool, choose_start_method
+
+            self._pool = WorkerPool(
+                self._builder,
+                self.num_workers,
+                seed=self.seed,
+                prefetch=self.prefetch,
+                timeout=self.timeout,
+                start_method=choose_start_method(self.start_method),
+                worker_init_fn=self.worker_init_fn,
+                batch_size=self.batch_size,
+                use_shared_mem=self.use_shared_mem,
+            )
+        return self._pool
+
+
+class _Iteration(Iterator[Any]):
+    """One pass over a loader; keeps the loader's position at the batches handed over."""
+
+    def __init__(self, loader: DataLoader, plan: _Plan, batches: Iterator[Any]) -> None:
+        self._loader, self._plan, self._batches = loader, plan, batches
+        self._done, self._failed = 0, False
+
+    def __next__(self) -> Any:
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            # After an error the generator looks exhausted, but the epoch is not.
+            if not self._failed:
+                self._failed = True
+                self._loader._finish(self._plan)
+            raise
+        except BaseException:
+            self._failed = True
+            raise
+        self._done += 1
+        self._loader._record(self._plan, self._done)
+        return batch
+
+
+def _one_ahead(batches: Iterator[Any], transfer: Callable[[Any], Any]) -> Iterator[Any]:
+    """Transferred batches; the transfer of one has been started before the one before it is handed over."""
+    held: list[Any] = []
+    failure: Exception | None = None
+    while True:
+        try:
+            held.append(transfer(next(batches)))
+        except StopIteration:
+            yield from held
+            return
+        except Exception as error:  # noqa: BLE001 - raised below
+            # The batch before it is whole and comes first.
+            failure = error
+        if failure is not None:
+            yield from held
+            raise failure
+        if len(held) > 1:
+            yield held.pop(0)
+
+
+def _as_keys(batch: Any) -> Any:
+    """A foreign batch sampler's batch as an int64 array where it holds integers, else as a list."""
+    keys = list(batch)
+    integers = all(isinstance(key, (int, np.integer)) for key in keys)
+    return np.array(keys, np.int64) if integers else keys
+
+
+def _as_dataset(dataset: Any) -> Any:
+    if isinstance(dataset, np.ndarray):
+        return ArrayDataset(dataset)
+    if isinstance(dataset, tuple) and dataset and all(isinstance(array, np.ndarray) for array in dataset):
+        return ArrayDataset(*dataset)
+    if not isinstance(dataset, IterableDataset):
+        require_indexed(dataset, "DataLoader")
+    return dataset
+
+
+def _count(name: str, value: Any, minimum: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
+        raise ValueError(f"{name} must be an int, at least {minimum}, got {value!r}")
+    return int(value)
+
+
+def _call(target: Any, method: str, *arguments: Any) -> Any:
+    """``target.method(*arguments)`` where it has that method, else None."""
+    function = getattr(target, method, None)
+    return None if function is None else function(*arguments)

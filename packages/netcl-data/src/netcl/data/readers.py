@@ -1,0 +1,314 @@
+"""Readers: the embedded digits, MNIST and CIFAR in their binary formats, folders of images, .npy and CSV files."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import os
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netcl.data.dataset import ArrayDataset, Dataset, Indices
+from netcl.data.sample_random import check_seed, sample_keys
+
+__all__ = ["CIFAR10", "CIFAR100", "MNIST", "CSVDataset", "ImageFolder", "NpyDataset", "example_digits"]
+
+PathLike = str | os.PathLike[str]
+
+_DIGITS = Path(__file__).with_name("_digits.npz")
+_DIGITS_COUNT = 1797
+
+
+def example_digits(n: int = _DIGITS_COUNT, seed: int = 0) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """Real scans of handwritten digits: images float32 (n, 1, 8, 8) from 0 (paper) to 1 (ink), labels int64 (n,).
+
+    A value is the count of black points in a block of 4 x 4, divided by 16. All 1,797 come in scikit-learn's order;
+    fewer are a choice by ``seed`` without replacement, also in that order.
+
+    Source: E. Alpaydin, C. Kaynak (1998), Optical Recognition of Handwritten Digits, UCI Machine Learning Repository,
+    https://doi.org/10.24432/C50P49, test part, CC BY 4.0 (see _digits_LICENSE.txt beside this module).
+
+    Raises:
+        ValueError: n outside of [1, 1797].
+    """
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= _DIGITS_COUNT:
+        raise ValueError(f"n must be an int from 1 to {_DIGITS_COUNT}, got {n!r}")
+    with np.load(_DIGITS, allow_pickle=False) as stored:
+        images, labels = stored["images"], stored["labels"]
+    # By hashes: the choice is the same under every version of NumPy.
+    chosen = np.sort(np.argsort(sample_keys(check_seed(seed), 0, np.arange(_DIGITS_COUNT)), kind="stable")[:n])
+    return images[chosen, None].astype(np.float32) / np.float32(16), labels[chosen].astype(np.int64)
+
+
+def _find(root: PathLike, folders: Sequence[str], names: Sequence[str], what: str) -> Path:
+    """The first of ``names`` in ``root`` or one of its ``folders``."""
+    base = Path(root)
+    places = [base, *(base / folder for folder in folders)]
+    for place in places:
+        for name in names:
+            if (place / name).is_file():
+                return place / name
+    raise FileNotFoundError(
+        f"{what}: none of {', '.join(names)} in {', '.join(map(str, places))}; download the binary files and unpack "
+        "them there"
+    )
+
+
+def _read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
+    """An IDX file of unsigned bytes (magic 0, 0, 8, rank; sizes as big-endian int32), plain or gzip.
+
+    Raises:
+        ValueError: another magic or rank, or another length than the sizes say.
+    """
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    header = 4 + 4 * dimensions
+    if len(data) < header or data[:4] != bytes([0, 0, 8, dimensions]):
+        raise ValueError(f"{path} is no IDX file of bytes with {dimensions} dimensions, it starts with {data[:4]!r}")
+    shape = [int(size) for size in np.frombuffer(data, ">u4", dimensions, 4)]
+    if len(data) - header != math.prod(shape):
+        raise ValueError(f"{path} should hold {math.prod(shape)} values for shape {shape}, got {len(data) - header}")
+    return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
+
+
+class MNIST(ArrayDataset):
+    """MNIST, or a set in its format (Fashion-MNIST, KMNIST): images uint8 (n, 1, H, W), labels int64 (n,).
+
+    Reads ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte`` (``t10k-`` with ``train=False``), also with
+    ``.gz``, in ``root``, ``root/MNIST/raw`` or ``root/raw``. ``transforms=to_float`` gives float32 in [0, 1].
+    Format: Y. LeCun, C. Cortes, C. Burges, the MNIST database. Nothing is downloaded.
+
+    Raises:
+        FileNotFoundError: a file is missing. ValueError: a file is damaged or the two do not belong together.
+    """
+
+    def __init__(self, root: PathLike, train: bool = True) -> None:
+        part = "train" if train else "t10k"
+        images = _read_idx(self._find(root, f"{part}-images", "idx3-ubyte"), 3)
+        labels = _read_idx(self._find(root, f"{part}-labels", "idx1-ubyte"), 1)
+        if len(images) != len(labels):
+            raise ValueError(f"MNIST in {root}: {len(images)} images and {len(labels)} labels")
+        super().__init__(images[:, None], labels.astype(np.int64))
+
+    @staticmethod
+    def _find(root: PathLike, stem: str, kind: str) -> Path:
+        names = [f"{stem}{mark}{kind}{suffix}" for mark in "-." for suffix in ("", ".gz")]
+        return _find(root, ["MNIST/raw", "raw"], names, "MNIST")
+
+
+def _read_records(paths: Sequence[Path], label_bytes: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """CIFAR's records: labels, then 3072 bytes of a 3 x 32 x 32 image."""
+    size = label_bytes + 3072
+    parts = []
+    for path in paths:
+        data = np.fromfile(path, np.uint8)
+        if not data.size or data.size % size:
+            raise ValueError(f"{path} has {data.size} bytes, which is no positive multiple of a record's {size}")
+        parts.append(data.reshape(-1, size))
+    records = np.concatenate(parts)
+    return records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, :label_bytes]
+
+
+def _check_labels(labels: npt.NDArray[np.int64], classes: int, root: PathLike) -> npt.NDArray[np.int64]:
+    if labels.size and labels.max() >= classes:
+        raise ValueError(f"{root} holds label {labels.max()}, but there are {classes} classes: not the right files")
+    return labels
+
+
+class CIFAR10(ArrayDataset):
+    """CIFAR-10, binary version: images uint8 (n, 3, 32, 32), labels int64 (n,).
+
+    Reads ``data_batch_1.bin`` to ``data_batch_5.bin`` (``test_batch.bin`` with ``train=False``) in ``root`` or
+    ``root/cifar-10-batches-bin``. Format: A. Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html. Nothing is
+    downloaded.
+
+    Raises:
+        FileNotFoundError: a file is missing. ValueError: a file is damaged.
+    """
+
+    def __init__(self, root: PathLike, train: bool = True) -> None:
+        names = [f"data_batch_{number}.bin" for number in range(1, 6)] if train else ["test_batch.bin"]
+        paths = [_find(root, ["cifar-10-batches-bin"], [name], "CIFAR10") for name in names]
+        images, labels = _read_records(paths, 1)
+        super().__init__(images, _check_labels(labels[:, 0].astype(np.int64), 10, root))
+
+
+class CIFAR100(ArrayDataset):
+    """CIFAR-100, binary version: images uint8 (n, 3, 32, 32), labels int64 (n,), of the 100 classes.
+
+    ``coarse=True`` gives the 20 superclasses. Reads ``train.bin`` or ``test.bin`` in ``root`` or
+    ``root/cifar-100-binary``. Nothing is downloaded.
+
+    Raises:
+        FileNotFoundError: the file is missing. ValueError: it is damaged.
+    """
+
+    def __init__(self, root: PathLike, train: bool = True, coarse: bool = False) -> None:
+        path = _find(root, ["cifar-100-binary"], ["train.bin" if train else "test.bin"], "CIFAR100")
+        images, labels = _read_records([path], 2)
+        column, classes = (0, 20) if coarse else (1, 100)
+        super().__init__(images, _check_labels(labels[:, column].astype(np.int64), classes, root))
+
+
+class ImageFolder(Dataset[tuple[Any, int]]):
+    """Image files in one folder per class: samples (uint8 (3, H, W), class id); needs Pillow (extra ``image``).
+
+    Classes are the folders of ``root`` in alphabetical order (``classes``), files are found in all depths. ``size``
+    (H, W) resizes; ``transform`` is applied to the array. Files are opened when a sample is read.
+
+    Raises:
+        ImportError: Pillow is missing. FileNotFoundError: no class folder or no image in one.
+    """
+
+    EXTENSIONS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+    def __init__(
+        self,
+        root: PathLike,
+        transform: Callable[[npt.NDArray[np.uint8]], Any] | None = None,
+        *,
+        size: tuple[int, int] | None = None,
+        extensions: Sequence[str] = EXTENSIONS,
+    ) -> None:
+        _pillow()
+        base = Path(root)
+        self.transform, self.size = transform, size
+        self.classes = sorted(entry.name for entry in base.iterdir() if entry.is_dir())
+        if not self.classes:
+            raise FileNotFoundError(f"ImageFolder: {base} has no folders; images are expected in {base}/<class>/")
+        self.samples: list[tuple[Path, int]] = []
+        endings = tuple(extension.lower() for extension in extensions)
+        for label, name in enumerate(self.classes):
+            files = sorted(path for path in (base / name).rglob("*") if path.name.lower().endswith(endings))
+            if not files:
+                raise FileNotFoundError(f"ImageFolder: {base / name} has no file that ends in one of {endings}")
+            self.samples += [(path, label) for path in files]
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        path, label = self.samples[index]
+        with _pillow().open(path) as opened:
+            image = opened.convert("RGB")
+        if self.size is not None:
+            height, width = self.size
+            image = image.resize((width, height))
+        array = np.ascontiguousarray(np.asarray(image, np.uint8).transpose(2, 0, 1))
+        return (array if self.transform is None else self.transform(array)), label
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("ImageFolder reads images by Pillow: pip install netcl-data[image]") from error
+    return Image
+
+
+class NpyDataset(Dataset[Any]):
+    """.npy files with a common first axis, mapped into memory: sample i is ``(a[i], b[i], ...)``, or ``a[i]`` of one.
+
+    Only the rows of a batch are read. Worker processes open the files themselves. Pickled objects are refused.
+
+    Raises:
+        FileNotFoundError: a file is missing. ValueError: no file, one that is damaged, or different lengths.
+    """
+
+    def __init__(self, *paths: PathLike) -> None:
+        if not paths:
+            raise ValueError("NpyDataset needs at least one file")
+        self.paths = tuple(Path(path).absolute() for path in paths)
+        self._open()
+
+    def _open(self) -> None:
+        maps = []
+        for path in self.paths:
+            try:
+                maps.append(np.load(path, mmap_mode="r", allow_pickle=False))
+            except (ValueError, EOFError) as error:
+                raise ValueError(f"{path} is no .npy file of numbers: {error}") from error
+        self._data = ArrayDataset(*maps)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, index: int) -> Any:
+        sample = tuple(np.array(array[index]) for array in self._data.arrays)
+        return sample[0] if len(sample) == 1 else sample
+
+    def get_batch(self, indices: Indices) -> Any:
+        """See ``ArrayDataset.get_batch``."""
+        return self._data.get_batch(indices)
+
+    def __reduce__(self) -> tuple[type[NpyDataset], tuple[Path, ...]]:
+        return type(self), self.paths
+
+
+class CSVDataset(ArrayDataset):
+    """A table of numbers: samples (float32 (columns,), target), or float32 (columns,) alone without ``target``.
+
+    The first row names the columns unless ``header=False``. ``target``: a column's name or number, counted from the
+    end when negative. Targets that are all integers become int64; other numbers float32; texts class ids int64 in
+    alphabetical order of ``classes``. Empty lines are skipped.
+
+    Raises:
+        ValueError: no rows, rows of different lengths, no such column, or a cell that is no number, by line and column.
+    """
+
+    def __init__(
+        self, path: PathLike, target: str | int | None = None, *, header: bool = True, delimiter: str = ","
+    ) -> None:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, delimiter=delimiter)
+            rows = [(reader.line_num, row) for row in reader if row]
+        names = rows.pop(0)[1] if header and rows else [str(column) for column in range(len(rows[0][1]) if rows else 0)]
+        if not rows:
+            raise ValueError(f"{path} holds no rows of data")
+        for line, row in rows:
+            if len(row) != len(names):
+                raise ValueError(f"{path}, line {line}: {len(row)} cells where {len(names)} are expected")
+        self.columns = [name.strip() for name in names]
+        self.classes: list[str] | None = None
+        chosen = None if target is None else self._column(target, path)
+        inputs = [column for column in range(len(names)) if column != chosen]
+        x = np.empty((len(rows), len(inputs)), np.float32)
+        for number, (line, row) in enumerate(rows):
+            for place, column in enumerate(inputs):
+                x[number, place] = self._number(row[column], path, line, column)
+        self.columns = [self.columns[column] for column in inputs]
+        super().__init__(*([x] if chosen is None else [x, self._targets([row[chosen].strip() for _, row in rows])]))
+
+    def _column(self, target: str | int, path: PathLike) -> int:
+        if isinstance(target, str):
+            if target in self.columns:
+                return self.columns.index(target)
+        elif -len(self.columns) <= target < len(self.columns):
+            return target % len(self.columns)
+        raise ValueError(f"{path} has no column {target!r}, its {len(self.columns)} columns are {self.columns}")
+
+    def _number(self, cell: str, path: PathLike, line: int, column: int) -> float:
+        try:
+            return float(cell)
+        except ValueError:
+            raise ValueError(f"{path}, line {line}, column {self.columns[column]!r}: {cell!r} is no number") from None
+
+    def _targets(self, cells: Sequence[str]) -> npt.NDArray[Any]:
+        for kind, dtype in ((int, np.int64), (float, np.float32)):
+            try:
+                return np.array([kind(cell) for cell in cells], dtype)
+            except (ValueError, OverflowError):
+                continue
+        self.classes = sorted(set(cells))
+        ids = {name: number for number, name in enumerate(self.classes)}
+        return np.array([ids[cell] for cell in cells], np.int64)

@@ -1,0 +1,400 @@
+"""The loader's side of the workers: starts them, deals out tasks, collects batches in order, notices the dead."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import pickle
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from multiprocessing import connection, resource_tracker
+from typing import Any
+
+from netcl.data.errors import DataLoaderWorkerError
+from netcl.data.fetch import BatchBuilder
+from netcl.data.shared_batch import SharedBatchRingBuffer
+from netcl.data.tree import map_type
+from netcl.data.worker_process import ArrayPlace, Reply, Task, ring_arrays, worker_main
+
+__all__ = ["WorkerPool", "choose_start_method"]
+
+PING_AFTER_S = 1.0  # of waiting for a batch
+SILENCE_S = 4.0  # without an answer to a ping; with the wait before it, 5 s
+START_S = 120.0  # to import and unpickle what the worker needs
+STOP_S = 1.0  # for each of: asked to stop, SIGTERM, SIGKILL
+
+
+# Of each batch: seed, epoch, and its indices or, of a stream, (first, count, fewest).
+TaskSource = Iterator["tuple[int, int, Any, tuple[int, int, int] | None]"]
+
+
+def choose_start_method(start_method: str | None) -> str:
+    """The start method to use: forkserver where it is safe, else spawn, unless one is given.
+
+    Raises:
+        ValueError: unknown on this system, or "fork" once pyopencl is loaded.
+    """
+    available = multiprocessing.get_all_start_methods()
+    if start_method is None:
+        # On macOS the forkserver itself breaks system libraries that do not survive a fork.
+        return "forkserver" if "forkserver" in available and sys.platform != "darwin" else "spawn"
+    if start_method not in available:
+        raise ValueError(f"start_method must be None or one of {available} on this system, got {start_method!r}")
+    if start_method == "fork" and "pyopencl" in sys.modules:
+        raise ValueError(
+            "start_method='fork' after pyopencl is loaded would give the workers half a driver, and they may hang: "
+            "use 'forkserver' or 'spawn' (or None, which chooses)"
+        )
+    return start_method
+
+
+class _Worker:
+    """A process with its pipes and the tasks it holds."""
+
+    def __init__(self, worker_id: int, process: Any, tasks: Any, results: Any, pulse: Any) -> None:
+        self.id, self.process = worker_id, process
+        self.tasks, self.results, self.pulse = tasks, results, pulse
+        self.open: dict[tuple[int, int], Task] = {}
+        self.started = time.monotonic()
+        self.ready_since: float | None = None
+        self.ping_sent: float | None = None
+
+    def indices(self) -> list[Any]:
+        """The samples of the open tasks; of a stream, their positions."""
+        samples: list[Any] = []
+        for task in self.open.values():
+            samples += (
+                list(task.indices) if task.stream is None else range(task.stream[0], task.stream[0] + task.stream[1])
+            )
+        return [int(sample) if hasattr(sample, "__index__") else sample for sample in samples]
+
+
+class _Resources:
+    """What must be given back: kept apart from the pool so that its finalizer can reach it."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.workers: list[_Worker] = []
+        self.ring: SharedBatchRingBuffer | None = None
+
+    def release(self) -> None:
+        """Stops the workers, by force after a second each, closes the pipes, unlinks the ring."""
+        if os.getpid() != self.pid:
+            return  # a fork of the loader's process owns nothing
+        workers, self.workers = self.workers, []
+        for worker in workers:
+            with contextlib.suppress(OSError, ValueError):
+                worker.tasks.send(None)
+        for end in (None, "terminate", "kill"):
+            deadline = time.monotonic() + STOP_S
+            for worker in workers:
+                if end is not None and worker.process.is_alive():
+                    getattr(worker.process, end)()
+            for worker in workers:
+                worker.process.join(max(0.0, deadline - time.monotonic()))
+        for worker in workers:
+            for pipe in (worker.tasks, worker.results, worker.pulse):
+                pipe.close()
+            if worker.process.exitcode is not None:
+                worker.process.close()
+        ring, self.ring = self.ring, None
+        if ring is not None:
+            ring.close()
+            ring.unlink()
+
+
+class WorkerPool:
+    """``num_workers`` processes that make batches; at most ``num_workers * prefetch`` batches are under way or waiting.
+
+    Batches of the first round come through pipes and show shapes and dtypes; the ring is made after them. A batch that
+    does not fit its slot goes through the pipe.
+    """
+
+    def __init__(
+        self,
+        builder: BatchBuilder,
+        num_workers: int,
+        *,
+        seed: int,
+        prefetch: int,
+        timeout: float,
+        start_method: str,
+        worker_init_fn: Callable[[int], None] | None,
+        batch_size: int | None,
+        use_shared_mem: bool,
+    ) -> None:
+        self._prefetch, self._timeout = prefetch, timeout
+        self._batch_size, self._use_ring = batch_size, use_shared_mem
+        self._window = num_workers * prefetch
+        self._free_slots: list[int] = []
+        self._generation = 0
+        self._arrived: dict[int, Reply] = {}
+        self._resources = _Resources()
+        self._finalizer = weakref.finalize(self, self._resources.release)
+        try:
+            self._start(builder, num_workers, seed, start_method, worker_init_fn)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def closed(self) -> bool:
+        """Whether the workers have been stopped."""
+        return not self._finalizer.alive
+
+    def close(self) -> None:
+        """Stops the workers and frees the shared memory; again is harmless."""
+        self._finalizer()
+
+    def _start(
+        self,
+        builder: BatchBuilder,
+        num_workers: int,
+        seed: int,
+        start_method: str,
+        worker_init_fn: Callable[[int], None] | None,
+    ) -> None:
+        context = multiprocessing.get_context(start_method)
+        payload: Any = (builder, worker_init_fn)
+        if start_method == "fork":
+            # A tracker of the child's own would unlink the ring when the child ends.
+            resource_tracker.ensure_running()
+        else:
+            payload = _pickled(payload, num_workers, start_method)
+        for worker_id in range(num_workers):
+            pipes = [context.Pipe(duplex=False) for _ in range(3)]
+            (task_end, tasks), (results, result_end), (pulse, pulse_end) = pipes
+            process = context.Process(  # type: ignore[attr-defined]
+                target=worker_main,
+                args=(worker_id, num_workers, seed, payload, task_end, result_end, pulse_end),
+                name=f"netcl-data-worker-{worker_id}",
+                daemon=True,
+            )
+            try:
+                process.start()
+            finally:
+                # Our copies of its ends: with them open a dead worker would not give an end of file.
+                for end in (task_end, result_end, pulse_end):
+                    end.close()
+            self._resources.workers.append(_Worker(worker_id, process, tasks, results, pulse))
+
+    def run(self, tasks: TaskSource) -> Iterator[Any]:
+        """The batches of ``tasks``, as Task describes them, in their order.
+
+        A new run ends the one before it.
+
+        Raises:
+            DataLoaderWorkerError: a worker died, went silent, passed the timeout or raised.
+        """
+        self._generation += 1
+        for reply in self._arrived.values():
+            self._free(reply)
+        self._arrived.clear()
+        return self._batches(tasks, self._generation)
+
+    def _batches(self, tasks: TaskSource, generation: int) -> Iterator[Any]:
+        due, dealt = 0, self._fill(tasks, generation, 0, self._window)
+        while due < dealt:
+            reply = self._await(due, generation)
+            self._free(reply)
+            if reply.kind == "end":
+                return
+            if reply.kind == "error":
+                raise self._raised(reply)
+            batch = self._unpack(reply)
+            del reply
+            due += 1
+            # Before the batch is handed over: the workers go on while it is used.
+            dealt = self._fill(tasks, generation, dealt, due + self._window)
+            yield batch
+            if self.closed or generation != self._generation:
+                raise RuntimeError(
+                    "this iteration has ended: the DataLoader was closed or iterated anew "
+                    "(with num_workers > 0 one iteration runs at a time)"
+                )
+
+    def _fill(self, tasks: TaskSource, generation: int, dealt: int, limit: int) -> int:
+        """Deals tasks until ``limit`` have been dealt or there are no more; returns how many have been."""
+        for seed, epoch, indices, stream in itertools.islice(tasks, max(0, limit - dealt)):
+            self._deal(Task(generation, dealt, seed, epoch, indices, stream, None))
+            dealt += 1
+        return dealt
+
+    def _deal(self, task: Task) -> None:
+        """Gives a task to the worker with the fewest."""
+        worker = min(self._resources.workers, key=lambda worker: len(worker.open))
+        if self._free_slots:
+            task = task._replace(slot=self._free_slots.pop())
+        worker.open[task.generation, task.number] = task
+        self._tell(worker, task)
+
+    def _await(self, number: int, generation: int) -> Reply:
+        """The reply to a task, taking in whatever comes before it."""
+        started = time.monotonic()
+        while number not in self._arrived:
+            owners: dict[Any, _Worker] = {}
+            for worker in self._resources.workers:
+                owners.update({worker.results: worker, worker.pulse: worker, worker.process.sentinel: worker})
+            signalled = connection.wait(list(owners), PING_AFTER_S / 2)
+            for source in signalled:
+                if source is owners[source].pulse:
+                    self._receive_pulse(owners[source])
+            for worker in {owners[source].id: owners[source] for source in signalled}.values():
+                self._receive(worker, generation)
+            if number not in self._arrived:
+                self._check_lives((generation, number), started)
+        return self._arrived.pop(number)
+
+    def _receive_pulse(self, worker: _Worker) -> None:
+        with contextlib.suppress(EOFError, OSError):
+            worker.pulse.recv()
+        worker.ping_sent = None
+
+    def _receive(self, worker: _Worker, generation: int) -> None:
+        """Takes in all replies that a worker has sent; raises if it is dead."""
+        dead = worker.process.exitcode is not None
+        try:
+            while worker.results.poll():
+                self._take(worker, worker.results.recv(), generation)
+        except (EOFError, OSError):
+            dead = True
+        if dead:
+            raise self._dead(worker)
+
+    def _take(self, worker: _Worker, reply: Reply, generation: int) -> None:
+        worker.ping_sent = None
+        if reply.kind == "ready":
+            worker.ready_since = time.monotonic()
+            return
+        if reply.kind == "failed":
+            raise self._failed_at_start(worker, reply)
+        worker.open.pop((reply.generation, reply.number))
+        if reply.generation != generation:
+            self._free(reply)
+            return
+        if reply.kind == "pickle" and self._use_ring and self._resources.ring is None:
+            self._make_ring(reply.value)
+        self._arrived[reply.number] = reply
+
+    def _check_lives(self, due: tuple[int, int], wait_started: float) -> None:
+        """Asks workers for a sign of life; raises for one that gives none, or for the batch that is too late."""
+        now = time.monotonic()
+        for worker in self._resources.workers:
+            if worker.ready_since is None:
+                if now - worker.started > START_S:
+                    raise self._silent(worker, f"was not ready after {START_S:.0f} s")
+                continue
+            waited = now - max(wait_started, worker.ready_since)
+            if self._timeout and waited > self._timeout and due in worker.open:
+                raise self._silent(worker, f"gave no batch within timeout={self._timeout} s")
+            if not worker.open or waited < PING_AFTER_S:
+                continue
+            if worker.ping_sent is None:
+                worker.ping_sent = now
+                self._tell(worker, "ping")
+            elif now - worker.ping_sent > max(SILENCE_S, self._timeout):
+                raise self._silent(
+                    worker,
+                    f"has given no sign of life for {now - worker.ping_sent:.0f} s: it is stopped, or a call into C "
+                    "holds the interpreter; a longer timeout= allows it more",
+                )
+
+    def _tell(self, worker: _Worker, message: Any) -> None:
+        try:
+            worker.tasks.send(message)
+        except OSError:
+            raise self._dead(worker) from None
+
+    def _unpack(self, reply: Reply) -> Any:
+        if reply.kind == "pickle":
+            return reply.value
+        ring = self._resources.ring
+        assert ring is not None and reply.slot is not None
+        skeleton, rows = reply.value
+        views = list(ring.slot_view(reply.slot).values())
+        return map_type(lambda place: views[place.number][: rows[place.number]].copy(), ArrayPlace, skeleton)
+
+    def _free(self, reply: Reply) -> None:
+        if reply.slot is not None:
+            self._free_slots.append(reply.slot)
+
+    def _make_ring(self, batch: Any) -> None:
+        """Makes a ring for batches like this one and tells the workers."""
+        _, arrays = ring_arrays(batch)
+        specs = {}
+        for number, array in enumerate(arrays):
+            # A short first batch must not make slots too small for the full ones.
+            rows = max(len(array), self._batch_size or 0)
+            specs[str(number)] = ((rows, *array.shape[1:]), array.dtype)
+        if not specs:
+            self._use_ring = False
+            return
+        try:
+            ring = self._resources.ring = SharedBatchRingBuffer(specs, self._window)
+        except MemoryError:
+            self.close()
+            raise
+        self._free_slots = list(range(ring.K))
+        for worker in self._resources.workers:
+            self._tell(worker, ring.attach_info())
+
+    def _dead(self, worker: _Worker) -> DataLoaderWorkerError:
+        worker.process.join(STOP_S)
+        exitcode, indices = worker.process.exitcode, worker.indices()
+        advice = ""
+        if worker.ready_since is None:
+            advice = (
+                "; it had not started its work: a script must create and iterate the DataLoader under "
+                'if __name__ == "__main__": (its main module is imported by each worker)'
+            )
+        elif exitcode == -9:
+            advice = "; killed from outside, often by the system when memory is short"
+        text = f"data worker {worker.id} died, exit code {exitcode}, holding samples {_short(indices)}{advice}"
+        self.close()
+        return DataLoaderWorkerError(worker.id, exitcode, indices, text)
+
+    def _silent(self, worker: _Worker, what: str) -> DataLoaderWorkerError:
+        indices = worker.indices()
+        text = f"data worker {worker.id} {what}; it holds samples {_short(indices)}"
+        # No point in asking it to stop.
+        worker.process.kill()
+        self.close()
+        return DataLoaderWorkerError(worker.id, None, indices, text)
+
+    def _failed_at_start(self, worker: _Worker, reply: Reply) -> DataLoaderWorkerError:
+        text, pickled, _ = reply.value
+        self.close()
+        error = DataLoaderWorkerError(
+            worker.id, None, [], f"data worker {worker.id} could not start; its traceback:\n\n{text}"
+        )
+        error.__cause__ = pickle.loads(pickled) if pickled is not None else None
+        return error
+
+    def _raised(self, reply: Reply) -> DataLoaderWorkerError:
+        text, pickled, index = reply.value
+        where, indices = ("", []) if index is None else (f" at sample {index!r}", [index])
+        error = DataLoaderWorkerError(
+            reply.worker_id, None, indices, f"data worker {reply.worker_id} raised{where}; its traceback:\n\n{text}"
+        )
+        error.__cause__ = pickle.loads(pickled) if pickled is not None else None
+        return error
+
+
+def _pickled(payload: Any, num_workers: int, start_method: str) -> bytes:
+    try:
+        return pickle.dumps(payload, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise TypeError(
+            f"num_workers={num_workers} with start_method={start_method!r} sends the dataset, collate_fn, transforms, "
+            f"augment and worker_init_fn to other processes, but they cannot be pickled: {error}; define functions and "
+            "classes at the top of a module (no lambda), or set num_workers=0"
+        ) from error
+
+
+def _short(indices: list[Any]) -> str:
+    shown = ", ".join(map(repr, indices[:8]))
+    return f"[{shown}, ... {len(indices)} in all]" if len(indices) > 8 else f"[{shown}]"
