@@ -302,7 +302,7 @@ class DeviceManager:
         return self._by_name(text)
 
     def _by_name(self, text: str) -> DeviceHandle:
-        words = text.removeprefix("opencl:")
+        words = text.removeprefix("opencl:") or text
         name, _, number = words.rpartition(":")
         found = self._named(words)
         if not found and name not in ("", "cpu") and number.isdecimal():
