@@ -117,39 +117,46 @@ def vjp(
     (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3).
     """
     memo: dict[Expr, frozenset[int]] = {}
-    adjoint: dict[Expr, Expr] = {}
+    # Per node its contributions, added up by the axes along which they exist: a node that is used along more axes than it has
+    # itself counts once per place, also where the contribution is the same at all of them.
+    adjoint: dict[Expr, dict[frozenset[int], Expr]] = {}
 
-    def add(node: Expr, contribution: Expr) -> None:
+    def add(node: Expr, contribution: Expr, along: frozenset[int]) -> None:
         if not is_floating(node.dtype):
             return
         value = cast(contribution, node.dtype)
-        adjoint[node] = value if node not in adjoint else adjoint[node] + value
+        parts = adjoint.setdefault(node, {})
+        parts[along] = parts[along] + value if along in parts else value
 
     def gathered(node: Expr) -> Expr:
         """The adjoint of ``node``, summed over the axes that the node itself does not have."""
-        grad = adjoint[node]
-        extra = axes_of(grad, present, memo) - axes_of(node, present, memo)
-        return reduce("sum", grad, sorted(extra))
+        own = axes_of(node, present, memo)
+        sums = [reduce("sum", part, sorted(along - own)) for along, part in adjoint[node].items()]
+        total = sums[0]
+        for part in sums[1:]:
+            total = total + part
+        return total
 
     for output, grad in zip(outputs, grads):
         if grad is not None:
-            add(output, grad)
+            add(output, grad, axes_of(grad, present, memo) | axes_of(output, present, memo))
     for node in reversed(walk(outputs)):
         if node not in adjoint:
             continue
         if isinstance(node, Apply) and node.prim.vjp is not None:
-            for arg, part in zip(node.args, node.prim.vjp(adjoint[node], node, *node.args)):
+            here = axes_of(node, present, memo)
+            for arg, part in zip(node.args, node.prim.vjp(gathered(node), node, *node.args)):
                 if part is not None:
-                    add(arg, part)
+                    add(arg, part, here)
         elif isinstance(node, Reduce):
-            grad = gathered(node)
+            grad, along = gathered(node), axes_of(node, present, memo) | frozenset(node.axes)
             if node.kind == "sum":
-                add(node.arg, grad)
+                add(node.arg, grad, along)
             elif node.kind == "prod":
-                add(node.arg, grad * node / node.arg)
+                add(node.arg, grad * node / node.arg, along)
             else:  # max and min share the gradient evenly among ties, as PyTorch's amax does
                 hit = cast(apply("eq", node.arg, node), node.arg.dtype)
-                add(node.arg, grad * hit / reduce("sum", hit, node.axes))
+                add(node.arg, grad * hit / reduce("sum", hit, node.axes), along)
     result: list[Expr | None] = []
     for slot in wrt:
         loads = [node for node in adjoint if isinstance(node, Load) and node.slot == slot]
