@@ -57,7 +57,10 @@ def test_sample_3_of_seed_001(selector):
 
 
 def test_sample_3_of_seed_001_with_a_gpu_or_the_named_error():
-    if manager.default("gpu") is not None:
+    if icd._pyopencl is None:
+        with pytest.raises(ImportError, match="pyopencl required"), device("gpu"):
+            pass
+    elif manager.default("gpu") is not None:
         with device("gpu") as dev:
             assert dev.device_type == "gpu"
             assert get_active_device() is dev

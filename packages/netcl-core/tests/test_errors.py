@@ -105,7 +105,7 @@ def test_build_error_without_position_shows_the_beginning():
 
 
 def test_build_error_of_a_real_driver():
-    cl = pytest.importorskip("pyopencl", reason="needs pyopencl")
+    cl = pytest.importorskip("pyopencl", reason="needs pyopencl", exc_type=ImportError)
     from netcl.core.device import manager
 
     handle = manager.default("opencl")
