@@ -1,0 +1,358 @@
+"""The OpenCL engine: the calls of the waist on one command queue, put together from transfers, launches and kernels."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core.backend.base import HostTransfer, Pair, flags, host_read_allowed
+from netcl.core.backend.opencl import conv as _conv
+from netcl.core.backend.opencl import copy as _copy
+from netcl.core.backend.opencl import gemm as _gemm
+from netcl.core.backend.opencl import index as _index
+from netcl.core.backend.opencl import random as _random
+from netcl.core.backend.opencl import run as _run
+from netcl.core.backend.opencl import window as _window
+from netcl.core.backend.opencl.launch import launcher_for
+from netcl.core.backend.opencl.teardown import (
+    install_sigint_handler,
+    interruptible_finish,
+    register_queue_for_cleanup,
+    wait_for,
+)
+from netcl.core.backend.opencl.templates import traits
+from netcl.core.backend.opencl.transfer import Transfer
+from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
+from netcl.core.errors import CaptureError, DTypeError
+from netcl.core.expr.nodes import Expr
+from netcl.core.memory import BufferHandle, get_persistent_pool, opencl_queue
+from netcl.core.tensor import Tensor, to_storage
+
+if TYPE_CHECKING:
+    from netcl.core.backend.recording import Recording
+
+Array = np.ndarray[Any, Any]
+
+__all__ = ["OpenCLBackend", "install_sigint_handler", "interruptible_finish", "register_queue_for_cleanup"]
+
+
+class OpenCLBackend:
+    """The engine of a command queue (in order); making the first one installs the SIGINT handler and the exit hook."""
+
+    name = "cl"
+
+    def __init__(self, queue: Any = None) -> None:
+        self.queue = opencl_queue(queue)
+        self.context = self.queue.context
+        device = self.queue.device
+        self.device_label = f"{device.name.strip()} ({device.platform.name.strip()})"
+        self.launcher = launcher_for(self.queue)
+        self.transfer = Transfer(self.launcher)
+        self.pool = get_persistent_pool(self.queue)
+        self.target = _run.target_of(traits(self).is_cpu, traits(self).vector, device.max_compute_units)
+        self.plans: dict[Any, Any] = {}
+        self._has_fp64 = "cl_khr_fp64" in device.extensions
+        self._flag: BufferHandle | None = None
+        self._flag_raised = False
+        self._rng_state: Tensor | None = None
+        self._lock = threading.RLock()
+        install_sigint_handler()
+
+    # -- the transport of the contract, on buffers -------------------------------------------------------------------
+
+    def from_host(
+        self, data: Any, dtype: str = "float32", async_copy: bool | None = None, use_pinned: bool | None = None
+    ) -> tuple[Any, Any, Any, Array | None]:
+        """(buffer, event, pending_release, host_ref): on a device that shares memory the buffer lies on ``data`` itself
+        where dtype and alignment allow it (``host_ref`` keeps it alive), else it is a copy."""
+        storage, _ = to_storage(data, dtype)
+        shared = self.transfer.zero_copy(storage) if storage is data else None
+        if shared is not None:
+            return shared[0], None, None, shared[1]
+        (buffer, _, handle), event, pending, host_ref = self.upload(
+            storage, dtype, async_copy=async_copy, use_pinned=use_pinned, copy=True, persistent=False, private=storage is not data
+        )
+        return buffer, event, handle if pending is None else pending, host_ref
+
+    def from_shape(self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0) -> tuple[Any, BufferHandle]:
+        """(buffer, lease) of a new buffer for ``shape``, filled with ``fill`` unless it is None."""
+        tensor = self.empty(tuple(shape), dtype, pool=pool)
+        if fill is not None:
+            self.fill(tensor, fill)
+        return tensor.buffer, tensor.pool_handle
+
+    def to_host(self, storage: Any, shape: Sequence[int], dtype: str) -> Array:
+        """The content of a buffer as an array of the storage dtype, after all work before."""
+        host_read_allowed(self)
+        out: Array = np.empty(tuple(shape), numpy_dtype(dtype))
+        self.transfer.download(storage, out)
+        self._check_flag()
+        return out
+
+    def to_host_async(self, storage: Any, shape: Sequence[int], dtype: str) -> tuple[Array, Any]:
+        """(array, event) of such a copy under way; the array is valid when the event is complete."""
+        host_read_allowed(self)
+        out: Array = np.empty(tuple(shape), numpy_dtype(dtype))
+        return out, self.transfer.download_async(storage, out)
+
+    def wait(self, event: Any = None) -> None:
+        """Waits for ``event`` (None: nothing pending) and raises what the device has reported."""
+        wait_for(event)
+        self._check_flag()
+
+    def reshape(self, storage: Any, shape: Sequence[int]) -> Any:
+        """The same buffer: buffers have no shape."""
+        return storage
+
+    # -- tensors -----------------------------------------------------------------------------------------------------
+
+    @property
+    def handle(self) -> Any:
+        """The DeviceHandle of this engine."""
+        from netcl.core.device import manager
+
+        return manager.handle_of(self.queue)
+
+    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
+        shape = tuple(shape)
+        if dtype == "float64" and not self._has_fp64:
+            raise DTypeError(f"{self.device_label} has no float64 (cl_khr_fp64); use float32, or the cpu device")
+        if pool is None:
+            recording = self.launcher.recording
+            private = recording is not None and not persistent and recording.thread == threading.get_ident()
+            pool = recording.pool if private and recording is not None else self.pool
+        lease = pool.allocate(math.prod(shape) * itemsize(dtype))
+        tensor = Tensor._wrap(self, shape, dtype, lease.buffer, None, lease)  # type: ignore[arg-type]
+        if persistent:
+            tensor.persistent = lease.keep = True
+        return tensor
+
+    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
+        tensor = self.empty(shape, dtype, persistent=persistent)
+        self.fill(tensor, 0)
+        return tensor
+
+    def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Tensor:
+        storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
+        self._forbid_upload()
+        tensor = self.empty(storage.shape, dtype, persistent=persistent)
+        tensor.pending_event, _, tensor.host_ref = self.transfer.upload(tensor.buffer, storage)
+        return tensor
+
+    def upload(
+        self,
+        data: Array,
+        dtype: str,
+        *,
+        async_copy: bool | None,
+        use_pinned: bool | None,
+        copy: bool,
+        persistent: bool,
+        private: bool = False,
+    ) -> tuple[tuple[Any, Any, Any], Any, Any, Array | None]:
+        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is read or aliased."""
+        self._forbid_upload()
+        shared = None if copy else self.transfer.zero_copy(data)
+        if shared is not None:
+            return (shared[0], None, None), None, None, shared[1]
+        target = self.empty(data.shape, dtype, persistent=persistent)
+        event, pending, host_ref = self.transfer.upload(
+            target.buffer, data, private=private, async_copy=async_copy, use_pinned=use_pinned
+        )
+        return (target.buffer, None, target.pool_handle), event, pending, host_ref
+
+    def fill(self, tensor: Tensor, value: float) -> None:
+        """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
+        stored = to_storage(np.asarray(value), tensor.dtype)[0]
+        recording, self.launcher.recording = self.launcher.recording, None if tensor.persistent else self.launcher.recording
+        try:
+            capacity = tensor.pool_handle.bucket_size if tensor.pool_handle is not None else 0
+            self.transfer.fill(tensor, tensor.nbytes, stored.view(np.uint8)[()] if stored.dtype == np.bool_ else stored[()], capacity)
+        finally:
+            self.launcher.recording = recording
+
+    def write(self, target: Tensor, data: Array) -> None:
+        self._forbid_upload()
+        target.pending_event, _, target.host_ref = self.transfer.upload(target.buffer, data)
+
+    def read(self, source: Tensor) -> Array:
+        return self.to_host(source.buffer, source.shape, source.dtype)
+
+    def read_async(self, source: Tensor) -> HostTransfer:
+        """A copy to the host under way."""
+        out, event = self.to_host_async(source.buffer, source.shape, source.dtype)
+
+        def finish() -> Array:
+            self._check_flag()
+            return from_bfloat16(out) if source.dtype == "bfloat16" else out
+
+        return HostTransfer(event, finish)
+
+    def finish(self) -> None:
+        self.queue.finish()
+
+    # -- recording -----------------------------------------------------------------------------------------------------
+
+    @property
+    def recording(self) -> Recording | None:
+        """The open recording, which takes the launches of its thread; None while work runs at once."""
+        return self.launcher.recording
+
+    @recording.setter
+    def recording(self, recording: Recording | None) -> None:
+        self.launcher.recording = recording
+
+    def new_recording(self) -> Recording:
+        """An empty recording for this thread."""
+        return self.launcher.new_recording()
+
+    # -- computing -------------------------------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        program_key: Any,
+        source: Any,
+        kernel_name: str,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        args: Sequence[Any],
+        options: str = "",
+    ) -> None:
+        """Launches a kernel, building its program at first use; see ``launch.Launcher.launch``."""
+        self.launcher.launch(program_key, source, kernel_name, global_size, local_size, args, options)
+
+    def run(
+        self,
+        outputs: Sequence[Expr],
+        inputs: Sequence[Tensor],
+        scalars: Mapping[str, float | int] | None = None,
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+        out: Sequence[Tensor | None] | None = None,
+    ) -> tuple[Tensor, ...]:
+        return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
+
+    def matmul(self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None) -> Tensor:
+        return _gemm.matmul(self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out)
+
+    def conv(
+        self,
+        kind: str,
+        a: Tensor,
+        b: Tensor,
+        *,
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        groups: int,
+        shape: Sequence[int] | None = None,
+    ) -> Tensor:
+        return _conv.conv(self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape)
+
+    def window(
+        self,
+        kind: str,
+        x: Tensor,
+        *,
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        shape: Sequence[int] | None = None,
+        indices: Tensor | None = None,
+        count_include_pad: bool = True,
+    ) -> Any:
+        return _window.window(
+            self,
+            kind,
+            x,
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            shape=shape,
+            indices=indices,
+            count_include_pad=count_include_pad,
+        )
+
+    def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
+        return _index.index(self, kind, x, indices, axis=axis, shape=shape)
+
+    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int) -> Tensor:
+        return _random.random(self, kind, shape, dtype, offset=offset)
+
+    def copy(
+        self,
+        source: Tensor,
+        out: Tensor,
+        *,
+        shape: Sequence[int],
+        source_strides: Sequence[int],
+        source_offset: int,
+        out_strides: Sequence[int],
+        out_offset: int,
+    ) -> None:
+        _copy.copy(
+            self,
+            source,
+            out,
+            shape=shape,
+            source_strides=source_strides,
+            source_offset=source_offset,
+            out_strides=out_strides,
+            out_offset=out_offset,
+        )
+
+    @property
+    def rng_state(self) -> Tensor:
+        """(seed, base) of the random generator as int64[2]."""
+        with self._lock:
+            if self._rng_state is None:
+                state = self.empty((2,), "int64", persistent=True)
+                self.fill(state, 0)
+                self._rng_state = state
+            return self._rng_state
+
+    # -- checks that report late -------------------------------------------------------------------------------------------
+
+    def flag_code(self, message: str) -> int:
+        """The code under which a check raises ``message`` at the next host read."""
+        return flags.code(message)
+
+    @property
+    def flag(self) -> Any:
+        """The int that kernels raise by ``atomic_max(flag, code)``; asking for it means that a check is under way."""
+        with self._lock:
+            if self._flag is None:
+                self._flag = self.pool.allocate(4)
+                self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
+        recording = self.launcher.recording
+        if recording is not None and recording.thread == threading.get_ident():
+            recording.append(self._mark_flag)
+        self._flag_raised = True
+        return self._flag.buffer
+
+    def _mark_flag(self) -> None:
+        self._flag_raised = True
+
+    def _check_flag(self) -> None:
+        if not self._flag_raised or self._flag is None:
+            return
+        self._flag_raised = False
+        code = np.zeros(1, np.int32)
+        self.transfer.download(self._flag.buffer, code)
+        if code[0]:
+            self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
+            raise IndexError(flags.message(int(code[0])))
+
+    def _forbid_upload(self) -> None:
+        recording = self.launcher.recording
+        if recording is not None and recording.thread == threading.get_ident():
+            raise CaptureError(
+                "host data were written to the device while a step is captured: a replay would see the old values; make the "
+                "tensor before capture and pass it in"
+            )

@@ -1,0 +1,155 @@
+"""Runs expressions on a queue: plans are made once per shapes, and a warm run only swaps buffers in prepared launches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core.dtypes import compute_type
+from netcl.core.expr.nodes import Expr, Load
+from netcl.core.expr.schedule import Launch, Plan, Target, make_plan
+from netcl.core.layout import broadcast_shapes
+
+if TYPE_CHECKING:
+    from netcl.core.backend.opencl import OpenCLBackend
+    from netcl.core.tensor import Tensor
+
+Shape = tuple[int, ...]
+Scalars = Mapping[str, float | int]
+
+_SCALAR_TYPES = {"float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
+_VARIANTS_MAX = 16  # prepared launches kept for different values of the launch scalars
+_PLANS_MAX = 8192
+
+
+class _Ready:
+    """One launch of a plan, prepared for the values of its scalars."""
+
+    __slots__ = ("_fixed", "_key", "_prepared", "engine", "launch", "sizes")
+
+    def __init__(self, engine: OpenCLBackend, launch: Launch, sizes: Mapping[str, int]) -> None:
+        self.engine = engine
+        self.launch = launch
+        self.sizes = sizes
+        self._key = (launch.name, launch.source)
+        self._prepared: dict[tuple[Any, ...], Any] = {}
+        self._fixed = None if any(name not in sizes for name, _ in launch.scalars) else self._prepare({})
+
+    def __call__(self, storages: Sequence[Any], scalars: Scalars) -> None:
+        launch = self.launch
+        prepared = self._fixed
+        if prepared is None:
+            key = tuple(scalars.get(name) for name, _ in launch.scalars)
+            prepared = self._prepared.get(key)
+            if prepared is None:
+                if len(self._prepared) >= _VARIANTS_MAX:
+                    self._prepared.clear()
+                prepared = self._prepared[key] = self._prepare(scalars)
+        buffers = [storages[slot] for slot in launch.inputs]
+        buffers.extend(storages[slot] for slot in launch.outputs)
+        if launch.flag:
+            buffers.append(self.engine.flag)
+        prepared(*buffers)
+
+    def _prepare(self, scalars: Scalars) -> Any:
+        launch = self.launch
+        buffers = [None] * (len(launch.inputs) + len(launch.outputs) + launch.flag)
+        numbers = [np.uint64(number) for number in launch.numbers]
+        values = [
+            _SCALAR_TYPES[compute_type(dtype)](self.sizes[name] if name in self.sizes else scalars[name])
+            for name, dtype in launch.scalars
+        ]
+        return self.engine.launcher.prepare(
+            self._key, launch.source, launch.name, (_rounded(launch),), (launch.group,), [*buffers, *numbers, *values]
+        )
+
+
+def _rounded(launch: Launch) -> int:
+    return -(-launch.items // launch.group) * launch.group
+
+
+class _Prepared:
+    """A plan with its launches ready and the shapes of what it makes."""
+
+    __slots__ = ("dtypes", "empty", "launches", "plan", "shapes")
+
+    def __init__(self, engine: OpenCLBackend, plan: Plan, shapes: Sequence[Shape], outputs: Sequence[Expr]) -> None:
+        self.plan = plan
+        self.shapes = tuple(shapes)
+        self.dtypes = tuple(output.dtype for output in outputs)
+        self.empty = any(math.prod(shape) == 0 for shape in shapes)
+        self.launches = [] if self.empty else [_Ready(engine, launch, plan.sizes) for launch in plan.launches]
+
+
+def _prepare(
+    engine: OpenCLBackend, outputs: tuple[Expr, ...], inputs: Sequence[Tensor], shapes: Sequence[Shape] | None
+) -> _Prepared:
+    space = broadcast_shapes([*(tensor.shape for tensor in inputs), *(shapes or ())], "run")
+    wanted = [space] * len(outputs) if shapes is None else [tuple(shape) for shape in shapes]
+    if any(math.prod(shape) == 0 for shape in wanted):
+        return _Prepared(engine, Plan(), wanted, outputs)  # nothing to compute: all outputs share the space that is empty
+    return _Prepared(engine, make_plan(outputs, wanted, [t.shape for t in inputs], space, engine.target), wanted, outputs)
+
+
+def run(
+    engine: OpenCLBackend,
+    outputs: Sequence[Expr],
+    inputs: Sequence[Tensor],
+    scalars: Scalars | None = None,
+    *,
+    shapes: Sequence[Shape] | None = None,
+    out: Sequence[Tensor | None] | None = None,
+) -> tuple[Tensor, ...]:
+    """Evaluates ``outputs`` over what inputs and ``shapes`` broadcast to; see DeviceBackend.run."""
+    outputs = tuple(outputs)
+    wanted = None if shapes is None else tuple(map(tuple, shapes))
+    key = (outputs, tuple([tensor.shape for tensor in inputs]), wanted)
+    prepared = engine.plans.get(key)
+    if prepared is None:
+        if len(engine.plans) >= _PLANS_MAX:
+            engine.plans.clear()
+        prepared = engine.plans[key] = _prepare(engine, outputs, inputs, shapes)
+    if out is not None and len(prepared.launches) > 1 and _overwrites(inputs, out):
+        return _apart(engine, outputs, inputs, scalars, shapes, out)
+    results = []
+    for k, (shape, dtype) in enumerate(zip(prepared.shapes, prepared.dtypes)):
+        target = out[k] if out is not None else None
+        if target is None:
+            target = engine.empty(shape, dtype)
+        else:
+            target._version[0] += 1
+        results.append(target)
+    if not prepared.empty:
+        storages = [*inputs, *results, *(engine.empty(shape, dtype) for shape, dtype in prepared.plan.temporaries)]
+        for launch in prepared.launches:
+            launch(storages, scalars or {})
+    return tuple(results)
+
+
+def _overwrites(inputs: Sequence[Tensor], out: Sequence[Tensor | None]) -> bool:
+    written = {id(target.buffer) for target in out if target is not None}
+    return any(id(tensor.buffer) in written for tensor in inputs)
+
+
+def _apart(
+    engine: OpenCLBackend,
+    outputs: Sequence[Expr],
+    inputs: Sequence[Tensor],
+    scalars: Scalars | None,
+    shapes: Sequence[Shape] | None,
+    out: Sequence[Tensor | None],
+) -> tuple[Tensor, ...]:
+    """A run of several kernels that would overwrite its own inputs: computed beside them, then copied."""
+    fresh = run(engine, outputs, inputs, scalars, shapes=shapes)
+    for result, target in zip(fresh, out):
+        if target is not None:
+            run(engine, (Load(0, result.dtype),), (result,), out=(target,))
+    return tuple(target if target is not None else result for result, target in zip(fresh, out))
+
+
+def target_of(is_cpu: bool, vector: int, units: int) -> Target:
+    """The schedule's view of a device; ``vector`` lanes of float on a CPU, four on others, where a group shares each row."""
+    return Target(width=vector if is_cpu else 4, group=1 if is_cpu else 128, units=max(1, units), is_cpu=is_cpu)

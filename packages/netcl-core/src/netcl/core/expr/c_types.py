@@ -1,0 +1,136 @@
+"""OpenCL C for single values: types, literals, loads, stores and casts, on scalars and on vectors of ``width`` lanes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from netcl.core.dtypes import c_type, compute_type, is_floating
+from netcl.core.expr.nodes import Const
+
+PRAGMAS = {
+    "contract": "#pragma OPENCL FP_CONTRACT OFF",
+    "double": "#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
+}
+
+
+def lanes(type_name: str, width: int) -> str:
+    """The type of ``width`` lanes."""
+    return type_name if width == 1 else f"{type_name}{width}"
+
+
+def value_type(dtype: str, width: int = 1) -> str:
+    """The type that values of ``dtype`` are computed in; bool is an int, 1 or (in a vector) -1 for true."""
+    return lanes(compute_type(dtype), width)
+
+
+def literal(node: Const) -> str:
+    """A constant as OpenCL C."""
+    value, kind = node.value, compute_type(node.dtype)
+    if kind in ("int", "long"):
+        if kind == "long":
+            return f"{int(value)}L" if int(value) > -(2**63) else "LONG_MIN"
+        return str(int(value)) if int(value) > -(2**31) else "INT_MIN"
+    number = float(value)
+    if math.isnan(number):
+        return "NAN"
+    if math.isinf(number):
+        return "INFINITY" if number > 0 else "(-INFINITY)"
+    # repr of the rounded number is the shortest text that reads back as the same bits.
+    text = repr(float(number)) if kind == "double" else repr(float(np.float32(number)))
+    if kind == "float":
+        text = str(np.float32(number))
+        text = (text if any(c in text for c in ".e") else text + ".0") + "f"
+    return f"({text})" if text.startswith("-") else text
+
+
+def broadcast(text: str, dtype: str, width: int) -> str:
+    """A scalar value as a vector of equal lanes."""
+    return f"({value_type(dtype, width)})({f'-({text})' if dtype == 'bool' else text})"
+
+
+def load(pointer: str, offset: str, dtype: str, width: int) -> str:
+    """The value of the element, or of ``width`` neighbouring elements, at ``pointer + offset``."""
+    place = f"{pointer} + {offset}" if offset != "0" else pointer
+    if dtype == "float16":
+        return f"vload_half{'' if width == 1 else width}(0, {place})"
+    raw = f"{pointer}[{offset}]" if width == 1 else f"vload{width}(0, {place})"
+    if dtype == "bfloat16":
+        wide = f"(uint){raw}" if width == 1 else f"convert_uint{width}({raw})"
+        return f"as_{lanes('float', width)}({wide} << 16)"
+    if dtype == "bool":
+        return f"({raw} != 0)" if width == 1 else f"(convert_int{width}({raw}) != 0)"
+    if dtype == "uint8":
+        return f"(int){raw}" if width == 1 else f"convert_int{width}({raw})"
+    return raw
+
+
+def store(pointer: str, offset: str, value: str, dtype: str, width: int) -> str:
+    """The statement that writes ``value`` to ``pointer + offset``, rounded to nearest even in the half types."""
+    place = f"{pointer} + {offset}" if offset != "0" else pointer
+    if dtype == "float16":
+        return f"vstore_half{'' if width == 1 else width}_rte({value}, 0, {place});"
+    if dtype == "bfloat16":
+        value = f"to_bfloat16{'' if width == 1 else f'_{width}'}({value})"
+    elif dtype == "bool":
+        value = f"(uchar)({value} & 1)" if width == 1 else f"convert_uchar{width}({value} & 1)"
+    elif dtype == "uint8":
+        value = f"(uchar)({value})" if width == 1 else f"convert_uchar{width}({value})"
+    return f"{pointer}[{offset}] = {value};" if width == 1 else f"vstore{width}({value}, 0, {place});"
+
+
+def convert(text: str, source: str, target: str, width: int) -> str:
+    """The value of dtype ``source`` as a value of dtype ``target``."""
+    if target == "bool":
+        return f"({text} != 0)"
+    if source == "bool":
+        text, source = f"({text} & 1)", "int32"
+    have, want = compute_type(source), compute_type(target)
+    if have != want:
+        text = f"({want})({text})" if width == 1 else f"convert_{want}{width}({text})"
+    return f"({text} & 255)" if target == "uint8" and source != "uint8" else text
+
+
+def bfloat16_helper(width: int) -> str:
+    """The function that rounds floats to bfloat16 bits, to nearest even; NaN stays NaN."""
+    name = "to_bfloat16" if width == 1 else f"to_bfloat16_{width}"
+    u, us, f = lanes("uint", width), lanes("ushort", width), lanes("float", width)
+    narrow = "(ushort)" if width == 1 else f"convert_{us}"
+    return (
+        f"{us} {name}({f} x) {{\n"
+        f"  {u} bits = as_{u}(x);\n"
+        f"  {u} rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;\n"
+        f"  return {narrow}((x != x) ? ((bits >> 16) | 64u) : rounded);\n"
+        f"}}"
+    )
+
+
+def parameter_type(dtype: str) -> str:
+    """The element type of a buffer parameter."""
+    return c_type(dtype)
+
+
+def scalar_type(dtype: str) -> str:
+    """The type of a launch scalar of ``dtype``."""
+    return compute_type(dtype)
+
+
+def identity(kind: str, dtype: str) -> str:
+    """The neutral element of a reduction."""
+    if kind in ("sum", "prod"):
+        number = "0" if kind == "sum" else "1"
+        return number if not is_floating(dtype) else f"{number}.0f"
+    if is_floating(dtype):
+        return "(-INFINITY)" if kind == "max" else "INFINITY"
+    low, high = {"int": ("INT_MIN", "INT_MAX"), "long": ("LONG_MIN", "LONG_MAX")}[compute_type(dtype)]
+    return low if kind == "max" else high
+
+
+def combine(kind: str, a: str, b: str) -> str:
+    """One step of a reduction; NaN wins in max and min."""
+    if kind == "sum":
+        return f"{a} + {b}"
+    if kind == "prod":
+        return f"{a} * {b}"
+    return f"((({b} {'>' if kind == 'max' else '<'} {a}) | ({b} != {b})) ? {b} : {a})"

@@ -1,0 +1,302 @@
+"""Plans: which kernels a set of expressions becomes, with their layouts, temporaries and launch sizes.
+
+Outputs that reduce over the same axes share a kernel. An expression that reduces over different axes in turn is cut into stages, unless it is
+small enough for one work-item (or group); a large reduction to few values is cut into pieces whose results a second kernel reduces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from netcl.core.expr.nodes import Const, Expr, Index, Load, Reduce, Scalar, cast
+from netcl.core.expr.numpy_eval import scalar_value
+from netcl.core.expr.opencl_c import Layout, render, scalars_of, uses_flag
+from netcl.core.expr.rewrite import axes_of, rebuild, slots, substitute_all, walk
+from netcl.core.layout import aligned, collapse
+
+Shape = tuple[int, ...]
+
+SMALL = 1 << 15  # elements that one work-item may walk alone
+MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
+PIECE = 1 << 14  # least elements of a piece of a large reduction
+MAX_PIECES = 64
+
+
+@dataclass(frozen=True)
+class Target:
+    """The device class a plan is made for: lanes of a vector, work-items of a group, compute units, and whether it is a CPU."""
+
+    width: int
+    group: int
+    units: int
+    is_cpu: bool
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel of a plan: ``inputs`` and ``outputs`` are slots (inputs, then outputs, then temporaries of the plan)."""
+
+    name: str
+    source: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    flag: bool
+    numbers: tuple[int, ...]
+    scalars: tuple[tuple[str, str], ...]
+    items: int
+    group: int
+
+
+@dataclass
+class Plan:
+    """The launches of a run in order, the temporaries between them, and the sizes that its scalars ask for."""
+
+    launches: list[Launch] = field(default_factory=list)
+    temporaries: list[tuple[Shape, str]] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Stage:
+    """Expressions still to be planned, with the shape and the slot of each result."""
+
+    outputs: list[Expr]
+    shapes: list[Shape]
+    slots: list[int]
+
+
+class _Planner:
+    def __init__(self, outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape, target: Target) -> None:
+        self.target = target
+        self.space = space
+        self.rank = len(space)
+        self.inputs = len(inputs)
+        self.shapes: dict[int, Shape] = {slot: aligned(shape, self.rank) for slot, shape in enumerate(inputs)}
+        self.plan = Plan()
+        self.next = len(inputs) + len(outputs)
+        for node in walk(outputs):
+            if isinstance(node, Scalar) and node.name.startswith("size:"):
+                self.plan.sizes[node.name] = int(scalar_value(node.name, {}, space))
+        self.stage(_Stage(list(outputs), [aligned(s, self.rank) for s in shapes], [len(inputs) + k for k in range(len(outputs))]))
+
+    def present(self) -> dict[int, frozenset[int]]:
+        return {slot: frozenset(a for a, n in enumerate(shape) if n != 1) for slot, shape in self.shapes.items()}
+
+    def temporary(self, shape: Shape, dtype: str) -> int:
+        slot, self.next = self.next, self.next + 1
+        self.shapes[slot] = shape
+        self.plan.temporaries.append((shape, dtype))
+        return slot
+
+    # -- stages --------------------------------------------------------------------------------------------------------
+
+    def stage(self, stage: _Stage) -> None:
+        """Plans ``stage``: cuts what reduces over different axes, then one kernel for each group that fits together."""
+        first = self.cut(stage)
+        if first is not None:
+            self.stage(first)
+        groups: dict[tuple[frozenset[int], frozenset[int]], _Stage] = {}
+        for output, shape, slot in zip(stage.outputs, stage.shapes, stage.slots):
+            reduced = frozenset(axis for node in walk((output,)) if isinstance(node, Reduce) for axis in node.axes)
+            kept = frozenset(axis for axis, size in enumerate(shape) if size != 1) - reduced
+            group = groups.setdefault((reduced, kept), _Stage([], [], []))
+            group.outputs.append(output)
+            group.shapes.append(shape)
+            group.slots.append(slot)
+        for group in groups.values():
+            if not self.pieces(group):
+                self.kernel(group)
+
+    def cut(self, stage: _Stage) -> _Stage | None:
+        """Replaces, in outputs that reduce over different axes, inner results by temporaries; returns the stage that makes them."""
+        if math.prod(self.space) <= SMALL:
+            return None
+        wanted: dict[Expr, None] = {}
+        for output in stage.outputs:
+            if len(_axis_sets(output)) > 1:
+                wanted.update(dict.fromkeys(self.cut_points(output)))
+        if not wanted:
+            return None
+        present, memo = self.present(), dict[Expr, frozenset[int]]()
+        first = _Stage([], [], [])
+        replaced: dict[Expr, Expr] = {}
+        for node in wanted:
+            axes = axes_of(node, present, memo)
+            shape = tuple(size if axis in axes else 1 for axis, size in enumerate(self.space))
+            slot = self.temporary(shape, node.dtype)
+            first.outputs.append(node)
+            first.shapes.append(shape)
+            first.slots.append(slot)
+            replaced[node] = Load(slot, node.dtype)
+        stage.outputs = list(substitute_all(stage.outputs, replaced))
+        later = self.cut(stage)
+        if later is not None:  # three kinds of axes: what is cut next needs the first results
+            self.stage(first)
+            return later
+        return first
+
+    def cut_points(self, output: Expr) -> list[Expr]:
+        """Arguments of outer reductions that are small already, else the outermost reductions that are of one kind of axes."""
+        present, memo = self.present(), dict[Expr, frozenset[int]]()
+        small = []
+        for node in walk((output,)):
+            if isinstance(node, Reduce) and _axis_sets(node.arg) and len(_axis_sets(node.arg)) == 1:
+                (inner,) = _axis_sets(node.arg)
+                if inner != node.axes and not set(inner) & axes_of(node.arg, present, memo):
+                    small.append(node.arg)
+        if small:
+            return small
+        pure = [n for n in walk((output,)) if isinstance(n, Reduce) and len(_axis_sets(n)) == 1]
+        covered = {inner for node in pure for inner in walk((node.arg,)) if isinstance(inner, Reduce)}
+        used_outside = {
+            child for node in walk((output,)) if not (isinstance(node, Reduce) and node in pure) for child in _outside(node, pure)
+        }
+        return [node for node in pure if node not in covered or node in used_outside]
+
+    def pieces(self, stage: _Stage) -> bool:
+        """Plans a large reduction to few values as pieces and a second reduction; False where the stage is none."""
+        nodes = [node for node in walk(stage.outputs) if isinstance(node, Reduce)]
+        if not nodes or any(len(_axis_sets(node.arg)) for node in nodes):
+            return False
+        axes = nodes[0].axes
+        if any(set(axes) & {a for a, n in enumerate(shape) if n != 1} for shape in stage.shapes):
+            return False
+        walked = math.prod(self.space[axis] for axis in axes)
+        results = math.prod(stage.shapes[0])
+        workers = 4 * self.target.units if self.target.is_cpu else 64 * self.target.units
+        if walked < 2 * PIECE or results >= workers:
+            return False
+        split = max(axes, key=lambda axis: self.space[axis])
+        parts = min(MAX_PIECES, self.space[split], walked // PIECE)
+        if parts < 2:
+            return False
+        whole = 16 if split == self.rank - 1 else 1
+        size = -(-self.space[split] // parts)
+        size = -(-size // whole) * whole
+        parts = -(-self.space[split] // size)
+        shape = tuple(parts if axis == split else n for axis, n in enumerate(stage.shapes[0]))
+        first = _Stage(list(nodes), [shape] * len(nodes), [self.temporary(shape, node.dtype) for node in nodes])
+        self.kernel(first, split=(split, parts, size))
+        second = {
+            node: Reduce(node.kind, Load(slot, node.dtype), (split,)) for node, slot in zip(nodes, first.slots)
+        }
+        outer, self.space = self.space, tuple(parts if a == split else 1 if a in axes else n for a, n in enumerate(self.space))
+        self.kernel(_Stage(list(substitute_all(stage.outputs, second)), stage.shapes, stage.slots))
+        self.space = outer
+        return True
+
+    # -- one kernel ----------------------------------------------------------------------------------------------------
+
+    def kernel(self, stage: _Stage, split: tuple[int, int, int] | None = None) -> None:
+        """Plans one launch: collapses the axes, renders the text, and sizes the grid."""
+        outputs = stage.outputs
+        used = slots(outputs)
+        sets = sorted({node.axes for node in walk(outputs) if isinstance(node, Reduce)})
+        indexed = {node.axis for node in walk(outputs) if isinstance(node, Index)}
+        relevant = {axis for axes in sets for axis in axes} | {a for s in stage.shapes for a, n in enumerate(s) if n != 1}
+        space = tuple(size if axis in relevant else 1 for axis, size in enumerate(self.space))
+        parts = [
+            [
+                *(self.shapes[slot][axis] != 1 for slot in used),
+                *(shape[axis] != 1 for shape in stage.shapes),
+                *(axis in axes for axes in sets),
+                *(axis == other for other in indexed),
+                split is not None and axis == split[0],
+            ]
+            for axis in range(self.rank)
+        ]
+        groups = collapse(space, parts)
+        position = {axis: number for number, group in enumerate(groups) for axis in group}
+        sizes = [math.prod(space[axis] for axis in group) for group in groups]
+
+        def axes_present(shape: Shape) -> tuple[int, ...]:
+            return tuple(sorted({position[axis] for axis, size in enumerate(shape) if size != 1 and axis in position}))
+
+        order = {slot: number for number, slot in enumerate(used)}
+
+        def change(node: Expr) -> Expr | None:
+            if isinstance(node, Load):
+                return Load(order[node.slot], node.dtype)
+            if isinstance(node, Index):
+                return Index(position[node.axis]) if node.axis in position else Const(0, "int32")
+            if isinstance(node, Reduce):
+                axes = tuple(sorted({position[axis] for axis in node.axes if axis in position}))
+                return Reduce(node.kind, node.arg, axes) if axes else cast(node.arg, node.dtype)
+            return None
+
+        written = rebuild(outputs, change)
+        reduced = tuple(sorted({position[axis] for axes in sets for axis in axes if axis in position}))
+        columns = bool(groups) and len(groups) - 1 not in reduced
+        cpu = self.target.is_cpu
+        layout = Layout(
+            rank=len(groups),
+            loads={order[slot]: axes_present(self.shapes[slot]) for slot in used},
+            outputs=tuple(axes_present(shape) for shape in stage.shapes),
+            reduced=reduced,
+            width=self.target.width,
+            group=1 if cpu or columns or not reduced else self.target.group,
+            split=None if split is None or split[0] not in position else position[split[0]],
+        )
+        spec = render(written, layout)
+        numbers, items = self.grid(layout, sizes, split)
+        self.plan.launches.append(
+            Launch(
+                name=spec.name,
+                source=spec.to_source(),
+                inputs=tuple(used),
+                outputs=tuple(stage.slots),
+                flag=uses_flag(written),
+                numbers=(*sizes, *numbers),
+                scalars=tuple((s.name, s.dtype) for s in scalars_of(written)),
+                items=items,
+                group=layout.group if cpu or layout.group > 1 else 64,
+            )
+        )
+
+    def grid(self, layout: Layout, sizes: Sequence[int], split: tuple[int, int, int] | None) -> tuple[list[int], int]:
+        """The numbers after the sizes in the kernel's parameters (rows, rows_each, chunk ...), and the global size."""
+        pieces = split[1] if split is not None and layout.split is not None else 1
+        outer = [axis for axis in layout.grid if not (layout.columns and axis == layout.rank - 1)]
+        rows = math.prod(sizes[axis] for axis in outer) * pieces
+        total = math.prod(sizes)
+        target, width = self.target, layout.width
+        wanted = max(1, min(total // MIN_ITEM, 4 * target.units)) if target.is_cpu else max(rows, 1)
+        numbers: list[int]
+        if layout.columns:
+            length = sizes[-1]
+            if target.is_cpu:
+                chunks = 1 if rows >= wanted else -(-wanted // max(rows, 1))
+                chunk = max(-(-(-(-length // chunks)) // width) * width, width)
+            else:
+                chunk = width
+            chunks = max(1, -(-length // chunk))
+            each = max(1, rows // max(1, wanted // chunks)) if target.is_cpu else 1
+            numbers = [rows, each, chunk, chunks]
+            items = -(-rows // each) * chunks
+        else:
+            each = max(1, -(-rows // wanted))
+            numbers = [rows, each]
+            items = -(-rows // each) * layout.group
+        if split is not None and layout.split is not None:
+            numbers += [split[1], split[2]]
+        return numbers, max(items, 1)
+
+
+def _axis_sets(root: Expr) -> set[tuple[int, ...]]:
+    return {node.axes for node in walk((root,)) if isinstance(node, Reduce)}
+
+
+def _outside(node: Expr, pure: Sequence[Expr]) -> list[Expr]:
+    return [child for child in node.children if child in pure]
+
+
+def make_plan(outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape, target: Target) -> Plan:
+    """The plan that computes ``outputs`` (of ``shapes``) from inputs of the given shapes over the iteration space."""
+    return _Planner(outputs, shapes, inputs, space, target).plan
+
+
+def plan_scalars(plan: Plan, scalars: Mapping[str, float | int]) -> dict[str, float | int]:
+    """The launch scalars of a run: those given, and the sizes of the plan."""
+    return {**plan.sizes, **scalars}
