@@ -1,0 +1,277 @@
+"""Launches: arguments, errors, kernels per thread, prepared launches, recordings and their replays."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from netcl.core.device import manager
+from netcl.core.errors import DeviceLostError, DeviceNotFoundError, KernelBuildError, OutOfMemoryError, UnsupportedError
+
+cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
+from netcl.core.backend.opencl.launch import Launcher, launcher_for  # noqa: E402
+from netcl.core.backend.opencl.programs import ProgramCache  # noqa: E402
+from netcl.core.backend.recording import Recording  # noqa: E402
+
+SOURCE = """
+__kernel void axpy(__global float* y, __global const float* x, const float a, const uint n) {
+    size_t i = get_global_id(0);
+    if (i < n) y[i] += a * x[i];
+}
+__kernel void set(__global float* y, const float value) { y[get_global_id(0)] = value; }
+"""
+N = 256
+
+
+class FakeTensor:
+    """What a launch needs of a tensor: its buffer and its lease."""
+
+    def __init__(self, handle):
+        self.pool_handle = handle
+        self.buffer = handle.buffer
+
+
+@pytest.fixture(params=["pocl", "intel"])
+def launcher(request, tmp_path):
+    try:
+        queue = manager.default(request.param).queue
+    except DeviceNotFoundError:
+        pytest.skip(f"the OpenCL driver {request.param} is not installed")
+    return Launcher(queue, ProgramCache(tmp_path))
+
+
+@pytest.fixture
+def arena(launcher):
+    return launcher.new_recording().pool
+
+
+def tensor(pool, launcher, values):
+    handle = pool.allocate(4 * N)
+    cl.enqueue_copy(launcher.queue, handle.buffer, np.full(N, values, np.float32))
+    return FakeTensor(handle)
+
+
+def read(launcher, item):
+    out = np.empty(N, np.float32)
+    cl.enqueue_copy(launcher.queue, out, getattr(item, "buffer", item))
+    return out
+
+
+def axpy(launcher, y, x, a, local_size=(64,)):
+    args = (y, x, np.float32(a), np.uint32(N))
+    launcher.launch("axpy", SOURCE, "axpy", (N,), local_size, args)
+
+
+def test_tensors_buffers_and_scalars(launcher, arena):
+    y, x = tensor(arena, launcher, 1), tensor(arena, launcher, 2)
+    axpy(launcher, y, x.buffer, 3)
+    axpy(launcher, y, x, 0.5, None)
+    assert (read(launcher, y) == 8).all()
+    assert launcher.programs.stats.builds == 1
+
+
+def test_source_is_asked_for_once(launcher, arena):
+    y = tensor(arena, launcher, 0)
+    texts = []
+
+    def source():
+        texts.append(SOURCE)
+        return SOURCE
+
+    for value in (1, 2):
+        launcher.launch("lazy", source, "set", (N,), None, (y, np.float32(value)))
+    assert len(texts) == 1 and (read(launcher, y) == 2).all()
+
+
+def test_no_work_items_is_no_launch(launcher):
+    launcher.launch("nothing", "this is no OpenCL C", "none", (4, 0), None, ())
+
+
+def test_local_memory_argument(launcher, arena):
+    y = tensor(arena, launcher, 1)
+    source = """__kernel void sum(__global float* y, __local float* part) {
+        size_t i = get_local_id(0); part[i] = y[i]; barrier(CLK_LOCAL_MEM_FENCE);
+        if (i == 0) { float s = 0; for (size_t j = 0; j < get_local_size(0); j++) s += part[j]; y[0] = s; }
+    }"""
+    launcher.launch("sum", source, "sum", (N,), (N,), (y, cl.LocalMemory(4 * N)))
+    assert read(launcher, y)[0] == N
+
+
+@pytest.mark.parametrize("bad", [None, 3, 2.5, np.zeros(3, np.float32)])
+def test_bad_argument_is_named(launcher, arena, bad):
+    y = tensor(arena, launcher, 1)
+    with pytest.raises(UnsupportedError, match="argument 1 of kernel axpy"):
+        launcher.launch("axpy", SOURCE, "axpy", (N,), None, (y, bad, np.float32(1), np.uint32(N)))
+
+
+def test_wrong_number_of_arguments(launcher, arena):
+    y = tensor(arena, launcher, 1)
+    with pytest.raises(UnsupportedError, match="takes 4 arguments, 1 given"):
+        launcher.launch("axpy", SOURCE, "axpy", (N,), None, (y,))
+
+
+def test_errors_of_build_and_launch(launcher, arena):
+    y = tensor(arena, launcher, 1)
+    with pytest.raises(KernelBuildError, match="no kernel 'other'"):
+        launcher.launch("axpy", SOURCE, "other", (N,), None, (y,))
+    with pytest.raises(KernelBuildError):
+        launcher.launch("broken", "__kernel void broken( {", "broken", (1,), None, ())
+    with pytest.raises(RuntimeError, match=r"kernel axpy with global size \(256,\) and local size \(7,\)"):
+        axpy(launcher, y, y, 1, (7,))
+    axpy(launcher, y, y, 1)
+    assert (read(launcher, y) == 2).all()
+
+
+def inject(monkeypatch, code, kind, times):
+    enqueue = cl.enqueue_nd_range_kernel
+    calls = []
+
+    def failing(*args):
+        calls.append(args)
+        if len(calls) <= times:
+            raise kind(cl._cl._ErrorRecord(msg="injected", code=code, routine="clEnqueueNDRangeKernel"))
+        return enqueue(*args)
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", failing)
+
+
+def test_out_of_memory_at_the_launch_is_tried_again(launcher, arena, monkeypatch):
+    y = tensor(arena, launcher, 1)
+    axpy(launcher, y, y, 0)
+    inject(monkeypatch, -4, cl.MemoryError, 2)  # the launch, and the try that tells what failed
+    axpy(launcher, y, y, 1)
+    monkeypatch.undo()
+    assert (read(launcher, y) == 2).all()
+
+
+def test_out_of_memory_that_stays(launcher, arena, monkeypatch):
+    y = tensor(arena, launcher, 1)
+    inject(monkeypatch, -4, cl.MemoryError, 99)
+    with pytest.raises(OutOfMemoryError):
+        axpy(launcher, y, y, 1)
+
+
+def test_lost_device_is_refused_at_once(launcher, arena, monkeypatch):
+    y = tensor(arena, launcher, 1)
+    axpy(launcher, y, y, 0)
+    inject(monkeypatch, -2, cl.RuntimeError, 99)
+    for _ in range(2):
+        with pytest.raises(DeviceLostError, match="is lost since kernel axpy"):
+            axpy(launcher, y, y, 1)
+    monkeypatch.undo()
+    with pytest.raises(DeviceLostError):
+        axpy(launcher, y, y, 1)
+
+
+def test_prepared_launch(launcher, arena):
+    y, x = tensor(arena, launcher, 1), tensor(arena, launcher, 2)
+    args = (None, None, np.float32(3), np.uint32(N))
+    prepared = launcher.prepare("axpy", SOURCE, "axpy", (N,), (64,), args)
+    prepared(y, x)
+    prepared(x.buffer, y.buffer)
+    assert (read(launcher, y) == 7).all() and (read(launcher, x) == 23).all()
+    with pytest.raises(UnsupportedError, match="takes 2 buffers, 1 given"):
+        prepared(y)
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_threads_never_share_arguments(launcher, arena, prepared):
+    wrong = []
+    kernel = launcher.prepare("axpy", SOURCE, "axpy", (N,), None, (None, None, np.float32(1), np.uint32(N)))
+    sources = [tensor(arena, launcher, value) for value in range(8)]
+    targets = [tensor(arena, launcher, 0) for _ in range(8)]
+    rounds = 300
+
+    def work(i):
+        for _ in range(rounds):
+            if prepared:
+                kernel(targets[i], sources[i])
+            else:
+                axpy(launcher, targets[i], sources[i], 1, None)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    for i in range(8):
+        if not (read(launcher, targets[i]) == rounds * i).all():
+            wrong.append(i)
+    assert not wrong
+
+
+def record(launcher):
+    launcher.recording = launcher.new_recording()
+    return launcher.recording
+
+
+def test_recording_appends_and_replay_runs(launcher, arena):
+    y, x = tensor(arena, launcher, 1), tensor(arena, launcher, 2)
+    prepared = launcher.prepare("axpy", SOURCE, "axpy", (N,), None, (None, None, np.float32(10), np.uint32(N)))
+    recording = record(launcher)
+    axpy(launcher, y, x, 1)
+    axpy(launcher, y, x, 2)
+    prepared(y, x)
+    launcher.recording = None
+    assert len(recording) == 3 and (read(launcher, y) == 1).all(), "nothing ran"
+    axpy(launcher, x, x, 1)  # the kept kernels' arguments are not the recorded ones'
+    recording.replay()
+    recording.replay()
+    assert (read(launcher, y) == 1 + 2 * 13 * 4).all()
+
+
+def test_other_threads_run_while_one_records(launcher, arena):
+    y = tensor(arena, launcher, 1)
+    recording = record(launcher)
+    thread = threading.Thread(target=axpy, args=(launcher, y, y, 1))
+    thread.start()
+    thread.join()
+    launcher.recording = None
+    assert len(recording) == 0 and (read(launcher, y) == 2).all()
+
+
+def test_recording_keeps_foreign_leases_and_lends_its_own_again(launcher, arena):
+    outside = tensor(arena, launcher, 5)
+    buffer = outside.buffer
+    recording = record(launcher)
+    scratch = FakeTensor(recording.pool.allocate(4 * N))
+    mine = scratch.buffer
+    axpy(launcher, scratch, outside, 1)
+    launcher.recording = None
+    del outside, scratch
+    gc.collect()
+    assert arena.allocate(4 * N).buffer is not buffer, "a replay still reads it"
+    assert recording.pool.allocate(4 * N).buffer is mine, "later launches of the recording may use it"
+
+
+def test_replay_error_is_netcls(launcher, arena, monkeypatch):
+    y = tensor(arena, launcher, 1)
+    inject(monkeypatch, -4, cl.MemoryError, 99)
+    recording = record(launcher)
+    axpy(launcher, y, y, 1)
+    launcher.recording = None
+    with pytest.raises(OutOfMemoryError):
+        recording.replay()
+
+
+def test_recording_of_plain_callables():
+    seen = []
+    recording = Recording()
+    recording.append(lambda: seen.append(1))
+    recording.append(lambda: seen.append(2))
+    recording.replay()
+    recording.replay()
+    assert seen == [1, 2, 1, 2] and recording.thread == threading.get_ident()
+
+
+def test_one_launcher_for_a_queue(launcher):
+    assert launcher_for(launcher.queue) is launcher_for(launcher.queue)

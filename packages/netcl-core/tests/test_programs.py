@@ -1,0 +1,192 @@
+"""The program cache: memory and disk, what a second process finds, bad folders and bad files, builds that fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from netcl.core import config
+from netcl.core.device import manager
+from netcl.core.errors import DeviceNotFoundError, KernelBuildError
+
+cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
+from netcl.core.backend.opencl.programs import ProgramCache, default_cache  # noqa: E402
+from netcl.runtime import cache as public  # noqa: E402
+
+SOURCE = "__kernel void twice(__global float* x) { size_t i = get_global_id(0); x[i] *= 2.0f; }"
+
+
+@pytest.fixture(params=["pocl", "intel"])
+def queue(request):
+    try:
+        return manager.default(request.param).queue
+    except DeviceNotFoundError:
+        pytest.skip(f"the OpenCL driver {request.param} is not installed")
+
+
+def get(cache, queue, source=SOURCE, options=""):
+    return cache.get_program(queue.context, source, queue.device, options)
+
+
+def run(queue, program):
+    values = np.arange(64, dtype=np.float32)
+    buffer = cl.Buffer(queue.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+    kernel = cl.Kernel(program, "twice")
+    kernel.set_arg(0, buffer)
+    cl.enqueue_nd_range_kernel(queue, kernel, (64,), (64,))
+    out = np.empty_like(values)
+    cl.enqueue_copy(queue, out, buffer)
+    assert np.array_equal(out, values * 2)
+
+
+def test_one_build_then_memory_then_disk(queue, tmp_path):
+    first = ProgramCache(tmp_path)
+    program = get(first, queue)
+    run(queue, program)
+    assert get(first, queue) is program
+    assert (first.stats.builds, first.stats.hits, first.stats.disk_hits) == (1, 1, 0)
+    second = ProgramCache(tmp_path)
+    run(queue, get(second, queue))
+    assert (second.stats.builds, second.stats.disk_hits, second.stats.in_memory) == (0, 1, 1)
+
+
+def test_key_has_source_and_options(queue, tmp_path):
+    cache = ProgramCache(tmp_path)
+    get(cache, queue)
+    get(cache, queue, SOURCE + " ")
+    get(cache, queue, options="-DX=1")
+    assert cache.stats.builds == 3 and len(list(tmp_path.glob("*.clbin"))) == 3
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "garbage"])
+def test_corrupt_entry_is_rebuilt(queue, tmp_path, damage):
+    get(ProgramCache(tmp_path), queue)
+    (path,) = tmp_path.glob("*.clbin")
+    content = path.read_bytes()
+    flipped = content[:-10] + bytes([content[-10] ^ 1]) + content[-9:]
+    path.write_bytes(
+        {"truncate": content[: len(content) // 2], "flip": flipped, "empty": b"", "garbage": b"x" * 99}[damage]
+    )
+    cache = ProgramCache(tmp_path)
+    run(queue, get(cache, queue))
+    assert (cache.stats.builds, cache.stats.corrupt) == (1, 1)
+    assert ProgramCache(tmp_path)._load(path) is not None, "the entry is whole again"
+
+
+def test_persist_stores_the_code_of_the_launches(queue, tmp_path):
+    cache = ProgramCache(tmp_path)
+    run(queue, get(cache, queue))
+    cache.persist()
+    again = ProgramCache(tmp_path)
+    run(queue, get(again, queue))
+    assert again.stats.disk_hits == 1
+
+
+def test_folder_is_bounded_least_recently_used_first(queue, tmp_path):
+    cache = ProgramCache(tmp_path)
+    for i in range(3):
+        get(cache, queue, SOURCE + f"// {i}")
+        (newest,) = set(tmp_path.glob("*.clbin")) - {
+            path for path in tmp_path.glob("*.clbin") if path.stat().st_mtime < 2e6
+        }
+        os.utime(newest, (1e6 + i, 1e6 + i))
+    order = sorted(tmp_path.glob("*.clbin"), key=lambda path: path.stat().st_mtime)
+    size = order[0].stat().st_size
+    get(ProgramCache(tmp_path), queue, SOURCE + "// 0")  # now the most recently used
+    get(ProgramCache(tmp_path, max_bytes=int(2.5 * size)), queue, SOURCE + "// 3")
+    left = set(tmp_path.glob("*.clbin"))
+    assert order[0] in left and order[1] not in left and len(left) == 2
+
+
+def test_unwritable_folder_warns_once_and_keeps_memory(queue, tmp_path):
+    blocker = tmp_path / "file"
+    blocker.write_text("not a folder")
+    cache = ProgramCache(blocker / "programs")
+    with pytest.warns(RuntimeWarning, match="kept in memory only"):
+        run(queue, get(cache, queue))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        get(cache, queue, SOURCE + " ")
+        get(cache, queue)
+    assert (cache.stats.builds, cache.stats.hits) == (2, 1)
+
+
+def test_folder_deleted_while_running(queue, tmp_path):
+    cache = ProgramCache(tmp_path / "sub")
+    get(cache, queue)
+    for path in (tmp_path / "sub").iterdir():
+        path.unlink()
+    (tmp_path / "sub").rmdir()
+    run(queue, get(cache, queue, SOURCE + " "))
+    assert len(list((tmp_path / "sub").glob("*.clbin"))) == 1
+
+
+def test_variables_choose_the_folder(tmp_path):
+    cache = ProgramCache()
+    with config.override(CACHE_DIR=tmp_path):
+        assert cache.folder == tmp_path / "programs"
+        with config.override(CACHE=False):
+            assert cache.folder is None
+
+
+def test_build_failure_is_named(queue, tmp_path):
+    cache = ProgramCache(tmp_path)
+    with pytest.raises(KernelBuildError) as caught:
+        get(cache, queue, "__kernel void bad() {\n  undeclared = 1;\n}", "-DX")
+    error = caught.value
+    assert "undeclared" in error.source and error.options == "-DX" and "undeclared" in error.log
+    assert queue.device.name.strip() == error.device and queue.device.driver_version in error.driver
+    assert "2 |" in str(error), "the source is numbered"
+    assert not list(tmp_path.glob("*.clbin"))
+    run(queue, get(cache, queue))
+
+
+def test_a_build_log_is_no_warning(queue, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        get(ProgramCache(tmp_path), queue, "#warning look here\n" + SOURCE)
+
+
+def test_threads_build_once(queue, tmp_path):
+    cache = ProgramCache(tmp_path)
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(get(cache, queue))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cache.stats.builds == 1 and len({id(program) for program in found}) == 1
+
+
+def test_clear(queue, tmp_path):
+    cache = ProgramCache(tmp_path)
+    get(cache, queue)
+    cache.clear()
+    assert cache.stats.in_memory == 0 and not list(tmp_path.glob("*.clbin"))
+    get(cache, queue)
+    assert cache.stats.builds == 2
+
+
+def test_several_processes_share_a_folder(tmp_path):
+    script = f"""
+from netcl.core.device import manager
+from netcl.core.backend.opencl.programs import ProgramCache
+queue = manager.default("pocl").queue
+cache = ProgramCache({str(tmp_path)!r})
+for i in range(5):
+    cache.get_program(queue.context, {SOURCE!r} + "// %d" % i, queue.device)
+print(cache.stats.corrupt)
+"""
+    processes = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [process.communicate(timeout=60)[0].strip() for process in processes] == ["0"] * 3
+    assert len(list(tmp_path.glob("*.clbin"))) == 5 and not list(tmp_path.glob(".*.tmp"))
+
+
+def test_public_face():
+    assert public.ProgramCache is ProgramCache and public.cacher is default_cache()
