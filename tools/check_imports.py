@@ -99,6 +99,9 @@ def check_module(package: Package, path: Path) -> list[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     faults = []
     required = {requirement_name(r) for r in package.dependencies}
+    if "netcl-core" in required:
+        # netcl-core takes and gives NumPy arrays: who uses it has NumPy.
+        required.add("numpy")
     extras = {requirement_name(r) for extra in package.extras.values() for r in extra}
     parent = ".".join(["netcl", *inside.parent.parts])
     for found in imports_of(tree, parent):
