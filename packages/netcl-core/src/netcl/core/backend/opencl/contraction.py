@@ -77,7 +77,8 @@ def cpu_program(device: Traits, dtype: str) -> Program:
     small = device.local_memory < 80 * 1024
     depth, chunk = (64, 4) if small else (_DEPTH, _CHUNK)
     defines = (
-        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("ROWS", rows), ("VECTORS", 2), ("DEPTH", depth), ("CHUNK", chunk),
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("ROWS", rows), ("VECTORS", 2),
+        ("DEPTH", depth), ("CHUNK", chunk),
     )  # fmt: skip
     return Program(
         f"contract_cpu-{dtype}-{rows}x2x{vector}-{depth}-{chunk}",
@@ -176,7 +177,7 @@ def contract_packed(
 
 
 def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
-    """Parts into which a long k is cut when the output alone has too few tiles for the cores; depends on shapes only."""
+    """Parts into which a long k is cut when the output has too few tiles for the cores."""
     program = cpu_program(traits(engine), dtype)
     units = -(-prod(c.n) // program.columns) * -(-c.m // program.rows) * prod(c.batch)
     return max(1, min(_ENOUGH_UNITS // max(units, 1), prod(c.k) // _LEAST_SPLIT))

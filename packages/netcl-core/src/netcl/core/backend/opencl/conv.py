@@ -1,4 +1,4 @@
-"""Convolution on OpenCL devices: all three directions in one, two or three dimensions as contractions over padded images."""
+"""Convolution on OpenCL devices: all directions, in one to three dimensions, as contractions over padded images."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Part:
-    """One contraction of a convolution. Its B reads images of ``planes`` planes, padded by ``low`` and to ``padded``."""
+    """One contraction of a convolution; its B reads the padded images."""
 
     contraction: Contraction
     image_axis: str  # "n" where images count through the columns, "k" where they count through the sum
@@ -122,8 +122,8 @@ def _forward(g: Geometry) -> Plan:
 
 
 def _padded(g: Geometry) -> Triple:
-    padded = tuple(size + low + high for size, (low, high) in zip(g.size, g.padding))
-    return padded  # type: ignore[return-value]
+    depth, height, width = (size + low + high for size, (low, high) in zip(g.size, g.padding))
+    return depth, height, width
 
 
 def _grad_weight(g: Geometry) -> Plan:
@@ -274,7 +274,7 @@ def conv(
     shape: Sequence[int] | None = None,
     variant: str | None = None,
 ) -> Tensor:
-    """Convolution (cross-correlation): ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
+    """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
 
     Images are padded in a workspace of bounded size, a block of images at a time; strided input gradients fall into
     one dense convolution per remainder of the position. ``variant`` forces ``packed``, ``tiled`` or ``direct``.

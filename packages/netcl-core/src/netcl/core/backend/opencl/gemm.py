@@ -104,8 +104,8 @@ def _thin_plan(c: Contraction, kind: str, strip: int) -> tuple[int, Any]:
     block = strip if kind == "stream" else max(4, -(-n * row_blocks * z // _UNITS))
     column_blocks = -(-n // block)
     argument = struct(
-        c.m, n, k, row_blocks, column_blocks, block, c.batch[1], c.a_row, c.a_k[3], c.b_k[3], c.b_n[3], c.out_row, c.out_n[3],
-        c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
+        c.m, n, k, row_blocks, column_blocks, block, c.batch[1], c.a_row, c.a_k[3], c.b_k[3], c.b_n[3], c.out_row,
+        c.out_n[3], c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
     )  # fmt: skip
     return row_blocks * column_blocks * z, argument
 
@@ -126,7 +126,7 @@ def matmul(
     out: Tensor | None = None,
     variant: str | None = None,
 ) -> Tensor:
-    """(..., M, K) @ (..., K, N) after the transposes, batch dimensions broadcast; sums in float32 (float64 for float64).
+    """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
 
     ``variant`` forces ``packed``, ``dot`` or ``stream`` (where the layout allows them), ``tiled`` or ``direct``.
     """

@@ -43,9 +43,10 @@ def traits(engine: Any) -> Traits:
 
 @lru_cache(maxsize=256)
 def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> str:
-    """The texts ``names`` of ``kernels/cl`` behind their definitions."""
+    """The texts ``names`` of ``kernels/cl`` behind their definitions; only contractions may round a*b+c once."""
     folder = files("netcl.core") / "kernels" / "cl"
-    head = "".join(f"#define {name} {value}\n" for name, value in defines)
+    head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"
+    head += "".join(f"#define {name} {value}\n" for name, value in defines)
     return head + "".join((folder / f"{name}.cl").read_text(encoding="utf-8") for name in names)
 
 

@@ -1,0 +1,44 @@
+"""Strided copies with NumPy: transposition, slicing, joining, padding, expansion and assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .storage import Array
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+def _view(array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
+    start = array.reshape(-1)[offset:]
+    return np.lib.stride_tricks.as_strided(start, tuple(shape), [step * array.itemsize for step in strides])
+
+
+def _copy(target: Array, values: Array) -> None:
+    target[...] = values
+
+
+def copy(
+    engine: Any,
+    source: Tensor,
+    out: Tensor,
+    *,
+    shape: Sequence[int],
+    source_strides: Sequence[int],
+    source_offset: int,
+    out_strides: Sequence[int],
+    out_offset: int,
+) -> None:
+    """Copies a block of ``shape`` between tensors of one dtype; strides and offsets in elements.
+
+    Strides may be 0 in the source (repetition) and negative in both (reversal); the two must not overlap in memory.
+    """
+    if prod(shape) == 0:
+        return
+    target = _view(out.storage, shape, out_strides, out_offset)
+    engine.launch(_copy, target, _view(source.storage, shape, source_strides, source_offset))

@@ -1,0 +1,41 @@
+"""Matrix products with NumPy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .storage import Array, store, widened
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+def _matmul(a: Array, b: Array, out: Array, transpose_a: bool, transpose_b: bool, dtype: str) -> None:
+    left, right = widened(a, dtype), widened(b, dtype)
+    left = np.swapaxes(left, -1, -2) if transpose_a else left
+    right = np.swapaxes(right, -1, -2) if transpose_b else right
+    with np.errstate(all="ignore"):
+        if out.dtype == left.dtype:
+            np.matmul(left, right, out=out)
+        else:
+            store(out, np.matmul(left, right), dtype)
+
+
+def matmul(
+    engine: Any,
+    a: Tensor,
+    b: Tensor,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64)."""
+    m = a.shape[-1] if transpose_a else a.shape[-2]
+    n = b.shape[-2] if transpose_b else b.shape[-1]
+    if out is None:
+        out = engine.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n), a.dtype)
+    engine.launch(_matmul, a.storage, b.storage, out.storage, transpose_a, transpose_b, a.dtype)
+    return out

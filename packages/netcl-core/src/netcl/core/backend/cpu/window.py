@@ -1,0 +1,178 @@
+"""Sliding windows with NumPy: pooling, unfolding and their gradients, one tap of the kernel at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .storage import Array, store, widened
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+class _Call(NamedTuple):
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    extent: tuple[int, ...]  # of the input
+    out: tuple[int, ...]  # windows along each dimension
+    include: bool
+    dtype: str
+
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """The padded extent, made as long as the last window (ceil_mode) reaches."""
+        reach = [(o - 1) * s + d * (k - 1) + 1 for o, s, d, k in zip(self.out, self.stride, self.dilation, self.kernel)]
+        return tuple(max(low + size, r) for size, (low, _), r in zip(self.extent, self.padding, reach))
+
+    @property
+    def inner(self) -> tuple[slice, ...]:
+        """The input's place in the padded extent."""
+        return tuple(slice(low, low + size) for size, (low, _) in zip(self.extent, self.padding))
+
+    def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        """Each tap with the padded positions that it meets, one for each window."""
+        for tap in product(*map(range, self.kernel)):
+            starts = [t * d for t, d in zip(tap, self.dilation)]
+            place = [slice(b, b + (o - 1) * s + 1, s) for b, o, s in zip(starts, self.out, self.stride)]
+            yield tap, (Ellipsis, *place)
+
+    def padded(self, x: Array, fill: float = 0) -> Array:
+        """``x`` with its last dimensions in the padded extent."""
+        result = np.full((*x.shape[: -len(self.extent)], *self.whole), fill, x.dtype)
+        result[(Ellipsis, *self.inner)] = x
+        return result
+
+    def places(self) -> Array:
+        """The flat position of each padded element in the input's plane, -1 in the padding."""
+        return self.padded(np.arange(prod(self.extent)).reshape(self.extent), fill=-1)
+
+    def counts(self) -> Array:
+        """What each window's sum is divided by, at least 1."""
+        counts = np.ones(self.out, np.int64)
+        for axis, (size, (low, high)) in enumerate(zip(self.extent, self.padding)):
+            taps = np.arange(self.kernel[axis]) * self.dilation[axis]
+            position = np.arange(self.out[axis])[:, None] * self.stride[axis] - low + taps
+            if self.include:
+                inside = position < size + high
+            else:
+                inside = (position >= 0) & (position < size)
+            counts = counts * inside.sum(axis=1).reshape((-1,) + (1,) * (len(self.extent) - 1 - axis))
+        return np.maximum(counts, 1)
+
+
+def _max(x: Array, out: Array, indices: Array, call: _Call) -> None:
+    values, places = call.padded(widened(x, call.dtype)), call.places()
+    best = np.zeros(out.shape, values.dtype)
+    at = np.full(out.shape, -1, np.int32)
+    for _, place in call.taps():
+        value, index = values[place], places[place]
+        # A NaN wins, the first one stays.
+        better = (index >= 0) & ((at < 0) | (value > best) | (np.isnan(value) & ~np.isnan(best)))
+        best = np.where(better, value, best)
+        at = np.where(better, index, at)
+    store(out, best, call.dtype)
+    indices[...] = at
+
+
+def _max_grad(grad: Array, indices: Array, out: Array, call: _Call) -> None:
+    values, places = widened(grad, call.dtype), call.places()
+    total = np.zeros((*out.shape[: -len(call.extent)], *call.whole), values.dtype)
+    for _, place in call.taps():
+        index = places[place]
+        total[place] += np.where((indices == index) & (index >= 0), values, 0)
+    store(out, total[(Ellipsis, *call.inner)], call.dtype)
+
+
+def _avg(x: Array, out: Array, call: _Call) -> None:
+    values = call.padded(widened(x, call.dtype))
+    total = np.zeros(out.shape, values.dtype)
+    for _, place in call.taps():
+        total += values[place]
+    store(out, total / call.counts().astype(values.dtype), call.dtype)
+
+
+def _avg_grad(grad: Array, out: Array, call: _Call) -> None:
+    values = widened(grad, call.dtype)
+    values = values / call.counts().astype(values.dtype)
+    total = np.zeros((*out.shape[: -len(call.extent)], *call.whole), values.dtype)
+    for _, place in call.taps():
+        total[place] += values
+    store(out, total[(Ellipsis, *call.inner)], call.dtype)
+
+
+def _im2col(x: Array, out: Array, call: _Call) -> None:
+    padded = call.padded(x)
+    rank = len(call.kernel)
+    # (N, windows..., C, taps...)
+    columns = out.reshape(x.shape[0], *call.out, x.shape[1], *call.kernel)
+    for tap, place in call.taps():
+        columns[(Ellipsis, *tap)] = np.moveaxis(padded[place], 1, 1 + rank)
+
+
+def _col2im(x: Array, out: Array, call: _Call) -> None:
+    rank = len(call.kernel)
+    values = widened(x, call.dtype).reshape(out.shape[0], *call.out, out.shape[1], *call.kernel)
+    total = np.zeros((*out.shape[:2], *call.whole), values.dtype)
+    for tap, place in call.taps():
+        total[place] += np.moveaxis(values[(Ellipsis, *tap)], 1 + rank, 1)
+    store(out, total[(Ellipsis, *call.inner)], call.dtype)
+
+
+_FUNCTIONS = {"avg": _avg, "avg_grad": _avg_grad, "im2col": _im2col, "col2im": _col2im}
+
+
+def window(
+    engine: Any,
+    kind: str,
+    x: Tensor,
+    *,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+    shape: Sequence[int] | None = None,
+    indices: Tensor | None = None,
+    count_include_pad: bool = True,
+) -> Any:
+    """Windows over the last ``len(kernel)`` dimensions of ``x``.
+
+    ``max`` gives (values, int32 places in the plane; -1 where a window holds padding only), ``avg`` the mean, both of
+    the output size that ``shape`` names or the floor formula; ``im2col`` gives (N * windows, C * taps). ``max_grad``
+    (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``, the input's. A NaN is the maximum.
+    """
+    rank = len(kernel)
+    backward = kind in ("max_grad", "avg_grad", "col2im")
+    image = tuple(shape) if backward and shape is not None else x.shape
+    sizes = zip(image[-rank:], kernel, stride, padding, dilation)
+    windows = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)
+    if kind in ("max_grad", "avg_grad"):
+        windows = x.shape[-rank:]
+    elif kind in ("max", "avg") and shape is not None:
+        windows = tuple(shape[-rank:])
+    pairs = tuple((low, high) for low, high in padding)
+    call = _Call(
+        tuple(kernel), tuple(stride), pairs, tuple(dilation), image[-rank:], windows, count_include_pad, x.dtype
+    )
+    if kind == "im2col":
+        result = (image[0] * prod(windows), image[1] * prod(kernel))
+    else:
+        result = image if backward else (*image[:-rank], *windows)
+    out = engine.empty(result, x.dtype)
+    if kind == "max":
+        places = engine.empty(result, "int32")
+        if out.size:
+            engine.launch(_max, x.storage, out.storage, places.storage, call)
+        return out, places
+    if out.size and kind == "max_grad":
+        assert indices is not None
+        engine.launch(_max_grad, x.storage, indices.storage, out.storage, call)
+    elif out.size:
+        engine.launch(_FUNCTIONS[kind], x.storage, out.storage, call)
+    return out

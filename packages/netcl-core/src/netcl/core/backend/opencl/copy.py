@@ -1,0 +1,99 @@
+"""Strided copies on OpenCL devices: transposition, slicing, joining, padding, expansion and assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.dtypes import itemsize
+
+from . import templates
+from .templates import Traits, share, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+_DIMS = 6
+_LONG = 4096  # elements of a row that one tile holds at most
+_SQUARE = 32  # edge of a tile where rows of the source are columns of the result
+
+Dim = tuple[int, int, int]  # extent, stride in the source, stride in the result
+
+
+def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Sequence[int]) -> list[Dim]:
+    """The dimensions without those of extent one, neighbours joined where both strides allow it."""
+    dims: list[Dim] = []
+    for extent, s, o in zip(shape, source_strides, out_strides):
+        if extent == 1:
+            continue
+        if dims and dims[-1][1] == s * extent and dims[-1][2] == o * extent:
+            dims[-1] = (dims[-1][0] * extent, s, o)
+        else:
+            dims.append((extent, s, o))
+    return dims
+
+
+@lru_cache(maxsize=1024)
+def _launches(
+    shape: tuple[int, ...],
+    source_strides: tuple[int, ...],
+    source_offset: int,
+    out_strides: tuple[int, ...],
+    out_offset: int,
+    device: Traits,
+) -> tuple[tuple[int, Any], ...]:
+    dims = _joined(shape, source_strides, out_strides)
+    dims.sort(key=lambda dim: -abs(dim[2]))
+    transposing = len(dims) > 1 and abs(dims[-1][1]) > 1
+    if transposing:
+        # The dimension along which the source is read in order comes next to the last.
+        nearest = min(range(len(dims) - 1), key=lambda d: abs(dims[d][1]) or 1 << 62)
+        dims.insert(len(dims) - 2, dims.pop(nearest))
+    outer, inner = dims[: max(0, len(dims) - _DIMS)], dims[max(0, len(dims) - _DIMS) :]
+    inner = [(1, 0, 0)] * (_DIMS - len(inner)) + inner
+    rows, columns = inner[-2][0], inner[-1][0]
+    if not device.is_cpu:
+        tile = (1, 1)
+    elif transposing:
+        tile = (_SQUARE, _SQUARE)
+    else:
+        tile = (max(1, _LONG // max(columns, 1)), _LONG)
+    counts = (-(-rows // tile[0]), -(-columns // tile[1]))
+    tiles = prod(counts) * prod(dim[0] for dim in inner[:-2])
+    block = share(tiles, device)
+    launches = []
+    for place in product(*(range(dim[0]) for dim in outer)):
+        start = source_offset + sum(i * dim[1] for i, dim in zip(place, outer))
+        target = out_offset + sum(i * dim[2] for i, dim in zip(place, outer))
+        extents, steps, out_steps = zip(*inner)
+        argument = struct(tiles, block, start, target, tile, counts, extents, steps, out_steps)
+        launches.append((-(-tiles // block), argument))
+    return tuple(launches)
+
+
+def copy(
+    engine: Any,
+    source: Tensor,
+    out: Tensor,
+    *,
+    shape: Sequence[int],
+    source_strides: Sequence[int],
+    source_offset: int,
+    out_strides: Sequence[int],
+    out_offset: int,
+) -> None:
+    """Copies a block of ``shape`` between tensors of one dtype; strides and offsets in elements.
+
+    Strides may be 0 in the source (repetition) and negative in both (reversal); the two must not overlap in memory.
+    """
+    if prod(shape) == 0:
+        return
+    device = traits(engine)
+    size = itemsize(out.dtype)
+    text = templates.source(("copy",), (("BYTES", size),))
+    launches = _launches(tuple(shape), tuple(source_strides), source_offset, tuple(out_strides), out_offset, device)
+    for items, argument in launches:
+        engine.launch(f"copy-{size}", text, "copy", (items,), (1,) if device.is_cpu else None, [source, out, argument])

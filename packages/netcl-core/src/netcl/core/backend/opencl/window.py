@@ -1,0 +1,111 @@
+"""Sliding windows on OpenCL devices: pooling, unfolding and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .templates import Traits, share, source, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+class _Plan(NamedTuple):
+    shape: tuple[int, ...]
+    items: int
+    argument: Any
+
+
+def _triple(values: Sequence[int], fill: int) -> tuple[int, ...]:
+    return (fill,) * (3 - len(values)) + tuple(values)
+
+
+@lru_cache(maxsize=512)
+def _plan(
+    kind: str,
+    x: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+    shape: tuple[int, ...] | None,
+    include: bool,
+    device: Traits,
+) -> _Plan:
+    rank = len(kernel)
+    backward = kind in ("max_grad", "avg_grad", "col2im")
+    image = shape if backward and shape is not None else x
+    extent = image[-rank:]
+    if kind in ("max_grad", "avg_grad"):
+        out = x[-rank:]
+    elif kind in ("max", "avg") and shape is not None:
+        out = shape[-rank:]
+    else:
+        sizes = zip(extent, kernel, stride, padding, dilation)
+        out = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)
+    if kind in ("max", "avg"):
+        shape = image[:-rank] + out
+    elif kind == "im2col":
+        shape = (image[0] * prod(out), image[1] * prod(kernel))
+    else:
+        shape = image
+    spatial = extent if backward else out
+    planes = image[0] if kind == "im2col" else prod(image[:-rank])
+    rows = planes * prod(spatial[:-1])
+    block = max(1, share(rows, device))
+    argument = struct(
+        rows, block, image[1] if len(image) > rank + 1 else 1, int(include),
+        _triple(extent, 1), _triple(out, 1), _triple(kernel, 1), _triple(stride, 1), _triple(dilation, 1),
+        _triple([low for low, _ in padding], 0), _triple([high for _, high in padding], 0),
+    )  # fmt: skip
+    return _Plan(shape, -(-rows // block), argument)
+
+
+_KERNELS = {
+    "max": "max_forward",
+    "max_grad": "max_gradient",
+    "avg": "avg_forward",
+    "avg_grad": "avg_gradient",
+    "im2col": "unfold",
+    "col2im": "fold",
+}
+
+
+def window(
+    engine: Any,
+    kind: str,
+    x: Tensor,
+    *,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[Sequence[int]],
+    dilation: Sequence[int],
+    shape: Sequence[int] | None = None,
+    indices: Tensor | None = None,
+    count_include_pad: bool = True,
+) -> Any:
+    """Windows over the last ``len(kernel)`` dimensions of ``x``.
+
+    ``max`` gives (values, int32 places in the plane; -1 where a window holds padding only), ``avg`` the mean, both of
+    the output size that ``shape`` names or the floor formula; ``im2col`` gives (N * windows, C * taps). ``max_grad``
+    (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``, the input's. A NaN is the maximum.
+    """
+    device = traits(engine)
+    plan = _plan(
+        kind, x.shape, tuple(kernel), tuple(stride), tuple((low, high) for low, high in padding), tuple(dilation),
+        None if shape is None else tuple(shape), count_include_pad, device,
+    )  # fmt: skip
+    out = engine.empty(plan.shape, x.dtype)
+    args = [x, out]
+    if kind == "max":
+        args.append(engine.empty(plan.shape, "int32"))
+    elif kind == "max_grad":
+        args = [x, indices, out]
+    if out.size:
+        text = source(("storage", "window"), ((f"DTYPE_{x.dtype.upper()}", 1),))
+        local = (1,) if device.is_cpu else None
+        engine.launch(f"window-{x.dtype}", text, _KERNELS[kind], (plan.items,), local, [*args, plan.argument])
+    return (out, args[2]) if kind == "max" else out

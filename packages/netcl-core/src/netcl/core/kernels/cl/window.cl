@@ -1,0 +1,218 @@
+// Sliding windows over the last three dimensions: pooling, unfolding and their gradients.
+//
+// One work-item: `block` rows (of the output going forward, of the input in gradients). Gradients gather: each position
+// of the input sums over the windows that hold it, in order, so nothing is written twice and no atomics are needed.
+
+typedef struct {
+    long rows, block, channels, count_include_pad;
+    long extent[3], out[3], taps[3], stride[3], dilation[3], low[3], high[3];
+} window;
+
+typedef struct { long first, last; } span;
+
+// The taps of the window at `start` that lie in 0 .. extent.
+static inline span taps_inside(const long start, const long count, const long dilation, const long extent) {
+    span s;
+    if (start >= 0 && start + (count - 1) * dilation < extent) {  // spares the divisions
+        s.first = 0;
+        s.last = count;
+        return s;
+    }
+    s.first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+    s.last = start >= extent ? 0 : min(count, (extent - start + dilation - 1) / dilation);
+    return s;
+}
+
+// The windows whose reach holds the (padded) position.
+static inline span windows_holding(const long padded, const int d, const window* g) {
+    const long reach = padded - (g->taps[d] - 1) * g->dilation[d];
+    span s;
+    s.first = reach <= 0 ? 0 : (reach + g->stride[d] - 1) / g->stride[d];
+    s.last = min(padded / g->stride[d] + 1, g->out[d]);
+    return s;
+}
+
+// The same for the next position, from the span of the one before.
+static inline span next_windows(span s, const long padded, const int d, const window* g) {
+    if (s.first * g->stride[d] + (g->taps[d] - 1) * g->dilation[d] < padded) s.first++;
+    if (s.last < g->out[d] && s.last * g->stride[d] <= padded) s.last++;
+    return s;
+}
+
+// How many elements along one dimension an average divides by.
+static inline long counted(const long o, const int d, const window* g) {
+    const long start = o * g->stride[d] - g->low[d];
+    if (start >= 0 && start + (g->taps[d] - 1) * g->dilation[d] < g->extent[d]) return g->taps[d];
+    if (g->count_include_pad)
+        return min(g->taps[d], (g->extent[d] + g->high[d] - start + g->dilation[d] - 1) / g->dilation[d]);
+    const span s = taps_inside(start, g->taps[d], g->dilation[d], g->extent[d]);
+    return max(s.last - s.first, 0L);
+}
+
+#define EACH_ROW \
+    const size_t first_row = get_global_id(0) * g.block, last_row = min((size_t)g.rows, (size_t)(first_row + g.block)); \
+    for (size_t row = first_row; row < last_row; row++)
+
+#define ROW_PLACE(SIZE) \
+    const long py = row % SIZE[1], pz = row / SIZE[1] % SIZE[0]; \
+    const size_t plane = row / SIZE[1] / SIZE[0]
+
+__kernel void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
+                          const window g) {
+    EACH_ROW {
+        ROW_PLACE(g.out);
+        const long z0 = pz * g.stride[0] - g.low[0], y0 = py * g.stride[1] - g.low[1];
+        const span sz = taps_inside(z0, g.taps[0], g.dilation[0], g.extent[0]);
+        const span sy = taps_inside(y0, g.taps[1], g.dilation[1], g.extent[1]);
+        __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
+        for (long px = 0; px < g.out[2]; px++) {
+            const long x0 = px * g.stride[2] - g.low[2];
+            const span sx = taps_inside(x0, g.taps[2], g.dilation[2], g.extent[2]);
+            long at = -1;
+            REAL best = 0;
+            for (long kz = sz.first; kz < sz.last; kz++)
+                for (long ky = sy.first; ky < sy.last; ky++) {
+                    const long line = ((z0 + kz * g.dilation[0]) * g.extent[1] + y0 + ky * g.dilation[1]) * g.extent[2] + x0;
+                    for (long kx = sx.first; kx < sx.last; kx++) {
+                        const long place = line + kx * g.dilation[2];
+                        const REAL v = LOAD(image, place);
+                        // A NaN wins, the first one stays.
+                        if (at < 0 || v > best || (v != v && best == best)) {
+                            best = v;
+                            at = place;
+                        }
+                    }
+                }
+            STORE(best, out, row * g.out[2] + px);
+            indices[row * g.out[2] + px] = (int)at;
+        }
+    }
+}
+
+__kernel void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
+                           __global STORAGE* restrict out, const window g) {
+    EACH_ROW {
+        ROW_PLACE(g.extent);
+        const span oz = windows_holding(pz + g.low[0], 0, &g), oy = windows_holding(py + g.low[1], 1, &g);
+        const size_t windows = plane * g.out[0] * g.out[1] * g.out[2];
+        span ox = windows_holding(g.low[2], 2, &g);
+        for (long px = 0; px < g.extent[2]; px++, ox = next_windows(ox, px + g.low[2], 2, &g)) {
+            const int place = (int)((pz * g.extent[1] + py) * g.extent[2] + px);
+            REAL sum = 0;
+            for (long z = oz.first; z < oz.last; z++)
+                for (long y = oy.first; y < oy.last; y++) {
+                    const size_t line = windows + (z * g.out[1] + y) * g.out[2];
+                    for (long i = ox.first; i < ox.last; i++)
+                        if (indices[line + i] == place) sum += LOAD(grad, line + i);
+                }
+            STORE(sum, out, row * g.extent[2] + px);
+        }
+    }
+}
+
+__kernel void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
+    EACH_ROW {
+        ROW_PLACE(g.out);
+        const long z0 = pz * g.stride[0] - g.low[0], y0 = py * g.stride[1] - g.low[1];
+        const span sz = taps_inside(z0, g.taps[0], g.dilation[0], g.extent[0]);
+        const span sy = taps_inside(y0, g.taps[1], g.dilation[1], g.extent[1]);
+        const long count = counted(pz, 0, &g) * counted(py, 1, &g);
+        __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
+        for (long px = 0; px < g.out[2]; px++) {
+            const long x0 = px * g.stride[2] - g.low[2];
+            const span sx = taps_inside(x0, g.taps[2], g.dilation[2], g.extent[2]);
+            REAL sum = 0;
+            for (long kz = sz.first; kz < sz.last; kz++)
+                for (long ky = sy.first; ky < sy.last; ky++) {
+                    const long line = ((z0 + kz * g.dilation[0]) * g.extent[1] + y0 + ky * g.dilation[1]) * g.extent[2] + x0;
+                    for (long kx = sx.first; kx < sx.last; kx++) sum += LOAD(image, line + kx * g.dilation[2]);
+                }
+            const long divisor = count * counted(px, 2, &g);
+            STORE(divisor > 0 ? sum / (REAL)divisor : (REAL)0, out, row * g.out[2] + px);
+        }
+    }
+}
+
+// Whether the taps of window o, which reaches the padded position, meet it.
+static inline bool meets(const long padded, const long o, const int d, const window* g) {
+    return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
+}
+
+__kernel void avg_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const window g) {
+    EACH_ROW {
+        ROW_PLACE(g.extent);
+        const long z0 = pz + g.low[0], y0 = py + g.low[1];
+        const span oz = windows_holding(z0, 0, &g), oy = windows_holding(y0, 1, &g);
+        const size_t windows = plane * g.out[0] * g.out[1] * g.out[2];
+        span ox = windows_holding(g.low[2], 2, &g);
+        for (long px = 0; px < g.extent[2]; px++, ox = next_windows(ox, px + g.low[2], 2, &g)) {
+            const long x0 = px + g.low[2];
+            REAL sum = 0;
+            for (long z = oz.first; z < oz.last; z++) {
+                if (!meets(z0, z, 0, &g)) continue;
+                for (long y = oy.first; y < oy.last; y++) {
+                    if (!meets(y0, y, 1, &g)) continue;
+                    const size_t line = windows + (z * g.out[1] + y) * g.out[2];
+                    const long count = counted(z, 0, &g) * counted(y, 1, &g);
+                    for (long i = ox.first; i < ox.last; i++)
+                        if (meets(x0, i, 2, &g)) sum += LOAD(grad, line + i) / (REAL)(count * counted(i, 2, &g));
+                }
+            }
+            STORE(sum, out, row * g.extent[2] + px);
+        }
+    }
+}
+
+// Rows count (image, z, y) of the output here; columns[image, z, y, x][channel, kz, ky, kx].
+__kernel void unfold(__global const STORAGE* restrict x, __global STORAGE* restrict columns, const window g) {
+    const long taps = g.taps[0] * g.taps[1] * g.taps[2], volume = g.extent[0] * g.extent[1] * g.extent[2];
+    EACH_ROW {
+        ROW_PLACE(g.out);
+        for (long px = 0; px < g.out[2]; px++) {
+            __global STORAGE* target = columns + (row * g.out[2] + px) * g.channels * taps;
+            for (long c = 0; c < g.channels; c++)
+                for (long kz = 0; kz < g.taps[0]; kz++)
+                    for (long ky = 0; ky < g.taps[1]; ky++) {
+                        const long iz = pz * g.stride[0] - g.low[0] + kz * g.dilation[0];
+                        const long iy = py * g.stride[1] - g.low[1] + ky * g.dilation[1];
+                        const bool inside = iz >= 0 && iz < g.extent[0] && iy >= 0 && iy < g.extent[1];
+                        __global const STORAGE* line = x + (plane * g.channels + c) * volume + (iz * g.extent[1] + iy) * g.extent[2];
+                        for (long kx = 0; kx < g.taps[2]; kx++, target++) {
+                            const long ix = px * g.stride[2] - g.low[2] + kx * g.dilation[2];
+                            const REAL value = inside && ix >= 0 && ix < g.extent[2] ? LOAD(line, ix) : (REAL)0;
+                            STORE(value, target, 0);
+                        }
+                    }
+        }
+    }
+}
+
+// Rows count (image, channel, z, y) of the input.
+__kernel void fold(__global const STORAGE* restrict columns, __global STORAGE* restrict out, const window g) {
+    const long taps = g.taps[0] * g.taps[1] * g.taps[2], width = g.channels * taps;
+    EACH_ROW {
+        ROW_PLACE(g.extent);
+        const long c = plane % g.channels;
+        const size_t image = plane / g.channels;
+        const long z0 = pz + g.low[0], y0 = py + g.low[1];
+        const span oz = windows_holding(z0, 0, &g), oy = windows_holding(y0, 1, &g);
+        span ox = windows_holding(g.low[2], 2, &g);
+        for (long px = 0; px < g.extent[2]; px++, ox = next_windows(ox, px + g.low[2], 2, &g)) {
+            const long x0 = px + g.low[2];
+            REAL sum = 0;
+            for (long z = oz.first; z < oz.last; z++) {
+                if (!meets(z0, z, 0, &g)) continue;
+                for (long y = oy.first; y < oy.last; y++) {
+                    if (!meets(y0, y, 1, &g)) continue;
+                    const long kz = (z0 - z * g.stride[0]) / g.dilation[0], ky = (y0 - y * g.stride[1]) / g.dilation[1];
+                    const size_t line = ((image * g.out[0] + z) * g.out[1] + y) * g.out[2];
+                    const size_t tap = c * taps + (kz * g.taps[1] + ky) * g.taps[2];
+                    for (long i = ox.first; i < ox.last; i++)
+                        if (meets(x0, i, 2, &g))
+                            sum += LOAD(columns, (line + i) * width + tap + (x0 - i * g.stride[2]) / g.dilation[2]);
+                }
+            }
+            STORE(sum, out, row * g.extent[2] + px);
+        }
+    }
+}
