@@ -268,7 +268,7 @@ def _watch(reader: int) -> None:
 
 
 def _leave() -> None:
-    os.write(2, b"netcl: a kernel still runs 3 s after the interrupt; the process ends\n")
+    os.write(2, f"netcl: a kernel still runs {GRACE_S:g} s after the interrupt; the process ends\n".encode())
     os._exit(_EXIT_SIGINT)
 
 

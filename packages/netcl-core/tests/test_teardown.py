@@ -1,0 +1,274 @@
+"""How processes end: Ctrl-C idle and in a stuck kernel, waits with a limit, queues finished at exit, forks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from netcl.core.device import manager
+from netcl.core.errors import DeviceNotFoundError, DeviceTimeoutError
+
+cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
+import numpy as np  # noqa: E402
+
+from netcl.core.backend.opencl import teardown  # noqa: E402
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and fork of POSIX systems")
+
+SPIN = """
+__kernel void spin(__global uint* out, const ulong rounds) {
+    uint x = out[0] + 1;
+    for (ulong i = 0; i < rounds; i++) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; }
+    out[0] = x;
+}
+"""
+PRELUDE = f"""
+import os, signal, sys, threading, time
+import numpy as np
+import pyopencl as cl
+from netcl.core.device import manager
+from netcl.core.backend.opencl import teardown
+from netcl.core.backend.opencl.launch import launcher_for
+from netcl.core.errors import ForkedProcessError
+from netcl.core.memory import get_persistent_pool
+queue = manager.default(sys.argv[1]).queue
+launcher = launcher_for(queue)
+handle = get_persistent_pool(queue).allocate(64)
+cl.enqueue_copy(queue, handle.buffer, np.ones(16, np.uint32))
+def spin(rounds):
+    launcher.launch("spin", {SPIN!r}, "spin", (1,), (1,), (handle.buffer, np.uint64(rounds)))
+    queue.flush()
+spin(1)
+queue.finish()
+"""
+FOREVER = "10**12"
+
+
+@pytest.fixture(params=["pocl", "intel"])
+def driver(request):
+    try:
+        manager.default(request.param)
+    except DeviceNotFoundError:
+        pytest.skip(f"the OpenCL driver {request.param} is not installed")
+    return request.param
+
+
+@pytest.fixture
+def start(driver, tmp_path):
+    running = []
+
+    def start(script, **environment):
+        process = subprocess.Popen(
+            [sys.executable, "-c", PRELUDE + textwrap.dedent(script), driver],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "NETCL_CACHE_DIR": str(tmp_path), **environment},
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def interrupt_when_ready(process):
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    return time.monotonic()
+
+
+@posix
+def test_idle_interrupt_is_a_keyboard_interrupt(start):
+    process = start(
+        """
+        assert teardown.install_sigint_handler()
+        try:
+            print("ready", flush=True)
+            time.sleep(30)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """
+    )
+    interrupt_when_ready(process)
+    output, errors = process.communicate(timeout=10)
+    assert (output, process.returncode) == ("interrupted\n", 0), errors
+
+
+@posix
+@pytest.mark.parametrize(
+    "wait", ["time.sleep(30)", "queue.finish()", "teardown.interruptible_finish(queue, 30)", "blocked()"]
+)
+def test_interrupt_of_a_stuck_kernel_ends_with_130_after_the_grace(start, wait):
+    process = start(
+        f"""
+        teardown.install_sigint_handler()
+        teardown.GRACE_S = 0.6
+        def blocked():  # no netcl in sight: a blocking copy inside the driver
+            cl.enqueue_copy(queue, np.empty(16, np.uint32), handle.buffer)
+        spin({FOREVER})
+        print("ready", flush=True)
+        {wait}
+        """
+    )
+    sent = interrupt_when_ready(process)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130 and "0.6 s after" in errors
+    assert 0.5 < time.monotonic() - sent < 4
+
+
+def test_grace_is_that_of_the_contract():
+    assert teardown.GRACE_S == 3.0
+
+
+@posix
+def test_second_interrupt_ends_at_once(start):
+    process = start(f"teardown.install_sigint_handler(); spin({FOREVER}); print('ready', flush=True); queue.finish()")
+    sent = interrupt_when_ready(process)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130 and time.monotonic() - sent < 2.5
+
+
+@posix
+def test_previous_handler_is_called_after_the_queue_drained(start):
+    process = start(
+        """
+        def mine(number, frame):
+            print("mine", number, flush=True)
+            raise SystemExit(7)
+        signal.signal(signal.SIGINT, mine)
+        teardown.install_sigint_handler()
+        print("ready", flush=True)
+        time.sleep(30)
+        """
+    )
+    interrupt_when_ready(process)
+    output, _ = process.communicate(timeout=10)
+    assert process.returncode == 7 and "mine 2" in output
+
+
+@posix
+def test_handler_is_not_installed_where_it_must_not_be(start):
+    script = """
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "an import installed a handler"
+        found = []
+        thread = threading.Thread(target=lambda: found.append(teardown.install_sigint_handler()))
+        thread.start(); thread.join()
+        found.append(teardown.install_sigint_handler())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        found.append(teardown.install_sigint_handler())
+        print(*found)
+        """
+    off, on = start(script, NETCL_SIGINT="0"), start(script)
+    assert off.communicate(timeout=20)[0] == "False False False\n"
+    assert on.communicate(timeout=20)[0] == "False True False\n"
+
+
+def test_interruptible_finish_raises_past_its_limit_and_the_work_goes_on(driver):
+    queue = manager.default(driver).queue
+    program = cl.Program(queue.context, SPIN)
+    raw = cl._cl._Program(queue.context, SPIN)
+    raw._build(b"", [queue.device])
+    del program
+    kernel = cl.Kernel(cl.Program(raw), "spin")
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 64)
+    kernel.set_arg(0, buffer)
+    kernel._set_arg_buf_multi((1, np.uint64(400_000_000)))
+    teardown.interruptible_finish(queue)
+    event = cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
+    queue.flush()
+    begin = time.monotonic()
+    with pytest.raises(DeviceTimeoutError, match=r"did not finish within 0\.05 s"):
+        teardown.interruptible_finish(queue, timeout=0.05)
+    assert time.monotonic() - begin < 0.5
+    teardown.interruptible_finish(queue, timeout=0)
+    assert event.command_execution_status == cl.command_execution_status.COMPLETE
+
+
+def test_seed_001_interruptible_finish(driver):
+    handle = manager.default(driver)
+    teardown.interruptible_finish(handle.queue, timeout=30.0)
+    teardown.interruptible_finish(handle)
+    teardown.interruptible_finish(manager.default("cpu").queue)
+
+
+def test_exit_finishes_the_queues_then_runs_the_callbacks(start):
+    process = start(
+        """
+        spin(200_000_000)
+        event = cl.enqueue_marker(queue); queue.flush()
+        teardown.run_at_exit(lambda: print(event.command_execution_status == 0, flush=True))
+        """
+    )
+    assert process.communicate(timeout=20)[0] == "True\n" and process.returncode == 0
+
+
+@posix
+def test_fork_leaves_the_parent_unharmed_and_names_the_error_in_the_child(start):
+    process = start(
+        """
+        import gc, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # fork in a process with threads
+        teardown.install_sigint_handler()
+        pool = get_persistent_pool(queue)
+        spare = pool.allocate(4096)
+        child = os.fork()
+        if child == 0:
+            raised = 0
+            for use in (lambda: spin(1), teardown.check_process, lambda: pool.allocate(1 << 21),
+                        lambda: teardown.register_queue_for_cleanup(queue)):
+                try:
+                    use()
+                except ForkedProcessError:
+                    raised += 1
+            del spare, handle
+            pool.clear(); gc.collect()  # the destructors must not call the driver
+            sys.exit(40 + raised)  # and neither must the exit
+        _, status = os.waitpid(child, 0)
+        spin(1)
+        out = np.empty(16, np.uint32)
+        cl.enqueue_copy(queue, out, handle.buffer)
+        print(os.waitstatus_to_exitcode(status), int(out[1]))
+        """
+    )
+    output, errors = process.communicate(timeout=20)
+    assert (output, process.returncode) == ("44 1\n", 0), errors
+
+
+@posix
+def test_fork_before_the_first_queue_is_no_fork_of_a_device():
+    script = """
+import os
+from netcl.core.backend.opencl import teardown
+child = os.fork()
+if child == 0:
+    teardown.check_process()
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20)
+    assert done.stdout == "0\n", done.stderr
+
+
+def test_no_fork_hooks_where_the_system_has_none(monkeypatch):
+    monkeypatch.delattr(os, "register_at_fork", raising=False)
+    monkeypatch.setattr(teardown, "_queues", {})
+
+    class Queue:
+        int_ptr = 1
+
+    monkeypatch.setattr(teardown.atexit, "register", lambda call: call)
+    teardown.register_queue_for_cleanup(Queue())
+    assert list(teardown._queues) == [1]
