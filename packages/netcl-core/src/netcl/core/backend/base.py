@@ -105,8 +105,10 @@ class DeviceBackend(Protocol):
         """Data-dependent addressing: ``take``, ``gather`` and their gradients ``take_grad``, ``gather_grad``."""
         ...
 
-    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int) -> Tensor:
-        """Philox numbers: ``uniform``, ``normal``, ``bits``; counter = base of ``rng_state`` + offset + position // 4."""
+    def random(
+        self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
+    ) -> Tensor:
+        """Philox numbers: ``uniform``, ``normal``, ``bits``, ``randint`` in [low, high); counter = base of ``rng_state`` + offset + position // 4."""
         ...
 
     def copy(

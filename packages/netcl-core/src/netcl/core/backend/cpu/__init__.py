@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,15 +15,14 @@ from netcl.core.backend.cpu import gemm as _gemm
 from netcl.core.backend.cpu import index as _index
 from netcl.core.backend.cpu import random as _random
 from netcl.core.backend.cpu import window as _window
+from netcl.core.backend.recording import Recording
+from netcl.core.device import CPUQueue, DeviceHandle
 from netcl.core.dtypes import from_bfloat16, numpy_dtype
 from netcl.core.errors import CaptureError
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.numpy_eval import evaluate
 from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor, to_storage
-
-if TYPE_CHECKING:
-    from netcl.core.backend.recording import Recording
 
 Array = np.ndarray[Any, Any]
 
@@ -34,10 +33,9 @@ class CPUBackend:
     name = "cpu"
 
     def __init__(self, queue: Any = None) -> None:
-        from netcl.core.device import CPUQueue
-
         self.queue = queue if queue is not None else CPUQueue()
         self.context = None
+        self.handle = DeviceHandle("NumPy", f"NumPy {np.__version__}", "cpu", "cpu", None, self.queue)
         self.device_label = "cpu (NumPy)"
         self.recording: Recording | None = None
         self._flag = np.zeros(1, np.int32)
@@ -73,13 +71,6 @@ class CPUBackend:
         return storage.reshape(tuple(shape))
 
     # -- tensors ---------------------------------------------------------------------------------------------------
-
-    @property
-    def handle(self) -> Any:
-        """The DeviceHandle of this engine."""
-        from netcl.core.device import manager
-
-        return manager.handle_of(self.queue)
 
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
         shape = tuple(shape)
@@ -130,6 +121,10 @@ class CPUBackend:
 
     def finish(self) -> None:
         """Nothing is ever under way."""
+
+    def new_recording(self) -> Recording:
+        """An empty recording for this thread."""
+        return Recording()
 
     # -- computing -------------------------------------------------------------------------------------------------
 
@@ -218,8 +213,10 @@ class CPUBackend:
     def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
         return _index.index(self, kind, x, indices, axis=axis, shape=shape)
 
-    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int) -> Tensor:
-        return _random.random(self, kind, shape, dtype, offset=offset)
+    def random(
+        self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
+    ) -> Tensor:
+        return _random.random(self, kind, shape, dtype, offset=offset, low=low, high=high)
 
     def copy(
         self,

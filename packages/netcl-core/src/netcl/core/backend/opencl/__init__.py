@@ -26,6 +26,7 @@ from netcl.core.backend.opencl.teardown import (
 )
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.opencl.transfer import Transfer
+from netcl.core.device import DeviceHandle, DeviceManager
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import CaptureError, DTypeError
 from netcl.core.expr.nodes import Expr
@@ -49,7 +50,9 @@ class OpenCLBackend:
         self.queue = opencl_queue(queue)
         self.context = self.queue.context
         device = self.queue.device
-        self.device_label = f"{device.name.strip()} ({device.platform.name.strip()})"
+        names = device.platform.name.strip(), device.name.strip()
+        self.device_label = f"{names[1]} ({names[0]})"
+        self.handle = DeviceHandle(*names, "cl", DeviceManager._device_type(device), self.context, self.queue)
         self.launcher = launcher_for(self.queue)
         self.transfer = Transfer(self.launcher)
         self.pool = get_persistent_pool(self.queue)
@@ -109,13 +112,6 @@ class OpenCLBackend:
         return storage
 
     # -- tensors -----------------------------------------------------------------------------------------------------
-
-    @property
-    def handle(self) -> Any:
-        """The DeviceHandle of this engine."""
-        from netcl.core.device import manager
-
-        return manager.handle_of(self.queue)
 
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
         shape = tuple(shape)
@@ -282,8 +278,10 @@ class OpenCLBackend:
     def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
         return _index.index(self, kind, x, indices, axis=axis, shape=shape)
 
-    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int) -> Tensor:
-        return _random.random(self, kind, shape, dtype, offset=offset)
+    def random(
+        self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
+    ) -> Tensor:
+        return _random.random(self, kind, shape, dtype, offset=offset, low=low, high=high)
 
     def copy(
         self,

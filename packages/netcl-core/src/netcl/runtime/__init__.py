@@ -1,0 +1,14 @@
+"""Services that the layers above share: the program cache, captured steps, graphs and streams."""
+
+from __future__ import annotations
+
+__all__ = ["cache", "capture"]
+
+
+def __getattr__(name: str) -> object:
+    """The submodules, imported when they are first asked for."""
+    if name in __all__:
+        import importlib
+
+        return importlib.import_module(f"netcl.runtime.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
