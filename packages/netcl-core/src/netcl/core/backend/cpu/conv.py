@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _WORKSPACE = 16 * 2**20  # bytes of windows at a time; a single image may take more
 
 
+Place = tuple[Any, ...]
+
+
 class _Call(NamedTuple):
     stride: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
@@ -29,20 +32,20 @@ def _padded(x: Array, padding: Sequence[tuple[int, int]]) -> Array:
     return np.pad(x, [(0, 0), (0, 0), *padding]) if any(map(any, padding)) else x
 
 
-def _taps(
-    kernel: Sequence[int], out: Sequence[int], call: _Call
-) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Each tap of the kernel with the padded positions that it meets, one for each output."""
+def _taps(kernel: Sequence[int], out: Sequence[int], call: _Call) -> Iterator[tuple[Place, Place]]:
+    """The index of each tap, and the padded positions that it meets, one for each output, behind (N, C)."""
+    front = (slice(None), slice(None))
     for tap in product(*map(range, kernel)):
         starts = [t * d for t, d in zip(tap, call.dilation)]
-        yield tap, tuple(slice(b, b + (o - 1) * s + 1, s) for b, o, s in zip(starts, out, call.stride))
+        place = (slice(b, b + (o - 1) * s + 1, s) for b, o, s in zip(starts, out, call.stride))
+        yield (*front, *tap), (*front, *place)
 
 
 def _columns(x: Array, kernel: Sequence[int], out: Sequence[int], call: _Call) -> Array:
     """Windows of padded images (N, C, ...) as (N, groups, C / groups * taps, outputs)."""
     columns = np.empty((*x.shape[:2], *kernel, *out), x.dtype)
     for tap, place in _taps(kernel, out, call):
-        columns[(slice(None), slice(None), *tap)] = x[(slice(None), slice(None), *place)]
+        columns[tap] = x[place]
     depth = x.shape[1] // call.groups
     return columns.reshape(x.shape[0], call.groups, depth * prod(kernel), prod(out))
 
@@ -78,7 +81,7 @@ def _grad_input(a: Array, b: Array, out: Array, call: _Call) -> None:
     weight = widened(b, call.dtype)
     kernel, places, groups = b.shape[2:], a.shape[2:], call.groups
     rows = weight.reshape(groups, b.shape[0] // groups, -1).swapaxes(-1, -2)
-    inner = tuple(slice(low, low + size) for size, (low, _) in zip(out.shape[2:], call.padding))
+    inner = (Ellipsis, *(slice(low, low + size) for size, (low, _) in zip(out.shape[2:], call.padding)))
     whole = [size + low + high for size, (low, high) in zip(out.shape[2:], call.padding)]
     for block in _blocks(len(a), out.shape[1] * prod(kernel) * prod(places), weight.itemsize):
         grad = widened(a[block], call.dtype)
@@ -88,8 +91,8 @@ def _grad_input(a: Array, b: Array, out: Array, call: _Call) -> None:
         total = np.zeros((len(grad), out.shape[1], *whole), weight.dtype)
         for tap, place in _taps(kernel, places, call):
             with np.errstate(all="ignore"):
-                total[(slice(None), slice(None), *place)] += columns[(slice(None), slice(None), *tap)]
-        store(out[block], total[(slice(None), slice(None), *inner)], call.dtype)
+                total[place] += columns[tap]
+        store(out[block], total[inner], call.dtype)
 
 
 _FUNCTIONS = {"forward": _forward, "grad_input": _grad_input, "grad_weight": _grad_weight}

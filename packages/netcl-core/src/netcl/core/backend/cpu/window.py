@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
 
 
+Place = tuple[Any, ...]
+
+
 class _Call(NamedTuple):
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -32,21 +35,21 @@ class _Call(NamedTuple):
         return tuple(max(low + size, r) for size, (low, _), r in zip(self.extent, self.padding, reach))
 
     @property
-    def inner(self) -> tuple[slice, ...]:
+    def inner(self) -> Place:
         """The input's place in the padded extent."""
-        return tuple(slice(low, low + size) for size, (low, _) in zip(self.extent, self.padding))
+        return (Ellipsis, *(slice(low, low + size) for size, (low, _) in zip(self.extent, self.padding)))
 
-    def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        """Each tap with the padded positions that it meets, one for each window."""
+    def taps(self) -> Iterator[tuple[Place, Place]]:
+        """The index of each tap, and the padded positions that it meets, one for each window."""
         for tap in product(*map(range, self.kernel)):
             starts = [t * d for t, d in zip(tap, self.dilation)]
             place = [slice(b, b + (o - 1) * s + 1, s) for b, o, s in zip(starts, self.out, self.stride)]
-            yield tap, (Ellipsis, *place)
+            yield (Ellipsis, *tap), (Ellipsis, *place)
 
     def padded(self, x: Array, fill: float = 0) -> Array:
         """``x`` with its last dimensions in the padded extent."""
         result = np.full((*x.shape[: -len(self.extent)], *self.whole), fill, x.dtype)
-        result[(Ellipsis, *self.inner)] = x
+        result[self.inner] = x
         return result
 
     def places(self) -> Array:
@@ -87,7 +90,7 @@ def _max_grad(grad: Array, indices: Array, out: Array, call: _Call) -> None:
     for _, place in call.taps():
         index = places[place]
         total[place] += np.where((indices == index) & (index >= 0), values, 0)
-    store(out, total[(Ellipsis, *call.inner)], call.dtype)
+    store(out, total[call.inner], call.dtype)
 
 
 def _avg(x: Array, out: Array, call: _Call) -> None:
@@ -104,7 +107,7 @@ def _avg_grad(grad: Array, out: Array, call: _Call) -> None:
     total = np.zeros((*out.shape[: -len(call.extent)], *call.whole), values.dtype)
     for _, place in call.taps():
         total[place] += values
-    store(out, total[(Ellipsis, *call.inner)], call.dtype)
+    store(out, total[call.inner], call.dtype)
 
 
 def _im2col(x: Array, out: Array, call: _Call) -> None:
@@ -113,7 +116,7 @@ def _im2col(x: Array, out: Array, call: _Call) -> None:
     # (N, windows..., C, taps...)
     columns = out.reshape(x.shape[0], *call.out, x.shape[1], *call.kernel)
     for tap, place in call.taps():
-        columns[(Ellipsis, *tap)] = np.moveaxis(padded[place], 1, 1 + rank)
+        columns[tap] = np.moveaxis(padded[place], 1, 1 + rank)
 
 
 def _col2im(x: Array, out: Array, call: _Call) -> None:
@@ -121,8 +124,8 @@ def _col2im(x: Array, out: Array, call: _Call) -> None:
     values = widened(x, call.dtype).reshape(out.shape[0], *call.out, out.shape[1], *call.kernel)
     total = np.zeros((*out.shape[:2], *call.whole), values.dtype)
     for tap, place in call.taps():
-        total[place] += np.moveaxis(values[(Ellipsis, *tap)], 1 + rank, 1)
-    store(out, total[(Ellipsis, *call.inner)], call.dtype)
+        total[place] += np.moveaxis(values[tap], 1 + rank, 1)
+    store(out, total[call.inner], call.dtype)
 
 
 _FUNCTIONS = {"avg": _avg, "avg_grad": _avg_grad, "im2col": _im2col, "col2im": _col2im}
@@ -161,7 +164,7 @@ def window(
         tuple(kernel), tuple(stride), pairs, tuple(dilation), image[-rank:], windows, count_include_pad, x.dtype
     )
     if kind == "im2col":
-        result = (image[0] * prod(windows), image[1] * prod(kernel))
+        result: tuple[int, ...] = (image[0] * prod(windows), image[1] * prod(kernel))
     else:
         result = image if backward else (*image[:-rank], *windows)
     out = engine.empty(result, x.dtype)
