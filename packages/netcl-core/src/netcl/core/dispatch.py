@@ -63,7 +63,8 @@ class OpRow:
     engine; ``composite`` is a plain function over other ops.
 
     ``shapes(shape, operand_shapes, attributes)`` turns an output's shape in the iteration space into the final one. Attributes whose default is a
-    float are launch scalars, all others are part of the kernel. ``amp``: ``half``, ``float32`` or ``widest``.
+    float are launch scalars, all others are part of the kernel. ``amp``: ``half``, ``float32`` or ``widest``. ``leading``: the
+    operands are the first parameters.
     """
 
     name: str
@@ -79,6 +80,7 @@ class OpRow:
     operands: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     wants_space: bool = False
+    leading: bool = True
 
 
 class Hook(Protocol):
@@ -103,12 +105,10 @@ _thread = _Thread()
 def make_row(
     function: Callable[..., Any], kind: str, *, name: str = "", text: str | None = None, **fields: Any
 ) -> OpRow:
-    """The row of ``function``: parameters annotated with Expr or Tensor are operands, those with defaults attributes."""
+    """The row of ``function``: parameters annotated with Expr or Tensor are operands, all others attributes."""
     parameters = dict(inspect.signature(function).parameters)
     wants_space = parameters.pop("space", None) is not None
-    operands = tuple(
-        key for key, p in parameters.items() if p.default is p.empty or "Expr" in str(p.annotation) or "Tensor |" in str(p.annotation)
-    )
+    operands = tuple(key for key, p in parameters.items() if "Expr" in str(p.annotation) or "Tensor" in str(p.annotation))
     body = {kind: text if text is not None else function}
     return OpRow(
         name=name or function.__name__,
@@ -117,6 +117,7 @@ def make_row(
         operands=operands,
         attributes={key: p.default for key, p in parameters.items() if key not in operands},
         wants_space=wants_space,
+        leading=operands == tuple(parameters)[: len(operands)],
         **body,
         **fields,
     )
@@ -140,6 +141,8 @@ def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> An
 
 def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:
     """Runs ``row`` through the hook stack."""
+    if kwargs:
+        kwargs = _by_own_names(row, kwargs)
     if record is None:
         record = _thread.record
     if row.composite is not None:
@@ -335,10 +338,10 @@ def _from_numpy(row: OpRow, value: Any, operands: Sequence[Any]) -> Any:
 
 def _arguments(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[list[Any], Mapping[str, Any]]:
     """Operands in order (numbers, tensors, None) and attributes by name."""
-    if len(args) == len(row.operands) and not kwargs:
+    if len(args) == len(row.operands) and not kwargs and row.leading:
         return list(args), kwargs
     try:
-        bound = row.signature.bind(*args, **{_SYNONYMS.get(key, key) if key not in row.signature.parameters else key: v for key, v in kwargs.items()})
+        bound = row.signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{row.name}{row.signature}: {error}") from None
     values = bound.arguments
@@ -347,6 +350,15 @@ def _arguments(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
 
 _SYNONYMS = {"dim": "axis", "keepdim": "keepdims", "pad": "padding", "dims": "axes"}
+
+
+def _by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments with PyTorch's spelling of a parameter exchanged for the row's own."""
+    known = row.signature.parameters
+    for name in kwargs:
+        if name in _SYNONYMS and name not in known:
+            return {_SYNONYMS[key] if key in _SYNONYMS and key not in known else key: value for key, value in kwargs.items()}
+    return kwargs
 
 
 def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Program:
@@ -416,14 +428,25 @@ def bound(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The innermost of the stack: computes the op, on plain tensors, and records nothing."""
     if row.expression is None:
-        assert row.call is not None
-        return row.call(*args, **kwargs)
+        return _compute(row, args, kwargs)
     out = kwargs.pop("out", None) if "out" in kwargs else None
     ready = bound(row, args, kwargs)
     if out is not None:
         _check_out(row.name, out, ready)
     results = ready.run(None if out is None else (out,))
     return results[0] if ready.program.single else results
+
+
+def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs the function of a computed row; nothing inside of it is recorded, as the row itself has been."""
+    assert row.call is not None
+    if not _thread.record:
+        return row.call(*args, **kwargs)
+    _thread.record = False
+    try:
+        return row.call(*args, **kwargs)
+    finally:
+        _thread.record = True
 
 
 def _check_out(name: str, out: Any, ready: Bound) -> None:

@@ -1,4 +1,6 @@
-"""Elementwise ops: one row each, as text over v0, v1, ... where that says it, as a builder of expressions where it takes more."""
+"""Elementwise ops: one row each, as text over v0, v1, ... where that says it, as a builder of expressions where it
+takes more.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,18 @@ sub = elementwise("sub", "v0 - v1", "a - b, broadcast.", operands="a b")
 mul = elementwise("mul", "v0 * v1", "a * b, broadcast.", operands="a b")
 div = elementwise("div", "v0 / v1", "a / b, broadcast; whole numbers give float32.", operands="a b", domain=_POSITIVE)
 floor_divide = elementwise(
-    "floor_divide", "floor_divide(v0, v1)", "floor(a / b); whole numbers by zero give zero.", operands="a b", domain=Domain(0.3, 3.0, gradient=False)
+    "floor_divide",
+    "floor_divide(v0, v1)",
+    "floor(a / b); whole numbers by zero give zero.",
+    operands="a b",
+    domain=Domain(0.3, 3.0, gradient=False),
 )
 mod = elementwise(
-    "mod", "mod(v0, v1)", "a - floor(a / b) * b: the sign of b, as in Python.", operands="a b", domain=Domain(0.3, 3.0, gradient=False)
+    "mod",
+    "mod(v0, v1)",
+    "a - floor(a / b) * b: the sign of b, as in Python.",
+    operands="a b",
+    domain=Domain(0.3, 3.0, gradient=False),
 )
 pow = elementwise("pow", "pow(v0, v1)", "a to the power of b.", operands="a b", domain=_POSITIVE)
 maximum = elementwise("maximum", "maximum(v0, v1)", "The larger of a and b; NaN wins.", operands="a b")
@@ -60,7 +70,7 @@ ceil = elementwise("ceil", "ceil(v0)", "The smallest whole number not below x.",
 round = elementwise("round", "rint(v0)", "The nearest whole number, halves to even.", domain=_FLAT)
 trunc = elementwise("trunc", "trunc(v0)", "x without its fraction.", domain=_FLAT)
 
-# -- comparison and logic: bool results ----------------------------------------------------------------------------------
+# -- comparison and logic: bool results --------------------------------------------------------------------------------
 
 eq = elementwise("eq", "v0 == v1", "a == b.", operands="a b", domain=_BOOLS)
 ne = elementwise("ne", "v0 != v1", "a != b.", operands="a b", domain=_BOOLS)
@@ -70,7 +80,9 @@ gt = elementwise("gt", "v0 > v1", "a > b.", operands="a b", domain=_BOOLS)
 ge = elementwise("ge", "v0 >= v1", "a >= b.", operands="a b", domain=_BOOLS)
 logical_and = elementwise("logical_and", "v0 && v1", "Whether both are not zero.", operands="a b", domain=_BOOLS)
 logical_or = elementwise("logical_or", "v0 || v1", "Whether one is not zero.", operands="a b", domain=_BOOLS)
-logical_xor = elementwise("logical_xor", "logical_xor(v0, v1)", "Whether just one is not zero.", operands="a b", domain=_BOOLS)
+logical_xor = elementwise(
+    "logical_xor", "logical_xor(v0, v1)", "Whether just one is not zero.", operands="a b", domain=_BOOLS
+)
 logical_not = elementwise("logical_not", "!v0", "Whether x is zero.", domain=_BOOLS)
 isnan = elementwise("isnan", "isnan(v0)", "Whether x is NaN.", domain=_BOOLS)
 isinf = elementwise("isinf", "isinf(v0)", "Whether x is infinite.", domain=_BOOLS)
@@ -126,17 +138,31 @@ def clone(x: Expr) -> Expr:
     return x
 
 
-# -- activations ---------------------------------------------------------------------------------------------------------
+# -- activations -------------------------------------------------------------------------------------------------------
 
-relu = elementwise("relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays; the gradient at 0 is 0.", domain=Domain(kinks=(0.0,)))
+relu = elementwise(
+    "relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays; the gradient at 0 is 0.", domain=Domain(kinks=(0.0,))
+)
 leaky_relu = elementwise(
-    "leaky_relu", "v0 > 0 ? v0 : slope * v0", "x where positive, else slope * x.", slope=0.01, domain=Domain(kinks=(0.0,))
+    "leaky_relu",
+    "v0 > 0 ? v0 : slope * v0",
+    "x where positive, else slope * x.",
+    slope=0.01,
+    domain=Domain(kinks=(0.0,)),
 )
 elu = elementwise(
-    "elu", "v0 > 0 ? v0 : alpha * expm1(minimum(v0, 0.0f))", "x where positive, else alpha (exp(x) - 1).", alpha=1.0, domain=Domain(kinks=(0.0,))
+    "elu",
+    "v0 > 0 ? v0 : alpha * expm1(minimum(v0, 0.0f))",
+    "x where positive, else alpha (exp(x) - 1).",
+    alpha=1.0,
+    domain=Domain(kinks=(0.0,)),
 )
 celu = elementwise(
-    "celu", "v0 > 0 ? v0 : alpha * expm1(minimum(v0, 0.0f) / alpha)", "x where positive, else alpha (exp(x / alpha) - 1).", alpha=1.0, domain=Domain(kinks=(0.0,))
+    "celu",
+    "v0 > 0 ? v0 : alpha * expm1(minimum(v0, 0.0f) / alpha)",
+    "x where positive, else alpha (exp(x / alpha) - 1).",
+    alpha=1.0,
+    domain=Domain(kinks=(0.0,)),
 )
 selu = elementwise(
     "selu",
@@ -150,23 +176,57 @@ silu = elementwise("silu", "v0 * sigmoid(v0)", "x * sigmoid(x), also called swis
 swish = silu
 mish = elementwise("mish", "v0 * tanh(maximum(v0, 0.0f) + log1p(exp(-abs(v0))))", "x * tanh(softplus(x)) (Misra 2019).")
 softplus = elementwise(
-    "softplus", "(maximum(v0 * beta, 0.0f) + log1p(exp(-abs(v0 * beta)))) / beta", "log(1 + exp(beta x)) / beta.", beta=1.0
+    "softplus",
+    "(maximum(v0 * beta, 0.0f) + log1p(exp(-abs(v0 * beta)))) / beta",
+    "log(1 + exp(beta x)) / beta.",
+    beta=1.0,
 )
 softsign = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=Domain(kinks=(0.0,)))
-logsigmoid = elementwise("logsigmoid", "minimum(v0, 0.0f) - log1p(exp(-abs(v0)))", "log(sigmoid(x)), without overflow.", domain=Domain(kinks=(0.0,)))
-relu6 = elementwise("relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=Domain(kinks=(0.0,)))
-hard_sigmoid = elementwise("hard_sigmoid", "v0 <= -3 ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "x / 6 + 1/2 limited to [0, 1].")
-hard_swish = elementwise("hard_swish", "v0 <= -3 ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "x * hard_sigmoid(x).")
-hard_tanh = elementwise(
-    "hard_tanh", "v0 <= min_val ? min_val : (v0 >= max_val ? max_val : v0)", "x limited to [min_val, max_val].", min_val=-1.0, max_val=1.0, domain=Domain(kinks=(-1.0, 1.0))
+logsigmoid = elementwise(
+    "logsigmoid",
+    "minimum(v0, 0.0f) - log1p(exp(-abs(v0)))",
+    "log(sigmoid(x)), without overflow.",
+    domain=Domain(kinks=(0.0,)),
 )
-threshold = elementwise("threshold", "v0 > threshold ? v0 : value", "x above the threshold, else value.", threshold=0.1, value=0.0, domain=Domain(kinks=(0.1,)))
-prelu = elementwise("prelu", "v0 > 0 ? v0 : v1 * v0", "x where positive, else alpha * x, with alpha a tensor that broadcasts.", operands="x alpha", domain=Domain(kinks=(0.0,)))
+relu6 = elementwise(
+    "relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=Domain(kinks=(0.0,))
+)
+hard_sigmoid = elementwise(
+    "hard_sigmoid", "v0 <= -3 ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "x / 6 + 1/2 limited to [0, 1]."
+)
+hard_swish = elementwise(
+    "hard_swish", "v0 <= -3 ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "x * hard_sigmoid(x)."
+)
+hard_tanh = elementwise(
+    "hard_tanh",
+    "v0 <= min_val ? min_val : (v0 >= max_val ? max_val : v0)",
+    "x limited to [min_val, max_val].",
+    min_val=-1.0,
+    max_val=1.0,
+    domain=Domain(kinks=(-1.0, 1.0)),
+)
+threshold = elementwise(
+    "threshold",
+    "v0 > threshold ? v0 : value",
+    "x above the threshold, else value.",
+    threshold=0.1,
+    value=0.0,
+    domain=Domain(kinks=(0.1,)),
+)
+prelu = elementwise(
+    "prelu",
+    "v0 > 0 ? v0 : v1 * v0",
+    "x where positive, else alpha * x, with alpha a tensor that broadcasts.",
+    operands="x alpha",
+    domain=Domain(kinks=(0.0,)),
+)
 
 
 @expression()
 def gelu(x: Expr, *, approximate: str = "none") -> Expr:
-    """x * Phi(x), with the normal distribution function by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and Gimpel 2016)."""
+    """x * Phi(x), with the normal distribution function by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and
+    Gimpel 2016).
+    """
     if approximate == "tanh":
         return parse("0.5f * v0 * (1.0f + tanh(0.7978845608028654f * (v0 + 0.044715f * v0 * v0 * v0)))", [x])
     if approximate != "none":
@@ -174,16 +234,30 @@ def gelu(x: Expr, *, approximate: str = "none") -> Expr:
     return parse("0.5f * v0 * (1.0f + erf(v0 * 0.7071067811865476f))", [x])
 
 
-# -- text given by the user ------------------------------------------------------------------------------------------------
+# -- text given by the user --------------------------------------------------------------------------------------------
 
 
-@expression(name="elementwise_binary", domain=Domain(cases=lambda rng: iter([((rng.random(4), rng.random(4)), {"expression": "MUL(ADD(v0, v1), 2.0f)"})]), reference=lambda a, b, expression: (a + b) * 2))
+@expression(
+    name="elementwise_binary",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.random(4), rng.random(4)), {"expression": "MUL(ADD(v0, v1), 2.0f)"})]),
+        reference=lambda a, b, expression: (a + b) * 2,
+    ),
+)
 def elementwise_binary(a: Expr, b: Expr, expression: str = "") -> Expr:
-    """The expression in C over v0 and v1, for example ``"MUL(ADD(v0, v1), 2.0f)"``; ExpressionError shows what cannot be read."""
+    """The expression in C over v0 and v1, for example ``"MUL(ADD(v0, v1), 2.0f)"``; ExpressionError shows what cannot
+    be read.
+    """
     return parse(expression, [a, b])
 
 
-@expression(name="elementwise_unary", domain=Domain(cases=lambda rng: iter([((rng.random(4),), {"expression": "RELU(v0) * 2.0f"})]), reference=lambda x, expression: np.maximum(x, 0) * 2))
+@expression(
+    name="elementwise_unary",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.random(4),), {"expression": "RELU(v0) * 2.0f"})]),
+        reference=lambda x, expression: np.maximum(x, 0) * 2,
+    ),
+)
 def elementwise_unary(x: Expr, expression: str = "") -> Expr:
     """The expression in C over v0; ExpressionError shows what cannot be read."""
     return parse(expression, [x])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ShapeError
-from netcl.core.expr import Const, Expr, Index, apply, mean as mean_of, reduce, size_of
+from netcl.core.expr import Const, Expr, Index, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
+from netcl.core.expr import mean as mean_of
 from netcl.core.tensor import Tensor
 from netcl.ops.table import composite, expression, reduced
 
@@ -18,7 +20,13 @@ Axis = Any
 
 
 def _cases(rng: np.random.Generator) -> Any:
-    for shape, axes in (((7,), (None, 0)), ((3, 5), (None, 0, 1, -1)), ((2, 3, 4), ((0, 2), (1,), 2)), ((), (None,)), ((1, 1), (0,))):
+    for shape, axes in (
+        ((7,), (None, 0)),
+        ((3, 5), (None, 0, 1, -1)),
+        ((2, 3, 4), ((0, 2), (1,), 2)),
+        ((), (None,)),
+        ((1, 1), (0,)),
+    ):
         for axis in axes:
             # Distinct values, so that extrema have no ties and differences stay on one side of them.
             yield (rng.permutation(np.linspace(-1.9, 1.9, int(np.prod(shape)))).reshape(shape),), {"axis": axis}
@@ -61,7 +69,7 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
     axes = space.axes(axis)
     shape = space.shapes[0]
     assert shape is not None
-    if any(shape[a] == 0 for a in axes):
+    if builtins.any(shape[a] == 0 for a in axes):
         raise ShapeError(f"{kind}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=kind)
     return reduce(kind, x, axes)
 
@@ -108,7 +116,9 @@ def _variance(x: Expr, axis: Axis, ddof: int, space: Space) -> Expr:
 
 
 def _spread(function: Any) -> Domain:
-    return Domain(cases=lambda rng: (case for case in _cases(rng) if case[0][0].size > 1), reference=_reference(function))
+    return Domain(
+        cases=lambda rng: (case for case in _cases(rng) if case[0][0].size > 1), reference=_reference(function)
+    )
 
 
 @expression(shapes=reduced, amp="float32", domain=_spread(np.var))
@@ -153,13 +163,29 @@ def _arg_cases(rng: np.random.Generator) -> Any:
             yield case, attributes
 
 
-@expression(shapes=reduced, name="argmax_along", domain=Domain(cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None), reference=lambda x, axis, keepdims=False: np.argmax(x, axis, keepdims=keepdims), gradient=False))
+@expression(
+    shapes=reduced,
+    name="argmax_along",
+    domain=Domain(
+        cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None),
+        reference=lambda x, axis, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
+        gradient=False,
+    ),
+)
 def argmax_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
     """The position of the first largest element along one axis, int64; NaN counts as largest."""
     return _position("max", x, axis, space)
 
 
-@expression(shapes=reduced, name="argmin_along", domain=Domain(cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None), reference=lambda x, axis, keepdims=False: np.argmin(x, axis, keepdims=keepdims), gradient=False))
+@expression(
+    shapes=reduced,
+    name="argmin_along",
+    domain=Domain(
+        cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None),
+        reference=lambda x, axis, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
+        gradient=False,
+    ),
+)
 def argmin_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
     """The position of the first smallest element along one axis, int64; NaN counts as smallest."""
     return _position("min", x, axis, space)
@@ -172,13 +198,25 @@ def _whole(x: Tensor, axis: int | None, keepdims: bool, along: Any) -> Tensor:
     return flat.reshape((1,) * x.ndim) if keepdims else flat  # type: ignore[no-any-return]
 
 
-@composite(domain=Domain(cases=_arg_cases, reference=lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims), gradient=False))
+@composite(
+    domain=Domain(
+        cases=_arg_cases,
+        reference=lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
+        gradient=False,
+    )
+)
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first largest element along ``axis``, or of the flattened tensor for None; int64."""
     return _whole(x, axis, keepdims, argmax_along)
 
 
-@composite(domain=Domain(cases=_arg_cases, reference=lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims), gradient=False))
+@composite(
+    domain=Domain(
+        cases=_arg_cases,
+        reference=lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
+        gradient=False,
+    )
+)
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first smallest element along ``axis``, or of the flattened tensor for None; int64."""
     return _whole(x, axis, keepdims, argmin_along)
@@ -215,7 +253,9 @@ def softmax(x: Expr, axis: Axis = -1, *, space: Space) -> Expr:
     return weight / reduce("sum", weight, axes)
 
 
-@expression(amp="float32", domain=Domain(cases=_softmax_cases, reference=lambda x, axis=-1: np.log(_softmax_reference(x, axis))))
+@expression(
+    amp="float32", domain=Domain(cases=_softmax_cases, reference=lambda x, axis=-1: np.log(_softmax_reference(x, axis)))
+)
 def log_softmax(x: Expr, axis: Axis = -1, *, space: Space) -> Expr:
     """x - log(sum(exp(x))) over ``axis``, without overflow."""
     axes = space.axes(axis)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from netcl.core.backend.registry import ensure_same_backend
 from netcl.core.dispatch import Domain, OpRow, call_row, make_row, register_op
+from netcl.core.dtypes import is_floating, promote
+from netcl.core.errors import DTypeError
+from netcl.core.expr import Load
+from netcl.core.expr import cast as cast_expr
 from netcl.core.layout import normalize_axes
+from netcl.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from netcl.core.backend.base import DeviceBackend
 
 Shape = tuple[int, ...]
 
@@ -38,16 +47,27 @@ def _define(row: OpRow) -> OpFunction:
 
 
 def elementwise(
-    name: str, text: str, doc: str, *, operands: str = "x", domain: Domain | None = None, amp: str = "widest", **attributes: Any
+    name: str,
+    text: str,
+    doc: str,
+    *,
+    operands: str = "x",
+    domain: Domain | None = None,
+    amp: str = "widest",
+    **attributes: Any,
 ) -> OpFunction:
-    """An op from the text of its expression over v0.. (``netcl.core.expr.parse``); attributes with float defaults may appear in it."""
+    """An op from the text of its expression over v0.. (``expr.parse``); attributes with float defaults may appear in
+    it.
+    """
     parameters = [f"{operand}: Expr" for operand in operands.split()]
     parameters += [f"{key}: float = {value!r}" for key, value in attributes.items()]
     namespace: dict[str, Any] = {}
-    exec(f"def {name}({', '.join(parameters)}): ...", {"Expr": Any}, namespace)  # a signature for help() and for binding
+    exec(
+        f"def {name}({', '.join(parameters)}): ...", {"Expr": Any}, namespace
+    )  # a signature for help() and for binding
     function = namespace[name]
     function.__doc__ = doc
-    function.__annotations__ = {operand: "Expr" for operand in operands.split()}
+    function.__annotations__ = dict.fromkeys(operands.split(), "Expr")
     return _define(make_row(function, "expression", text=text, domain=domain or Domain(), amp=amp))
 
 
@@ -58,7 +78,7 @@ def expression(
     shapes: Callable[[Shape, Sequence[Shape], Mapping[str, Any]], Shape] | None = None,
     name: str = "",
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a builder: it gets expressions for its operands and gives the expression (or a tuple of them) of the result."""
+    """Decorates a builder: it gets expressions for its operands and gives that of the result, or a tuple of them."""
 
     def decorate(builder: Callable[..., Any]) -> OpFunction:
         return _define(make_row(builder, "expression", name=name, domain=domain or Domain(), amp=amp, shapes=shapes))
@@ -66,19 +86,27 @@ def expression(
     return decorate
 
 
-def computed(*, domain: Domain | None = None, amp: str = "widest", name: str = "") -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a function that checks its arguments and computes through the engine; its gradient stands in autograd's rules."""
+def computed(
+    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = ""
+) -> Callable[[Callable[..., Any]], OpFunction]:
+    """Decorates a function that checks its arguments and computes through the engine; autograd's rules have its
+    gradient.
+    """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
+        function.__doc__ = doc or function.__doc__
         return _define(make_row(function, "call", name=name, domain=domain or Domain(), amp=amp))
 
     return decorate
 
 
-def composite(*, domain: Domain | None = None, amp: str = "widest", name: str = "") -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a plain function over other ops: recorded op by op where it is recorded, else a chain of forward calls."""
+def composite(
+    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = ""
+) -> Callable[[Callable[..., Any]], OpFunction]:
+    """Decorates a plain function over other ops: recorded op by op where it is recorded, else a chain of calls."""
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
+        function.__doc__ = doc or function.__doc__
         return _define(make_row(function, "composite", name=name, domain=domain or Domain(), amp=amp))
 
     return decorate
@@ -95,3 +123,29 @@ def reduced(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, An
 def scalar(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
     """The final shape of something reduced over everything."""
     return ()
+
+
+def engine_of(op: str, *operands: Any) -> DeviceBackend:
+    """The one engine of all tensors (None aside); TypeError for anything else, BackendMismatchError for two engines."""
+    for operand in operands:
+        if operand is not None and not isinstance(operand, Tensor):
+            raise TypeError(
+                f"{op}: operands are tensors, not {type(operand).__name__}; Tensor.from_host makes one of an array"
+            )
+    return ensure_same_backend([operand for operand in operands if operand is not None], op)
+
+
+def as_dtype(x: Tensor, dtype: str) -> Tensor:
+    """``x`` converted on its engine, itself where it has the dtype; never recorded: for the inside of computed ops."""
+    if x.dtype == dtype:
+        return x
+    return x.engine.run((cast_expr(Load(0, x.dtype), dtype),), (x,))[0]
+
+
+def floating(op: str, *operands: Tensor | None) -> list[Any]:
+    """The operands (None stays) in the floating dtype that they promote to; DTypeError where that is none."""
+    given = [operand.dtype for operand in operands if operand is not None]
+    dtype = promote(*given)
+    if not is_floating(dtype):
+        raise DTypeError(f"{op} computes on floating dtypes, not {' and '.join(given)}; convert with astype", op=op)
+    return [None if operand is None else as_dtype(operand, dtype) for operand in operands]

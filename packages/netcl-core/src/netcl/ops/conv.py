@@ -1,0 +1,420 @@
+"""Convolutions in one, two and three dimensions, their two gradients as ops of their own, and unfolding into columns.
+
+The gradients of ``conv2d`` are ``conv2d_grad_input`` and ``conv2d_grad_weight``; the gradients of those are again of
+these three, so derivatives of any order exist. A transposed convolution is ``conv2d_grad_input`` with a bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain
+from netcl.core.errors import ShapeError
+from netcl.core.expr import Expr, Load, apply
+from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import add
+from netcl.ops.shape import reshape
+from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating
+from netcl.ops.windows import output_sizes, paddings, per_axis, span
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+ALGORITHMS = ("naive", "im2col", "implicit_gemm", "winograd", "tiled_local")
+_LAYOUT = {1: "L", 2: "HW", 3: "DHW"}
+
+
+def _reference(
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """Direct convolution in float64: a sum over the taps of the kernel."""
+    n, kernel = x.ndim - 2, weight.shape[2:]
+    steps, dilations = per_axis("conv", "stride", stride, n), per_axis("conv", "dilation", dilation, n)
+    pads = paddings("conv", padding, kernel, steps, dilations)
+    sizes = output_sizes("conv", x.shape[2:], kernel, steps, pads, dilations)
+    padded = np.pad(x, [(0, 0), (0, 0), *pads])
+    out = np.zeros((x.shape[0], weight.shape[0], *sizes))
+    c, f = weight.shape[1], weight.shape[0] // groups
+    for tap in np.ndindex(*kernel):
+        window = tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilations, sizes, steps))
+        for g in range(groups):
+            part = padded[(slice(None), slice(g * c, (g + 1) * c), *window)]
+            out[:, g * f : (g + 1) * f] += np.einsum(
+                "nc...,fc->nf...", part, weight[(slice(g * f, (g + 1) * f), slice(None), *tap)]
+            )
+    return out if bias is None else out + bias.reshape(-1, *(1,) * n)
+
+
+_ATTRIBUTES: dict[int, tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...]] = {
+    1: (
+        ((2, 3, 9), (4, 3, 3), {"padding": 1}),
+        ((1, 4, 11), (6, 2, 2), {"stride": 2, "padding": ((1, 0),), "groups": 2}),
+        ((2, 2, 10), (2, 2, 3), {"padding": "same", "dilation": 2}),
+    ),
+    2: (
+        ((2, 3, 6, 7), (4, 3, 3, 3), {"padding": 1}),
+        ((1, 4, 7, 5), (6, 2, 3, 2), {"stride": (2, 1), "padding": (1, 0), "groups": 2}),
+        ((2, 2, 7, 7), (3, 2, 2, 3), {"padding": "same", "dilation": (2, 1)}),
+        ((3, 5, 4, 4), (7, 5, 1, 1), {}),
+        ((0, 2, 5, 5), (3, 2, 3, 3), {}),
+    ),
+    3: (((1, 2, 4, 5, 4), (3, 2, 2, 3, 2), {"padding": (0, 1, 1), "stride": (1, 2, 1)}),),
+}
+
+
+def _conv_cases(n: int) -> Callable[[np.random.Generator], Cases]:
+    def cases(rng: np.random.Generator) -> Cases:
+        for x, weight, attributes in _ATTRIBUTES[n]:
+            yield (rng.uniform(-1, 1, x), rng.uniform(-1, 1, weight), rng.uniform(-1, 1, weight[0])), attributes
+            yield (rng.uniform(-1, 1, x), rng.uniform(-1, 1, weight)), attributes
+
+    return cases
+
+
+def _geometry(op: str, n: int, weight: tuple[int, ...], stride: Any, padding: Any, dilation: Any) -> dict[str, Any]:
+    steps, dilations = per_axis(op, "stride", stride, n), per_axis(op, "dilation", dilation, n)
+    return {"stride": steps, "padding": paddings(op, padding, weight[2:], steps, dilations), "dilation": dilations}
+
+
+def _check(op: str, n: int, x: Sequence[int], weight: Sequence[int], groups: int, bias: Tensor | None = None) -> None:
+    """ShapeError unless x (N, C, *S), weight (F, C / groups, *K) and bias (F,) fit."""
+    fits = len(x) == len(weight) == n + 2 and groups > 0 and x[1] == weight[1] * groups and weight[0] % groups == 0
+    if not fits or (bias is not None and bias.shape != (weight[0],)):
+        given = "" if bias is None else f", bias {bias.shape}"
+        raise ShapeError(
+            f"{op}: x {tuple(x)}, weight {tuple(weight)}{given}, groups {groups}; expected x (N, C, "
+            f"{', '.join(_LAYOUT[n])}), weight "
+            "(F, C / groups, kernel...), bias (F,), F a multiple of groups",
+            op=op,
+        )
+    if 0 in weight[2:]:
+        raise ShapeError(f"{op}: the kernel of weight {tuple(weight)} has no taps", op=op)
+
+
+def _forward(
+    op: str,
+    n: int,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    algo: str | None,
+) -> Tensor:
+    engine = engine_of(op, x, weight, bias)
+    if algo is not None and algo not in ALGORITHMS:
+        raise ValueError(f"{op}: algo is one of {', '.join(ALGORITHMS)}, not {algo!r}")
+    _check(op, n, x.shape, weight.shape, groups, bias)
+    geometry = _geometry(op, n, weight.shape, stride, padding, dilation)
+    sizes = output_sizes(op, x.shape[2:], weight.shape[2:], **geometry)
+    x, weight, bias = floating(op, x, weight, bias)
+    final = (x.shape[0], weight.shape[0], *sizes)
+    if 0 in final or 0 in x.shape:
+        result = engine.zeros(final, x.dtype)
+    else:
+        result = engine.conv("forward", x, weight, groups=groups, **geometry)
+    if bias is not None and result.size:
+        per_channel = bias._alias(Tensor, (bias.shape[0],) + (1,) * n)
+        engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (result, per_channel), out=(result,))
+    return result
+
+
+def _gradient(op: str, kind: str, n: int, a: Any, b: Any, shape: Any, geometry: Any, groups: int) -> Tensor:
+    """The convolution that gives ``shape``: of a gradient with a weight, or of x with a gradient."""
+    engine = engine_of(op, a, b)
+    wanted = tuple(int(size) for size in shape)
+    x, weight = (wanted, b.shape) if kind == "grad_input" else (a.shape, wanted)
+    grad = a.shape if kind == "grad_input" else b.shape
+    _check(op, n, x, weight, groups)
+    windows = _geometry(op, n, weight, *geometry)
+    expected = (x[0], weight[0], *output_sizes(op, x[2:], weight[2:], **windows))
+    if grad != expected:
+        raise ShapeError(f"{op}: grad_output {grad}, expected {expected} for x {x} and weight {weight}", op=op)
+    a, b = floating(op, a, b)
+    if 0 in a.shape or 0 in b.shape or 0 in wanted:
+        return engine.zeros(wanted, a.dtype)
+    return engine.conv(kind, a, b, groups=groups, shape=wanted, **windows)
+
+
+# By linearity the gradients are checked with the convolution itself: each case is one of conv's, with the adjoint
+# written out.
+def _adjoint(kind: str) -> Callable[..., Any]:
+    def reference(a: Any, b: Any, shape: Any, **geometry: Any) -> Any:
+        out = np.zeros(shape)
+        for place in np.ndindex(*out.shape):
+            unit = np.zeros(shape)
+            unit[place] = 1.0
+            forward = _reference(unit, b, **geometry) if kind == "grad_input" else _reference(a, unit, **geometry)
+            out[place] = np.sum(forward * (a if kind == "grad_input" else b))
+        return out
+
+    return reference
+
+
+_SMALL: dict[int, tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...]] = {
+    1: (((2, 2, 7), (4, 1, 3), {"stride": 2, "padding": 1, "groups": 2}),),
+    2: (
+        ((2, 2, 5, 4), (3, 2, 3, 2), {"padding": (1, 0)}),
+        ((1, 2, 6, 5), (2, 1, 2, 3), {"stride": (2, 1), "dilation": (2, 1), "groups": 2}),
+    ),
+    3: (((1, 1, 3, 4, 3), (2, 1, 2, 2, 2), {"stride": (1, 2, 1), "padding": (0, 1, 0)}),),
+}
+
+
+def _gradient_cases(n: int, kind: str) -> Callable[[np.random.Generator], Cases]:
+    def cases(rng: np.random.Generator) -> Cases:
+        for x, weight, attributes in _SMALL[n]:
+            grad = rng.uniform(-1, 1, _reference(np.zeros(x), np.zeros(weight), **attributes).shape)
+            if kind == "grad_input":
+                yield (grad, rng.uniform(-1, 1, weight)), {"shape": x, **attributes}
+            else:
+                yield (rng.uniform(-1, 1, x), grad), {"shape": weight, **attributes}
+
+    return cases
+
+
+_CONV_DOC = """The convolution of x (N, C, {axes}) with weight (F, C / groups, kernel...), plus bias (F,).
+
+out[n, f, o] = bias[f] + sum over c, k of x[n, c, o * stride + k * dilation - padding] * weight[f, c, k]: not flipped,
+as in PyTorch. ``padding`` is an int, one int or (before, behind) pair per axis, "valid" or "same"; ``algo`` (naive,
+im2col, implicit_gemm, winograd, tiled_local) is a wish, and every algorithm gives the same numbers up to rounding.
+ShapeError names the shapes that do not fit."""
+_INPUT_DOC = (
+    "The gradient of conv{n}d by x, of shape ``shape``, from grad_output (N, F, ...) and weight; linear in both."
+)
+_WEIGHT_DOC = (
+    "The gradient of conv{n}d by weight, of shape ``shape``, from x and grad_output (N, F, ...); linear in both."
+)
+
+
+def _convolution(n: int) -> tuple[OpFunction, OpFunction, OpFunction]:
+    """conv{n}d and its two gradients."""
+    name = f"conv{n}d"
+
+    def forward(
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        algo: str | None = None,
+    ) -> Tensor:
+        return _forward(name, n, x, weight, bias, stride, padding, dilation, groups, algo)
+
+    def grad_input(
+        grad_output: Tensor,
+        weight: Tensor,
+        shape: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        geometry = (stride, padding, dilation)
+        return _gradient(f"{name}_grad_input", "grad_input", n, grad_output, weight, shape, geometry, groups)
+
+    def grad_weight(
+        x: Tensor,
+        grad_output: Tensor,
+        shape: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        return _gradient(
+            f"{name}_grad_weight", "grad_weight", n, x, grad_output, shape, (stride, padding, dilation), groups
+        )
+
+    def row(suffix: str, function: Any, doc: str, domain: Domain) -> OpFunction:
+        return computed(name=name + suffix, amp="half", domain=domain, doc=doc)(function)
+
+    def adjoint(kind: str) -> Domain:
+        return Domain(cases=_gradient_cases(n, kind), reference=_adjoint(kind))
+
+    return (
+        row(
+            "",
+            forward,
+            _CONV_DOC.format(axes=", ".join(_LAYOUT[n])),
+            Domain(cases=_conv_cases(n), reference=_reference),
+        ),
+        row("_grad_input", grad_input, _INPUT_DOC.format(n=n), adjoint("grad_input")),
+        row("_grad_weight", grad_weight, _WEIGHT_DOC.format(n=n), adjoint("grad_weight")),
+    )
+
+
+conv1d, conv1d_grad_input, conv1d_grad_weight = _convolution(1)
+conv2d, conv2d_grad_input, conv2d_grad_weight = _convolution(2)
+conv3d, conv3d_grad_input, conv3d_grad_weight = _convolution(3)
+
+
+# -- built of these ----------------------------------------------------------------------------------------------------
+
+
+def _depthwise_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-1, 1, (2, 3, 5, 5)), rng.uniform(-1, 1, (6, 1, 3, 3)), rng.uniform(-1, 1, 6)), {"padding": 1}
+
+
+def _depthwise_reference(x: Any, weight: Any, bias: Any = None, **geometry: Any) -> Any:
+    return _reference(x, weight, bias, groups=x.shape[1], **geometry)
+
+
+@composite(amp="half", domain=Domain(cases=_depthwise_cases, reference=_depthwise_reference))
+def depthwise_conv2d(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+) -> Tensor:
+    """conv2d with one group per channel: x (N, C, H, W), weight (C * multiplier, 1, kH, kW)."""
+    if x.ndim != 4:
+        raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W)", op="depthwise_conv2d")
+    return conv2d(x, weight, bias, stride, padding, dilation, groups=x.shape[1])  # type: ignore[no-any-return]
+
+
+def _transposed(
+    n: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
+) -> Tensor:
+    op = f"conv_transpose{n}d"
+    engine_of(op, x, weight, bias)
+    if x.ndim != n + 2 or weight.ndim != n + 2 or groups < 1 or x.shape[1] != weight.shape[0] or x.shape[1] % groups:
+        raise ShapeError(
+            f"{op}: x {x.shape}, weight {weight.shape}, groups {groups}; expected x (N, C, "
+            f"{', '.join(_LAYOUT[n])}), weight "
+            "(C, F / groups, kernel...)",
+            op=op,
+        )
+    geometry = _geometry(op, n, weight.shape, stride, padding, dilation)
+    extra = per_axis(op, "output_padding", output_padding, n, 0)
+    rows = zip(x.shape[2:], weight.shape[2:], geometry["stride"], geometry["padding"], geometry["dilation"], extra)
+    sizes = tuple((size - 1) * s - low - high + span(k, d) + e for size, k, s, (low, high), d, e in rows)
+    if any(e >= max(s, d) for e, s, d in zip(extra, geometry["stride"], geometry["dilation"])) or min(sizes) < 0:
+        raise ShapeError(
+            f"{op}: output_padding {extra} has to be below stride or dilation, and the output {sizes} not negative",
+            op=op,
+        )
+    channels = weight.shape[1] * groups
+    if bias is not None and bias.shape != (channels,):
+        raise ShapeError(f"{op}: bias {bias.shape}, expected ({channels},)", op=op, parameter="bias")
+    y = _GRAD_INPUT[n](x, weight, (x.shape[0], channels, *sizes), groups=groups, **geometry)
+    return y if bias is None else add(y, reshape(bias, (channels,) + (1,) * n))  # type: ignore[no-any-return]
+
+
+_GRAD_INPUT = {1: conv1d_grad_input, 2: conv2d_grad_input, 3: conv3d_grad_input}
+_TRANSPOSED_CASES: dict[int, Any] = {
+    1: ((2, 4, 5), (4, 2, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+    2: ((2, 4, 3, 4), (4, 3, 3, 2), {"stride": (2, 1), "groups": 2}),
+    3: ((1, 2, 2, 3, 2), (2, 1, 2, 2, 2), {"dilation": 2}),
+}
+
+
+def _transposed_reference(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """Every input element puts its multiple of the kernel into the output."""
+    n, f = x.ndim - 2, weight.shape[1]
+    s, p, e, d = (per_axis("", "", v, n, 0) for v in (stride, padding, output_padding, dilation))
+    full = [(size - 1) * s[i] + span(weight.shape[2 + i], d[i]) + e[i] for i, size in enumerate(x.shape[2:])]
+    out = np.zeros((x.shape[0], f * groups, *full))
+    c = x.shape[1] // groups
+    for place in np.ndindex(*x.shape[2:]):
+        for tap in np.ndindex(*weight.shape[2:]):
+            at = tuple(i * step + t * dil for i, step, t, dil in zip(place, s, tap, d))
+            for g in range(groups):
+                channels = slice(g * c, (g + 1) * c)
+                part = x[(slice(None), channels, *place)] @ weight[(channels, slice(None), *tap)]
+                out[(slice(None), slice(g * f, (g + 1) * f), *at)] += part
+    inside = tuple(slice(low, size - low) for low, size in zip(p, full))
+    return out[(slice(None), slice(None), *inside)] + bias.reshape(-1, *(1,) * n)
+
+
+def _conv_transpose(n: int) -> OpFunction:
+    def transposed(
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Tensor:
+        return _transposed(n, x, weight, bias, stride, padding, output_padding, groups, dilation)
+
+    def cases(rng: np.random.Generator) -> Cases:
+        x, weight, attributes = _TRANSPOSED_CASES[n]
+        channels = weight[1] * attributes.get("groups", 1)
+        yield (rng.uniform(-1, 1, x), rng.uniform(-1, 1, weight), rng.uniform(-1, 1, channels)), attributes
+
+    doc = f"""The transposed convolution: the gradient of conv{n}d by its input, taken as an op of its own.
+
+    x (N, C, {", ".join(_LAYOUT[n])}), weight (C, F / groups, kernel...), bias (F,). Output size:
+    (size - 1) * stride - padding (both sides) + dilation * (kernel - 1) + output_padding + 1."""
+    domain = Domain(cases=cases, reference=_transposed_reference)
+    return composite(name=f"conv_transpose{n}d", amp="half", doc=doc, domain=domain)(transposed)
+
+
+conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)
+
+
+# -- folding batch normalisation into the convolution before it --------------------------------------------------------
+
+
+@expression()
+def _folded_scale(weight: Expr, gamma: Expr, var: Expr, eps: float = 1e-5) -> Expr:
+    return weight * gamma * apply("rsqrt", var + eps)
+
+
+@expression()
+def _folded_shift(bias: Expr, mean: Expr, var: Expr, gamma: Expr, beta: Expr, eps: float = 1e-5) -> Expr:
+    return (bias - mean) * gamma * apply("rsqrt", var + eps) + beta
+
+
+def fold_bn_params(
+    weight: Tensor,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    bn_weight: Tensor | None = None,
+    bn_bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> tuple[Tensor, Tensor]:
+    """(weight, bias) of a convolution that does the work of itself and of the batch normalisation behind it
+    (inference).
+
+    weight' = weight * gamma / sqrt(var + eps) per output channel, bias' = (bias - mean) * gamma / sqrt(var + eps) +
+    beta. weight (F, ...), all others (F,); None stands for bias 0, gamma 1, beta 0.
+    """
+    channels = (weight.shape[0],) if weight.ndim > 1 else ()
+    for name, value in (
+        ("bias", bias),
+        ("running_mean", running_mean),
+        ("running_var", running_var),
+        ("bn_weight", bn_weight),
+        ("bn_bias", bn_bias),
+    ):
+        if value is not None and value.shape != channels:
+            raise ShapeError(
+                f"fold_bn_params: {name} {value.shape} for weight {weight.shape}; expected {channels}", parameter=name
+            )
+    wide = channels + (1,) * (weight.ndim - 1)
+    shift = _folded_shift(
+        0.0 if bias is None else bias,
+        running_mean,
+        running_var,
+        1.0 if bn_weight is None else bn_weight,
+        0.0 if bn_bias is None else bn_bias,
+        eps=eps,
+    )
+    gamma = 1.0 if bn_weight is None else reshape(bn_weight, wide)
+    return _folded_scale(weight, gamma, reshape(running_var, wide), eps=eps), shift

@@ -1,0 +1,106 @@
+"""Padding: a constant border placed in one copy, other borders joined from slices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from netcl.core.errors import ShapeError
+from netcl.core.tensor import Tensor
+from netcl.ops.shape import concatenate, expand, part, sampled, strided_place
+from netcl.ops.table import composite
+
+
+def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
+    """(before, behind) of every axis, from an int, PyTorch's flat list (last axis first) or NumPy's list of pairs."""
+    if isinstance(pads, (int, np.integer)):
+        return [(int(pads), int(pads))] * rank
+    values = list(pads)
+    if values and isinstance(values[0], (tuple, list)):
+        pairs = [(int(low), int(high)) for low, high in values]
+        pairs = pairs * rank if len(pairs) == 1 else pairs
+    elif len(values) % 2 == 0:
+        pairs = [(int(values[i]), int(values[i + 1])) for i in range(len(values) - 2, -1, -2)]
+        pairs = [(0, 0)] * (rank - len(pairs)) + pairs
+    else:
+        pairs = []
+    if len(pairs) != rank or any(low < 0 or high < 0 for low, high in pairs):
+        raise ShapeError(
+            f"pad: {pads} for {rank} axes; pads are a number, (before, behind, ...) of the last axes, last first, "
+            "or a pair "
+            "per axis, none negative",
+            op="pad",
+            parameter="pads",
+        )
+    return pairs
+
+
+def _pad_reference(x: Any, pads: Any, mode: str = "constant", value: float = 0.0) -> Any:
+    names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    extra = {"constant_values": value} if mode == "constant" else {}
+    if x.ndim == 0:
+        return x
+    return np.pad(x, _pairs(pads, x.ndim), mode=names[mode], **extra)  # type: ignore[call-overload]
+
+
+_PADS = sampled(
+    _pad_reference,
+    ((2, 3, 4), {"pads": (1, 2)}),
+    ((3, 4), {"pads": ((1, 0), (0, 2)), "value": 1.5}),
+    ((2, 4, 5), {"pads": (1, 2, 3, 0), "mode": "reflect"}),
+    ((4, 5), {"pads": 2, "mode": "replicate"}),
+    ((4, 5), {"pads": (2, 1, 0, 3), "mode": "circular"}),
+    ((), {"pads": 1}),
+)
+
+
+@composite(domain=_PADS)
+def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
+    """``x`` with a border: ``constant`` (``value``), ``reflect`` (without the edge), ``replicate`` (the edge),
+    ``circular``.
+
+    ``pads``: a number for every side, (before, behind, ...) of the last axes, last first, as in PyTorch, or a pair per
+    axis, as in NumPy.
+    """
+    pairs = _pairs(pads, x.ndim)
+    if mode == "constant":
+        shape = [low + size + high for (low, high), size in zip(pairs, x.shape)]
+        return strided_place(x, shape, [low for low, _ in pairs], [1] * x.ndim, value)  # type: ignore[no-any-return]
+    if mode not in _BORDERS:
+        raise ValueError(f"pad: mode is constant, reflect, replicate or circular, not {mode!r}")
+    for axis, (low, high) in enumerate(pairs):
+        if low or high:
+            size = x.shape[axis]
+            longest = {"reflect": size - 1, "circular": size}.get(mode, max(low, high) if size else 0)
+            if max(low, high) > longest:
+                raise ShapeError(
+                    f"pad: {mode} padding ({low}, {high}) is too wide for axis {axis} of shape {x.shape}", op="pad"
+                )
+            x = concatenate(*_BORDERS[mode](x, axis, low, high), axis=axis)
+    return x
+
+
+def _reflected(x: Tensor, axis: int, low: int, high: int) -> list[Tensor]:
+    n = x.shape[axis]
+    before = [part(x, axis, low, low, -1)] if low else []
+    return [*before, x, *([part(x, axis, n - 2, high, -1)] if high else [])]
+
+
+def _replicated(x: Tensor, axis: int, low: int, high: int) -> list[Tensor]:
+    n = x.shape[axis]
+    before = [_spread(part(x, axis, 0, 1), axis, low)] if low else []
+    return [*before, x, *([_spread(part(x, axis, n - 1, 1), axis, high)] if high else [])]
+
+
+def _spread(edge: Tensor, axis: int, size: int) -> Tensor:
+    return expand(edge, (*edge.shape[:axis], size, *edge.shape[axis + 1 :]))  # type: ignore[no-any-return]
+
+
+def _circular(x: Tensor, axis: int, low: int, high: int) -> list[Tensor]:
+    n = x.shape[axis]
+    before = [part(x, axis, n - low, low)] if low else []
+    return [*before, x, *([part(x, axis, 0, high)] if high else [])]
+
+
+_BORDERS = {"reflect": _reflected, "replicate": _replicated, "circular": _circular}

@@ -1,0 +1,97 @@
+"""Unfolding images into columns of windows, and its adjoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain
+from netcl.core.errors import ShapeError
+from netcl.core.tensor import Tensor
+from netcl.ops.table import computed, engine_of
+from netcl.ops.windows import output_sizes, paddings, per_axis
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+_CASES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
+    ((2, 3, 5, 4), {"kernel_size": (3, 2), "padding": 1}),
+    ((1, 2, 6, 7), {"kernel_size": 2, "stride": (2, 1), "dilation": (1, 2)}),
+    ((2, 2, 7), {"kernel_size": 3, "stride": 2}),
+)
+
+
+def _geometry(op: str, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> dict[str, Any]:
+    kernel = per_axis(op, "kernel_size", kernel_size, n)
+    steps, dilations = per_axis(op, "stride", stride, n), per_axis(op, "dilation", dilation, n)
+    return {
+        "kernel": kernel,
+        "stride": steps,
+        "padding": paddings(op, padding, kernel, steps, dilations),
+        "dilation": dilations,
+    }
+
+
+def _reference(x: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Any:
+    n = x.ndim - 2
+    g = _geometry("im2col", n, kernel_size, stride, padding, dilation)
+    sizes = output_sizes("im2col", x.shape[2:], **g)
+    padded = np.pad(x, [(0, 0), (0, 0), *g["padding"]])
+    columns = np.zeros((x.shape[0], *sizes, x.shape[1], *g["kernel"]))
+    for tap in np.ndindex(*g["kernel"]):
+        window = tuple(
+            slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, g["dilation"], sizes, g["stride"])
+        )
+        columns[(..., *tap)] = np.moveaxis(padded[(slice(None), slice(None), *window)], 1, -1)
+    return columns.reshape(x.shape[0] * math.prod(sizes), x.shape[1] * math.prod(g["kernel"]))
+
+
+def _adjoint(columns: Any, shape: Any, **geometry: Any) -> Any:
+    out = np.zeros(shape)
+    for place in np.ndindex(*out.shape):
+        unit = np.zeros(shape)
+        unit[place] = 1.0
+        out[place] = np.sum(_reference(unit, **geometry) * columns)
+    return out
+
+
+def _unfold_cases(rng: np.random.Generator) -> Cases:
+    for shape, attributes in _CASES:
+        yield (rng.uniform(-1, 1, shape),), attributes
+
+
+def _fold_cases(rng: np.random.Generator) -> Cases:
+    for shape, attributes in _CASES:
+        yield (rng.uniform(-1, 1, _reference(np.zeros(shape), **attributes).shape),), {"shape": shape, **attributes}
+
+
+@computed(domain=Domain(cases=_unfold_cases, reference=_reference))
+def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
+    """The windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a convolution."""
+    engine = engine_of("im2col", x)
+    if x.ndim < 3:
+        raise ShapeError(f"im2col: x {x.shape}; expected (N, C, spatial...)", op="im2col")
+    geometry = _geometry("im2col", x.ndim - 2, kernel_size, stride, padding, dilation)
+    sizes = output_sizes("im2col", x.shape[2:], **geometry)
+    rows, columns = x.shape[0] * math.prod(sizes), x.shape[1] * math.prod(geometry["kernel"])
+    if rows == 0 or columns == 0:
+        return engine.empty((rows, columns), x.dtype)
+    return engine.window("im2col", x, **geometry)  # type: ignore[no-any-return]
+
+
+@computed(domain=Domain(cases=_fold_cases, reference=_adjoint))
+def col2im(
+    columns: Tensor, shape: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+) -> Tensor:
+    """The adjoint of ``im2col``: rows of windows added up into an image of ``shape`` (N, C, *S)."""
+    engine = engine_of("col2im", columns)
+    wanted = tuple(int(size) for size in shape)
+    geometry = _geometry("col2im", len(wanted) - 2, kernel_size, stride, padding, dilation)
+    sizes = output_sizes("col2im", wanted[2:], **geometry)
+    expected = (wanted[0] * math.prod(sizes), wanted[1] * math.prod(geometry["kernel"]))
+    if columns.shape != expected:
+        raise ShapeError(f"col2im: columns {columns.shape}; expected {expected} for shape {wanted}", op="col2im")
+    if 0 in expected or 0 in wanted:
+        return engine.zeros(wanted, columns.dtype)
+    return engine.window("col2im", columns, shape=wanted, **geometry)  # type: ignore[no-any-return]

@@ -1,0 +1,86 @@
+"""Arguments of convolutions and pooling: strides, paddings and sizes, checked and written out per axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core.errors import ShapeError
+
+Pair = tuple[int, int]
+
+
+def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> tuple[int, ...]:
+    """One int for all axes or one per axis, as a tuple; ShapeError where the count is wrong or one is below
+    ``least``.
+    """
+    values = (value,) * rank if isinstance(value, (int, np.integer)) else tuple(value)
+    values = values * rank if len(values) == 1 else values
+    if len(values) != rank or any(not isinstance(v, (int, np.integer)) or v < least for v in values):
+        raise ShapeError(
+            f"{op}: {name} is a number from {least} or {rank} of them, not {value!r}", op=op, parameter=name
+        )
+    return tuple(int(v) for v in values)
+
+
+def paddings(
+    op: str, value: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[Pair, ...]:
+    """(before, behind) per axis from an int, an int or a pair per axis, "valid" or "same" (stride 1 only)."""
+    rank = len(kernel)
+    if value == "valid":
+        return ((0, 0),) * rank
+    if isinstance(value, str):
+        if value != "same":
+            raise ValueError(f"{op}: padding is a number, numbers per axis, 'same' or 'valid', not {value!r}")
+        if any(step != 1 for step in stride):
+            raise ShapeError(f"{op}: padding 'same' needs stride 1, not {tuple(stride)}", op=op, parameter="padding")
+        totals = [d * (k - 1) for k, d in zip(kernel, dilation)]
+        return tuple((total // 2, total - total // 2) for total in totals)
+    if not isinstance(value, (int, np.integer)) and any(isinstance(v, (tuple, list)) for v in value):
+        pairs = [per_axis(op, "padding", v, 2, 0) for v in value]
+        pairs = pairs * rank if len(pairs) == 1 else pairs
+        if len(pairs) != rank:
+            raise ShapeError(
+                f"{op}: padding {value} has {len(pairs)} pairs for {rank} axes", op=op, parameter="padding"
+            )
+        return tuple((low, high) for low, high in pairs)
+    return tuple((p, p) for p in per_axis(op, "padding", value, rank, 0))
+
+
+def span(kernel: int, dilation: int) -> int:
+    """The positions from the first to the last tap of a kernel."""
+    return dilation * (kernel - 1) + 1
+
+
+def output_sizes(
+    op: str,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[Pair],
+    dilation: Sequence[int],
+    ceil_mode: bool = False,
+) -> tuple[int, ...]:
+    """The spatial sizes after the windows: (size + padding - span) / stride + 1, rounded down, or up in ceil_mode.
+
+    In ceil_mode a last window that would begin in the padding behind is left out, as in PyTorch. ShapeError where a
+    window does not fit.
+    """
+    result = []
+    for size, k, step, (low, high), d in zip(sizes, kernel, stride, padding, dilation):
+        room = size + low + high - span(k, d)
+        if room < 0:
+            raise ShapeError(
+                f"{op}: a window of {tuple(kernel)} (dilation {tuple(dilation)}) does not fit spatial sizes "
+                f"{tuple(sizes)} with padding "
+                f"{tuple(padding)}",
+                op=op,
+            )
+        count = (-(-room // step) if ceil_mode else room // step) + 1
+        if ceil_mode and (count - 1) * step >= size + low:
+            count -= 1
+        result.append(count)
+    return tuple(result)
