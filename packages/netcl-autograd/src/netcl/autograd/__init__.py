@@ -1,0 +1,51 @@
+"""netcl.autograd: the gradient tape, differentiable ops and losses. Importing it sets the recorder of the process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netcl.autograd import ops as _ops
+from netcl.autograd.__about__ import __version__
+from netcl.autograd.backward import grad
+from netcl.autograd.mode import (
+    detect_anomaly,
+    enable_grad,
+    is_grad_enabled,
+    no_grad,
+    set_detect_anomaly,
+    set_grad_enabled,
+)
+from netcl.autograd.node import Node, Parameter, tensor
+from netcl.autograd.ops import *  # noqa: F403
+from netcl.autograd.recorder import recorder as _recorder
+from netcl.autograd.tape import Tape, get_current_tape, set_current_tape
+from netcl.core.dispatch import set_recorder as _set_recorder
+
+_set_recorder(_recorder)
+
+__all__ = [
+    "Node",
+    "Parameter",
+    "Tape",
+    "__version__",
+    "detect_anomaly",
+    "enable_grad",
+    "get_current_tape",
+    "grad",
+    "is_grad_enabled",
+    "no_grad",
+    "set_current_tape",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "tensor",
+    *_ops.__all__,
+]
+
+
+def __getattr__(name: str) -> Any:
+    """A differentiable op registered after the import."""
+    return getattr(_ops, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

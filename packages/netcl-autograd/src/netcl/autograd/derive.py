@@ -1,0 +1,219 @@
+"""Gradients of expression rows: derived from the program, compiled to programs of their own, cached with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from netcl.autograd.step import FLOATING, Grads, Step, belongs
+from netcl.core import Tensor
+from netcl.core.dispatch import OpRow, Program, call_row, program_row
+from netcl.core.expr import Expr, Index, Load, Reduce, Scalar, apply, reduce, vjp
+from netcl.core.expr.rewrite import slots, substitute_all, walk
+from netcl.core.layout import aligned
+
+if TYPE_CHECKING:
+    from netcl.autograd.backward import Walk
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """One gradient program: ``row`` over ``sources`` (positions among saved tensors and gradients), giving gradients of ``inputs``."""
+
+    row: OpRow
+    sources: tuple[int, ...]
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the gradients of a program's inputs are computed.
+
+    ``inputs`` and ``outputs`` are saved; ``groups`` compute; ``passed`` are (input, output) whose gradients are one and the same.
+    """
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    groups: tuple[Group, ...]
+    passed: tuple[tuple[int, int], ...]
+    shapes: tuple[Shape, ...]
+
+
+def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> Plan | None:
+    """The plan for the inputs in ``needs`` (their ``shapes`` are part of the program's key); None where no output is floating."""
+    if needs not in program.gradients:
+        program.gradients[needs] = _plan(program, shapes, needs)
+    return program.gradients[needs]  # type: ignore[no-any-return]
+
+
+def _plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> Plan | None:
+    outputs, n, m = program.outputs, len(shapes), len(program.outputs)
+    if not any(output.dtype in FLOATING for output in outputs):
+        return None
+    # Slots: inputs, then outputs as they are saved, then the gradients of the outputs.
+    present = dict(program.present)
+    for position, shape in enumerate(program.shapes):
+        axes = frozenset(axis for axis, size in enumerate(shape) if size != 1)
+        present[n + position] = present[n + m + position] = axes
+    grads = [Load(n + m + i, o.dtype) if o.dtype in FLOATING else None for i, o in enumerate(outputs)]
+    wanted = [slot for slot, need in enumerate(needs) if need]
+    found: Mapping[int, Expr | None]
+    if program.name in FROM_OUTPUT and n == 1:
+        found = {0: FROM_OUTPUT[program.name](outputs[0], Load(n, outputs[0].dtype), grads[0])}  # type: ignore[arg-type]
+    else:
+        found = _through_outputs(dict(zip(wanted, vjp(outputs, grads, wanted, present))), outputs, n)
+    passed, by_shape = [], {}
+    for slot, gradient in found.items():
+        if gradient is None:
+            continue
+        if isinstance(gradient, Load) and gradient.slot >= n + m and program.finals[gradient.slot - n - m] == shapes[slot]:
+            passed.append((slot, gradient.slot - n - m))
+        else:
+            by_shape.setdefault(shapes[slot], {})[slot] = gradient
+    drafts = [(shape, part, _sources(part.values(), program, shapes, n, m)) for shape, part in by_shape.items()]
+    used = {source for _, _, sources in drafts for source in sources}
+    saved_inputs = tuple(sorted(s for s in used if s < n))
+    saved_outputs = tuple(sorted(s - n for s in used if n <= s < n + m))
+    places = {slot: position for position, slot in enumerate((*saved_inputs, *(n + o for o in saved_outputs)))}
+    places.update({n + m + i: len(saved_inputs) + len(saved_outputs) + i for i in range(m)})
+    groups = tuple(_group(program, shape, part, sources, present, places) for shape, part, sources in drafts)
+    return Plan(saved_inputs, saved_outputs, groups, tuple(passed), program.shapes)
+
+
+def _through_outputs(found: dict[int, Expr | None], outputs: Sequence[Expr], n: int) -> dict[int, Expr | None]:
+    """The gradients in terms of saved outputs where these occur, if that saves no more tensors or spares a reduction."""
+    there = [slot for slot, gradient in found.items() if gradient is not None]
+    plain = [found[slot] for slot in there]
+    saved = {output: Load(n + i, output.dtype) for i, output in enumerate(outputs) if output.children}
+    through = substitute_all(plain, saved)  # type: ignore[type-var, arg-type]
+    last = n + len(outputs)
+
+    def count(expressions: Any) -> int:
+        return sum(slot < last for slot in slots(expressions))
+
+    reducing = any(isinstance(node, Reduce) for node in walk(outputs))
+    if count(through) > count(plain) and not reducing:
+        return found
+    return {**found, **dict(zip(there, through))}
+
+
+def _sources(gradients: Any, program: Program, shapes: Sequence[Shape], n: int, m: int) -> list[int]:
+    """The slots that a gradient program takes: those it loads, and inputs that span axes of the iteration space it lacks."""
+    gradients = tuple(gradients)
+    sources = slots(gradients)
+    rank = len(program.shapes[0])
+    needed: set[int] = set()
+    for node in walk(gradients):
+        if isinstance(node, Reduce):
+            needed.update(node.axes)
+        elif isinstance(node, Index):
+            needed.add(node.axis)
+        elif isinstance(node, Scalar) and node.name.startswith("size:"):
+            needed.update(int(axis) for axis in node.name[5:].split(","))
+
+    def spans(shape: Shape) -> set[int]:
+        return {axis for axis, size in enumerate(aligned(shape, rank)) if size != 1}
+
+    covered: set[int] = set()
+    for slot in sources:
+        covered |= spans(shapes[slot] if slot < n else program.shapes[(slot - n) % m])
+    for slot, shape in enumerate(shapes):
+        if spans(shape) & (needed - covered):
+            sources.append(slot)
+            covered |= spans(shape)
+    return sources
+
+
+def _group(
+    program: Program,
+    shape: Shape,
+    part: Mapping[int, Expr],
+    sources: Sequence[int],
+    present: Mapping[int, frozenset[int]],
+    places: Mapping[int, int],
+) -> Group:
+    """The gradients of equal shape as one program, with its slots numbered anew."""
+    new = {slot: position for position, slot in enumerate(sources)}
+    loads = {node: Load(new[node.slot], node.dtype) for node in walk(part.values()) if isinstance(node, Load)}
+    expressions = substitute_all(tuple(part.values()), loads)
+    derived = Program(
+        name=f"{program.name}_grad",
+        outputs=expressions,
+        shapes=(aligned(shape, len(program.shapes[0])),) * len(part),
+        finals=(shape,) * len(part),
+        present={position: present[slot] for slot, position in new.items()},
+        single=len(part) == 1,
+    )
+    return Group(program_row(f"{program.name} gradient", derived), tuple(places[slot] for slot in sources), tuple(part))
+
+
+def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
+    """The backward function of every step that a plan describes."""
+    saved = step.unpack()
+    plan: Plan
+    plan, scalars = step.static
+    if walk.create_graph and plan.outputs:
+        saved = (*saved[: len(plan.inputs)], *_rejoined(step, plan, saved[len(plan.inputs) :]))
+    whole = [_zeros(step, plan, position, grads) if grad is None else grad for position, grad in enumerate(grads)]
+    results: list[Tensor | None] = [None] * len(wanted)
+    for slot, output in plan.passed:
+        results[slot] = grads[output]
+    if plan.groups:
+        shaped = [
+            grad if grad.shape == shape else walk.call("reshape", grad, shape) for grad, shape in zip(whole, plan.shapes)
+        ]
+        values = (*saved, *shaped)
+    for group in plan.groups:
+        if any(wanted[slot] for slot in group.inputs):
+            inputs = tuple([values[source] for source in group.sources])
+            outs = call_row(group.row, inputs, {"scalars": scalars}, walk.create_graph)
+            for slot, out in zip(group.inputs, outs if isinstance(outs, tuple) else (outs,)):
+                results[slot] = out
+    return results
+
+
+def _rejoined(step: Step, plan: Plan, saved: Sequence[Tensor]) -> list[Tensor]:
+    """Saved outputs as outputs of ``step`` again, so that gradients of gradients flow through them."""
+    from netcl.autograd.node import Node
+
+    return [belongs(Node(tensor), step, index) for index, tensor in zip(plan.outputs, saved)]
+
+
+def _zeros(step: Step, plan: Plan, position: int, grads: Sequence[Tensor | None]) -> Tensor:
+    beside = next(grad for grad in grads if grad is not None)
+    return Tensor.zeros(plan.shapes[position], beside.dtype, queue=beside.queue)
+
+
+# -- gradients that are simpler in terms of the output: (expression, saved output, gradient of the output) -> gradient -----
+
+
+def _reduced_axes(output: Expr) -> tuple[int, ...]:
+    return next((node.axes for node in walk((output,)) if isinstance(node, Reduce)), ())
+
+
+def _relu(output: Expr, out: Expr, grad: Expr) -> Expr:
+    return apply("where", out <= 0, 0.0, grad)
+
+
+def _softmax(output: Expr, out: Expr, grad: Expr) -> Expr:
+    return out * (grad - reduce("sum", grad * out, _reduced_axes(output)))
+
+
+def _log_softmax(output: Expr, out: Expr, grad: Expr) -> Expr:
+    return grad - apply("exp", out) * reduce("sum", grad, _reduced_axes(output))
+
+
+def _logsumexp(output: Expr, out: Expr, grad: Expr) -> Expr:
+    (x,) = [node for node in walk((output,)) if isinstance(node, Load)]
+    return grad * apply("exp", x - out)
+
+
+FROM_OUTPUT: dict[str, Callable[[Expr, Expr, Expr], Expr]] = {
+    "relu": _relu,
+    "softmax": _softmax,
+    "log_softmax": _log_softmax,
+    "logsumexp": _logsumexp,
+}

@@ -1,0 +1,42 @@
+"""The differentiable ops: every function of netcl.ops under the same name, recorded."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import netcl.ops as _forward
+from netcl.autograd.mode import state
+from netcl.core.dispatch import TABLE, OpRow, call_row
+
+
+def _differentiable(row: OpRow) -> Any:
+    def op(*args: Any, **kwargs: Any) -> Any:
+        tape = kwargs.pop("tape", None) if kwargs else None
+        if tape is None:
+            return call_row(row, args, kwargs, True)
+        outer, state.tape = state.tape, tape
+        try:
+            return call_row(row, args, kwargs, True)
+        finally:
+            state.tape = outer
+
+    op.__name__ = op.__qualname__ = row.name
+    op.__doc__ = row.doc
+    op.__signature__ = row.signature  # type: ignore[attr-defined]
+    op.row = row  # type: ignore[attr-defined]
+    return op
+
+
+def __getattr__(name: str) -> Any:
+    """The op ``name``, also where it was registered after the import."""
+    row = getattr(getattr(_forward, name, None), "row", None) or TABLE.get(name)
+    if row is None or name.startswith("_"):
+        raise AttributeError(f"module 'netcl.autograd' has no attribute {name!r}")
+    function = globals()[name] = _differentiable(row)
+    return function
+
+
+__all__ = builtins.sorted(name for name in builtins.dir(_forward) if hasattr(getattr(_forward, name), "row"))
+for _name in __all__:
+    __getattr__(_name)

@@ -1,0 +1,107 @@
+"""The recorder: the hook that turns calls of the op table into steps of the gradient graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from netcl.autograd.derive import plan_of, run_plan
+from netcl.autograd.mode import state
+from netcl.autograd.node import Node
+from netcl.autograd.rules import record_call
+from netcl.autograd.step import FLOATING, Step, belongs, edges_of
+from netcl.core import Tensor
+from netcl.core.dispatch import OpRow, bound, execute
+
+Next = Callable[..., Any]
+
+
+def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs a call and gives Nodes; with a step behind them where grad is enabled and an input requires it."""
+    if state.enabled and _wanted(args, kwargs):
+        if "out" in kwargs:
+            raise RuntimeError(f"{row.name}: out= cannot be used where a gradient is recorded; use no_grad or leave it out")
+        return _record(next, row, args, kwargs)
+    result = next(row, args, kwargs)
+    if type(result) is Tensor:
+        result.__class__ = Node
+    elif isinstance(result, tuple):
+        for each in result:
+            if type(each) is Tensor:
+                each.__class__ = Node
+    return result
+
+
+def _wanted(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                return True
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                if isinstance(each, Tensor) and each.requires_grad:
+                    return True
+    return False
+
+
+def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if row.expression is None:
+        outer = state.enabled, state.tape
+        state.enabled, state.tape = False, None  # whatever the op calls inside is a part of it
+        try:
+            result = next(row, args, kwargs)
+        finally:
+            state.enabled, state.tape = outer
+        results = result if isinstance(result, tuple) else (result,)
+        step = record_call(row, args, kwargs, results)
+        return _outputs(step, results, isinstance(result, tuple), given=True)
+    ready = bound(row, args, kwargs)
+    inputs, program = ready.inputs, ready.program
+    needs = tuple([t.requires_grad and t.dtype in FLOATING for t in inputs])
+    plan = plan_of(program, [t.shape for t in inputs], needs)
+    if next is execute:
+        results = ready.run()
+    else:
+        result = next(row, args, kwargs)
+        results = (result,) if program.single else result
+    if plan is None:
+        return _outputs(None, results, not program.single)
+    saved = [inputs[slot] for slot in plan.inputs]
+    for position in plan.outputs:
+        output = results[position].detach()
+        saved.append(output if output.shape == program.shapes[position] else output.reshape(program.shapes[position]))
+    step = Step(row.name, run_plan, edges_of(inputs), tuple(saved), len(results), (plan, ready.scalars))
+    return _outputs(step, results, not program.single)
+
+
+def _outputs(step: Step | None, results: Sequence[Any], several: bool, given: bool = False) -> Any:
+    """The results as Nodes of ``step``; ``given``: they may be objects that somebody else holds."""
+    nodes = list(results)
+    tape = state.tape
+    for index, result in enumerate(results):
+        if not isinstance(result, Tensor):
+            continue
+        if given and (result.requires_grad or result.grad_fn is not None or result.grad is not None):
+            result = nodes[index] = result.detach()
+        if type(result) is Tensor:
+            result.__class__ = Node
+        if step is not None and result.dtype in FLOATING:
+            belongs(result, step, index)
+            if tape is not None:
+                tape.nodes.append(result)  # type: ignore[arg-type]
+    return tuple(nodes) if several else nodes[0]
+
+
+_warned: set[str] = set()
+
+
+def watch(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Warns, once per op, that a forward-only call on tensors that require grad happens under an open Tape."""
+    if state.tape is not None and state.enabled and row.name not in _warned and _wanted(args, kwargs):
+        _warned.add(row.name)
+        warnings.warn(
+            f"netcl.ops.{row.name} is forward only and is not recorded on the open Tape; use netcl.autograd.{row.name}",
+            UserWarning,
+            stacklevel=4,
+        )

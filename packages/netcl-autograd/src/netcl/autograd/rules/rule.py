@@ -1,0 +1,159 @@
+"""How a gradient rule is written and run: a function over the recorded call, with what it saves said beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from netcl.autograd.step import FLOATING, Edge, Fact, Grads, Step, edge_of
+from netcl.core import Tensor
+from netcl.core.dispatch import OpRow
+from netcl.core.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from netcl.autograd.backward import Walk
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``backward(call, grad)`` gives gradients by operand name; ``saves`` says which tensors the gradient of an operand needs."""
+
+    backward: Callable[[Call, Any], Mapping[str, Any]]
+    saves: Mapping[str, tuple[str, ...]]
+
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(name: str, **saves: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers the gradient of row ``name``: ``@rule("matmul", a="b", b="a")``; ``out`` and ``out1`` are outputs."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        RULES[name] = Rule(function, {operand: tuple(names.split()) for operand, names in saves.items()})
+        return function
+
+    return decorate
+
+
+class Call:
+    """A recorded call as its rule sees it: arguments by name, saved tensors as tensors, other tensors as Facts."""
+
+    def __init__(
+        self, walk: Walk, arguments: Mapping[str, Any], wanted: frozenset[str], grads: Sequence[Tensor | None]
+    ) -> None:
+        self.__dict__.update(arguments)
+        self.grads = grads
+        self.op = walk.call
+        self._wanted = wanted
+
+    def wants(self, name: str) -> bool:
+        """Whether the gradient of this operand is asked for."""
+        return name in self._wanted
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class _Saved(NamedTuple):
+    """In place of a tensor among the arguments: its position among the saved ones."""
+
+    position: int
+
+
+class _Recorded(NamedTuple):
+    row: OpRow
+    arguments: dict[str, Any]
+    places: tuple[tuple[str, int | None], ...]
+    facts: tuple[Fact, ...]
+    outputs: dict[int, int]
+
+
+def record_call(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], results: Sequence[Any]) -> Step | None:
+    """The step of a call that gave ``results``; None where none of them is floating."""
+    if not any(isinstance(result, Tensor) and result.dtype in FLOATING for result in results):
+        return None
+    found = row.signature.bind(*args, **kwargs)
+    found.apply_defaults()
+    edges: list[Edge] = []
+    facts: list[Fact] = []
+    places: list[tuple[str, int | None]] = []
+    for name, value in found.arguments.items():
+        several = isinstance(value, (list, tuple))
+        for position, each in enumerate(value if several else (value,)):
+            if isinstance(each, Tensor) and each.requires_grad and each.dtype in FLOATING:
+                edges.append(edge_of(each))
+                facts.append(Fact(each.shape, each.dtype, each.queue))
+                places.append((name, position if several else None))
+    known = RULES.get(row.name)
+    if known is None:
+        static: Any = _Recorded(row, {}, tuple(places), tuple(facts), {})
+        return Step(row.name, run_rule, tuple(edges), (), len(results), static)
+    needed = {saved for name, _ in places for saved in known.saves.get(name, ())}
+    saved: list[Tensor] = []
+    outputs: dict[int, int] = {}
+
+    def keep(name: str, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            if name not in needed:
+                return Fact(value.shape, value.dtype, value.queue)
+            saved.append(value)
+            return _Saved(len(saved) - 1)
+        return [keep(name, each) for each in value] if _holds_tensors(value) else value
+
+    arguments = {name: keep(name, value) for name, value in found.arguments.items()}
+    for index, result in enumerate(results):
+        name = "out" if index == 0 else f"out{index}"
+        if isinstance(result, Tensor):
+            if name in needed:
+                outputs[len(saved)] = index
+                result = result.detach()
+            arguments[name] = keep(name, result)
+    static = _Recorded(row, arguments, tuple(places), tuple(facts), outputs)
+    return Step(row.name, run_rule, tuple(edges), tuple(saved), len(results), static)
+
+
+def _holds_tensors(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(each, Tensor) for each in value)
+
+
+def run_rule(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
+    """The backward function of every step that a rule describes."""
+    saved = list(step.unpack())
+    recorded: _Recorded = step.static
+    known = RULES.get(recorded.row.name)
+    if known is None:
+        raise UnsupportedError(
+            f"{step.name} has no gradient; detach() its input, or give it one with netcl.autograd.Function", op=step.name
+        )
+    if walk.create_graph:
+        for position, index in recorded.outputs.items():
+            saved[position] = _rejoined(step, saved[position], index)
+
+    def back(value: Any) -> Any:
+        if isinstance(value, _Saved):
+            return saved[value.position]
+        return [back(each) for each in value] if isinstance(value, list) else value
+
+    arguments = {name: back(value) for name, value in recorded.arguments.items()}
+    names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)
+    found = known.backward(Call(walk, arguments, names, grads), grads[0])
+    results: list[Tensor | None] = []
+    for (name, position), fact, wants in zip(recorded.places, recorded.facts, wanted):
+        grad = found.get(name) if wants else None
+        if grad is not None and position is not None:
+            grad = grad[position]
+        if grad is not None and grad.dtype != fact.dtype:
+            grad = walk.call("cast", grad, dtype=fact.dtype)
+        results.append(grad)
+    return results
+
+
+def _rejoined(step: Step, tensor: Tensor, index: int) -> Tensor:
+    from netcl.autograd.node import Node
+    from netcl.autograd.step import belongs
+
+    return belongs(Node(tensor), step, index)
+
+

@@ -1,0 +1,60 @@
+"""Gradients of ops that move elements: each is another such op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from netcl.autograd.rules.rule import Call, rule
+
+
+@rule("reshape")
+def reshape(call: Call, grad: Any) -> Mapping[str, Any]:
+    """The gradient in the operand's shape."""
+    return {"x": call.op("reshape", grad, call.x.shape)}
+
+
+@rule("permute")
+def permute(call: Call, grad: Any) -> Mapping[str, Any]:
+    """The inverse permutation."""
+    rank = call.x.ndim
+    order = [axis % rank for axis in call.axes]
+    return {"x": call.op("permute", grad, [order.index(axis) for axis in range(rank)])}
+
+
+@rule("expand")
+def expand(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Summed over the axes that were broadcast."""
+    return {"x": summed_to(call, grad, call.x.shape)}
+
+
+def summed_to(call: Call, grad: Any, shape: tuple[int, ...]) -> Any:
+    """``grad`` summed to ``shape``, which broadcasts to its own."""
+    lead = grad.ndim - len(shape)
+    axes = [axis for axis in range(grad.ndim) if axis < lead or (shape[axis - lead] == 1 and grad.shape[axis] != 1)]
+    if axes:
+        grad = call.op("sum", grad, axis=tuple(axes), keepdims=True)
+    return grad if grad.shape == shape else call.op("reshape", grad, shape)
+
+
+@rule("strided_slice")
+def strided_slice(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Placed where the slice was taken."""
+    return {"x": call.op("strided_place", grad, call.x.shape, call.starts, call.steps)}
+
+
+@rule("strided_place")
+def strided_place(call: Call, grad: Any) -> Mapping[str, Any]:
+    """The slice where the operand was placed."""
+    return {"x": call.op("strided_slice", grad, call.starts, call.steps, call.x.shape)}
+
+
+@rule("concatenate")
+def concatenate(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Each operand's part of the gradient."""
+    at, start, parts = call.axis % grad.ndim, 0, []
+    for x in call.tensors:
+        starts = [start if axis == at else 0 for axis in range(grad.ndim)]
+        parts.append(call.op("strided_slice", grad, starts, [1] * grad.ndim, x.shape))
+        start += x.shape[at]
+    return {"tensors": parts}

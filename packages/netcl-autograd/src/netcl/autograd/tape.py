@@ -1,0 +1,98 @@
+"""Tape: a scope that keeps the nodes recorded in it, in order, and runs the backward pass through them."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any
+
+from netcl.autograd.backward import backward
+from netcl.autograd.mode import state
+from netcl.autograd.node import Node
+from netcl.autograd.recorder import watch
+from netcl.autograd.step import Step, edge_of
+from netcl.core import Tensor
+from netcl.core.dispatch import set_watcher
+
+_lock = threading.Lock()
+_open = 0
+
+
+def _count(change: int) -> None:
+    """Counts open tapes; while there is one, forward-only calls are looked at."""
+    global _open
+    with _lock:
+        _open += change
+        set_watcher(watch if _open else None)
+
+
+class Tape:
+    """An explicit scope: ``with Tape() as tape: loss = ...`` and then ``tape.backward(loss)``, inside or after the block.
+
+    Recording needs no tape. A tape keeps what its nodes saved until it is reset or gone, so its backward can run again and
+    adds the same again. With ``retain_grads`` every node on the tape gets its ``grad``, not just the leaves. Tapes nest; the innermost
+    one of a thread records.
+    """
+
+    def __init__(self, retain_grads: bool = False) -> None:
+        self.nodes: list[Node] = []
+        self.retain_grads = retain_grads
+        self._outer: list[Tape | None] = []
+        self._walked = False
+
+    def __enter__(self) -> Tape:
+        self._outer.append(state.tape)
+        state.tape = self
+        _count(1)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _count(-1)
+        state.tape = self._outer.pop()
+
+    def record(self, node: Node) -> Node:
+        """Puts ``node`` at the end of ``nodes`` and gives it back."""
+        self.nodes.append(node)
+        return node
+
+    def backward(self, loss: Tensor, grad: Any = None) -> None:
+        """Adds the gradient of ``loss`` to ``grad`` of every leaf that requires it; ``grad=None`` begins with ones."""
+        self._walked = True
+        watched = {edge_of(node): _keeper(node) for node in self.nodes} if self.retain_grads else None
+        backward((loss,), (grad,), retain=True, create_graph=False, watched=watched)
+
+    def reset(self) -> None:
+        """Forgets the nodes; where a backward has run, what they saved is freed."""
+        nodes, self.nodes = self.nodes, []
+        if self._walked:
+            for node in nodes:
+                step: Any = edge_of(node)[0]
+                if isinstance(step, Step):
+                    step.release()
+        self._walked = False
+
+    def __del__(self) -> None:
+        self.reset()
+
+
+def _keeper(node: Node) -> Any:
+    def keep(grad: Tensor) -> None:
+        node.grad = grad if node.grad is None else node.grad + grad
+
+    return keep
+
+
+def get_current_tape() -> Tape | None:
+    """The innermost open tape of this thread."""
+    return state.tape
+
+
+def set_current_tape(tape: Tape | None) -> Tape | None:
+    """Makes ``tape`` the one that records in this thread, and returns the one before."""
+    before, state.tape = state.tape, tape
+    return before
+
+
+__all__ = ["Tape", "get_current_tape", "set_current_tape"]
