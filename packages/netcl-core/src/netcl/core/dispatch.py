@@ -92,6 +92,7 @@ class Hook(Protocol):
 TABLE: dict[str, OpRow] = {}
 _LAYERS = ("profiler", "autocast", "recorder", "tracer")
 _recorder: Hook | None = None
+_watcher: Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None] | None = None
 
 
 class _Thread(threading.local):
@@ -145,6 +146,8 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
         kwargs = _by_own_names(row, kwargs)
     if record is None:
         record = _thread.record
+        if _watcher is not None and not record:
+            _watcher(row, args, kwargs)
     if row.composite is not None:
         outer, _thread.record = _thread.record, record
         try:
@@ -180,6 +183,12 @@ def set_recorder(hook: Hook | None) -> Hook | None:
     global _recorder
     previous, _recorder = _recorder, hook
     return previous
+
+
+def set_watcher(watcher: Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None] | None) -> None:
+    """Shows ``watcher(row, args, kwargs)`` every call that is not recorded because it came through ``netcl.ops``; None shows none."""
+    global _watcher
+    _watcher = watcher
 
 
 def push_hook(hook: Hook, layer: str = "profiler") -> Hook:
