@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import netcl as nc
 from netcl.core.device import manager
-from netcl.core.errors import DeviceNotFoundError, DTypeError, KernelBuildError, UnsupportedError
+from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, DTypeError, KernelBuildError, UnsupportedError
 from netcl.core.kernels.primitives import (
     PRIMITIVE_PREAMBLE,
     KernelSpec,
@@ -122,6 +123,31 @@ def test_seed_004_scale_by_two_on_a_buffer(queue):
     prg = scale_by_two().build(queue)
     prg.run(queue, (N,), None, x)
     assert np.array_equal(read(queue, x, values), values * 2)
+
+
+def test_seed_004_scale_by_two_on_a_tensor(queue):
+    n = 1024
+    x = nc.Tensor.from_host(queue, np.arange(n, dtype=np.float32))
+    version = x._version[0]
+    spec = nc.KernelSpec(
+        name="scale_by_two",
+        src="__kernel void scale_by_two(__global float* x) {"
+            "  int gid = get_global_id(0);"
+            "  x[gid] *= 2.0f;"
+            "}",
+    )  # fmt: skip
+    prg = spec.build(queue)
+    prg.run(queue, (n,), None, x)
+    assert np.array_equal(x.to_host(), np.arange(n) * 2) and x._version[0] == version + 1
+
+
+def test_a_tensor_of_another_dtype_or_device_is_named(queue):
+    kernel = scale_by_two().build(queue)
+    with pytest.raises(DTypeError, match=r"a tensor of int \(int32\) given"):
+        kernel.run(queue, (4,), None, nc.Tensor.from_host(queue, np.arange(4, dtype=np.int32)))
+    on_host = nc.Tensor.from_host(manager.default("cpu"), np.ones(4, np.float32))
+    with pytest.raises(BackendMismatchError, match="the tensor is not on"):
+        kernel.run(queue, (4,), None, on_host)
 
 
 @pytest.mark.parametrize(
