@@ -6,6 +6,7 @@ Order of a call, outermost first: profiler, autocast, recorder, tracer, backend.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from netcl.core.dtypes import canonical, promote
-from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
+from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError, UnsupportedError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
@@ -137,7 +138,17 @@ def register_op(row: OpRow) -> OpRow:
 
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
     """Runs the op ``name``. ``record=None`` inherits from the composite op that is running (False outside of one)."""
-    return call_row(TABLE[name], args, kwargs, record)
+    return call_row(TABLE.get(name) or row_of(name), args, kwargs, record)
+
+
+def row_of(name: str) -> OpRow:
+    """The row of the op ``name``; UnsupportedError where there is none."""
+    if name not in TABLE:
+        # The rows are written in netcl.ops, which imports this module; a tensor's first operator brings them in.
+        importlib.import_module("netcl.ops")
+    if name not in TABLE:
+        raise UnsupportedError(f"there is no op {name!r}", op=name)
+    return TABLE[name]
 
 
 def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:
