@@ -94,7 +94,7 @@ class SampleRandom:
         counters = np.arange(self._drawn + 1, self._drawn + 1 + columns, dtype=np.uint64)
         self._drawn += columns
         bits = _mix(self._keys[:, None] + counters * _GOLDEN)
-        uniform = (bits >> np.uint64(11)).astype(np.float64)
+        uniform: npt.NDArray[np.float64] = (bits >> np.uint64(11)).astype(np.float64)
         uniform *= 2.0**-53
         return uniform.reshape(shape)
 

@@ -66,8 +66,8 @@ class SharedBatchRingBuffer:
         self._offsets = {}
         offset = 0
         for name, (shape, dtype) in self.field_specs.items():
-            if np.dtype(dtype).hasobject:
-                raise ValueError(f"field {name!r} has dtype {dtype}: objects cannot be shared")
+            if np.dtype(dtype).hasobject or not np.dtype(dtype).itemsize:
+                raise ValueError(f"field {name!r} has dtype {dtype}: objects and empty dtypes cannot be shared")
             self._offsets[name] = offset
             offset += -(-math.prod(shape) * np.dtype(dtype).itemsize // _ALIGNMENT) * _ALIGNMENT
         self._slot_bytes = offset
@@ -82,8 +82,9 @@ class SharedBatchRingBuffer:
         if not 0 <= slot < self.K:
             raise IndexError(f"slot {slot} is outside of a ring of {self.K}")
         start = slot * self._slot_bytes
+        # Not np.ndarray(buffer=...): it does not pin the mapping, and close would pull it away from under the array.
         return {
-            name: np.ndarray(shape, dtype, self._memory.buf, start + self._offsets[name])
+            name: np.frombuffer(self._memory.buf, dtype, math.prod(shape), start + self._offsets[name]).reshape(shape)
             for name, (shape, dtype) in self.field_specs.items()
         }
 

@@ -191,7 +191,7 @@ def ring_arrays(batch: Any) -> tuple[Any, list[npt.NDArray[Any]]]:
     arrays: list[npt.NDArray[Any]] = []
 
     def take_out(array: npt.NDArray[Any]) -> Any:
-        if array.ndim == 0 or array.dtype.hasobject:
+        if array.ndim == 0 or array.dtype.hasobject or not array.dtype.itemsize:
             return array
         arrays.append(array)
         return ArrayPlace(len(arrays) - 1)

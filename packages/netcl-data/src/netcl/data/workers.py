@@ -103,8 +103,8 @@ class _Resources:
                 worker.process.close()
         ring, self.ring = self.ring, None
         if ring is not None:
-            ring.close()
             ring.unlink()
+            ring.close()
 
 
 class WorkerPool:

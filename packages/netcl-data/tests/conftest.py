@@ -1,0 +1,59 @@
+"""What the tests of netcl.data share: datasets that worker processes can import, and a watch on what they leave."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(scope="session")
+def cases() -> ModuleType:
+    """The module worker_cases.py, on sys.path because workers import it by its name."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    return importlib.import_module("worker_cases")
+
+
+def _segments() -> set[str]:
+    return {path.name for path in SHARED_MEMORY.glob("netcl-*")} if SHARED_MEMORY.is_dir() else set()
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """Fails a test that leaves a process or a shared-memory segment behind."""
+    before = _segments()
+    yield
+    assert multiprocessing.active_children() == []
+    assert _segments() <= before
+
+
+def _assert_equal(left: Any, right: Any) -> None:
+    assert type(left) is type(right)
+    if isinstance(left, (list, tuple)):
+        assert len(left) == len(right)
+        for one, other in zip(left, right):
+            _assert_equal(one, other)
+    elif isinstance(left, dict):
+        assert left.keys() == right.keys()
+        for key in left:
+            _assert_equal(left[key], right[key])
+    elif isinstance(left, np.ndarray):
+        assert left.dtype == right.dtype and left.shape == right.shape
+        assert left.tobytes() == right.tobytes()
+    else:
+        assert left == right
+
+
+@pytest.fixture(scope="session")
+def assert_equal() -> Callable[[Any, Any], None]:
+    """Asserts that two batches, or lists of batches, are equal bit for bit."""
+    return _assert_equal
