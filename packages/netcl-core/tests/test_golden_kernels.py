@@ -1,0 +1,109 @@
+"""Golden kernel texts: a change of the generator shows here as a change of OpenCL C, so that a refactor is provably neutral.
+
+``python packages/netcl-core/tests/test_golden_kernels.py`` writes the texts anew; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from netcl.core.expr import Const, Expr, Index, Load, apply, cast, mean, reduce, vjp
+from netcl.core.expr.schedule import Plan, Target, make_plan
+
+GOLDEN = Path(__file__).parent / "golden"
+CPU = Target(width=8, group=1, units=2, is_cpu=True)
+GPU = Target(width=4, group=128, units=16, is_cpu=False)
+
+X, Y = Load(0, "float32"), Load(1, "float32")
+
+
+def _softmax(x: Expr, axis: int) -> Expr:
+    weight = apply("exp", x - apply("stop_gradient", reduce("max", x, axis)))
+    return weight / reduce("sum", weight, axis)
+
+
+def _batch_norm(x: Expr, axes: Sequence[int]) -> tuple[Expr, Expr, Expr]:
+    centre = mean(x, axes)
+    variance = mean((x - centre) * (x - centre), axes)
+    return (x - centre) * apply("rsqrt", variance + 1e-5), centre, variance
+
+
+def cross_entropy() -> Expr:
+    """The mean cross entropy of logits (N, C) and int64 labels (N, 1)."""
+    hit = apply("eq", Index(1), cast(Load(1, "int64"), "int32"))
+    largest = apply("stop_gradient", reduce("max", X, 1))
+    log_sum = apply("log", reduce("sum", apply("exp", X - largest), 1)) + largest
+    return mean(log_sum - reduce("sum", apply("where", hit, X, 0.0), 1), 0)
+
+
+def cross_entropy_gradient() -> Expr:
+    """Its gradient by the logits."""
+    present = {0: frozenset({0, 1}), 1: frozenset({0})}
+    (gradient,) = vjp((cross_entropy(),), (Const(1.0, "float32"),), (0,), present)
+    assert gradient is not None
+    return gradient
+
+
+def plans() -> dict[str, Plan]:
+    """The plans whose texts are kept, by name."""
+
+    def plan(outputs: Sequence[Expr], shapes: Sequence[tuple[int, ...]], *inputs: tuple[int, ...], target: Target = CPU) -> Plan:
+        space = tuple(max(sizes) for sizes in zip(*inputs, *shapes))
+        return make_plan(outputs, shapes, inputs, space, target)
+
+    half, brain = Load(0, "float16"), Load(1, "bfloat16")
+    named = {
+        "add": plan([X + Y], [(64, 96)], (64, 96), (64, 96)),
+        "add_row": plan([X + Y], [(64, 96)], (64, 96), (1, 96)),
+        "add_column": plan([X + Y], [(64, 96)], (64, 96), (64, 1)),
+        "half_to_bfloat16": plan([cast(half * 2.0, "bfloat16"), cast(brain, "float16")], [(100,)] * 2, (100,), (100,)),
+        "compare_int64": plan([apply("lt", Load(0, "int64"), Load(1, "int64"))], [(100,)], (100,), (100,)),
+        "sum_all": plan([reduce("sum", X, (0, 1))], [(1, 1)], (1024, 1024)),
+        "sum_columns": plan([reduce("sum", X, 0)], [(1, 96)], (64, 96)),
+        "softmax": plan([_softmax(X, 1)], [(64, 96)], (64, 96)),
+        "softmax_columns": plan([_softmax(X, 0)], [(64, 96)], (64, 96)),
+        "batch_norm": plan(_batch_norm(X, (0, 2)), [(8, 4, 96), (1, 4, 1), (1, 4, 1)], (8, 4, 96)),
+        "cross_entropy": plan([cross_entropy()], [(1, 1)], (64, 10), (64, 1)),
+        "cross_entropy_gradient": plan([cross_entropy_gradient()], [(64, 10)], (64, 10), (64, 1)),
+    }
+    named |= {
+        "gpu_add": plan([X + Y], [(64, 96)], (64, 96), (64, 96), target=GPU),
+        "gpu_softmax": plan([_softmax(X, 1)], [(64, 96)], (64, 96), target=GPU),
+    }
+    return named
+
+
+def _text(plan: Plan) -> str:
+    return "\n".join(
+        f"// {launch.items} work-items in groups of {launch.group}, numbers {launch.numbers}\n{launch.source}\n" for launch in plan.launches
+    )
+
+
+@pytest.mark.parametrize("name", list(plans()))
+def test_the_text_is_the_golden_one(name: str) -> None:
+    assert _text(plans()[name]) == (GOLDEN / f"{name}.cl").read_text(), f"run python {Path(__file__).name} and read the difference"
+
+
+def test_every_golden_text_belongs_to_a_plan() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.cl")} == set(plans())
+
+
+def test_cross_entropy_and_its_gradient_are_one_kernel_each() -> None:
+    named = plans()
+    assert len(named["cross_entropy"].launches) == len(named["cross_entropy_gradient"].launches) == 1
+
+
+def test_a_large_sum_is_cut_into_pieces_for_all_cores() -> None:
+    first, second = plans()["sum_all"].launches
+    assert first.items >= 2 * CPU.units and second.items == 1
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for stale in GOLDEN.glob("*.cl"):
+        stale.unlink()
+    for name, plan in plans().items():
+        (GOLDEN / f"{name}.cl").write_text(_text(plan))
