@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
+from netcl.autograd.rules import conv, linalg, shape, window
 from netcl.autograd.rules.rule import RULES, Call, record_call, rule
-from netcl.autograd.rules import shape as _shape
 
-__all__ = ["RULES", "Call", "record_call", "rule"]
-del _shape
+__all__ = ["RULES", "Call", "conv", "linalg", "record_call", "rule", "shape", "window"]

@@ -1,0 +1,49 @@
+"""Gradients of convolutions: conv, conv_grad_input and conv_grad_weight are closed under differentiation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from netcl.autograd.rules.rule import Call, rule
+
+
+def _geometry(call: Call) -> dict[str, Any]:
+    return {"stride": call.stride, "padding": call.padding, "dilation": call.dilation, "groups": call.groups}
+
+
+def _rules(n: int) -> None:
+    name = f"conv{n}d"
+
+    @rule(name, x="weight", weight="x")
+    def forward(call: Call, grad: Any) -> Mapping[str, Any]:
+        found = {}
+        if call.wants("x"):
+            found["x"] = call.op(f"{name}_grad_input", grad, call.weight, call.x.shape, **_geometry(call))
+        if call.wants("weight"):
+            found["weight"] = call.op(f"{name}_grad_weight", call.x, grad, call.weight.shape, **_geometry(call))
+        if call.wants("bias"):
+            found["bias"] = call.op("sum", grad, axis=(0, *range(2, grad.ndim)))
+        return found
+
+    @rule(f"{name}_grad_input", grad_output="weight", weight="grad_output")
+    def grad_input(call: Call, grad: Any) -> Mapping[str, Any]:
+        found = {}
+        if call.wants("grad_output"):
+            found["grad_output"] = call.op(name, grad, call.weight, **_geometry(call))
+        if call.wants("weight"):
+            found["weight"] = call.op(f"{name}_grad_weight", grad, call.grad_output, call.weight.shape, **_geometry(call))
+        return found
+
+    @rule(f"{name}_grad_weight", x="grad_output", grad_output="x")
+    def grad_weight(call: Call, grad: Any) -> Mapping[str, Any]:
+        found = {}
+        if call.wants("x"):
+            found["x"] = call.op(f"{name}_grad_input", call.grad_output, grad, call.x.shape, **_geometry(call))
+        if call.wants("grad_output"):
+            found["grad_output"] = call.op(name, call.x, grad, **_geometry(call))
+        return found
+
+
+for _n in (1, 2, 3):
+    _rules(_n)

@@ -1,0 +1,62 @@
+"""Gradients of matrix products: matrix products again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from netcl.autograd.rules.rule import Call, rule
+from netcl.autograd.rules.shape import summed_to
+
+
+@rule("matmul", a="b", b="a")
+def matmul(call: Call, grad: Any) -> Mapping[str, Any]:
+    """For C = A B: dA = dC B^T and dB = A^T dC, with the transposes of the call and stacks summed to the operand's shape."""
+    a, b = call.a, call.b
+    swap_a, swap_b = call.transpose_a and a.ndim > 1, call.transpose_b and b.ndim > 1
+    a_shape = a.shape if a.ndim > 1 else (1, *a.shape)
+    b_shape = b.shape if b.ndim > 1 else (*b.shape, 1)
+    rows, columns = a_shape[-1 if swap_a else -2], b_shape[-2 if swap_b else -1]
+    batch = grad.shape[: grad.ndim - (a.ndim > 1) - (b.ndim > 1)]
+    flat = len(b_shape) == 2 and len(a_shape) > 2 and not swap_a  # one large product in place of a stack of small ones
+    if flat:
+        rows, batch = math.prod(batch) * rows, ()
+        a_shape = (rows, a_shape[-1])
+    grad = shaped(call, grad, (*batch, rows, columns))
+    found = {}
+    if call.wants("a"):
+        right = shaped(call, b, b_shape)
+        if swap_a:
+            product = call.op("matmul", right, grad, transpose_a=swap_b, transpose_b=True)
+        else:
+            product = call.op("matmul", grad, right, transpose_b=not swap_b)
+        found["a"] = shaped(call, summed_to(call, product, a_shape), a.shape)
+    if call.wants("b"):
+        left = shaped(call, a, a_shape)
+        if swap_b:
+            product = call.op("matmul", grad, left, transpose_a=True, transpose_b=swap_a)
+        else:
+            product = call.op("matmul", left, grad, transpose_a=not swap_a)
+        found["b"] = shaped(call, summed_to(call, product, b_shape), b.shape)
+    return found
+
+
+def shaped(call: Call, x: Any, shape: tuple[int, ...]) -> Any:
+    """``x`` in another shape of the same size."""
+    return x if x.shape == tuple(shape) else call.op("reshape", x, tuple(shape))
+
+
+@rule("linear", x="weight", weight="x")
+def linear(call: Call, grad: Any) -> Mapping[str, Any]:
+    """For y = x W^T + b: dx = dy W, dW = dy^T x, db = the sum of dy."""
+    found = {}
+    rows = math.prod(grad.shape[:-1])
+    flat = shaped(call, grad, (rows, grad.shape[-1]))
+    if call.wants("x"):
+        found["x"] = shaped(call, call.op("matmul", flat, call.weight), call.x.shape)
+    if call.wants("weight"):
+        found["weight"] = call.op("matmul", flat, shaped(call, call.x, (rows, call.x.shape[-1])), transpose_a=True)
+    if call.wants("bias"):
+        found["bias"] = call.op("sum", flat, axis=0)
+    return found

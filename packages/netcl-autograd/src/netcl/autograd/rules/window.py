@@ -1,0 +1,64 @@
+"""Gradients of pooling and unfolding: each has its adjoint among the ops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from netcl.autograd.rules.rule import Call, rule
+
+
+@rule("max_pool", x="out1")
+def max_pool(call: Call, grad: Any) -> Mapping[str, Any]:
+    """To the position that each maximum came from."""
+    return {
+        "x": call.op(
+            "max_pool_grad",
+            grad,
+            call.out1,
+            call.x.shape,
+            call.kernel_size,
+            call.stride,
+            call.padding,
+            call.dilation,
+            call.ceil_mode,
+        )
+    }
+
+
+@rule("max_pool_grad", grad_output="indices")
+def max_pool_grad(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Gathered from the positions that the gradient was sent to."""
+    lead, place = grad.shape[:2], call.indices
+    planes = call.op("reshape", grad, (*lead, math.prod(grad.shape[2:])))
+    positions = call.op("reshape", place, (*lead, math.prod(place.shape[2:])))
+    return {"grad_output": call.op("reshape", call.op("gather", planes, 2, positions), place.shape)}
+
+
+@rule("avg_pool")
+def avg_pool(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Each average's gradient spread over its window."""
+    return {"x": call.op("avg_pool_grad", grad, call.x.shape, *_average(call))}
+
+
+@rule("avg_pool_grad")
+def avg_pool_grad(call: Call, grad: Any) -> Mapping[str, Any]:
+    """The average again."""
+    return {"grad_output": call.op("avg_pool", grad, *_average(call))}
+
+
+def _average(call: Call) -> tuple[Any, ...]:
+    return call.kernel_size, call.stride, call.padding, call.ceil_mode, call.count_include_pad
+
+
+@rule("im2col")
+def im2col(call: Call, grad: Any) -> Mapping[str, Any]:
+    """The columns added up into the image."""
+    return {"x": call.op("col2im", grad, call.x.shape, call.kernel_size, call.stride, call.padding, call.dilation)}
+
+
+@rule("col2im")
+def col2im(call: Call, grad: Any) -> Mapping[str, Any]:
+    """The columns of the image."""
+    return {"columns": call.op("im2col", grad, call.kernel_size, call.stride, call.padding, call.dilation)}
