@@ -1,0 +1,72 @@
+"""Optimizers, each an update rule that becomes one fused kernel, and what goes with them: schedules, clipping, averages."""
+
+from __future__ import annotations
+
+from netcl.optim import lr_scheduler
+from netcl.optim.__about__ import __version__
+from netcl.optim.adagrad import Adadelta, Adagrad
+from netcl.optim.adam import Adam, AdamW
+from netcl.optim.adam_variants import Adamax, NAdam, RAdam
+from netcl.optim.clip import clip_grad_norm, clip_grad_norm_device, clip_grad_value
+from netcl.optim.ema import SWA, ModelEMA, update_bn
+from netcl.optim.fused import Rule
+from netcl.optim.lion import Lion
+from netcl.optim.optimizer import Optimizer
+from netcl.optim.rmsprop import RMSProp, RMSprop
+from netcl.optim.schedules import (
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiStepLR,
+    OneCycleLR,
+    PolynomialLR,
+    ReduceLROnPlateau,
+    Scheduler,
+    SequentialLR,
+    StepLR,
+    WarmupCosine,
+)
+from netcl.optim.sgd import SGD, Momentum
+
+__all__ = [
+    "SGD",
+    "SWA",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "ExponentialLR",
+    "LambdaLR",
+    "LinearLR",
+    "Lion",
+    "ModelEMA",
+    "Momentum",
+    "MultiStepLR",
+    "NAdam",
+    "OneCycleLR",
+    "Optimizer",
+    "PolynomialLR",
+    "RAdam",
+    "RMSProp",
+    "RMSprop",
+    "ReduceLROnPlateau",
+    "Rule",
+    "SWA",
+    "Scheduler",
+    "SequentialLR",
+    "StepLR",
+    "WarmupCosine",
+    "__version__",
+    "clip_grad_norm",
+    "clip_grad_norm_device",
+    "clip_grad_value",
+    "lr_scheduler",
+    "update_bn",
+]

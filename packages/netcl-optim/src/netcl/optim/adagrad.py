@@ -1,0 +1,121 @@
+"""Adagrad and Adadelta: rates from the sum, or the running mean, of squared gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from netcl.core.expr import Expr, apply
+from netcl.optim.fused import Rule, Values
+from netcl.optim.optimizer import Optimizer, require
+
+
+@dataclass(frozen=True)
+class AdagradRule(Rule):
+    """s = s + g^2; p = p - lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps)."""
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return ("sum",)
+
+    @property
+    def running(self) -> Mapping[str, float]:
+        return {"step": 0.0}
+
+    def advance(self, running: Values, numbers: Values) -> Values:
+        return {
+            "step": running["step"] + 1.0,
+            "rate": numbers["lr"] / (1.0 + running["step"] * numbers["lr_decay"]),
+        }
+
+    def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
+        g = g + numbers["weight_decay"] * p
+        total = states["sum"] + g * g
+        return p - numbers["rate"] * g / (apply("sqrt", total) + numbers["eps"]), {"sum": total}
+
+
+class Adagrad(Optimizer):
+    """Rates by the sum of squared gradients (Duchi et al. 2011)."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "eps": eps,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        for name in ("lr_decay", "initial_accumulator_value", "eps"):
+            require(group[name] >= 0, f"{name} is at least 0, not {group[name]}")
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        return AdagradRule(group["maximize"])
+
+    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
+        return {name: float(group[name]) for name in ("lr", "lr_decay", "weight_decay", "eps")}
+
+    def initial_state(self, name: str, group: Mapping[str, Any]) -> float:
+        return float(group["initial_accumulator_value"])
+
+
+@dataclass(frozen=True)
+class AdadeltaRule(Rule):
+    """v = rho v + (1 - rho) g^2, d = sqrt(u + eps) / sqrt(v + eps) * g, u = rho u + (1 - rho) d^2; p = p - lr d."""
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return ("square_avg", "acc_delta")
+
+    def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
+        g = g + numbers["weight_decay"] * p
+        rho, rest, eps = numbers["rho"], numbers["rest"], numbers["eps"]
+        square = rho * states["square_avg"] + rest * (g * g)
+        delta = apply("sqrt", states["acc_delta"] + eps) / apply("sqrt", square + eps) * g
+        accumulated = rho * states["acc_delta"] + rest * (delta * delta)
+        return p - numbers["lr"] * delta, {"square_avg": square, "acc_delta": accumulated}
+
+
+class Adadelta(Optimizer):
+    """Rates by running means of squared gradients and of squared steps (Zeiler 2012)."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        )
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        require(0 <= group["rho"] <= 1, f"rho is in [0, 1], not {group['rho']}")
+        require(group["eps"] >= 0, f"eps is at least 0, not {group['eps']}")
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        return AdadeltaRule(group["maximize"])
+
+    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
+        values = {name: float(group[name]) for name in ("lr", "rho", "eps", "weight_decay")}
+        return {**values, "rest": 1.0 - group["rho"]}

@@ -1,0 +1,148 @@
+"""Adam and AdamW, and what all rules with two moments share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from netcl.core.expr import Expr, apply
+from netcl.optim.fused import Rule, Values, one_minus_power
+from netcl.optim.optimizer import Optimizer, check_betas, require
+
+
+def log_of(beta: float) -> float:
+    """log(beta), for beta = 0 a number whose exponential is zero."""
+    return math.log(beta) if beta > 0 else -1e4
+
+
+def moment_numbers(group: Mapping[str, Any]) -> dict[str, float]:
+    """The scalars of a rule with two moments. 1 - beta is formed in double precision: in float32 it would lose five digits."""
+    beta1, beta2 = group["betas"]
+    return {
+        "lr": float(group["lr"]),
+        "beta1": beta1,
+        "beta2": beta2,
+        "rest1": 1.0 - beta1,
+        "rest2": 1.0 - beta2,
+        "log_beta1": log_of(beta1),
+        "log_beta2": log_of(beta2),
+        "eps": float(group.get("eps", 0.0)),
+        "weight_decay": float(group["weight_decay"]),
+    }
+
+
+@dataclass(frozen=True)
+class MomentsRule(Rule):
+    """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2; weight decay in the gradient, or beside it (``decoupled``)."""
+
+    decoupled: bool = False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq")
+
+    @property
+    def running(self) -> Mapping[str, float]:
+        return {"step": 0.0}
+
+    def decayed(self, p: Expr, g: Expr, numbers: Values) -> tuple[Expr, Expr]:
+        """p and g after weight decay."""
+        if self.decoupled:
+            return p - numbers["lr"] * numbers["weight_decay"] * p, g
+        return p, g + numbers["weight_decay"] * p
+
+    def moments(self, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Expr]:
+        """The new m and v."""
+        m = numbers["beta1"] * states["exp_avg"] + numbers["rest1"] * g
+        v = numbers["beta2"] * states["exp_avg_sq"] + numbers["rest2"] * (g * g)
+        return m, v
+
+
+@dataclass(frozen=True)
+class AdamRule(MomentsRule):
+    """p = p - lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps); with amsgrad v is the largest so far."""
+
+    amsgrad: bool = False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if self.amsgrad else ("exp_avg", "exp_avg_sq")
+
+    def advance(self, running: Values, numbers: Values) -> Values:
+        step = running["step"] + 1.0
+        return {
+            "step": step,
+            "rate": numbers["lr"] / one_minus_power(numbers["log_beta1"], step),
+            "root2": apply("sqrt", one_minus_power(numbers["log_beta2"], step)),
+        }
+
+    def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
+        p, g = self.decayed(p, g, numbers)
+        m, v = self.moments(g, states, numbers)
+        new = {"exp_avg": m, "exp_avg_sq": v}
+        if self.amsgrad:
+            v = new["max_exp_avg_sq"] = apply("maximum", states["max_exp_avg_sq"], v)
+        return p - numbers["rate"] * m / (apply("sqrt", v) / numbers["root2"] + numbers["eps"]), new
+
+
+class MomentsOptimizer(Optimizer):
+    """What the optimizers with two betas share."""
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        check_betas(group["betas"])
+        require(group.get("eps", 0.0) >= 0, f"eps is at least 0, not {group.get('eps')}")
+
+    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
+        return moment_numbers(group)
+
+
+class Adam(MomentsOptimizer):
+    """Adaptive moments (Kingma and Ba 2014), with weight decay as part of the gradient; amsgrad of Reddi et al. 2018."""
+
+    _decoupled = False
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: Sequence[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": tuple(betas),
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        return AdamRule(group["maximize"], self._decoupled, group["amsgrad"])
+
+
+class AdamW(Adam):
+    """Adam with weight decay beside the gradient: p = p - lr weight_decay p first (Loshchilov and Hutter 2017)."""
+
+    _decoupled = True
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: Sequence[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)

@@ -1,0 +1,44 @@
+"""Lion: steps by the sign of a momentum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from netcl.core.expr import Expr, apply
+from netcl.optim.adam import MomentsOptimizer
+from netcl.optim.fused import Rule, Values
+
+
+@dataclass(frozen=True)
+class LionRule(Rule):
+    """p = p (1 - lr weight_decay) - lr sign(beta1 m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g."""
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return ("exp_avg",)
+
+    def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
+        m = states["exp_avg"]
+        direction = apply("sign", numbers["beta1"] * m + numbers["rest1"] * g)
+        p = p - numbers["lr"] * numbers["weight_decay"] * p - numbers["lr"] * direction
+        return p, {"exp_avg": numbers["beta2"] * m + numbers["rest2"] * g}
+
+
+class Lion(MomentsOptimizer):
+    """Steps of one size, by the sign of a momentum (Chen et al. 2023)."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-4,
+        betas: Sequence[float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": tuple(betas), "weight_decay": weight_decay, "maximize": maximize})
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        return LionRule(group["maximize"])

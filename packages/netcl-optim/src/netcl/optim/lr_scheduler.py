@@ -1,0 +1,37 @@
+"""The schedules under PyTorch's module name."""
+
+from __future__ import annotations
+
+from netcl.optim.schedules import (
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiStepLR,
+    OneCycleLR,
+    PolynomialLR,
+    ReduceLROnPlateau,
+    Scheduler,
+    SequentialLR,
+    StepLR,
+    WarmupCosine,
+)
+
+__all__ = [
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "ExponentialLR",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "Scheduler",
+    "SequentialLR",
+    "StepLR",
+    "WarmupCosine",
+]

@@ -1,0 +1,294 @@
+"""Optimizer: parameter groups, state in PyTorch's layout, and the step that runs a rule over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.optim.fused import DeviceNumbers, Lane, Rule, compute_dtype
+
+
+class ParamGroup(dict[str, Any]):
+    """The options of a group of parameters; a new value reaches the device at once, so that replays of a captured step see it."""
+
+    def __init__(
+        self, values: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None], send: Callable[[ParamGroup], None]
+    ) -> None:
+        super().__init__(values)
+        self._check, self._send = check, send
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.update({key: value})
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """``dict.update``: the values are checked first and sent to the device at the end."""
+        new = dict(*args, **kwargs)
+        self._check({**self, **new})
+        super().update(new)
+        self._send(self)
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """``dict.setdefault``, by way of ``update``."""
+        if key not in self:
+            self.update({key: default})
+        return self[key]
+
+
+class Optimizer:
+    """Steps parameters by their gradients; a parameter whose ``grad`` is None is left alone.
+
+    ``params``: Parameters, or dicts ``{"params": [...], option: value}`` that override the defaults for a group. A subclass gives ``rule(group)``,
+    the form of its kernel, and ``numbers(group)``, the values that go to the device. Errors: ValueError for no parameter, one given
+    twice, one that is no leaf, or a bad option.
+
+    The first step makes the states, on the device of each parameter and in persistent storage: before a step is captured, take two eager steps.
+    ``found_inf``, where it is set to a 0-d float32 tensor, makes a step change nothing while that is not zero, without a host read.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
+        self.defaults = dict(defaults)
+        self.param_groups: list[ParamGroup] = []
+        self.found_inf: Tensor | None = None
+        self._lanes: list[list[Lane]] = []
+        self._numbers: list[dict[tuple[int, str], DeviceNumbers]] = []
+        self._states: dict[int, dict[str, Tensor]] = {}
+        given = [params] if isinstance(params, Tensor) else list(params)
+        if isinstance(params, Tensor):
+            raise TypeError("params is an iterable of parameters or of groups; give [tensor], not the tensor itself")
+        if not given:
+            raise ValueError("the optimizer got no parameters")
+        for group in given if isinstance(given[0], Mapping) else [{"params": given}]:
+            self.add_param_group(group)
+
+    # -- what a subclass gives -----------------------------------------------------------------------------------
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        """The rule for the options of ``group``."""
+        raise TypeError(f"{type(self).__name__} has no rule")
+
+    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
+        """The scalars that the rule reads, computed in double precision on the host."""
+        return {"lr": float(group["lr"])}
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        """ValueError where an option of ``group`` has no meaning."""
+        require(group["lr"] >= 0, f"lr is at least 0, not {group['lr']}")
+        require(group.get("weight_decay", 0) >= 0, f"weight_decay is at least 0, not {group.get('weight_decay')}")
+
+    # -- groups ------------------------------------------------------------------------------------------------------
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Adds a group ``{"params": [...], option: value}``; missing options are the defaults."""
+        values = {**self.defaults, **group}
+        given = values["params"]
+        values["params"] = [given] if isinstance(given, Tensor) else list(given)
+        self.check(values)
+        known = {id(p) for other in self.param_groups for p in other["params"]}
+        for p in values["params"]:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"an optimizer steps tensors, not {type(p).__name__}")
+            if p.grad_fn is not None:
+                raise ValueError(f"an optimizer steps leaves; this tensor of shape {p.shape} is the result of an operation")
+            if id(p) in known:
+                raise ValueError(f"a parameter of shape {p.shape} is given twice")
+            known.add(id(p))
+            compute_dtype(p.dtype)
+        self.param_groups.append(ParamGroup(values, self.check, self._send))
+        self._lanes.append([])
+        self._numbers.append({})
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of the first group; setting it sets that of all groups."""
+        return float(self.param_groups[0]["lr"])
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        for group in self.param_groups:
+            group["lr"] = value
+
+    @property
+    def state(self) -> dict[Tensor, dict[str, Tensor]]:
+        """The states by parameter and name, as they lie on the device."""
+        return {p: self._states[id(p)] for group in self.param_groups for p in group["params"] if id(p) in self._states}
+
+    def _send(self, group: ParamGroup) -> None:
+        for at, other in enumerate(self.param_groups):
+            if other is group:
+                values = self.numbers(group)
+                for numbers in self._numbers[at].values():
+                    numbers.set(values)
+
+    # -- stepping ------------------------------------------------------------------------------------------------------
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the gradients, or fills them with zeros."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if set_to_none:
+                    p.grad = None
+                else:
+                    p.grad.write(Tensor.zeros(p.grad.shape, p.grad.dtype, queue=p.grad.queue))
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step; ``closure`` computes gradients anew and gives the loss, which is returned."""
+        loss = None
+        if closure is not None:
+            with ag.enable_grad():
+                loss = closure()
+        for at, group in enumerate(self.param_groups):
+            rule = self.rule(group)
+            for lane in self._due(at, group):
+                lane.advance(rule, self.found_inf)
+                for p in lane.members:
+                    lane.update(rule, p, self._states_of(p, rule, group), self.found_inf)
+        return loss
+
+    def _due(self, at: int, group: ParamGroup) -> list[Lane]:
+        """The lanes whose parameters all have gradients now, after splitting those where only some have."""
+        lanes, placed = self._lanes[at], {id(p) for lane in self._lanes[at] for p in lane.members}
+        if len(placed) < len(group["params"]):
+            self._place([p for p in group["params"] if id(p) not in placed and p.grad is not None], at, group)
+        due = []
+        for lane in list(lanes):
+            without = [p for p in lane.members if p.grad is None]
+            if not without:
+                due.append(lane)
+            elif len(without) < len(lane.members):
+                lanes.append(lane.split(without))
+                due.append(lane)
+        values = self.numbers(group)
+        for numbers in self._numbers[at].values():
+            numbers.set(values)
+        return due
+
+    def _place(self, params: Sequence[Tensor], at: int, group: ParamGroup) -> list[Lane]:
+        """New lanes for parameters that have not been stepped yet, one per queue and compute dtype."""
+        made: dict[tuple[int, str], Lane] = {}
+        for p in params:
+            key = (id(p.queue), compute_dtype(p.dtype))
+            if key not in self._numbers[at]:
+                self._numbers[at][key] = DeviceNumbers(p.queue, key[1])
+                self._numbers[at][key].set(self.numbers(group))
+            made.setdefault(key, Lane([], self._numbers[at][key])).members.append(p)
+        self._lanes[at].extend(made.values())
+        return list(made.values())
+
+    def initial_state(self, name: str, group: Mapping[str, Any]) -> float:
+        """The value that fills a new state."""
+        return 0.0
+
+    def _states_of(self, p: Tensor, rule: Rule, group: Mapping[str, Any]) -> list[Tensor]:
+        states = self._states.setdefault(id(p), {})
+        for name in rule.states:
+            if name not in states:
+                value, dtype = self.initial_state(name, group), compute_dtype(p.dtype)
+                states[name] = Tensor.full(p.shape, value, dtype, queue=p.queue, persistent=True)
+        return [states[name] for name in rule.states]
+
+    # -- state -----------------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """``{"state": {index: {name: T or number}}, "param_groups": [...]}`` as PyTorch lays it out; tensors are not copied."""
+        index = {id(p): at for at, p in enumerate(p for group in self.param_groups for p in group["params"])}
+        state: dict[int, dict[str, Any]] = {}
+        groups = []
+        for group, lanes in zip(self.param_groups, self._lanes):
+            for lane in lanes:
+                running = {name: tensor.item() for name, tensor in lane.running.items()}
+                for p in lane.members:
+                    entry = {**running, **self._states.get(id(p), {})}
+                    if entry:
+                        state[index[id(p)]] = entry
+            groups.append({**group, "params": [index[id(p)] for p in group["params"]]})
+        return {"state": dict(sorted(state.items())), "param_groups": groups}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Takes over a state of ``state_dict``, also one of torch.optim's; all is checked before anything is written.
+
+        ValueError for other numbers of groups or parameters, ShapeError for a state of another shape.
+        """
+        groups, state = state_dict["param_groups"], state_dict["state"]
+        sizes, ours = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
+        if sizes != ours:
+            raise ValueError(f"the state has groups of {sizes} parameters, the optimizer of {ours}")
+        fresh = [{**group, **saved, "params": group["params"]} for group, saved in zip(self.param_groups, groups)]
+        found: list[list[tuple[Tensor, dict[str, float], dict[str, Any]]]] = []
+        for group, saved in zip(fresh, groups):
+            self.check(group)
+            rule = self.rule(group)
+            entries = [(p, state[key]) for p, key in zip(group["params"], saved["params"]) if key in state]
+            found.append([(p, *self._read(p, rule, group, entry)) for p, entry in entries if entry])
+        for at, entries_of_group in enumerate(found):
+            self._take(at, fresh[at], entries_of_group)
+
+    def _read(
+        self, p: Tensor, rule: Rule, group: Mapping[str, Any], entry: Mapping[str, Any]
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """The running scalars and the states of one parameter, checked."""
+        running: dict[str, float] = {}
+        for name, first in rule.running.items():
+            # PyTorch's SGD keeps no count; whoever has a state has stepped at least once.
+            value = entry.get(name, 1.0 if name == "step" else first)
+            running[name] = float(value.item() if hasattr(value, "item") else value)
+        states: dict[str, Any] = {}
+        for name in rule.states:
+            value = entry.get(name)
+            if value is None:
+                continue
+            value = value if isinstance(value, Tensor) else np.asarray(value)
+            if tuple(value.shape) != p.shape:
+                raise ShapeError(f"state {name!r} has shape {tuple(value.shape)}, its parameter {p.shape}", parameter=name)
+            states[name] = value
+        return running, states
+
+    def _take(
+        self, at: int, values: Mapping[str, Any], entries: Sequence[tuple[Tensor, dict[str, float], dict[str, Any]]]
+    ) -> None:
+        group = self.param_groups[at]
+        group.update({key: value for key, value in values.items() if key != "params"})
+        together: dict[Any, list[Tensor]] = {}
+        for p, running, _ in entries:
+            together.setdefault((id(p.queue), compute_dtype(p.dtype), *running.values()), []).append(p)
+        counts = {id(p): running for p, running, _ in entries}
+        kept = self._lanes[at]
+        # Tensors that a captured step refers to stay the same where nothing but their values changes.
+        if [[id(p) for p in lane.members] for lane in kept] != [[id(p) for p in members] for members in together.values()]:
+            kept.clear()
+        rule = self.rule(group)
+        for members in together.values():
+            same = [lane for lane in kept if lane.members[0] is members[0]]
+            for lane in same or self._place(members, at, group):
+                lane.set_running(counts[id(members[0])])
+        for p in group["params"]:
+            if id(p) not in counts:
+                self._states.pop(id(p), None)
+        for p, _, states in entries:
+            self._states_of(p, rule, group)
+            for name, value in states.items():
+                self._states[id(p)][name].write(value)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for at, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {at}")
+            lines.extend(f"    {key}: {value}" for key, value in sorted(group.items()) if key != "params")
+        return "\n".join([*lines, ")"])
+
+
+def require(holds: bool, message: str) -> None:
+    """ValueError with ``message`` where the condition does not hold."""
+    if not holds:
+        raise ValueError(message)
+
+
+def check_betas(betas: Sequence[float]) -> None:
+    """ValueError where ``betas`` are not two numbers in [0, 1)."""
+    require(len(betas) == 2 and all(0 <= beta < 1 for beta in betas), f"betas are two numbers in [0, 1), not {betas}")

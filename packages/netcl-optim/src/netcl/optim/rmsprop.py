@@ -1,0 +1,80 @@
+"""RMSProp: gradients scaled by a running root mean square."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from netcl.core.expr import Expr, apply
+from netcl.optim.fused import Rule, Values
+from netcl.optim.optimizer import Optimizer, require
+
+
+@dataclass(frozen=True)
+class RMSPropRule(Rule):
+    """v = alpha v + (1 - alpha) g^2; p = p - lr g / (sqrt(v) + eps); centered: v less the squared running mean of g."""
+
+    centered: bool = False
+    momentum: bool = False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        extra = (("momentum_buffer", self.momentum), ("grad_avg", self.centered))
+        return ("square_avg", *(name for name, there in extra if there))
+
+    def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
+        g = g + numbers["weight_decay"] * p
+        square = numbers["alpha"] * states["square_avg"] + numbers["rest"] * (g * g)
+        new = {"square_avg": square}
+        variance = square
+        if self.centered:
+            mean = new["grad_avg"] = states["grad_avg"] + numbers["rest"] * (g - states["grad_avg"])
+            # Rounding may leave less than nothing of the difference.
+            variance = apply("maximum", square - mean * mean, 0.0)
+        step = g / (apply("sqrt", variance) + numbers["eps"])
+        if self.momentum:
+            step = new["momentum_buffer"] = numbers["momentum"] * states["momentum_buffer"] + step
+        return p - numbers["lr"] * step, new
+
+
+class RMSProp(Optimizer):
+    """Gradient descent by the root mean square (Hinton 2012), centered as in Graves 2013, as torch.optim.RMSprop has it."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "alpha": alpha,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "centered": centered,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        require(0 <= group["alpha"] <= 1, f"alpha is in [0, 1], not {group['alpha']}")
+        require(group["eps"] >= 0 and group["momentum"] >= 0, "eps and momentum are at least 0")
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        return RMSPropRule(group["maximize"], group["centered"], group["momentum"] != 0)
+
+    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
+        names = ("lr", "alpha", "eps", "weight_decay", "momentum")
+        return {**{name: float(group[name]) for name in names}, "rest": 1.0 - group["alpha"]}
+
+
+RMSprop = RMSProp

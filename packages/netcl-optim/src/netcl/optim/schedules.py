@@ -1,0 +1,401 @@
+"""Learning-rate schedules: each a closed form of the epoch, bound to one optimizer."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from netcl.optim.optimizer import Optimizer, require
+
+
+class Scheduler:
+    """Sets the learning rate of each group to ``lr_at(epoch, base)``, first for epoch 0 when it is made, then at each ``step()``.
+
+    ``base`` is the group's learning rate when its first schedule was made (``initial_lr``). An epoch is whatever passes between two steps.
+    """
+
+    # What state_dict leaves out.
+    _unsaved: tuple[str, ...] = ("optimizer",)
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"a schedule is bound to an Optimizer, not {type(optimizer).__name__}")
+        self.optimizer = optimizer
+        for group in optimizer.param_groups:
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"])
+            require("initial_lr" in group, "to continue at last_epoch, every group needs its initial_lr")
+        self.base_lrs: list[float] = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch: float = last_epoch
+        self.step()
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        """The learning rate in ``epoch`` of a group whose first one is ``base``."""
+        raise TypeError(f"{type(self).__name__} has no formula")
+
+    def lrs_at(self, epoch: float) -> list[float]:
+        """The learning rates of all groups in ``epoch``."""
+        return [self.lr_at(epoch, base) for base in self.base_lrs]
+
+    def step(self, epoch: float | None = None) -> None:
+        """Goes on to the next epoch, or to ``epoch``."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        for group, lr in zip(self.optimizer.param_groups, self.lrs_at(self.last_epoch)):
+            group["lr"] = lr
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rates of the groups now."""
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the schedule needs to go on, as plain values."""
+        return {key: value for key, value in vars(self).items() if key not in self._unsaved}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Takes over a state and sets the learning rates accordingly; ValueError for a state of another kind of schedule."""
+        own = set(self.state_dict())
+        require(own == set(state_dict), f"a {type(self).__name__} keeps {sorted(own)}, the state {sorted(state_dict)}")
+        vars(self).update({key: list(v) if isinstance(v, (list, tuple)) else v for key, v in state_dict.items()})
+        self._set_after_load()
+
+    def _set_after_load(self) -> None:
+        self.step(self.last_epoch)
+
+
+class LambdaLR(Scheduler):
+    """lr = base * f(epoch), with one function, or one per group; functions are not part of the state."""
+
+    _unsaved = ("optimizer", "lr_lambdas")
+
+    def __init__(
+        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]], last_epoch: int = -1
+    ) -> None:
+        count = len(optimizer.param_groups)
+        self.lr_lambdas = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
+        require(len(self.lr_lambdas) == count, f"{len(self.lr_lambdas)} functions for {count} groups")
+        super().__init__(optimizer, last_epoch)
+
+    def lrs_at(self, epoch: float) -> list[float]:
+        return [base * float(f(int(epoch))) for base, f in zip(self.base_lrs, self.lr_lambdas)]
+
+
+class StepLR(Scheduler):
+    """lr = base * gamma^(epoch // step_size)."""
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        require(step_size > 0, f"step_size is at least 1, not {step_size}")
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        return float(base * self.gamma ** (epoch // self.step_size))
+
+
+class MultiStepLR(Scheduler):
+    """lr = base * gamma^(number of milestones reached)."""
+
+    def __init__(
+        self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.milestones, self.gamma = sorted(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        return float(base * self.gamma ** bisect_right(self.milestones, epoch))
+
+
+class ExponentialLR(Scheduler):
+    """lr = base * gamma^epoch."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        return float(base * self.gamma**epoch)
+
+
+class ConstantLR(Scheduler):
+    """lr = base * factor before ``total_iters``, then base."""
+
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
+        self.factor, self.total_iters = factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        return base * self.factor if epoch < self.total_iters else base
+
+
+class LinearLR(Scheduler):
+    """lr = base * a factor that goes in a line from ``start_factor`` to ``end_factor`` at ``total_iters`` and stays there."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        require(0 < start_factor <= 1 and 0 <= end_factor <= 1, "start_factor is in (0, 1], end_factor in [0, 1]")
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        done = min(epoch, self.total_iters) / self.total_iters if self.total_iters else 1.0
+        return base * (self.start_factor + (self.end_factor - self.start_factor) * done)
+
+
+class PolynomialLR(Scheduler):
+    """lr = base * (1 - epoch / total_iters)^power, zero from ``total_iters`` on."""
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        require(total_iters > 0, f"total_iters is at least 1, not {total_iters}")
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        return float(base * (1 - min(epoch, self.total_iters) / self.total_iters) ** self.power)
+
+
+class CosineAnnealingLR(Scheduler):
+    """lr = eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2 (Loshchilov and Hutter 2016, without restarts)."""
+
+    def __init__(self, optimizer: Optimizer, T_max: float, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+        require(T_max > 0, f"T_max is above 0, not {T_max}")
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        return cosine(base, self.eta_min, epoch / self.T_max)
+
+
+class CosineAnnealingWarmRestarts(Scheduler):
+    """Cosine annealing over T_0 epochs, then anew over ``T_mult`` times as many, and so on (Loshchilov and Hutter 2016)."""
+
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
+        require(T_0 > 0 and T_mult >= 1, f"T_0 and T_mult are at least 1, not {T_0} and {T_mult}")
+        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        start, length = 0.0, float(self.T_0)
+        if self.T_mult == 1:
+            start = epoch // length * length
+        while epoch >= start + length:
+            start, length = start + length, length * self.T_mult
+        return cosine(base, self.eta_min, (epoch - start) / length)
+
+
+class WarmupCosine(Scheduler):
+    """A line up to base over ``warmup_epochs``, then a cosine down to ``min_lr``, reached at ``max_epochs`` and kept.
+
+    epoch e < w: base (e + 1) / (w + 1); after: min_lr + (base - min_lr) (1 + cos(pi (e - w) / (max_epochs - w))) / 2.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_epochs: int,
+        warmup_epochs: int = 5,
+        min_lr: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
+        require(
+            0 <= warmup_epochs < max_epochs, f"warmup_epochs is in [0, max_epochs = {max_epochs}), not {warmup_epochs}"
+        )
+        self.max_epochs, self.warmup_epochs, self.min_lr = max_epochs, warmup_epochs, min_lr
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, epoch: float, base: float) -> float:
+        if epoch < self.warmup_epochs:
+            return base * (epoch + 1) / (self.warmup_epochs + 1)
+        return cosine(base, self.min_lr, min(1.0, (epoch - self.warmup_epochs) / (self.max_epochs - self.warmup_epochs)))
+
+
+class OneCycleLR(Scheduler):
+    """From max_lr / div_factor up to ``max_lr`` over ``pct_start`` of the steps, then down to a ``final_div_factor``-th of the start (Smith 2018).
+
+    Called once per batch. ``cycle_momentum`` moves momentum, or betas[0], the other way between ``max_momentum`` and ``base_momentum``.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | Sequence[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        if total_steps is None:
+            require(bool(epochs and steps_per_epoch), "give total_steps, or epochs and steps_per_epoch")
+            total_steps = int(epochs or 0) * int(steps_per_epoch or 0)
+        require(total_steps > 0 and 0 <= pct_start <= 1, "total_steps is at least 1 and pct_start in [0, 1]")
+        require(anneal_strategy in ("cos", "linear"), f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
+        groups = optimizer.param_groups
+        peaks = list(max_lr) if isinstance(max_lr, Sequence) else [max_lr] * len(groups)
+        require(len(peaks) == len(groups), f"{len(peaks)} values of max_lr for {len(groups)} groups")
+        self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
+        self.final_div_factor, self.three_phase = final_div_factor, three_phase
+        self.base_momentum, self.max_momentum, self.cycle_momentum = base_momentum, max_momentum, cycle_momentum
+        up = float(pct_start * total_steps) - 1
+        self.ends = [up, 2 * up, float(total_steps - 1)] if three_phase else [up, float(total_steps - 1)]
+        self.max_lrs = [float(peak) for peak in peaks]
+        if cycle_momentum:
+            require(all("momentum" in g or "betas" in g for g in groups), "cycle_momentum needs momentum or betas")
+        if last_epoch == -1:
+            for group, peak in zip(groups, peaks):
+                group.update({"initial_lr": peak / div_factor, "lr": peak / div_factor})
+        super().__init__(optimizer, last_epoch)
+
+    def _between(self, epoch: float, knots: Sequence[float]) -> float:
+        """The value at ``epoch`` on the way through ``knots``, the last of which is reached at the end."""
+        start = 0.0
+        for at, end in enumerate(self.ends):
+            if epoch <= end or at == len(self.ends) - 1:
+                done = (epoch - start) / (end - start) if end != start else 1.0
+                if self.anneal_strategy == "linear":
+                    return knots[at] + (knots[at + 1] - knots[at]) * done
+                return cosine(knots[at], knots[at + 1], done)
+            start = end
+        return knots[-1]
+
+    def lrs_at(self, epoch: float) -> list[float]:
+        require(epoch <= self.total_steps, f"OneCycleLR was made for {self.total_steps} steps; epoch {epoch} is beyond")
+        return [
+            self._between(
+                epoch,
+                [base, peak, base, base / self.final_div_factor]
+                if self.three_phase
+                else [base, peak, base / self.final_div_factor],
+            )
+            for base, peak in zip(self.base_lrs, self.max_lrs)
+        ]
+
+    def step(self, epoch: float | None = None) -> None:
+        super().step(epoch)
+        if not self.cycle_momentum:
+            return
+        knots = [self.max_momentum, self.base_momentum, self.max_momentum, self.max_momentum]
+        momentum = self._between(self.last_epoch, knots)
+        for group in self.optimizer.param_groups:
+            if "betas" in group:
+                group["betas"] = (momentum, *group["betas"][1:])
+            else:
+                group["momentum"] = momentum
+
+
+class SequentialLR(Scheduler):
+    """One schedule after another: ``milestones`` are the epochs at which the next takes over, counting from its own epoch 0."""
+
+    _unsaved = ("optimizer", "schedulers")
+
+    def __init__(
+        self, optimizer: Optimizer, schedulers: Sequence[Scheduler], milestones: Sequence[int], last_epoch: int = -1
+    ) -> None:
+        self.schedulers, self.milestones = list(schedulers), list(milestones)
+        require(
+            len(self.milestones) == len(self.schedulers) - 1,
+            f"{len(self.schedulers)} schedules need {len(self.schedulers) - 1} milestones, not {len(self.milestones)}",
+        )
+        require(all(s.optimizer is optimizer for s in self.schedulers), "all schedules belong to one optimizer")
+        super().__init__(optimizer, last_epoch)
+
+    def step(self, epoch: float | None = None) -> None:
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        at = bisect_right(self.milestones, self.last_epoch)
+        self.schedulers[at].step(self.last_epoch - (self.milestones[at - 1] if at else 0))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "schedulers": [scheduler.state_dict() for scheduler in self.schedulers]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        states = state_dict["schedulers"]
+        require(len(states) == len(self.schedulers), f"{len(states)} states for {len(self.schedulers)} schedules")
+        for scheduler, state in zip(self.schedulers, states):
+            scheduler.load_state_dict(state)
+        self.last_epoch, self.milestones = state_dict["last_epoch"], list(state_dict["milestones"])
+        self.base_lrs = list(state_dict["base_lrs"])
+        self.step(self.last_epoch)
+
+
+class ReduceLROnPlateau(Scheduler):
+    """Multiplies the learning rate by ``factor`` after more than ``patience`` steps without a better metric.
+
+    Better: below best (1 - threshold) for mode "min", above best (1 + threshold) for "max"; with ``threshold_mode="abs"`` best -/+ threshold.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        min_lr: float | Sequence[float] = 0.0,
+        *,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        require(factor < 1, f"factor is below 1, not {factor}")
+        require(mode in ("min", "max") and threshold_mode in ("rel", "abs"), "mode is min or max, threshold_mode rel or abs")
+        count = len(optimizer.param_groups)
+        self.min_lrs = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * count
+        require(len(self.min_lrs) == count, f"{len(self.min_lrs)} values of min_lr for {count} groups")
+        self.optimizer = optimizer
+        self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
+        self.threshold_mode, self.cooldown, self.eps = threshold_mode, cooldown, eps
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs, self.cooldown_counter, self.last_epoch = 0, 0, 0
+        self.lrs = self.get_last_lr()
+
+    def is_better(self, metric: float) -> bool:
+        """Whether ``metric`` counts as progress."""
+        sign = -1.0 if self.mode == "min" else 1.0
+        rel = self.threshold_mode == "rel"
+        mark = self.best * (1.0 + sign * self.threshold) if rel else self.best + sign * self.threshold
+        return sign * metric > sign * mark
+
+    def step(self, metric: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Takes note of ``metric`` (a number or a 0-d tensor) and reduces the rate when it is time."""
+        value = float(metric)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(value):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            for group, least in zip(self.optimizer.param_groups, self.min_lrs):
+                new = max(group["lr"] * self.factor, least)
+                if group["lr"] - new > self.eps:
+                    group["lr"] = new
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self.lrs = self.get_last_lr()
+
+    def _set_after_load(self) -> None:
+        for group, lr in zip(self.optimizer.param_groups, self.lrs):
+            group["lr"] = lr
+
+
+def cosine(high: float, low: float, done: float) -> float:
+    """Half a cosine wave from ``high`` at done = 0 to ``low`` at done = 1."""
+    return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
