@@ -209,13 +209,14 @@ def oclgrind(session: nox.Session) -> None:
     simulator = shutil.which("oclgrind")
     if simulator is None:
         session.skip("oclgrind is missing: install your system's package or https://github.com/jrprice/Oclgrind")
-    install(session, {"core": "[opencl,test]"})
+    install(session, {"core": "[opencl]"})
     log = Path(session.create_tmp()) / "oclgrind.log"
     log.unlink(missing_ok=True)
-    checks = ("--check-api", "--uninitialized", "--data-races", "--log", str(log))
-    suite = ("pytest", "-q", "-m", "oclgrind", "packages/netcl-core/tests", *session.posargs)
-    env = {"NETCL_DEVICE": "oclgrind", "NETCL_CACHE": "0"}
-    session.run(simulator, *checks, str(Path(session.bin) / suite[0]), *suite[1:], external=True, env=env)
+    # Out of bounds is always watched. API errors are not: netcl asks what a driver has, and pyopencl raises the rest.
+    # The simulator does not know some instructions of optimised code.
+    checks = ("--uninitialized", "--data-races", "--build-options", "-cl-opt-disable", "--log", str(log))
+    python = str(Path(session.bin) / "python")
+    session.run(simulator, *checks, python, "tests/simulator/kernels.py", external=True, env={"NETCL_CACHE": "0"})
     found = log.read_text(encoding="utf-8") if log.exists() else ""
     if found.strip():
         session.error(f"oclgrind reports:\n{found[:4000]}")
