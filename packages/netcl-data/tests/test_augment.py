@@ -21,9 +21,9 @@ def rng():
 
 FILTERS = [
     random_erase(),
-    random_erase(1.0, value=-3),
+    random_erase(1.0, value=3),
     cutout(),
-    cutout(5),
+    cutout(5, value=2),
     color_jitter(),
     color_jitter(0.5, 0.1, 0.9),
 ]
@@ -73,6 +73,13 @@ def test_cutout():
     assert any(len(rows) == len(columns) == 4 for rows, columns in found)
     assert any(len(rows) < 4 for rows, _ in found)
     assert (cutout(100)(X) == 0).all()
+
+
+def test_a_value_that_the_images_cannot_hold():
+    for value in (-3, 256, 0.5):
+        for function in (random_erase(1.0, value=value), cutout(value=value)):
+            with pytest.raises(ValueError, match=f"{value}.*uint8"):
+                function((X * 100).astype(np.uint8))
 
 
 def test_color_jitter_factors():

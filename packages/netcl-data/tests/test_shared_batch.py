@@ -48,6 +48,8 @@ def test_attach_sees_the_same_memory(ring):
     other.close()
     other.close()
     other.unlink()  # not its to remove
+    with pytest.raises(ValueError, match="closed"):
+        other.slot_view(0)
     assert SharedBatchRingBuffer.attach(ring.attach_info()).K == 3
 
 

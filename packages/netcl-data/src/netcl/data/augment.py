@@ -28,6 +28,8 @@ def _inside(start: Array, size: Array, length: int) -> Array:
 
 def _erase(x: Array, top: Array, left: Array, height: Array, width: Array, value: float) -> Array:
     """``x`` (N, C, H, W) with box i of image i set to ``value``; the boxes (n,) may reach over the border."""
+    if x.dtype.kind in "iu" and not (value.is_integer() and np.iinfo(x.dtype).min <= value <= np.iinfo(x.dtype).max):
+        raise ValueError(f"value={value} does not fit into images of dtype {x.dtype}")
     box = _inside(top, height, x.shape[2])[:, None, :, None] & _inside(left, width, x.shape[3])[:, None, None, :]
     return np.where(box, np.asarray(value, x.dtype), x)
 

@@ -81,10 +81,12 @@ class SharedBatchRingBuffer:
         """The arrays of slot 0 <= slot < K, on the shared memory itself; drop them before ``close``."""
         if not 0 <= slot < self.K:
             raise IndexError(f"slot {slot} is outside of a ring of {self.K}")
-        start = slot * self._slot_bytes
+        start, buffer = slot * self._slot_bytes, self._memory.buf
+        if buffer is None:
+            raise ValueError("the ring has been closed")
         # Not np.ndarray(buffer=...): it does not pin the mapping, and close would pull it away from under the array.
         return {
-            name: np.frombuffer(self._memory.buf, dtype, math.prod(shape), start + self._offsets[name]).reshape(shape)
+            name: np.frombuffer(buffer, dtype, math.prod(shape), start + self._offsets[name]).reshape(shape)
             for name, (shape, dtype) in self.field_specs.items()
         }
 
