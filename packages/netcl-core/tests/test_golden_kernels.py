@@ -1,6 +1,8 @@
-"""Golden kernel texts: a change of the generator shows here as a change of OpenCL C, so that a refactor is provably neutral.
+"""Golden kernel texts: a change of the generator shows here as a change of OpenCL C, so that a refactor is provably
+neutral.
 
-``python packages/netcl-core/tests/test_golden_kernels.py`` writes the texts anew; read the difference before you commit it.
+``python packages/netcl-core/tests/test_golden_kernels.py`` writes the texts anew; read the difference before you
+commit it.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def cross_entropy_gradient() -> Expr:
 def plans() -> dict[str, Plan]:
     """The plans whose texts are kept, by name."""
 
-    def plan(outputs: Sequence[Expr], shapes: Sequence[tuple[int, ...]], *inputs: tuple[int, ...], target: Target = CPU) -> Plan:
+    def plan(
+        outputs: Sequence[Expr], shapes: Sequence[tuple[int, ...]], *inputs: tuple[int, ...], target: Target = CPU
+    ) -> Plan:
         space = tuple(max(sizes) for sizes in zip(*inputs, *shapes))
         return make_plan(outputs, shapes, inputs, space, target)
 
@@ -78,13 +82,16 @@ def plans() -> dict[str, Plan]:
 
 def _text(plan: Plan) -> str:
     return "\n".join(
-        f"// {launch.items} work-items in groups of {launch.group}, numbers {launch.numbers}\n{launch.source}\n" for launch in plan.launches
+        f"// {launch.items} work-items in groups of {launch.group}, numbers {launch.numbers}\n{launch.source}\n"
+        for launch in plan.launches
     )
 
 
 @pytest.mark.parametrize("name", list(plans()))
 def test_the_text_is_the_golden_one(name: str) -> None:
-    assert _text(plans()[name]) == (GOLDEN / f"{name}.cl").read_text(), f"run python {Path(__file__).name} and read the difference"
+    assert _text(plans()[name]) == (GOLDEN / f"{name}.cl").read_text(), (
+        f"run python {Path(__file__).name} and read the difference"
+    )
 
 
 def test_every_golden_text_belongs_to_a_plan() -> None:

@@ -10,7 +10,9 @@ from netcl.core import DeviceHandle, Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError
 
 
-def _spread(handles: list[DeviceHandle], shape: tuple[int, ...] = (3, 5), dtype: str = "float32") -> tuple[list[Tensor], list[np.ndarray]]:
+def _spread(
+    handles: list[DeviceHandle], shape: tuple[int, ...] = (3, 5), dtype: str = "float32"
+) -> tuple[list[Tensor], list[np.ndarray]]:
     rng = np.random.default_rng(7)
     arrays = [rng.integers(-9, 9, shape).astype(dtype) for _ in handles]
     return [Tensor.from_host(handle.queue, a, dtype) for handle, a in zip(handles, arrays)], arrays

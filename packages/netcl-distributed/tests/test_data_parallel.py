@@ -31,7 +31,10 @@ def test_shards_cover_the_batch_in_proportion_to_their_weights() -> None:
 def _params(handle: DeviceHandle) -> list[Tensor]:
     rng = np.random.default_rng(3)
     shapes = ((8, 5), (8,), (3, 8), (3,))
-    return [ag.Parameter(Tensor.from_host(handle.queue, rng.standard_normal(s).astype(np.float32) * 0.5, persistent=True)) for s in shapes]
+    return [
+        ag.Parameter(Tensor.from_host(handle.queue, rng.standard_normal(s).astype(np.float32) * 0.5, persistent=True))
+        for s in shapes
+    ]
 
 
 def _forward(queue: Any, xb: Tensor, yb: Tensor, params: Any) -> tuple[Tensor, ag.Tape]:

@@ -1,7 +1,8 @@
 """The op table and the one hook stack: every computation on tensors is a row here, and every call of it passes here.
 
-Order of a call, outermost first: profiler, autocast, recorder, tracer, backend. The recorder is one for the process (set by importing
-``netcl.autograd``) and sees calls with ``record=True``; the others are pushed per thread. With no hook pushed a call is one branch.
+Order of a call, outermost first: profiler, autocast, recorder, tracer, backend. The recorder is one for the process
+(set by importing ``netcl.autograd``) and sees calls with ``record=True``; the others are pushed per thread. With no
+hook pushed a call is one branch.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class Operand:
 class Domain:
     """Where an op is tested: operands uniform in [low, high), at least ``away`` from the points ``kinks``.
 
-    ``cases(rng)`` yields (operands as arrays or numbers, attributes) for ops that broadcasting elementwise samples do not suit.
-    ``reference(*arrays, **attributes)`` is the same in NumPy, float64.
+    ``cases(rng)`` yields (operands as arrays or numbers, attributes) for ops that broadcasting elementwise samples do
+    not suit. ``reference(*arrays, **attributes)`` is the same in NumPy, float64.
     """
 
     low: float = -2.0
@@ -60,12 +61,12 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class OpRow:
-    """One op. ``expression`` builds the result from expressions (or is its text over v0..); ``call`` computes it through the
-    engine; ``composite`` is a plain function over other ops.
+    """One op. ``expression`` builds the result from expressions (or is its text over v0..); ``call`` computes it
+    through the engine; ``composite`` is a plain function over other ops.
 
-    ``shapes(shape, operand_shapes, attributes)`` turns an output's shape in the iteration space into the final one. Attributes whose default is a
-    float are launch scalars, all others are part of the kernel. ``amp``: ``half``, ``float32`` or ``widest``. ``leading``: the
-    operands are the first parameters.
+    ``shapes(shape, operand_shapes, attributes)`` turns an output's shape in the iteration space into the final one.
+    Attributes whose default is a float are launch scalars, all others are part of the kernel. ``amp``: ``half``,
+    ``float32`` or ``widest``. ``leading``: the operands are the first parameters.
     """
 
     name: str
@@ -110,8 +111,10 @@ def make_row(
     """The row of ``function``: parameters annotated with Expr or Tensor are operands, all others attributes."""
     parameters = dict(inspect.signature(function).parameters)
     wants_space = parameters.pop("space", None) is not None
-    operands = tuple(key for key, p in parameters.items() if "Expr" in str(p.annotation) or "Tensor" in str(p.annotation))
-    body = {kind: text if text is not None else function}
+    operands = tuple(
+        key for key, p in parameters.items() if "Expr" in str(p.annotation) or "Tensor" in str(p.annotation)
+    )
+    body: dict[str, Any] = {kind: text if text is not None else function}
     return OpRow(
         name=name or function.__name__,
         signature=inspect.Signature(list(parameters.values())),
@@ -197,13 +200,13 @@ def set_recorder(hook: Hook | None) -> Hook | None:
 
 
 def set_watcher(watcher: Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None] | None) -> None:
-    """Shows ``watcher(row, args, kwargs)`` every call that is not recorded because it came through ``netcl.ops``; None shows none."""
+    """Shows ``watcher(row, args, kwargs)`` every call that is not recorded, as from ``netcl.ops``; None: no more."""
     global _watcher
     _watcher = watcher
 
 
 def push_hook(hook: Hook, layer: str = "profiler") -> Hook:
-    """Puts ``hook`` on this thread's stack, in its layer: profiler, autocast or tracer; the newest is the outermost of its layer."""
+    """Puts ``hook`` on this thread's stack: outermost of its layer, profiler, autocast or tracer."""
     rank = _LAYERS.index(layer)
     _thread.hooks = tuple(sorted(((rank, hook), *_thread.hooks), key=lambda entry: entry[0]))
     return hook
@@ -239,12 +242,12 @@ def snapshot() -> Snapshot:
     return Snapshot()
 
 
-# -- expression rows: arguments to a program -----------------------------------------------------------------------------
+# -- expression rows: arguments to a program ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Space:
-    """The iteration space as a builder sees it: its rank, and the shape of each operand (None for numbers), aligned to it."""
+    """The iteration space as a builder sees it: its rank, and each operand's shape aligned to it (None: a number)."""
 
     rank: int
     shapes: tuple[Shape | None, ...]
@@ -261,7 +264,7 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """What an expression row computes for given shapes, dtypes and attributes: made once, then only bound to tensors."""
+    """What an expression row computes for given shapes, dtypes and attributes: made once, then bound to tensors."""
 
     name: str
     outputs: tuple[Expr, ...]
@@ -283,7 +286,9 @@ class Bound:
     def run(self, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Computes the outputs, in their final shapes."""
         program = self.program
-        results = self.inputs[0].engine.run(program.outputs, self.inputs, self.scalars, shapes=program.shapes, out=out)
+        results: tuple[Any, ...] = self.inputs[0].engine.run(
+            program.outputs, self.inputs, self.scalars, shapes=program.shapes, out=out
+        )
         for result, final in zip(results, program.finals):
             if result.shape != final:
                 set_shape(result, final)
@@ -309,13 +314,15 @@ def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
             operands[position] = _from_numpy(row, value, operands)
     inputs = tuple(value for value in operands if isinstance(value, Operand))
     if not inputs:
-        raise TypeError(f"{row.name}: at least one operand has to be a Tensor, not {', '.join(type(a).__name__ for a in operands)}")
+        raise TypeError(
+            f"{row.name}: at least one operand has to be a Tensor, not {', '.join(type(a).__name__ for a in operands)}"
+        )
     engine = inputs[0].engine
     for other in inputs[1:]:
         if other.engine is not engine:
             raise BackendMismatchError(
-                f"{row.name}: operands live on {engine.device_label} and {other.engine.device_label}; move them together with "
-                "tensor.to(device)",
+                f"{row.name}: operands live on {engine.device_label} and {other.engine.device_label}; "
+                "move them together with tensor.to(device)",
                 op=row.name,
             )
     scalars: dict[str, float | int] = {}
@@ -377,7 +384,9 @@ def _by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     known = row.signature.parameters
     for name in kwargs:
         if name in _SYNONYMS and name not in known:
-            return {_SYNONYMS[key] if key in _SYNONYMS and key not in known else key: value for key, value in kwargs.items()}
+            return {
+                _SYNONYMS[key] if key in _SYNONYMS and key not in known else key: value for key, value in kwargs.items()
+            }
     return kwargs
 
 
@@ -414,7 +423,8 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
         single = isinstance(built, Expr)
         outputs = (built,) if single else tuple(built)
     present = {
-        index: frozenset(axis for axis, size in enumerate(aligned(shape, rank)) if size != 1) for index, shape in enumerate(shapes)
+        index: frozenset(axis for axis, size in enumerate(aligned(shape, rank)) if size != 1)
+        for index, shape in enumerate(shapes)
     }
     results = tuple(_output_shape(output, present, space) for output in outputs)
     finals = tuple(row.shapes(shape, shapes, attributes) if row.shapes else shape for shape in results)
@@ -472,7 +482,9 @@ def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _check_out(name: str, out: Any, ready: Bound) -> None:
     shape, dtype = ready.program.finals[0], ready.program.outputs[0].dtype
     if out.shape != shape or out.dtype != dtype:
-        raise ShapeError(f"{name}: out has shape {out.shape} and dtype {out.dtype}, the result {shape} and {dtype}", op=name)
+        raise ShapeError(
+            f"{name}: out has shape {out.shape} and dtype {out.dtype}, the result {shape} and {dtype}", op=name
+        )
     if out.engine is not ready.inputs[0].engine:
         raise BackendMismatchError(f"{name}: out lives on {out.engine.device_label}", op=name)
 
@@ -483,8 +495,10 @@ def assign(target: Any, source: Any) -> None:
     target.engine.run((expression,), (source,), out=(target,))
 
 
-def evaluate(outputs: Sequence[Expr], inputs: Sequence[Any], scalars: Mapping[str, float | int] | None = None, **kwargs: Any) -> tuple[Any, ...]:
-    """Runs expressions directly on the engine of ``inputs``: for optimizer rules and other updates in place; never recorded."""
+def evaluate(
+    outputs: Sequence[Expr], inputs: Sequence[Any], scalars: Mapping[str, float | int] | None = None, **kwargs: Any
+) -> tuple[Any, ...]:
+    """Runs expressions on the engine of ``inputs``: optimizer rules and other updates in place; never recorded."""
     if not inputs:
         raise ExpressionError("expressions without inputs have no engine to run on")
     return inputs[0].engine.run(outputs, inputs, scalars, **kwargs)  # type: ignore[no-any-return]

@@ -16,7 +16,9 @@ def aligned(shape: Sequence[int], rank: int) -> Shape:
 
 
 def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> Shape:
-    """The shape that all ``shapes`` broadcast to by NumPy's rules; ShapeError names the op and the shapes where there is none."""
+    """The shape that all ``shapes`` broadcast to by NumPy's rules; ShapeError names the op and the shapes where there
+    is none.
+    """
     first = tuple(shapes[0]) if shapes else ()
     if all(tuple(shape) == first for shape in shapes):
         return first
@@ -35,10 +37,12 @@ def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tupl
     """Sorted, distinct, non-negative axes; None is every axis. ShapeError where one is out of range or given twice."""
     if axis is None:
         return tuple(range(rank))
-    axes = [as_index(axis)] if not isinstance(axis, (tuple, list)) else [as_index(a) for a in axis]
+    axes = [as_index(a) for a in axis] if isinstance(axis, Sequence) else [as_index(axis)]
     for one in axes:
         if not -rank <= one < rank:
-            raise ShapeError(f"{op}: axis {one} is out of range for {rank} dimension{'s' * (rank != 1)}", op=op, parameter="axis")
+            raise ShapeError(
+                f"{op}: axis {one} is out of range for {rank} dimension{'s' * (rank != 1)}", op=op, parameter="axis"
+            )
     result = sorted({one % rank for one in axes})
     if len(result) != len(axes):
         raise ShapeError(f"{op}: axes {tuple(axes)} name an axis twice", op=op, parameter="axis")
@@ -54,7 +58,8 @@ def contiguous_strides(shape: Sequence[int]) -> Shape:
 
 
 def collapse(space: Sequence[int], parts: Sequence[Sequence[bool]]) -> list[tuple[int, ...]]:
-    """Groups of neighbouring axes that can be walked as one: ``parts[axis]`` says what part an axis plays in each operand.
+    """Groups of neighbouring axes that can be walked as one: ``parts[axis]`` says what part an axis plays in each
+    operand.
 
     Axes of length one disappear; the groups keep the order and hold the original axes.
     """

@@ -1,4 +1,6 @@
-"""Tensor: a contiguous block of device memory with its shape, dtype and place; its operators call the op table by name."""
+"""Tensor: a contiguous block of device memory with its shape, dtype and place; its operators call the op table by
+name.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,8 @@ from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from netcl.core.backend.base import DeviceBackend
+    from netcl.core.backend.base import DeviceBackend, HostTransfer
     from netcl.core.device import DeviceHandle
-    from netcl.core.backend.base import HostTransfer
 
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T", bound="Tensor")
@@ -44,14 +45,16 @@ def check_shape(shape: Any) -> tuple[int, ...]:
 
 
 def _default_dtype(data: Array) -> str:
-    """The dtype of host data by the contract: ints and bool keep theirs, 8- and 16-bit ones become int32, float64 becomes float32."""
+    """The dtype of host data by the contract: ints and bool keep theirs, 8- and 16-bit ones become int32, float64
+    becomes float32.
+    """
     kind, size = data.dtype.kind, data.dtype.itemsize
     if kind == "b":
         return "bool"
     if kind in "iu":
         return "int32" if size <= 2 or data.dtype == np.int32 else "int64"
     if data.dtype.name in ("float16", "bfloat16"):
-        return data.dtype.name
+        return str(data.dtype.name)
     if kind == "f":
         return "float32"
     raise DTypeError(
@@ -60,7 +63,9 @@ def _default_dtype(data: Array) -> str:
 
 
 def to_storage(data: Any, dtype: str | None) -> tuple[Array, str]:
-    """Host data as a contiguous array in the storage dtype of ``dtype`` (default: by the contract), and the dtype's name."""
+    """Host data as a contiguous array in the storage dtype of ``dtype`` (default: by the contract), and the dtype's
+    name.
+    """
     array = np.asarray(data)
     if dtype is None:
         dtype = _default_dtype(array)
@@ -86,8 +91,9 @@ class _FromHost:
 class Tensor(dispatch.Operand):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
 
-    On OpenCL the data lie in ``buffer``, on the NumPy backend in ``array``. There are no views: ``reshape`` shares the storage, everything
-    else copies. ``pool_handle`` is the lease that returns the buffer to its pool when the last tensor on it is gone.
+    On OpenCL the data lie in ``buffer``, on the NumPy backend in ``array``. There are no views: ``reshape`` shares
+    the storage, everything else copies. ``pool_handle`` is the lease that returns the buffer to its pool when the
+    last tensor on it is gone.
     """
 
     buffer: Any
@@ -129,7 +135,9 @@ class Tensor(dispatch.Operand):
         self.buffer = buffer
         self.shape = check_shape(shape)
         self.dtype = dtypes.canonical(dtype)
-        self.engine = engine_for(queue) if queue is not None or backend != "cpu" else cpu_engine()
+        # mypy does not see the slots of the base class.
+        engine = engine_for(queue) if queue is not None or backend != "cpu" else cpu_engine()
+        self.engine = engine  # type: ignore[misc]
         self.queue = self.engine.queue
         self.context = context if context is not None else self.engine.context
         self.pool_handle = pool_handle
@@ -142,7 +150,7 @@ class Tensor(dispatch.Operand):
         self.pending_event = pending_event
         self.pending_release = pending_release
         self.host_ref = host_ref
-        self._version = [0]
+        self._version = [0]  # type: ignore[misc]
 
     @classmethod
     def _wrap(
@@ -201,11 +209,12 @@ class Tensor(dispatch.Operand):
         requires_grad: bool = False,
         persistent: bool = False,
     ) -> Tensor:
-        """``Tensor.from_host(queue, data, dtype=None)`` or ``Tensor.from_host(data, dtype=None)``: host data on a device.
+        """``Tensor.from_host(queue, data, dtype=None)`` or ``Tensor.from_host(data, dtype=None)``: host data on a
+        device.
 
-        Any array-like; the value is that at the call. ints and bool keep their dtype (8- and 16-bit become int32), float64 becomes float32 unless
-        ``dtype`` says otherwise. ``copy=False`` lets a device that shares the host's memory work on ``data`` itself.
-        DTypeError: data without a counterpart (complex, structured, objects).
+        Any array-like; the value is that at the call. ints and bool keep their dtype (8- and 16-bit become int32),
+        float64 becomes float32 unless ``dtype`` says otherwise. ``copy=False`` lets a device that shares the host's
+        memory work on ``data`` itself. DTypeError: data without a counterpart (complex, structured, objects).
         """
         queue, rest = (args[0], args[1:]) if args and (args[0] is None or is_queue(args[0])) else (None, args)
         if not 1 <= len(rest) <= 2:
@@ -218,7 +227,7 @@ class Tensor(dispatch.Operand):
         dtype = rest[1] if len(rest) == 2 else dtype
         source = rest[0].numpy() if isinstance(rest[0], Tensor) else rest[0]
         data, name = to_storage(source, dtype)
-        buffer, event, pending, host_ref = engine.upload(  # type: ignore[attr-defined]
+        buffer, event, pending, host_ref = engine.upload(
             data, name, async_copy=async_copy, use_pinned=use_pinned, copy=copy, persistent=persistent
         )
         tensor = cls._wrap(engine, data.shape, name, *buffer)
@@ -241,12 +250,9 @@ class Tensor(dispatch.Operand):
         """A tensor of ``shape`` filled with ``fill`` (None: undefined content), from ``pool`` or the queue's own."""
         engine = cpu_engine() if queue is None and backend == "cpu" else engine_for(queue)
         name = dtypes.canonical(dtype)
-        if pool is not None:
-            tensor = engine.empty(check_shape(shape), name, persistent=persistent, pool=pool)  # type: ignore[call-arg]
-        else:
-            tensor = engine.empty(check_shape(shape), name, persistent=persistent)
+        tensor = engine.empty(check_shape(shape), name, persistent=persistent, pool=pool)
         if fill is not None:
-            engine.fill(tensor, fill)  # type: ignore[attr-defined]
+            engine.fill(tensor, fill)
         tensor.requires_grad = requires_grad
         return tensor
 
@@ -361,17 +367,21 @@ class Tensor(dispatch.Operand):
     numpy = to_host
 
     def to_host_async(self) -> HostTransfer:
-        """Starts a copy to the host: ``.wait()`` gives the array, ``.done()`` says whether it has arrived, ``.event`` is the device's event."""
-        return self.engine.read_async(self)  # type: ignore[attr-defined, no-any-return]
+        """Starts a copy to the host: ``.wait()`` gives the array, ``.done()`` says whether it has arrived, ``.event``
+        is the device's event.
+        """
+        return self.engine.read_async(self)
 
     def wait(self) -> Self:
         """Waits for a pending copy into this tensor, and raises what the device has reported."""
-        self.engine.wait(self.pending_event)  # type: ignore[attr-defined]
+        self.engine.wait(self.pending_event)
         self.pending_event = self.pending_release = None
         return self
 
     def write(self, data: Any) -> Self:
-        """Overwrites the content in place with host values or another tensor of the same shape, converted to this dtype."""
+        """Overwrites the content in place with host values or another tensor of the same shape, converted to this
+        dtype.
+        """
         if isinstance(data, Tensor) and data.engine is self.engine:
             if data.shape != self.shape:
                 raise ShapeError(f"write: values of shape {data.shape} into a tensor of shape {self.shape}")
@@ -403,7 +413,8 @@ class Tensor(dispatch.Operand):
     def __dlpack__(self, **kwargs: Any) -> Any:
         if self.array is None or self.dtype == "bfloat16":
             raise BufferError(
-                f"DLPack needs memory of the host: this is a {self.dtype} tensor on {self.engine.device_label}; use .cpu() or .numpy()"
+                f"DLPack needs memory of the host: this is a {self.dtype} tensor on {self.engine.device_label}; "
+                "use .cpu() or .numpy()"
             )
         return self.array.__dlpack__(**kwargs)
 
@@ -432,7 +443,7 @@ class Tensor(dispatch.Operand):
     @property
     def device(self) -> DeviceHandle:
         """The handle of the device that holds the data."""
-        return self.engine.handle  # type: ignore[attr-defined, no-any-return]
+        return self.engine.handle
 
     @property
     def storage(self) -> Any:
@@ -490,7 +501,7 @@ class Tensor(dispatch.Operand):
     def astype(self, dtype: str) -> Tensor:
         """The values converted to ``dtype``; itself where it has it already."""
         name = dtypes.canonical(dtype)
-        return self if name == self.dtype else dispatch.call("cast", self, dtype=name, record=True)  # type: ignore[no-any-return]
+        return self if name == self.dtype else dispatch.call("cast", self, dtype=name, record=True)
 
     def clone(self) -> Tensor:
         """A copy of its own, part of the gradient graph."""

@@ -1,9 +1,10 @@
 """Capture and replay: a step is written down once as a flat list of launches and then run without Python per op.
 
-``capture`` calls the function once with its launches recorded, not run; nothing on the device changes. State that the function makes
-at its first call (optimizer moments, lazily made buffers) must exist before, so call the function eagerly first. A replay copies its
-inputs into the captured ones, runs the launches, and hands out copies of the results. Numbers that Python knows at capture (a branch
-taken, a float given to an op) are frozen; what changes per step lives in tensors: learning rates, step counts, random counters.
+``capture`` calls the function once with its launches recorded, not run; nothing on the device changes. State that the
+function makes at its first call (optimizer moments, lazily made buffers) must exist before, so call the function
+eagerly first. A replay copies its inputs into the captured ones, runs the launches, and hands out copies of the
+results. Numbers that Python knows at capture (a branch taken, a float given to an op) are frozen; what changes per
+step lives in tensors: learning rates, step counts, random counters.
 """
 
 from __future__ import annotations
@@ -72,9 +73,11 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 class CapturedStep:
-    """A recorded call of ``fn``: ``replay(*inputs)`` does what ``fn(*inputs)`` would have done, and returns the same."""
+    """A recorded call of ``fn``: ``replay(*inputs)`` does and returns what ``fn(*inputs)`` would have."""
 
-    def __init__(self, fn: Callable[..., Any], samples: tuple[Any, ...], watch: Callable[[], Hashable] | None = None) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], samples: tuple[Any, ...], watch: Callable[[], Hashable] | None = None
+    ) -> None:
         self._described = _described(samples)
         self._watch = watch
         self._watched = watch() if watch is not None else None
@@ -102,7 +105,8 @@ class CapturedStep:
         return static
 
     def replay(self, *inputs: Any) -> Any:
-        """Runs the recorded launches on ``inputs`` (tensors of the captured shapes and dtypes, or host arrays for them).
+        """Runs the recorded launches on ``inputs`` (tensors of the captured shapes and dtypes, or host arrays for
+        them).
 
         CaptureError where arguments or the watched state are not those of the capture: capture again.
         """
@@ -127,13 +131,15 @@ class CapturedStep:
                 # Host arrays are converted as from_host would; only their shape has to fit.
                 if shape != static.shape or (isinstance(value, Tensor) and value.dtype != static.dtype):
                     raise CaptureError(
-                        f"replay: argument {number} has shape {shape} and dtype {dtype}, captured were {static.shape} and "
-                        f"{static.dtype}; capture again for other shapes"
+                        f"replay: argument {number} has shape {shape} and dtype {dtype}, captured were {static.shape} "
+                        f"and {static.dtype}; capture again for other shapes"
                     )
             elif _Same(value) != known:
                 raise CaptureError(f"replay: argument {number} is {value!r}, captured was {known!r}; capture again")
         if self._watch is not None and self._watch() != self._watched:
-            raise CaptureError("replay: parameters, training flags, parameter groups or other watched state changed; capture again")
+            raise CaptureError(
+                "replay: parameters, training flags, parameter groups or other watched state changed; capture again"
+            )
 
     def __len__(self) -> int:
         """The number of launches of a replay."""
@@ -141,10 +147,11 @@ class CapturedStep:
 
 
 def capture(fn: Callable[..., Any], *samples: Any, watch: Callable[[], Hashable] | None = None) -> CapturedStep:
-    """Records ``fn(*samples)`` without running it; ``.replay(*inputs)`` then equals ``fn(*inputs)``, side effects on tensors included.
+    """Records ``fn(*samples)`` without running it; ``.replay(*inputs)`` then equals ``fn(*inputs)``, side effects on
+    tensors included.
 
-    ``samples`` are tensors (all on one device) and other values, which a replay must repeat. ``watch()`` gives a hashable of Python
-    state that the step depends on (parameters, training flags); a replay raises CaptureError once it differs.
-    CaptureError also where ``fn`` reads a value on the host or writes host data to the device.
+    ``samples`` are tensors (all on one device) and other values, which a replay must repeat. ``watch()`` gives a
+    hashable of Python state that the step depends on (parameters, training flags); a replay raises CaptureError once
+    it differs. CaptureError also where ``fn`` reads a value on the host or writes host data to the device.
     """
     return CapturedStep(fn, samples, watch)

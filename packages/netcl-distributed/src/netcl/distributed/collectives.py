@@ -1,4 +1,4 @@
-"""Collectives over the devices of one process: through the host, in rank order, so that equal inputs give equal bits."""
+"""Collectives over the devices of one process: through the host, in rank order, so that bits repeat."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def check_equal(tensors: Sequence[Tensor], op: str) -> None:
     for rank, tensor in enumerate(tensors):
         if tensor.shape != first.shape or tensor.dtype != first.dtype:
             raise CollectiveMismatchError(
-                f"{op}: rank 0 has shape {first.shape} and dtype {first.dtype}, rank {rank} has {tensor.shape} and {tensor.dtype}"
+                f"{op}: rank 0 has shape {first.shape} and dtype {first.dtype}, "
+                f"rank {rank} has {tensor.shape} and {tensor.dtype}"
             )
 
 
@@ -62,7 +63,8 @@ def combined(tensors: Sequence[Tensor], op: str, weights: Sequence[float] | None
 
 
 def all_reduce(tensors: Tensor | Sequence[Tensor], op: str = "sum") -> Tensor | Sequence[Tensor]:
-    """Replaces each tensor, in place, by the ``op`` (sum, mean, max, min, prod) of all of them; returns what it was given.
+    """Replaces each tensor, in place, by the ``op`` (sum, mean, max, min, prod) of all of them; returns what it was
+    given.
 
     ``tensors`` has one tensor for each device, of equal shape and dtype. CollectiveMismatchError where they differ.
     """
@@ -98,7 +100,9 @@ def broadcast(tensors: Tensor | Sequence[Tensor], root: int = 0) -> Tensor | Seq
 
 
 def scatter(tensor: Tensor, chunks: int | Sequence[Tensor]) -> list[Tensor]:
-    """Cuts ``tensor`` along axis 0: into that many nearly equal parts on its device, or into the given tensors, in place."""
+    """Cuts ``tensor`` along axis 0: into that many nearly equal parts on its device, or into the given tensors, in
+    place.
+    """
     values = tensor.to_host()
     if isinstance(chunks, int):
         if not 1 <= chunks <= max(1, tensor.shape[0] if tensor.shape else 0):
@@ -134,8 +138,8 @@ def _joined(tensors: Sequence[Tensor]) -> Array:
     for rank, tensor in enumerate(tensors):
         if not tensor.shape or tensor.shape[1:] != first.shape[1:] or tensor.dtype != first.dtype:
             raise CollectiveMismatchError(
-                f"gather: rank 0 has shape {first.shape} and dtype {first.dtype}, rank {rank} has {tensor.shape} and {tensor.dtype}; "
-                "only axis 0 may differ"
+                f"gather: rank 0 has shape {first.shape} and dtype {first.dtype}, "
+                f"rank {rank} has {tensor.shape} and {tensor.dtype}; only axis 0 may differ"
             )
     return np.concatenate(_read(tensors))
 

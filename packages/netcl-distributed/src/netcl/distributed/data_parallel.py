@@ -1,4 +1,6 @@
-"""Data parallelism in one process: replicas of the parameters, shards of the batch, gradients made equal on all devices."""
+"""Data parallelism in one process: replicas of the parameters, shards of the batch, gradients made equal on all
+devices.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,17 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.device import DeviceHandle, manager
 from netcl.core.errors import ShapeError
-from netcl.distributed.collectives import combined, check_equal
+from netcl.distributed.collectives import check_equal, combined
 
-__all__ = ["DeviceManager", "broadcast_params", "prepare_replicas", "replicate_params", "shard_batch", "shard_sizes", "sync_grads"]
+__all__ = [
+    "DeviceManager",
+    "broadcast_params",
+    "prepare_replicas",
+    "replicate_params",
+    "shard_batch",
+    "shard_sizes",
+    "sync_grads",
+]
 
 Batch = TypeVar("Batch", Tensor, np.ndarray[Any, Any])
 
@@ -56,7 +66,9 @@ def _handle(device: Any) -> DeviceHandle:
 
 
 def shard_sizes(count: int, num_shards: int, weights: Sequence[float] | None = None) -> list[int]:
-    """How many of ``count`` samples each shard gets: nearly equal, or in proportion to ``weights``; the sizes add up to ``count``."""
+    """How many of ``count`` samples each shard gets: nearly equal, or in proportion to ``weights``; the sizes add up
+    to ``count``.
+    """
     if num_shards < 1:
         raise ValueError(f"at least one shard is needed, not {num_shards}")
     if weights is None:
@@ -69,7 +81,9 @@ def shard_sizes(count: int, num_shards: int, weights: Sequence[float] | None = N
 
 
 def shard_batch(x: Batch, num_shards: int, weights: Sequence[float] | None = None) -> list[Batch]:
-    """``x`` (array or tensor) cut along axis 0 into ``num_shards`` parts, nearly equal or in proportion to ``weights``."""
+    """``x`` (array or tensor) cut along axis 0 into ``num_shards`` parts, nearly equal or in proportion to
+    ``weights``.
+    """
     if not x.shape:
         raise ShapeError("shard_batch: a batch needs an axis 0, this one is 0-d")
     parts: list[Batch] = []
@@ -86,7 +100,9 @@ def replicate_params(params: Iterable[Tensor], queues: Sequence[Any]) -> list[li
     values = [param.to_host() for param in sources]
     return [
         [
-            ag.Parameter(Tensor.from_host(queue, value, param.dtype, persistent=True), requires_grad=param.requires_grad)
+            ag.Parameter(
+                Tensor.from_host(queue, value, param.dtype, persistent=True), requires_grad=param.requires_grad
+            )
             for param, value in zip(sources, values)
         ]
         for queue in queues
@@ -108,7 +124,9 @@ def prepare_replicas(params: Iterable[Tensor], queues: Sequence[Any]) -> list[li
 
 
 def broadcast_params(src: Sequence[Tensor], groups: Sequence[Sequence[Tensor]], root: int = 0) -> None:
-    """Writes ``src`` into every group of parameters, in place; the group ``root`` is skipped where it is ``src`` itself."""
+    """Writes ``src`` into every group of parameters, in place; the group ``root`` is skipped where it is ``src``
+    itself.
+    """
     values = [param.to_host() for param in src]
     for rank, group in enumerate(groups):
         if rank == root and all(a is b for a, b in zip(src, group)):
@@ -126,8 +144,8 @@ def _parameters(replica: Any) -> list[Tensor]:
 def sync_grads(replicas: Sequence[Any], weights: Sequence[float] | None = None) -> None:
     """Replaces the gradients of all replicas, in place, by their mean, weighted by ``weights`` (such as shard sizes).
 
-    A replica is a Module or a list of parameters, in the same order everywhere. A gradient that is None everywhere is skipped; one that is
-    None on some counts as zero there.
+    A replica is a Module or a list of parameters, in the same order everywhere. A gradient that is None everywhere is
+    skipped; one that is None on some counts as zero there.
     """
     groups = [_parameters(replica) for replica in replicas]
     if len({len(group) for group in groups}) > 1:

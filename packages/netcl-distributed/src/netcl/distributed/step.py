@@ -1,4 +1,6 @@
-"""One data-parallel step: the batch cut into shards, all devices at work in parallel, one mean gradient, one step each."""
+"""One data-parallel step: the batch cut into shards, all devices at work in parallel, one mean gradient, one step
+each.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,18 @@ def data_parallel_step(
     post_sync_hook: Callable[[Sequence[Sequence[Tensor]]], None] | None = None,
     post_step_hook: Callable[[Tensor], None] | None = None,
 ) -> Tensor:
-    """A full step on every device; the same as one step on the whole batch, to rounding, where no batch statistics take part.
+    """A full step on every device; the same as one step on the whole batch, to rounding, where no batch statistics
+    take part.
 
-    ``forward_fn(queue, xb, yb, params) -> (loss, tape)`` computes the mean loss of a shard (tape None: ``loss.backward()``); ``batch`` is (x, y),
-    arrays or tensors cut along axis 0, nearly equally or by ``weights``. Returns the mean loss, 0-d, on the first device. A device whose
-    shard is empty takes part in the step only. RuntimeError where no parameter got a gradient.
+    ``forward_fn(queue, xb, yb, params) -> (loss, tape)`` computes the mean loss of a shard (tape None:
+    ``loss.backward()``); ``batch`` is (x, y), arrays or tensors cut along axis 0, nearly equally or by ``weights``.
+    Returns the mean loss, 0-d, on the first device. A device whose shard is empty takes part in the step only.
+    RuntimeError where no parameter got a gradient.
     """
     if len(param_replicas) != len(optimizers) or not param_replicas:
-        raise ValueError(f"{len(param_replicas)} replicas and {len(optimizers)} optimizers; one of each for each device")
+        raise ValueError(
+            f"{len(param_replicas)} replicas and {len(optimizers)} optimizers; one of each for each device"
+        )
     if pre_shard_hook is not None:
         batch = pre_shard_hook(batch) or batch
     shards = len(param_replicas)
@@ -57,7 +63,9 @@ def data_parallel_step(
     with ThreadPoolExecutor(shards, thread_name_prefix="netcl-shard") as pool:
         losses = list(pool.map(work, range(shards)))
     if all(param.grad is None for params in param_replicas for param in params):
-        raise RuntimeError("data_parallel_step: no parameter got a gradient; does forward_fn use the params that it is given?")
+        raise RuntimeError(
+            "data_parallel_step: no parameter got a gradient; does forward_fn use the params that it is given?"
+        )
     sync_grads(param_replicas, sizes)
     if post_sync_hook is not None:
         post_sync_hook(param_replicas)

@@ -12,6 +12,7 @@ from netcl.core.errors import CaptureError
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
+    from netcl.core.device import DeviceHandle
     from netcl.core.expr import Expr
     from netcl.core.tensor import Tensor
 
@@ -29,10 +30,26 @@ class DeviceBackend(Protocol):
     queue: Any
     context: Any
     device_label: str
-    recording: Recording | None
-    rng_state: Tensor
+    handle: DeviceHandle
 
-    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
+    @property
+    def recording(self) -> Recording | None:
+        """The open recording, which takes the launches of its thread; None while work runs at once."""
+        ...
+
+    @recording.setter
+    def recording(self, recording: Recording | None) -> None: ...
+
+    @property
+    def rng_state(self) -> Tensor:
+        """(seed, base) of the random generator as int64[2]."""
+        ...
+
+    def new_recording(self) -> Recording:
+        """An empty recording for this thread, with an arena of its own."""
+        ...
+
+    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
         """A new tensor of undefined content; persistent ones never come from a recording's arena."""
         ...
 
@@ -44,12 +61,45 @@ class DeviceBackend(Protocol):
         """A new tensor holding a copy of ``data`` (storage dtype or convertible)."""
         ...
 
+    def fill(self, tensor: Tensor, value: float) -> None:
+        """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
+        ...
+
+    def upload(
+        self,
+        data: np.ndarray[Any, Any],
+        dtype: str,
+        *,
+        async_copy: bool | None,
+        use_pinned: bool | None,
+        copy: bool,
+        persistent: bool,
+    ) -> tuple[tuple[Any, Any, Any], Any, Any, np.ndarray[Any, Any] | None]:
+        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is read or
+        aliased.
+        """
+        ...
+
     def write(self, target: Tensor, data: np.ndarray[Any, Any]) -> None:
-        """Overwrites ``target`` with host values of its shape and storage dtype; they are read before the call returns."""
+        """Overwrites ``target`` with host values of its shape and storage dtype; they are read before the call
+        returns.
+        """
         ...
 
     def read(self, source: Tensor) -> np.ndarray[Any, Any]:
         """The content in the storage dtype, after all work before it; raises what the device has reported."""
+        ...
+
+    def read_async(self, source: Tensor) -> HostTransfer:
+        """The same copy under way."""
+        ...
+
+    def wait(self, event: Any = None) -> None:
+        """Waits for ``event`` (None: nothing pending) and raises what the device has reported."""
+        ...
+
+    def flag_code(self, message: str) -> int:
+        """The code under which a check in a kernel raises ``message`` at the next host read."""
         ...
 
     def run(
@@ -61,7 +111,9 @@ class DeviceBackend(Protocol):
         shapes: Sequence[Sequence[int]] | None = None,
         out: Sequence[Tensor | None] | None = None,
     ) -> tuple[Tensor, ...]:
-        """Evaluates expressions over the space that inputs and ``shapes`` (of the outputs) broadcast to; ``out`` may alias inputs."""
+        """Evaluates expressions over the space that inputs and ``shapes`` (of the outputs) broadcast to; ``out`` may
+        alias inputs.
+        """
         ...
 
     def matmul(
@@ -98,7 +150,9 @@ class DeviceBackend(Protocol):
         indices: Tensor | None = None,
         count_include_pad: bool = True,
     ) -> Any:
-        """Sliding windows: ``max`` (with indices), ``avg``, ``im2col`` and their gradients ``max_grad``, ``avg_grad``, ``col2im``."""
+        """Sliding windows: ``max`` (with indices), ``avg``, ``im2col`` and their gradients ``max_grad``,
+        ``avg_grad``, ``col2im``.
+        """
         ...
 
     def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
@@ -108,7 +162,9 @@ class DeviceBackend(Protocol):
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
     ) -> Tensor:
-        """Philox numbers: ``uniform``, ``normal``, ``bits``, ``randint`` in [low, high); counter = base of ``rng_state`` + offset + position // 4."""
+        """Philox numbers: ``uniform``, ``normal``, ``bits``, ``randint`` in [low, high); counter = base of
+        ``rng_state`` + offset + position // 4.
+        """
         ...
 
     def copy(
@@ -131,7 +187,9 @@ class DeviceBackend(Protocol):
 
 
 class DeviceFlags:
-    """Messages of checks made on devices: a kernel raises the code of a message, the next host read raises the message."""
+    """Messages of checks made on devices: a kernel raises the code of a message, the next host read raises the
+    message.
+    """
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
@@ -152,7 +210,9 @@ flags = DeviceFlags()
 
 
 class HostTransfer:
-    """A copy to the host under way: ``wait()`` gives the array, ``done()`` says whether it is there, ``event`` is the device's."""
+    """A copy to the host under way: ``wait()`` gives the array, ``done()`` says whether it is there, ``event`` is the
+    device's.
+    """
 
     def __init__(self, event: Any, finish: Callable[[], np.ndarray[Any, Any]]) -> None:
         self.event = event
@@ -177,4 +237,6 @@ def host_read_allowed(engine: DeviceBackend) -> None:
     """CaptureError where this thread records on ``engine``: a replay cannot give Python a value."""
     recording = engine.recording
     if recording is not None and recording.thread == threading.get_ident():
-        raise CaptureError("a value was read on the host while a step is captured; return the tensor and read it after the replay")
+        raise CaptureError(
+            "a value was read on the host while a step is captured; return the tensor and read it after the replay"
+        )

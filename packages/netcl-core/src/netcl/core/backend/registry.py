@@ -1,4 +1,4 @@
-"""Which engine computes on which queue: backends by name, one engine per queue, and the rule that operands share one."""
+"""Which engine computes on which queue: backends by name, one engine per queue, one engine per operation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Factory = Callable[[Any], "DeviceBackend"]
 
 
 def _lazily(module: str, name: str) -> Factory:
-    return lambda queue: getattr(importlib.import_module(module), name)(queue)  # type: ignore[no-any-return]
+    return lambda queue: getattr(importlib.import_module(module), name)(queue)
 
 
 _factories: dict[str, Factory] = {
@@ -31,7 +31,9 @@ _lock = threading.RLock()
 
 
 def register_backend(name: str, factory: Factory) -> None:
-    """Makes ``factory(queue)`` the backend of queues whose ``backend`` attribute is ``name`` (entry-point group ``netcl.backends``)."""
+    """Makes ``factory(queue)`` the backend of queues whose ``backend`` attribute is ``name`` (entry-point group
+    ``netcl.backends``).
+    """
     with _lock:
         _factories[name] = factory
 

@@ -1,4 +1,4 @@
-"""OpenCL C for single values: types, literals, loads, stores and casts, on scalars and on vectors of ``width`` lanes."""
+"""OpenCL C for single values: types, literals, loads, stores and casts, of scalars and of vectors."""
 
 from __future__ import annotations
 

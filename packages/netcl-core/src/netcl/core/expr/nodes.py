@@ -1,9 +1,11 @@
-"""The expression IR: an immutable DAG of scalar operations over loads, constants, launch scalars, indices and reductions.
+"""The expression IR: an immutable DAG of scalar operations over loads, constants, launch scalars, indices and
+reductions.
 
-An expression describes one element of an output over an *iteration space*: the shape that all inputs and outputs broadcast to.
-``Load(slot)`` is the element of input ``slot`` there (inputs broadcast by NumPy's rules), ``Index(axis)`` the position along an
-axis, ``Reduce(kind, arg, axes)`` a reduction of ``arg`` over axes of the space that keeps them with length one, so its value
-broadcasts like any other. Nodes are interned: equal structure is the same object, so comparison and hashing cost nothing.
+An expression describes one element of an output over an *iteration space*: the shape that all inputs and outputs
+broadcast to. ``Load(slot)`` is the element of input ``slot`` there (inputs broadcast by NumPy's rules),
+``Index(axis)`` the position along an axis, ``Reduce(kind, arg, axes)`` a reduction of ``arg`` over axes of the space
+that keeps them with length one, so its value broadcasts like any other. Nodes are interned: equal structure is the
+same object, so comparison and hashing cost nothing.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from netcl.core.dtypes import canonical, is_floating, promote
 from netcl.core.errors import ExpressionError
 
-Number = Union[bool, int, float]
-Operand = Union["Expr", Number]
+Number: TypeAlias = "bool | int | float"
+Operand: TypeAlias = "Expr | bool | int | float"
 
 _interned: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
 _intern_lock = threading.Lock()
@@ -208,11 +210,12 @@ VJP = Callable[..., Sequence["Expr | None"]]
 class Primitive:
     """One row of the table of scalar operations.
 
-    ``opencl`` is OpenCL C with ``{0}`` ``{1}`` for the arguments, valid on scalars and vectors alike (a dict by kind, ``float`` or
-    ``int``, where they differ); comparisons give 1 on scalars and -1 on vectors, as in OpenCL C. ``numpy`` does the same on
-    arrays. ``vjp(grad, out, *args)`` gives the gradient of each argument, None where there is none. ``dtype`` names the rule: ``promote``,
-    ``float`` (whole numbers become float32), ``compare`` and ``predicate`` (give bool), ``logical``, ``where``, or the dtype
-    of a cast. ``vector`` is False where the text holds for scalars alone.
+    ``opencl`` is OpenCL C with ``{0}`` ``{1}`` for the arguments, valid on scalars and vectors alike (a dict by kind,
+    ``float`` or ``int``, where they differ); comparisons give 1 on scalars and -1 on vectors, as in OpenCL C.
+    ``numpy`` does the same on arrays. ``vjp(grad, out, *args)`` gives the gradient of each argument, None where there
+    is none. ``dtype`` names the rule: ``promote``, ``float`` (whole numbers become float32), ``compare`` and
+    ``predicate`` (give bool), ``logical``, ``where``, or the dtype of a cast. ``vector`` is False where the text
+    holds for scalars alone.
     """
 
     name: str

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-
 from netcl.core.dtypes import from_bfloat16, is_floating, numpy_dtype, to_bfloat16
 from netcl.core.errors import ExpressionError
 from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar
@@ -75,7 +74,8 @@ def evaluate(
 ) -> list[np.ndarray[Any, Any]]:
     """The values of ``outputs`` for input ``arrays`` (storage dtypes), each of the shape that it has by broadcasting.
 
-    ``shape`` is the iteration space (default: what the arrays broadcast to); ``failed(code)`` is called for each ``require`` that does not hold.
+    ``shape`` is the iteration space (default: what the arrays broadcast to); ``failed(code)`` is called for each
+    ``require`` that does not hold.
     """
     space = tuple(shape) if shape is not None else np.broadcast_shapes(*(a.shape for a in arrays))
     rank = len(space)

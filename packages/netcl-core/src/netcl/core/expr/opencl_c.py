@@ -1,9 +1,10 @@
 """The code generator: writes one OpenCL C kernel for a group of expressions over one iteration space.
 
-The axes of the space are *grid* axes (each work-item or work-group takes places along them) or *reduced* axes (walked by loops inside).
-A value is written in the scope of the innermost axis it depends on, so what does not change in a loop stands before it; reductions over
-the same axes at the same depth share a loop. The last axis is walked in vectors with a scalar loop for the rest, never with a guard
-inside a loop, and all positions are size_t (see docs/explanation: what CPU drivers make of other forms).
+The axes of the space are *grid* axes (each work-item or work-group takes places along them) or *reduced* axes (walked
+by loops inside). A value is written in the scope of the innermost axis it depends on, so what does not change in a
+loop stands before it; reductions over the same axes at the same depth share a loop. The last axis is walked in
+vectors with a scalar loop for the rest, never with a guard inside a loop, and all positions are size_t (see
+docs/explanation: what CPU drivers make of other forms).
 
 * last axis on the grid: a work-item takes ``chunk`` neighbouring places along it, for some rows of the other grid axes;
 * last axis reduced: a work-group of ``layout.group`` work-items (one on CPU devices) walks each row together.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -31,8 +33,9 @@ Axes = tuple[int, ...]
 class Layout:
     """What the text of a kernel depends on beside its expressions; no sizes, those are given at launch.
 
-    ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes of a vector, ``group`` the
-    number of work-items that walk a row together, ``split`` a reduced axis of which each work-item takes one of ``parts`` pieces.
+    ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes
+    of a vector, ``group`` the number of work-items that walk a row together, ``split`` a reduced axis of which each
+    work-item takes one of ``parts`` pieces.
     """
 
     rank: int
@@ -148,7 +151,9 @@ class _Writer:
         if isinstance(node, Load):
             vector = scope.vector and self.last in self.present[node.slot]
             offset = self.offset(self.layout.loads[node.slot])
-            return self.declare(scope, node.dtype, c.load(f"in{node.slot}", offset, node.dtype, width if vector else 1), vector)
+            return self.declare(
+                scope, node.dtype, c.load(f"in{node.slot}", offset, node.dtype, width if vector else 1), vector
+            )
         if isinstance(node, Index):
             vector = scope.vector and node.axis == self.last and width > 1
             text = f"(int)i{node.axis}"
@@ -190,14 +195,14 @@ class _Writer:
         """The position in elements of an operand that varies along ``axes``, in the current loops."""
         text = ""
         for axis in axes:
-            index, size = (("part", "parts") if axis == part else (f"i{axis}", f"n{axis}"))
+            index, size = ("part", "parts") if axis == part else (f"i{axis}", f"n{axis}")
             if not text:
                 text = index
             else:
                 text = f"({text}) * {size} + {index}" if " " in text else f"{text} * {size} + {index}"
         return f"({text})" if " " in text else text or "0"
 
-    # -- reductions ------------------------------------------------------------------------------------------------------
+    # -- reductions ----------------------------------------------------------------------------------------------------
 
     def reduce(self, node: Reduce, scope: _Scope) -> None:
         """Writes the loops of ``node`` and of all reductions that can share them, and their results, into ``scope``."""
@@ -250,7 +255,9 @@ class _Writer:
         while width > 1:
             width //= 2
             half = self.name()
-            scope.add(f"{c.value_type(member.dtype, width)} {half} = {c.combine(member.kind, f'{name}.lo', f'{name}.hi')};")
+            scope.add(
+                f"{c.value_type(member.dtype, width)} {half} = {c.combine(member.kind, f'{name}.lo', f'{name}.hi')};"
+            )
             name = half
         total = self.name()
         scope.add(f"{c.value_type(member.dtype)} {total} = {c.combine(member.kind, name, rest)};")
@@ -260,12 +267,13 @@ class _Writer:
         """The values of all work-items of the group as one, by a tree in local memory."""
         kind = c.value_type(member.dtype)
         scratch, total = f"scratch_{kind}", self.name()
+        place = f"{scratch}[lid]"
         self.scratch.add(kind)
         scope.add(
-            f"{scratch}[lid] = {name};",
+            f"{place} = {name};",
             "barrier(CLK_LOCAL_MEM_FENCE);",
             f"for (uint step = {self.layout.group // 2}; step > 0; step >>= 1) {{",
-            f"  if (lid < step) {scratch}[lid] = {c.combine(member.kind, f'{scratch}[lid]', f'{scratch}[lid + step]')};",
+            f"  if (lid < step) {place} = {c.combine(member.kind, place, f'{scratch}[lid + step]')};",
             "  barrier(CLK_LOCAL_MEM_FENCE);",
             "}",
             f"{kind} {total} = {scratch}[0];",
@@ -274,7 +282,7 @@ class _Writer:
         return total
 
     def loops(self, scope: _Scope, axes: Axes, body: Callable[[_Scope], None]) -> None:
-        """Walks ``axes`` (outermost first) and calls ``body(scope)`` inside; the last axis of the space in vectors and a rest."""
+        """Walks ``axes``, outermost first, and calls ``body(scope)`` inside."""
         if not axes:
             body(scope)
             return
@@ -288,7 +296,7 @@ class _Writer:
         self.stretch(scope, low, high, body)
 
     def stretch(self, scope: _Scope, low: str, high: str, body: Callable[[_Scope], None], shared: bool = True) -> None:
-        """Walks the last axis from ``low`` to ``high``: whole vectors, then single places; a group takes turns where ``shared``."""
+        """Walks the last axis: whole vectors, then single places; a group takes turns where ``shared``."""
         axis, width, group = f"i{self.last}", self.width, self.layout.group if shared else 1
         bind = frozenset((self.last,))
         start = low
@@ -309,7 +317,7 @@ class _Writer:
         step = f"++{axis}" if group == 1 else f"{axis} += {group}"
         scope.block(f"for (size_t {axis} = {first}; {axis} < {high}; {step})", inner)
 
-    # -- the kernel --------------------------------------------------------------------------------------------------------
+    # -- the kernel ----------------------------------------------------------------------------------------------------
 
     def stores(self, scope: _Scope, which: Sequence[int]) -> None:
         """Writes the outputs ``which`` at the current place."""
@@ -326,7 +334,9 @@ class _Writer:
 
     def body(self) -> list[str]:
         layout, root = self.layout, self.root
-        rows = _Scope(root, frozenset(layout.grid) - ({self.last} if layout.columns else set()), floor=layout.split is not None)
+        rows = _Scope(
+            root, frozenset(layout.grid) - ({self.last} if layout.columns else set()), floor=layout.split is not None
+        )
         if layout.columns:
             self.stretch(rows, "start", "stop", self.place_outputs, shared=False)
         else:
@@ -355,7 +365,9 @@ class _Writer:
         """The positions along the grid axes ``outer`` (and of the piece) from the number of the row."""
         lines = []
         left = "row"
-        steps = ([("part", "parts")] if self.layout.split is not None else []) + [(f"i{a}", f"n{a}") for a in reversed(outer)]
+        steps = ([("part", "parts")] if self.layout.split is not None else []) + [
+            (f"i{a}", f"n{a}") for a in reversed(outer)
+        ]
         for number, (index, size) in enumerate(steps):
             if number == len(steps) - 1:
                 lines.append(f"size_t {index} = {left};")
@@ -369,14 +381,14 @@ class _Writer:
         return lines
 
     def place_outputs(self, rows: _Scope) -> None:
-        """The outputs of a place on the grid: single values at once, others in loops over their reduced axes, those of equal axes together."""
+        """The outputs of a place on the grid: single values at once, the others in loops over their reduced axes."""
         by_axes: dict[Axes, list[int]] = {}
         for k, axes in enumerate(self.layout.outputs):
             walked = tuple(axis for axis in axes if axis in self.layout.reduced and axis != self.layout.split)
             by_axes.setdefault(walked, []).append(k)
         for walked, which in by_axes.items():
             if walked:
-                self.loops(rows, walked, lambda scope, which=which: self.stores(scope, which))
+                self.loops(rows, walked, partial(self.stores, which=which))
                 continue
             if self.layout.group > 1:
                 single = _Scope(rows, frozenset())
@@ -433,12 +445,13 @@ def uses_flag(outputs: Sequence[Expr]) -> bool:
 
 
 def render(outputs: Sequence[Expr], layout: Layout) -> KernelSpec:
-    """The kernel that evaluates ``outputs`` (over the axes of ``layout``) as a KernelSpec, named after its kind and content."""
+    """The kernel of ``outputs`` over the axes of ``layout``, as a KernelSpec named after its kind and content."""
     from netcl.core.kernels.primitives import KernelSpec
 
     writer = _Writer(outputs, layout)
     body = "\n    ".join(writer.body())
     params, preamble = writer.parameters(), writer.preamble()
-    kind = "map" if not layout.reduced else "rows" if any(set(axes) & set(layout.reduced) for axes in layout.outputs) else "reduce"
+    inside = any(set(axes) & set(layout.reduced) for axes in layout.outputs)
+    kind = "map" if not layout.reduced else "rows" if inside else "reduce"
     digest = blake2b("\n".join([*params, preamble, body, str(layout.group)]).encode(), digest_size=5).hexdigest()
     return KernelSpec(f"{kind}_{digest}", params, body, preamble, workgroup_size=layout.group)

@@ -1,6 +1,8 @@
-"""Reads the text form of expressions: C over ``v0``, ``v1`` ..., the macros of the preamble, literals and OpenCL's functions.
+"""Reads the text form of expressions: C over ``v0``, ``v1`` ..., the macros of the preamble, literals and OpenCL's
+functions.
 
-Grammar, loosest first: ``a ? b : c``, ``||``, ``&&``, ``== !=``, ``< <= > >=``, ``+ -``, ``* / %``, unary ``- + !``, calls and parentheses.
+Grammar, loosest first: ``a ? b : c``, ``||``, ``&&``, ``== !=``, ``< <= > >=``, ``+ -``, ``* / %``, unary ``- + !``,
+calls and parentheses.
 """
 
 from __future__ import annotations
@@ -137,7 +139,7 @@ class _Parser:
             inner = self.ternary()
             self.expect(")")
             return inner
-        self.fail(position, "expected a value")
+        return self.fail(position, "expected a value")
 
     def name(self, name: str, position: int) -> Operand:
         if self.accept("("):
@@ -159,7 +161,7 @@ class _Parser:
             return self.names[name]
         if name in _CONSTANTS:
             return _CONSTANTS[name]
-        self.fail(position, f"unknown name {name!r}")
+        return self.fail(position, f"unknown name {name!r}")
 
     def build(self, name: str, args: list[Operand], position: int) -> Expr:
         if name not in PRIMITIVES:
@@ -171,10 +173,11 @@ class _Parser:
 
 
 def parse(text: str, arity: int | Sequence[Expr], names: Mapping[str, Expr] | None = None) -> Expr:
-    """The expression that ``text`` writes over v0, v1, ...: ``arity`` float32 inputs, or the expressions given in its place.
+    """The expression that ``text`` writes over v0, v1, ...: ``arity`` float32 inputs, or the expressions given in its
+    place.
 
-    ``names`` are further names the text may use. ``parse("v0 > 0 ? v0 : slope * v0", 1, {"slope": Scalar("slope", "float32")})``.
-    ExpressionError shows the position of what cannot be read.
+    ``names`` are further names the text may use. ``parse("v0 > 0 ? v0 : slope * v0", 1, {"slope": Scalar("slope",
+    "float32")})``. ExpressionError shows the position of what cannot be read.
     """
     operands = [Load(slot, "float32") for slot in range(arity)] if isinstance(arity, int) else list(arity)
     parser = _Parser(text, operands, names or {})

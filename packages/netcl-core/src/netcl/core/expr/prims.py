@@ -1,7 +1,8 @@
 """The table of primitives: per scalar operation its OpenCL C text, NumPy function, gradient rule and dtype rule.
 
 Gradient rules are in vector-Jacobian form: ``vjp(grad, out, *args)``. They are themselves expressions, so gradients of
-gradients exist. Where a function has a kink they follow PyTorch (relu'(0) = 0, abs'(0) = 0, ties of maximum share evenly).
+gradients exist. Where a function has a kink they follow PyTorch (relu'(0) = 0, abs'(0) = 0, ties of maximum share
+evenly).
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ def _pow_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
     return grad * by_a, grad * by_b
 
 
+# A whole number by which one can divide, and whether C's quotient, cut towards zero, lies one above the floor.
+_DIVISOR = "({1} == 0 ? 1 : {1})"
+_BELOW = f"(({{0}} % {_DIVISOR}) != 0 && (({{0}} < 0) != ({{1}} < 0)))"
+
 # Arithmetic. Whole-number division by zero gives zero, as NumPy does.
 _row("add", 2, "{0} + {1}", np.add, lambda g, out, a, b: (g, g))
 _row("sub", 2, "{0} - {1}", np.subtract, lambda g, out, a, b: (g, -g))
@@ -80,7 +85,7 @@ _row(
     2,
     {
         "float": "floor({0} / {1})",
-        "int": "({1} == 0 ? 0 : {0} / ({1} == 0 ? 1 : {1}) - ((({0} % ({1} == 0 ? 1 : {1})) != 0 && (({0} < 0) != ({1} < 0))) ? 1 : 0))",
+        "int": f"({{1}} == 0 ? 0 : {{0}} / {_DIVISOR} - {_BELOW})",
     },
     np.floor_divide,
     None,
@@ -91,7 +96,7 @@ _row(
     2,
     {
         "float": "(fmod({0}, {1}) + ((fmod({0}, {1}) != 0 && ((fmod({0}, {1}) < 0) != ({1} < 0))) ? {1} : 0))",
-        "int": "({1} == 0 ? 0 : {0} % ({1} == 0 ? 1 : {1}) + ((({0} % ({1} == 0 ? 1 : {1})) != 0 && (({0} < 0) != ({1} < 0))) ? {1} : 0))",
+        "int": f"({{1}} == 0 ? 0 : {{0}} % {_DIVISOR} + ({_BELOW} ? {{1}} : 0))",
     },
     np.mod,
     lambda g, out, a, b: (g, -g * apply("floor_divide", a, b)),
@@ -171,7 +176,8 @@ _row(
     "where",
 )
 
-# Identity with a meaning: no gradient; a check on the device that raises the queue's flag with a code (see engine.flag_code).
+# Identity with a meaning: no gradient; a check on the device that raises the queue's flag with a code (see
+# engine.flag_code).
 _row("stop_gradient", 1, "{0}", lambda a: a, None)
 _row("require", 3, "", lambda condition, value, code: value, lambda g, out, c, value, code: (None, g, None), "require")
 

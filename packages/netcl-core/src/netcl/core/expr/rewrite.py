@@ -25,7 +25,9 @@ def walk(roots: Iterable[Expr]) -> list[Expr]:
 
 
 def rebuild(roots: Sequence[Expr], change: Callable[[Expr], Expr | None]) -> tuple[Expr, ...]:
-    """``roots`` with every node replaced by ``change(node)``, called on nodes whose children are rewritten; None keeps a node."""
+    """``roots`` with every node replaced by ``change(node)``, called on nodes whose children are rewritten; None
+    keeps a node.
+    """
     done: dict[Expr, Expr] = {}
     for node in walk(roots):
         new = node
@@ -112,13 +114,13 @@ def vjp(
 ) -> tuple[Expr | None, ...]:
     """The gradient of sum(output * grad) for each input slot in ``wrt``, as expressions over the same iteration space.
 
-    ``present`` says along which axes each slot varies (slots of ``grads`` included); contributions of a value that was broadcast are
-    summed back over the axes it lacks. None where an input has no influence. Formula: reverse accumulation over the DAG
-    (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3).
+    ``present`` says along which axes each slot varies (slots of ``grads`` included); contributions of a value that
+    was broadcast are summed back over the axes it lacks. None where an input has no influence. Formula: reverse
+    accumulation over the DAG (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3).
     """
     memo: dict[Expr, frozenset[int]] = {}
-    # Per node its contributions, added up by the axes along which they exist: a node that is used along more axes than it has
-    # itself counts once per place, also where the contribution is the same at all of them.
+    # Per node its contributions, added up by the axes along which they exist: a node that is used along more axes
+    # than it has itself counts once per place, also where the contribution is the same at all of them.
     adjoint: dict[Expr, dict[frozenset[int], Expr]] = {}
 
     def add(node: Expr, contribution: Expr, along: frozenset[int]) -> None:
@@ -165,7 +167,9 @@ def vjp(
 
 
 def derive(expression: Expr, slot: int, *, present: Mapping[int, frozenset[int]] | None = None) -> Expr | None:
-    """The derivative of ``expression`` by input ``slot``; axes of broadcast inputs by ``present`` (default: no broadcasting)."""
+    """The derivative of ``expression`` by input ``slot``; axes of broadcast inputs by ``present`` (default: no
+    broadcasting).
+    """
     if present is None:
         present = dict.fromkeys(slots((expression,)), frozenset[int]())
     (result,) = vjp((expression,), (Const(1.0, expression.dtype),), (slot,), present)

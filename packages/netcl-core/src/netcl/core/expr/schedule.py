@@ -1,7 +1,8 @@
 """Plans: which kernels a set of expressions becomes, with their layouts, temporaries and launch sizes.
 
-Outputs that reduce over the same axes share a kernel. An expression that reduces over different axes in turn is cut into stages, unless it is
-small enough for one work-item (or group); a large reduction to few values is cut into pieces whose results a second kernel reduces.
+Outputs that reduce over the same axes share a kernel. An expression that reduces over different axes in turn is cut
+into stages, unless it is small enough for one work-item (or group); a large reduction to few values is cut into
+pieces whose results a second kernel reduces.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ MAX_PIECES = 64
 
 @dataclass(frozen=True)
 class Target:
-    """The device class a plan is made for: lanes of a vector, work-items of a group, compute units, and whether it is a CPU."""
+    """The device class a plan is made for: lanes of a vector, work-items of a group, compute units, and whether it is
+    a CPU.
+    """
 
     width: int
     group: int
@@ -36,7 +39,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel of a plan: ``inputs`` and ``outputs`` are slots (inputs, then outputs, then temporaries of the plan)."""
+    """One kernel of a plan: ``inputs`` and ``outputs`` are slots (inputs, then outputs, then temporaries of the
+    plan).
+    """
 
     name: str
     source: str
@@ -68,7 +73,9 @@ class _Stage:
 
 
 class _Planner:
-    def __init__(self, outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape, target: Target) -> None:
+    def __init__(
+        self, outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape, target: Target
+    ) -> None:
         self.target = target
         self.space = space
         self.rank = len(space)
@@ -79,7 +86,11 @@ class _Planner:
         for node in walk(outputs):
             if isinstance(node, Scalar) and node.name.startswith("size:"):
                 self.plan.sizes[node.name] = int(scalar_value(node.name, {}, space))
-        self.stage(_Stage(list(outputs), [aligned(s, self.rank) for s in shapes], [len(inputs) + k for k in range(len(outputs))]))
+        self.stage(
+            _Stage(
+                list(outputs), [aligned(s, self.rank) for s in shapes], [len(inputs) + k for k in range(len(outputs))]
+            )
+        )
 
     def present(self) -> dict[int, frozenset[int]]:
         return {slot: frozenset(a for a, n in enumerate(shape) if n != 1) for slot, shape in self.shapes.items()}
@@ -110,7 +121,9 @@ class _Planner:
                 self.kernel(group)
 
     def cut(self, stage: _Stage) -> _Stage | None:
-        """Replaces, in outputs that reduce over different axes, inner results by temporaries; returns the stage that makes them."""
+        """Replaces, in outputs that reduce over different axes, inner results by temporaries; returns the stage that
+        makes them.
+        """
         if math.prod(self.space) <= SMALL:
             return None
         wanted: dict[Expr, None] = {}
@@ -138,7 +151,9 @@ class _Planner:
         return first
 
     def cut_points(self, output: Expr) -> list[Expr]:
-        """Arguments of outer reductions that are small already, else the outermost reductions that are of one kind of axes."""
+        """Arguments of outer reductions that are small already, else the outermost reductions that are of one kind of
+        axes.
+        """
         present, memo = self.present(), dict[Expr, frozenset[int]]()
         small = []
         for node in walk((output,)):
@@ -151,7 +166,10 @@ class _Planner:
         pure = [n for n in walk((output,)) if isinstance(n, Reduce) and len(_axis_sets(n)) == 1]
         covered = {inner for node in pure for inner in walk((node.arg,)) if isinstance(inner, Reduce)}
         used_outside = {
-            child for node in walk((output,)) if not (isinstance(node, Reduce) and node in pure) for child in _outside(node, pure)
+            child
+            for node in walk((output,))
+            if not (isinstance(node, Reduce) and node in pure)
+            for child in _outside(node, pure)
         }
         return [node for node in pure if node not in covered or node in used_outside]
 
@@ -173,16 +191,19 @@ class _Planner:
         if parts < 2:
             return False
         whole = 16 if split == self.rank - 1 else 1
-        size = -(-self.space[split] // parts)
-        size = -(-size // whole) * whole
-        parts = -(-self.space[split] // size)
+        size = _ceil(self.space[split], parts)
+        size = _ceil(size, whole) * whole
+        parts = _ceil(self.space[split], size)
         shape = tuple(parts if axis == split else n for axis, n in enumerate(stage.shapes[0]))
         first = _Stage(list(nodes), [shape] * len(nodes), [self.temporary(shape, node.dtype) for node in nodes])
         self.kernel(first, split=(split, parts, size))
-        second = {
+        second: dict[Expr, Expr] = {
             node: Reduce(node.kind, Load(slot, node.dtype), (split,)) for node, slot in zip(nodes, first.slots)
         }
-        outer, self.space = self.space, tuple(parts if a == split else 1 if a in axes else n for a, n in enumerate(self.space))
+        outer, self.space = (
+            self.space,
+            tuple(parts if a == split else 1 if a in axes else n for a, n in enumerate(self.space)),
+        )
         self.kernel(_Stage(list(substitute_all(stage.outputs, second)), stage.shapes, stage.slots))
         self.space = outer
         return True
@@ -195,7 +216,9 @@ class _Planner:
         used = slots(outputs)
         sets = sorted({node.axes for node in walk(outputs) if isinstance(node, Reduce)})
         indexed = {node.axis for node in walk(outputs) if isinstance(node, Index)}
-        relevant = {axis for axes in sets for axis in axes} | {a for s in stage.shapes for a, n in enumerate(s) if n != 1}
+        relevant = {axis for axes in sets for axis in axes} | {
+            a for s in stage.shapes for a, n in enumerate(s) if n != 1
+        }
         space = tuple(size if axis in relevant else 1 for axis, size in enumerate(self.space))
         parts = [
             [
@@ -267,21 +290,25 @@ class _Planner:
         if layout.columns:
             length = sizes[-1]
             if target.is_cpu:
-                chunks = 1 if rows >= wanted else -(-wanted // max(rows, 1))
-                chunk = max(-(-(-(-length // chunks)) // width) * width, width)
+                chunks = 1 if rows >= wanted else _ceil(wanted, max(rows, 1))
+                chunk = max(_ceil(_ceil(length, chunks), width) * width, width)
             else:
                 chunk = width
-            chunks = max(1, -(-length // chunk))
+            chunks = max(1, _ceil(length, chunk))
             each = max(1, rows // max(1, wanted // chunks)) if target.is_cpu else 1
             numbers = [rows, each, chunk, chunks]
-            items = -(-rows // each) * chunks
+            items = _ceil(rows, each) * chunks
         else:
-            each = max(1, -(-rows // wanted))
+            each = max(1, _ceil(rows, wanted))
             numbers = [rows, each]
-            items = -(-rows // each) * layout.group
+            items = _ceil(rows, each) * layout.group
         if split is not None and layout.split is not None:
             numbers += [split[1], split[2]]
         return numbers, max(items, 1)
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
 
 
 def _axis_sets(root: Expr) -> set[tuple[int, ...]]:
@@ -292,7 +319,9 @@ def _outside(node: Expr, pure: Sequence[Expr]) -> list[Expr]:
     return [child for child in node.children if child in pure]
 
 
-def make_plan(outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape, target: Target) -> Plan:
+def make_plan(
+    outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape, target: Target
+) -> Plan:
     """The plan that computes ``outputs`` (of ``shapes``) from inputs of the given shapes over the iteration space."""
     return _Planner(outputs, shapes, inputs, space, target).plan
 

@@ -42,13 +42,17 @@ class CPUBackend:
         self._rng_state: Tensor | None = None
         self._lock = threading.Lock()
 
-    # -- the transport of the contract, on arrays ------------------------------------------------------------------
+    # -- the transport of the contract, on arrays ----------------------------------------------------------------------
 
-    def from_host(self, data: Any, dtype: str = "float32", async_copy: bool | None = None, use_pinned: bool | None = None) -> Array:
+    def from_host(
+        self, data: Any, dtype: str = "float32", async_copy: bool | None = None, use_pinned: bool | None = None
+    ) -> Array:
         """``data`` as a contiguous array in the storage dtype; the copy arguments have no meaning here."""
         return to_storage(data, dtype)[0]
 
-    def from_shape(self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0) -> Array:
+    def from_shape(
+        self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0
+    ) -> Array:
         """An array of ``shape`` filled with ``fill``; None leaves it undefined."""
         if fill is None:
             return np.empty(tuple(shape), numpy_dtype(dtype))
@@ -70,11 +74,11 @@ class CPUBackend:
         """The same memory in another shape."""
         return storage.reshape(tuple(shape))
 
-    # -- tensors ---------------------------------------------------------------------------------------------------
+    # -- tensors -------------------------------------------------------------------------------------------------------
 
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
         shape = tuple(shape)
-        tensor = Tensor._wrap(self, shape, dtype, None, np.empty(shape, numpy_dtype(dtype)), None)  # type: ignore[arg-type]
+        tensor = Tensor._wrap(self, shape, dtype, None, np.empty(shape, numpy_dtype(dtype)), None)
         tensor.persistent = persistent
         return tensor
 
@@ -126,10 +130,12 @@ class CPUBackend:
         """An empty recording for this thread."""
         return Recording()
 
-    # -- computing -------------------------------------------------------------------------------------------------
+    # -- computing -----------------------------------------------------------------------------------------------------
 
     def launch(self, function: Callable[..., None], *args: Any) -> None:
-        """Runs ``function(*args)``, which writes into arrays among ``args``; a recording of this thread takes it instead."""
+        """Runs ``function(*args)``, which writes into arrays among ``args``; a recording of this thread takes it
+        instead.
+        """
         recording = self.recording
         if recording is not None and recording.thread == threading.get_ident():
             recording.append(lambda: function(*args))
@@ -161,13 +167,20 @@ class CPUBackend:
         return results
 
     def _evaluate(
-        self, outputs: Sequence[Expr], arrays: list[Array], scalars: Mapping[str, float | int], space: tuple[int, ...], stores: list[Array]
+        self,
+        outputs: Sequence[Expr],
+        arrays: list[Array],
+        scalars: Mapping[str, float | int],
+        space: tuple[int, ...],
+        stores: list[Array],
     ) -> None:
         # Values first, stores second: an output may alias an input.
         for store, value in zip(stores, evaluate(outputs, arrays, scalars, shape=space, failed=self._raise_later)):
             store[...] = value
 
-    def matmul(self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None) -> Tensor:
+    def matmul(
+        self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
+    ) -> Tensor:
         return _gemm.matmul(self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out)
 
     def conv(
@@ -182,7 +195,9 @@ class CPUBackend:
         groups: int,
         shape: Sequence[int] | None = None,
     ) -> Tensor:
-        return _conv.conv(self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape)
+        return _conv.conv(
+            self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape
+        )
 
     def window(
         self,
@@ -245,10 +260,10 @@ class CPUBackend:
         """(seed, base) of the random generator as int64[2]."""
         with self._lock:
             if self._rng_state is None:
-                self._rng_state = Tensor._wrap(self, (2,), "int64", None, np.zeros(2, np.int64), None)  # type: ignore[arg-type]
+                self._rng_state = Tensor._wrap(self, (2,), "int64", None, np.zeros(2, np.int64), None)
             return self._rng_state
 
-    # -- checks that report late ------------------------------------------------------------------------------------
+    # -- checks that report late ---------------------------------------------------------------------------------------
 
     def flag_code(self, message: str) -> int:
         """The code under which a check raises ``message`` at the next host read."""
@@ -269,8 +284,8 @@ class CPUBackend:
     def _forbid_upload(self) -> None:
         if self.recording is not None and self.recording.thread == threading.get_ident():
             raise CaptureError(
-                "host data were written to the device while a step is captured: a replay would see the old values; make the tensor "
-                "before capture and pass it in"
+                "host data were written to the device while a step is captured, so a replay would see the old values; "
+                "make the tensor before the capture and pass it in"
             )
 
 

@@ -65,7 +65,7 @@ class OpenCLBackend:
         self._lock = threading.RLock()
         install_sigint_handler()
 
-    # -- the transport of the contract, on buffers -------------------------------------------------------------------
+    # -- the transport of the contract, on buffers ---------------------------------------------------------------------
 
     def from_host(
         self, data: Any, dtype: str = "float32", async_copy: bool | None = None, use_pinned: bool | None = None
@@ -77,11 +77,19 @@ class OpenCLBackend:
         if shared is not None:
             return shared[0], None, None, shared[1]
         (buffer, _, handle), event, pending, host_ref = self.upload(
-            storage, dtype, async_copy=async_copy, use_pinned=use_pinned, copy=True, persistent=False, private=storage is not data
+            storage,
+            dtype,
+            async_copy=async_copy,
+            use_pinned=use_pinned,
+            copy=True,
+            persistent=False,
+            private=storage is not data,
         )
         return buffer, event, handle if pending is None else pending, host_ref
 
-    def from_shape(self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0) -> tuple[Any, BufferHandle]:
+    def from_shape(
+        self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0
+    ) -> tuple[Any, BufferHandle]:
         """(buffer, lease) of a new buffer for ``shape``, filled with ``fill`` unless it is None."""
         tensor = self.empty(tuple(shape), dtype, pool=pool)
         if fill is not None:
@@ -111,7 +119,7 @@ class OpenCLBackend:
         """The same buffer: buffers have no shape."""
         return storage
 
-    # -- tensors -----------------------------------------------------------------------------------------------------
+    # -- tensors -------------------------------------------------------------------------------------------------------
 
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
         shape = tuple(shape)
@@ -122,7 +130,7 @@ class OpenCLBackend:
             private = recording is not None and not persistent and recording.thread == threading.get_ident()
             pool = recording.pool if private and recording is not None else self.pool
         lease = pool.allocate(math.prod(shape) * itemsize(dtype))
-        tensor = Tensor._wrap(self, shape, dtype, lease.buffer, None, lease)  # type: ignore[arg-type]
+        tensor = Tensor._wrap(self, shape, dtype, lease.buffer, None, lease)
         if persistent:
             tensor.persistent = lease.keep = True
         return tensor
@@ -150,7 +158,9 @@ class OpenCLBackend:
         persistent: bool,
         private: bool = False,
     ) -> tuple[tuple[Any, Any, Any], Any, Any, Array | None]:
-        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is read or aliased."""
+        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is read or
+        aliased.
+        """
         self._forbid_upload()
         shared = None if copy else self.transfer.zero_copy(data)
         if shared is not None:
@@ -164,10 +174,15 @@ class OpenCLBackend:
     def fill(self, tensor: Tensor, value: float) -> None:
         """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
         stored = to_storage(np.asarray(value), tensor.dtype)[0]
-        recording, self.launcher.recording = self.launcher.recording, None if tensor.persistent else self.launcher.recording
+        recording, self.launcher.recording = (
+            self.launcher.recording,
+            None if tensor.persistent else self.launcher.recording,
+        )
         try:
             capacity = tensor.pool_handle.bucket_size if tensor.pool_handle is not None else 0
-            self.transfer.fill(tensor, tensor.nbytes, stored.view(np.uint8)[()] if stored.dtype == np.bool_ else stored[()], capacity)
+            self.transfer.fill(
+                tensor, tensor.nbytes, stored.view(np.uint8)[()] if stored.dtype == np.bool_ else stored[()], capacity
+            )
         finally:
             self.launcher.recording = recording
 
@@ -206,7 +221,8 @@ class OpenCLBackend:
         """An empty recording for this thread."""
         return self.launcher.new_recording()
 
-    # -- computing -------------------------------------------------------------------------------------------------------
+    # -- computing
+    # -------------------------------------------------------------------------------------------------------
 
     def launch(
         self,
@@ -232,7 +248,9 @@ class OpenCLBackend:
     ) -> tuple[Tensor, ...]:
         return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
 
-    def matmul(self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None) -> Tensor:
+    def matmul(
+        self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
+    ) -> Tensor:
         return _gemm.matmul(self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out)
 
     def conv(
@@ -247,7 +265,9 @@ class OpenCLBackend:
         groups: int,
         shape: Sequence[int] | None = None,
     ) -> Tensor:
-        return _conv.conv(self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape)
+        return _conv.conv(
+            self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape
+        )
 
     def window(
         self,
@@ -315,7 +335,8 @@ class OpenCLBackend:
                 self._rng_state = state
             return self._rng_state
 
-    # -- checks that report late -------------------------------------------------------------------------------------------
+    # -- checks that report late
+    # -------------------------------------------------------------------------------------------
 
     def flag_code(self, message: str) -> int:
         """The code under which a check raises ``message`` at the next host read."""
@@ -351,6 +372,6 @@ class OpenCLBackend:
         recording = self.launcher.recording
         if recording is not None and recording.thread == threading.get_ident():
             raise CaptureError(
-                "host data were written to the device while a step is captured: a replay would see the old values; make the "
-                "tensor before capture and pass it in"
+                "host data were written to the device while a step is captured, so a replay would see the old values; "
+                "make the tensor before the capture and pass it in"
             )

@@ -1,4 +1,6 @@
-"""Runs expressions on a queue: plans are made once per shapes, and a warm run only swaps buffers in prepared launches."""
+"""Runs expressions on a queue: plans are made once per shapes, and a warm run only swaps buffers in prepared
+launches.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 Scalars = Mapping[str, float | int]
 
-_SCALAR_TYPES = {"float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
+_SCALAR_TYPES: dict[str, Any] = {"float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
 _VARIANTS_MAX = 16  # prepared launches kept for different values of the launch scalars
 _PLANS_MAX = 8192
 
@@ -90,8 +92,12 @@ def _prepare(
     space = broadcast_shapes([*(tensor.shape for tensor in inputs), *(shapes or ())], "run")
     wanted = [space] * len(outputs) if shapes is None else [tuple(shape) for shape in shapes]
     if any(math.prod(shape) == 0 for shape in wanted):
-        return _Prepared(engine, Plan(), wanted, outputs)  # nothing to compute: all outputs share the space that is empty
-    return _Prepared(engine, make_plan(outputs, wanted, [t.shape for t in inputs], space, engine.target), wanted, outputs)
+        return _Prepared(
+            engine, Plan(), wanted, outputs
+        )  # nothing to compute: all outputs share the space that is empty
+    return _Prepared(
+        engine, make_plan(outputs, wanted, [t.shape for t in inputs], space, engine.target), wanted, outputs
+    )
 
 
 def run(
@@ -151,5 +157,7 @@ def _apart(
 
 
 def target_of(is_cpu: bool, vector: int, units: int) -> Target:
-    """The schedule's view of a device; ``vector`` lanes of float on a CPU, four on others, where a group shares each row."""
+    """The schedule's view of a device; ``vector`` lanes of float on a CPU, four on others, where a group shares each
+    row.
+    """
     return Target(width=vector if is_cpu else 4, group=1 if is_cpu else 128, units=max(1, units), is_cpu=is_cpu)
