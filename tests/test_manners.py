@@ -14,9 +14,9 @@ SOURCES = [path for package in load_packages().values() for path in package.modu
 
 def faults(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    first_line = (ast.get_docstring(tree) or "").split("\n")[0]
-    if not first_line.endswith("."):
-        yield "does not open with one sentence that says its role"
+    role = (ast.get_docstring(tree) or "").split("\n\n")[0]
+    if not role.endswith("."):
+        yield "does not open with a sentence that says its role"
     if path.stem in ("utils", "util", "helpers", "misc", "common") or path.stem.endswith("_v2"):
         yield "has a name that does not say what is in it"
     for node in ast.walk(tree):

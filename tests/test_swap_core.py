@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -50,12 +51,10 @@ def run_suite(core: Path, folder: Path, upper: str, root: Path) -> subprocess.Co
     (site / "netcl/nn/__init__.py").write_text(upper, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (folder / "test_double.py").write_text(TEST, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(root / "tools")])}
-    # -S leaves out the site packages' .pth files, which may name a checkout; the libraries stay reachable at the end.
-    code = (
-        "import sys, sysconfig; sys.path += {sysconfig.get_path('purelib'), sysconfig.get_path('platlib')}\n"
-        "import pytest; sys.exit(pytest.main(['-p', 'facade', '-q', '-c', 'pytest.ini', 'test_double.py']))"
-    )
+    # -S leaves out .pth files, which may put a checkout first; the libraries come last.
+    libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(root / "tools"), *libraries])}
+    code = "import pytest, sys; sys.exit(pytest.main(['-p', 'facade', '-q', '-c', 'pytest.ini', 'test_double.py']))"
     command = [sys.executable, "-S", "-c", code]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
