@@ -1,0 +1,310 @@
+"""Normalisations: each forward is one expression whose means and variances are reductions inside of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain, Space, evaluate
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import ShapeError
+from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce, size_of
+from netcl.core.expr import mean as mean_of
+from netcl.core.tensor import Tensor
+from netcl.ops.shape import reshape
+from netcl.ops.table import composite, expression
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _wide(x: Expr) -> Expr:
+    """x in the dtype that statistics are kept in: float32 at least."""
+    return x if x.dtype in ("float32", "float64") else cast(x, "float32")
+
+
+def _moments(value: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
+    mean = mean_of(value, axes)
+    deviation = value - mean
+    return mean, reduce("sum", deviation * deviation, axes) / size_of(axes, value.dtype)
+
+
+def _affine(value: Expr, weight: Expr | None, bias: Expr | None, like: Expr) -> Expr:
+    if weight is not None:
+        value = value * _wide(weight)
+    if bias is not None:
+        value = value + _wide(bias)
+    return cast(value, like.dtype) if is_floating(like.dtype) else value
+
+
+def _standardize_reference(x: Any, weight: Any = None, bias: Any = None, axes: Any = (), eps: float = 1e-5) -> Any:
+    y = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+    return y * (1.0 if weight is None else weight) + (0.0 if bias is None else bias)
+
+
+def _standardize_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (4, 7)), rng.uniform(0.5, 2, 7), rng.uniform(-1, 1, 7)), {"axes": (1,)}
+    yield (rng.uniform(-2, 2, (3, 2, 5)),), {"axes": (0, 2), "eps": 1e-3}
+
+
+@expression(domain=Domain(cases=_standardize_cases, reference=_standardize_reference))
+def standardize(
+    x: Expr, weight: Expr | None = None, bias: Expr | None = None, axes: Any = (), eps: float = 1e-5, *, space: Space
+) -> Expr:
+    """(x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: what all of these normalisations are."""
+    value = _wide(x)
+    mean, var = _moments(value, space.axes(axes))
+    return _affine((value - mean) * apply("rsqrt", var + eps), weight, bias, x)
+
+
+# -- batch
+# -----------------------------------------------------------------------------------------------------------------
+
+
+def _batch_cases(rng: np.random.Generator) -> Cases:
+    for shape in ((4, 3), (2, 3, 5), (2, 3, 4, 5)):
+        yield (rng.uniform(-2, 2, shape), rng.uniform(0.5, 2, (3,) + (1,) * (len(shape) - 2)), None), {}
+    yield (rng.uniform(-2, 2, (6, 2, 1, 3)), None, rng.uniform(-1, 1, (2, 1, 1))), {"eps": 1e-3}
+
+
+def _batch_reference(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    axes = (0, *range(2, x.ndim))
+    y = _standardize_reference(x, weight, bias, axes, eps)
+    return y, x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+
+
+@expression(amp="half", domain=Domain(cases=_batch_cases, reference=_batch_reference))
+def batch_norm_training(
+    x: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5, *, space: Space
+) -> tuple[Expr, Expr, Expr]:
+    """(y, mean, var) over all axes but 1, in one program; weight and bias broadcast, var is the biased one."""
+    value = _wide(x)
+    mean, var = _moments(value, tuple(axis for axis in range(space.rank) if axis != 1))
+    return _affine((value - mean) * apply("rsqrt", var + eps), weight, bias, x), mean, var
+
+
+def _inference_cases(rng: np.random.Generator) -> Cases:
+    mean, var = rng.uniform(-1, 1, (3, 1, 1)), rng.uniform(0.5, 2, (3, 1, 1))
+    yield (
+        (rng.uniform(-2, 2, (2, 3, 4, 5)), mean, var, rng.uniform(0.5, 2, (3, 1, 1)), rng.uniform(-1, 1, (3, 1, 1))),
+        {},
+    )
+    yield (rng.uniform(-2, 2, (2, 3, 4, 5)), mean, var), {"eps": 0.1}
+
+
+def _inference_reference(x: Any, mean: Any, var: Any, weight: Any = 1.0, bias: Any = 0.0, eps: float = 1e-5) -> Any:
+    return (x - mean) / np.sqrt(var + eps) * weight + bias
+
+
+@expression(amp="half", domain=Domain(cases=_inference_cases, reference=_inference_reference))
+def batch_norm_inference(
+    x: Expr, mean: Expr, var: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5
+) -> Expr:
+    """(x - mean) / sqrt(var + eps) * weight + bias with statistics that are given; all broadcast against x."""
+    return _affine((_wide(x) - _wide(mean)) * apply("rsqrt", _wide(var) + eps), weight, bias, x)
+
+
+def _whole_batch_cases(rng: np.random.Generator) -> Cases:
+    for shape in ((4, 3), (2, 3, 4, 5)):
+        x, mean, var = rng.uniform(-2, 2, shape), rng.uniform(-1, 1, 3), rng.uniform(0.5, 2, 3)
+        yield (x, mean, var, rng.uniform(0.5, 2, 3), rng.uniform(-1, 1, 3)), {"training": False}
+        yield (x, None, None, rng.uniform(0.5, 2, 3), rng.uniform(-1, 1, 3)), {"training": True}
+
+
+def _whole_batch_reference(
+    x: Any, mean: Any, var: Any, weight: Any, bias: Any, training: bool = False, eps: float = 1e-5
+) -> Any:
+    shape = (3,) + (1,) * (x.ndim - 2)
+    if training:
+        return _batch_reference(x, weight.reshape(shape), bias.reshape(shape), eps)[0]
+    return _inference_reference(x, *(v.reshape(shape) for v in (mean, var, weight, bias)), eps)
+
+
+@composite(amp="half", domain=Domain(cases=_whole_batch_cases, reference=_whole_batch_reference))
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises x (N, C, ...) per channel, then scales and shifts by weight and bias (C,) (Ioffe and Szegedy 2015).
+
+    Training uses the statistics of the batch and moves the running ones, where given, in place: running = (1 -
+    momentum) * running + momentum * batch, with the unbiased variance, as in PyTorch. Otherwise the running
+    statistics are used.
+    """
+    if x.ndim < 2:
+        raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)", op="batch_norm")
+    channels = x.shape[1]
+    given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    for name, value in given.items():
+        if value is not None and value.shape != (channels,):
+            raise ShapeError(
+                f"batch_norm: {name} {value.shape} for x {x.shape}; expected ({channels},)",
+                op="batch_norm",
+                parameter=name,
+            )
+    column = (channels,) + (1,) * (x.ndim - 2)
+    w = None if weight is None else reshape(weight, column)
+    b = None if bias is None else reshape(bias, column)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ValueError("batch_norm: running_mean and running_var are needed unless training")
+        return batch_norm_inference(x, reshape(running_mean, column), reshape(running_var, column), w, b, eps=eps)  # type: ignore[no-any-return]
+    count = x.size // channels if channels else 0
+    if count == 1:
+        raise ShapeError(f"batch_norm: x {x.shape} has one element per channel; training needs more", op="batch_norm")
+    y, mean, var = batch_norm_training(x, w, b, eps=eps)
+    if count:
+        _move(running_mean, mean, momentum, 1.0)
+        _move(running_var, var, momentum, count / (count - 1))
+    return y  # type: ignore[no-any-return]
+
+
+def _move(running: Tensor | None, batch: Tensor, momentum: float, factor: float) -> None:
+    """running = (1 - momentum) * running + momentum * factor * batch, in place."""
+    if running is None:
+        return
+    statistic = batch._alias(Tensor, running.shape)
+    old, new = Load(0, running.dtype), Load(1, statistic.dtype)
+    moved = old * Scalar("keep", running.dtype) + new * Scalar("take", statistic.dtype)
+    scalars = {"keep": 1.0 - momentum, "take": momentum * factor}
+    evaluate((cast(moved, running.dtype),), (running, statistic), scalars, out=(running,))
+
+
+# -- layer, group, instance, RMS
+# ---------------------------------------------------------------------------------------------
+
+
+def _layer_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (4, 7)),), {"normalized_shape": 7}
+    yield (rng.uniform(-2, 2, (2, 3, 5)), (3, 5), rng.uniform(0.5, 2, (3, 5)), rng.uniform(-1, 1, (3, 5))), {}
+
+
+def _layer_reference(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    rank = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
+    return _standardize_reference(x, weight, bias, tuple(range(x.ndim - rank, x.ndim)), eps)
+
+
+def _trailing(op: str, x: Tensor, normalized_shape: Any, **affine: Tensor | None) -> tuple[int, ...]:
+    """The axes that ``normalized_shape`` covers: the last ones, of just these lengths."""
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    for name, value in {"x": x, **affine}.items():
+        found = None if value is None else value.shape[-len(shape) :] if name == "x" else value.shape
+        if found is not None and found != shape or not shape:
+            raise ShapeError(
+                f"{op}: {name} {value.shape if value is not None else None} for normalized_shape {shape}", op=op
+            )
+    return tuple(range(x.ndim - len(shape), x.ndim))
+
+
+@composite(amp="float32", domain=Domain(cases=_layer_cases, reference=_layer_reference))
+def layer_norm(
+    x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalises over the last axes, of lengths ``normalized_shape``; weight and bias have that shape (Ba et al.
+    2016).
+    """
+    axes = _trailing("layer_norm", x, normalized_shape, weight=weight, bias=bias)
+    return standardize(x, weight, bias, axes=axes, eps=eps)  # type: ignore[no-any-return]
+
+
+def _rms_reference(x: Any, normalized_shape: Any, weight: Any = 1.0, eps: float = 1e-6) -> Any:
+    axes = tuple(range(x.ndim - (1 if isinstance(normalized_shape, int) else len(normalized_shape)), x.ndim))
+    return x / np.sqrt((x * x).mean(axes, keepdims=True) + eps) * weight
+
+
+def _rms_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (4, 7)), 7, rng.uniform(0.5, 2, 7)), {}
+    yield (rng.uniform(-2, 2, (2, 3, 5)), (3, 5)), {"eps": 1e-3}
+
+
+@expression(
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(0.5, 2, 5)), {"axes": (1,)})]),
+        reference=lambda x, weight, axes: _rms_reference(x, 5, weight),
+    )
+)
+def rms_scale(x: Expr, weight: Expr | None = None, axes: Any = (), eps: float = 1e-6, *, space: Space) -> Expr:
+    """x / sqrt(mean(x^2) + eps) over ``axes``, times weight."""
+    value = _wide(x)
+    return _affine(value * apply("rsqrt", mean_of(value * value, space.axes(axes)) + eps), weight, None, x)
+
+
+@composite(amp="float32", domain=Domain(cases=_rms_cases, reference=_rms_reference))
+def rms_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float = 1e-6) -> Tensor:
+    """x / sqrt(mean(x^2) + eps) over the last axes, times weight (Zhang and Sennrich 2019)."""
+    axes = _trailing("rms_norm", x, normalized_shape, weight=weight)
+    return rms_scale(x, weight, axes=axes, eps=eps)  # type: ignore[no-any-return]
+
+
+def _group_reference(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    n, c = x.shape[:2]
+    y = _standardize_reference(x.reshape(n, num_groups, -1), axes=(2,), eps=eps).reshape(x.shape)
+    shape = (c,) + (1,) * (x.ndim - 2)
+    return y * (1.0 if weight is None else weight.reshape(shape)) + (0.0 if bias is None else bias.reshape(shape))
+
+
+def _group_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (2, 6, 3, 4)), 3, rng.uniform(0.5, 2, 6), rng.uniform(-1, 1, 6)), {}
+    yield (rng.uniform(-2, 2, (3, 4)), 2), {}
+
+
+@composite(amp="float32", domain=Domain(cases=_group_cases, reference=_group_reference))
+def group_norm(
+    x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalises x (N, C, ...) over ``num_groups`` groups of channels; weight and bias (C,) (Wu and He 2018)."""
+    if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
+        raise ShapeError(
+            f"group_norm: x {x.shape}, num_groups {num_groups}; expected (N, C, ...), C a multiple of it",
+            op="group_norm",
+        )
+    n, c, *spatial = x.shape
+    per_group = (num_groups, c // num_groups)
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and value.shape != (c,):
+            raise ShapeError(
+                f"group_norm: {name} {value.shape} for x {x.shape}; expected ({c},)", op="group_norm", parameter=name
+            )
+    w, b = (None if value is None else reshape(value, (*per_group, 1)) for value in (weight, bias))
+    y = standardize(reshape(x, (n, *per_group, math.prod(spatial))), w, b, axes=(2, 3), eps=eps)
+    return reshape(y, x.shape)  # type: ignore[no-any-return]
+
+
+def _instance_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (2, 3, 4, 5)), rng.uniform(0.5, 2, 3), rng.uniform(-1, 1, 3)), {}
+
+
+@composite(amp="float32", domain=Domain(cases=_instance_cases, reference=lambda x, w, b: _group_reference(x, 3, w, b)))
+def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Normalises each channel of each sample of x (N, C, ...) over its spatial axes (Ulyanov et al. 2016)."""
+    if x.ndim < 3:
+        raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)", op="instance_norm")
+    return group_norm(x, x.shape[1], weight, bias, eps)  # type: ignore[no-any-return]
+
+
+def _l2_reference(x: Any, axis: Any = -1, eps: float = 1e-12) -> Any:
+    return x / np.maximum(np.sqrt((x * x).sum(axis, keepdims=True)), eps)
+
+
+@expression(
+    amp="float32",
+    domain=Domain(
+        cases=lambda rng: iter(
+            [((rng.uniform(-2, 2, (3, 5)),), {"axis": 1}), ((rng.uniform(-2, 2, (2, 3, 4)),), {"axis": (0, 2)})]
+        ),
+        reference=_l2_reference,
+    ),
+)
+def l2_normalize(x: Expr, axis: Any = -1, eps: float = 1e-12, *, space: Space) -> Expr:
+    """x / max(||x||_2, eps) over ``axis``."""
+    value = _wide(x)
+    length = apply("sqrt", reduce("sum", value * value, space.axes(axis)))
+    return _affine(value / apply("maximum", length, eps), None, None, x)

@@ -1,0 +1,230 @@
+"""Random numbers: one process-wide seed and offset, Philox on every device, so the same draws everywhere.
+
+Element i of a draw is word i % 4 of the Philox counter base + offset + i // 4 under the seed. Seed and base lie on
+the device, in ``engine.rng_state``; the offset is the host's count of counters used so far, and each draw moves it on
+by ceil(n / 4). Eager draws have base 0. A captured step keeps the offsets of its recording: before each replay
+``position`` sets the base so that base + recorded offset is the host's offset now, and ``advance`` then counts what
+the replay drew. NETCL_SEED seeds the process; without it each process is different.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from netcl.core import config
+from netcl.core.backend.registry import engine_for
+from netcl.core.dispatch import Domain
+from netcl.core.dtypes import canonical, is_floating
+from netcl.core.errors import CaptureError, DTypeError, ShapeError
+from netcl.core.expr import Load, Scalar, apply, cast
+from netcl.core.tensor import Tensor, check_shape
+from netcl.ops.table import composite, computed, elementwise, engine_of
+
+_UNTESTED = Domain(gradient=False)  # draws have no reference; their statistics and bits are tested by name
+
+
+class _Generator:
+    """The seed and the number of Philox counters used, and what each engine's ``rng_state`` holds."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.seed: int | None = None
+        self.offset = 0
+        self.held: WeakKeyDictionary[Any, tuple[int, int]] = WeakKeyDictionary()
+
+    def current_seed(self) -> int:
+        with self.lock:
+            if self.seed is None:
+                given = config.get("SEED")
+                self.seed = int.from_bytes(os.urandom(8), "little") if given is None else given % 2**64
+            return self.seed
+
+    def put(self, engine: Any, seed: int, base: int) -> None:
+        """Makes the engine's ``rng_state`` (seed, base), unless it is."""
+        if self.held.get(engine) != (seed, base):
+            state = np.array([seed % 2**64, base % 2**64], np.uint64).view(np.int64)
+            engine.write(engine.rng_state, state)
+            self.held[engine] = (seed, base)
+
+
+_generator = _Generator()
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the generator of this process for all devices and starts its counter again; any int, taken modulo 2**64."""
+    with _generator.lock:
+        _generator.seed, _generator.offset = int(seed) % 2**64, 0
+
+
+def get_rng_state() -> dict[str, int]:
+    """The state of the generator, {"seed", "offset"}, to be given to ``set_rng_state`` or stored."""
+    with _generator.lock:
+        return {"seed": _generator.current_seed(), "offset": _generator.offset}
+
+
+def set_rng_state(state: Mapping[str, int]) -> None:
+    """Puts the generator where ``get_rng_state`` found it."""
+    with _generator.lock:
+        _generator.seed, _generator.offset = int(state["seed"]) % 2**64, int(state["offset"])
+
+
+def tell() -> int:
+    """The number of counters used so far."""
+    return _generator.offset
+
+
+def rewind(offset: int) -> None:
+    """Takes the count back to ``offset``: after a recording, whose launches have drawn nothing yet."""
+    with _generator.lock:
+        _generator.offset = offset
+
+
+def advance(count: int) -> None:
+    """Counts ``count`` counters as used: after a replay."""
+    with _generator.lock:
+        _generator.offset += count
+
+
+def position(engine: Any, base: int) -> None:
+    """Makes ``engine`` draw at ``base`` beyond the offsets of its launches, under the seed of now: before a replay."""
+    with _generator.lock:
+        _generator.put(engine, _generator.current_seed(), base)
+
+
+def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None) -> Tensor:
+    """Fresh numbers of ``kind`` on ``engine``; with a ``seed`` of its own the process's state neither matters nor
+    moves.
+    """
+    recording = engine.recording is not None and engine.recording.thread == threading.get_ident()
+    with _generator.lock:
+        if seed is not None:
+            if recording:
+                raise CaptureError(
+                    "a draw with a seed of its own cannot be captured: each replay would repeat it; leave seed out"
+                )
+            _generator.put(engine, seed % 2**64, 0)
+            return engine.random(kind, shape, dtype, offset=0)  # type: ignore[no-any-return]
+        offset = _generator.offset
+        _generator.offset += -(-int(np.prod(shape, dtype=np.int64)) // 4)
+        if not recording:
+            _generator.put(engine, _generator.current_seed(), 0)
+        return engine.random(kind, shape, dtype, offset=offset)  # type: ignore[no-any-return]
+
+
+def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
+    return check_shape(shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape)
+
+
+def _floating(op: str, dtype: str) -> str:
+    name = canonical(dtype)
+    if not is_floating(name):
+        raise DTypeError(f"{op} gives floating numbers, not {name}; randint gives whole ones", op=op)
+    return name
+
+
+@computed(domain=_UNTESTED)
+def rand(*shape: Any, dtype: str = "float32", queue: Any = None) -> Tensor:
+    """Uniform numbers in [0, 1) of the given lengths, in steps of 2**-24 (float16 2**-11, bfloat16 2**-8)."""
+    return draw(engine_for(queue), "uniform", _sizes(shape), _floating("rand", dtype))
+
+
+@computed(domain=_UNTESTED)
+def randn(*shape: Any, dtype: str = "float32", queue: Any = None) -> Tensor:
+    """Standard normal numbers of the given lengths, by Box and Muller."""
+    return draw(engine_for(queue), "normal", _sizes(shape), _floating("randn", dtype))
+
+
+@computed(domain=_UNTESTED)
+def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "int64", queue: Any = None) -> Tensor:
+    """Whole numbers in [low, high), or [0, low) when only one is given: low + (word * (high - low)) >> 32."""
+    first, last = (0, low) if high is None else (low, high)
+    if not 0 < last - first <= 2**31:
+        raise ValueError(f"randint: low {first}, high {last}; high - low lies in 1 .. 2**31")
+    engine: Any = engine_for(queue)
+    bits = draw(engine, "bits", check_shape(shape), "int32")
+    word = cast(Load(0, "int32"), "int64")
+    unsigned = apply("where", word < 0, word + 2**32, word)
+    number = apply("floor_divide", unsigned * Scalar("range", "int64"), 2**32) + Scalar("low", "int64")
+    scalars = {"range": last - first, "low": first}
+    return engine.run((cast(number, canonical(dtype)),), (bits,), scalars)[0]  # type: ignore[no-any-return]
+
+
+@computed(domain=_UNTESTED)
+def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
+    """A random order of 0 .. n - 1; drawn on the host from (seed, offset), hence the same for every device."""
+    if n < 0:
+        raise ValueError(f"randperm: n {n} must not be negative")
+    with _generator.lock:
+        key, start = _generator.current_seed(), _generator.offset
+        _generator.offset += -(-n // 4)
+    words = np.random.Philox(key=np.array([key, 1], np.uint64), counter=start).random_raw(n)
+    order = np.argsort(words, kind="stable")
+    return engine_for(queue).tensor(order.astype(np.int64), "int64") if dtype == "int64" else _as(order, dtype, queue)
+
+
+def _as(order: Any, dtype: str, queue: Any) -> Tensor:
+    return Tensor.from_host(engine_for(queue).queue, order, dtype)  # type: ignore[no-any-return]
+
+
+@computed(domain=_UNTESTED)
+def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = None) -> Tensor:
+    """1 with probability p, else 0: per element of a tensor p (its shape and dtype), or of ``shape`` for a number."""
+    if not isinstance(p, Tensor):
+        if not 0 <= p <= 1 or shape is None:
+            raise ValueError(f"bernoulli: p {p}, shape {shape}; a number p lies in [0, 1] and comes with a shape")
+        engine: Any = engine_for(queue)
+        u = draw(engine, "uniform", check_shape(shape), "float32")
+        hit = apply("lt", Load(0, "float32"), Scalar("p", "float32"))
+        return engine.run((cast(hit, canonical(dtype)),), (u,), {"p": float(p)})[0]  # type: ignore[no-any-return]
+    if shape is not None and check_shape(shape) != p.shape:
+        raise ShapeError(f"bernoulli: shape {shape} for probabilities of shape {p.shape}", op="bernoulli")
+    u = draw(p.engine, "uniform", p.shape, "float32")
+    return p.engine.run((cast(apply("lt", Load(0, "float32"), Load(1, p.dtype)), p.dtype),), (u, p))[0]
+
+
+@computed(domain=_UNTESTED)
+def dropout_mask(x: Tensor, p: float = 0.5, seed: int | None = None) -> Tensor:
+    """True with probability 1 - p, for each element of x: what ``dropout`` keeps."""
+    engine = engine_of("dropout", x)
+    u = draw(engine, "uniform", x.shape, "float32", seed)
+    kept = apply("ge", Load(0, "float32"), Scalar("p", "float32"))
+    return engine.run((kept,), (u,), {"p": float(p)})[0]
+
+
+def _kept_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    yield (rng.uniform(-1, 1, (3, 5)), rng.random((3, 5)) > 0.5), {"scale": 1.25}
+
+
+dropout_apply = elementwise(
+    "dropout_apply",
+    "v1 ? v0 * scale : 0.0f",
+    "x * scale where the mask is true, else 0: what ``dropout`` does with its mask.",
+    operands="x mask",
+    scale=2.0,
+    domain=Domain(cases=_kept_cases, reference=lambda x, mask, scale: np.where(mask, x * scale, 0)),
+)
+
+
+@composite(domain=_UNTESTED)
+def dropout(
+    x: Tensor, p: float = 0.5, training: bool = True, seed: int | None = None, return_mask: bool = False
+) -> Any:
+    """x with each element zeroed with probability p and the others divided by 1 - p (Srivastava et al. 2014).
+
+    A fresh mask at every call, or the one of ``seed``; ``return_mask`` gives (y, mask), the mask bool, True where
+    kept. Not training: x itself.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: p {p} is no probability")
+    rate = p if training else 0.0
+    if rate == 0 and not return_mask:
+        return x
+    mask = dropout_mask(x, rate, seed)
+    y = x if rate == 0 else dropout_apply(x, mask, scale=0.0 if rate == 1 else 1.0 / (1.0 - rate))
+    return (y, mask) if return_mask else y
