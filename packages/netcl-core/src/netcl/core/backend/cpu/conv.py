@@ -81,7 +81,7 @@ def _grad_input(a: Array, b: Array, out: Array, call: _Call) -> None:
     weight = widened(b, call.dtype)
     kernel, places, groups = b.shape[2:], a.shape[2:], call.groups
     rows = weight.reshape(groups, b.shape[0] // groups, -1).swapaxes(-1, -2)
-    inner = (Ellipsis, *(slice(low, low + size) for size, (low, _) in zip(out.shape[2:], call.padding)))
+    inner: Place = (Ellipsis, *(slice(low, low + size) for size, (low, _) in zip(out.shape[2:], call.padding)))
     whole = [size + low + high for size, (low, high) in zip(out.shape[2:], call.padding)]
     for block in _blocks(len(a), out.shape[1] * prod(kernel) * prod(places), weight.itemsize):
         grad = widened(a[block], call.dtype)

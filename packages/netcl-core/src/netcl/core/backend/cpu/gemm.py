@@ -37,5 +37,7 @@ def matmul(
     n = b.shape[-2] if transpose_b else b.shape[-1]
     if out is None:
         out = engine.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n), a.dtype)
+    else:
+        out._version[0] += 1
     engine.launch(_matmul, a.storage, b.storage, out.storage, transpose_a, transpose_b, a.dtype)
     return out

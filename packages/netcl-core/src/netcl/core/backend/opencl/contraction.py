@@ -213,7 +213,8 @@ def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tenso
 def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
     """The GPU kernel of one work-item per output."""
     key, text = gpu_program(a.dtype)
-    engine.launch(key, text, "direct", (prod(c.n), c.m, prod(c.batch)), None, [a, b, out, _gpu_argument(c)])
+    local = (1, 1, 1) if traits(engine).is_cpu else None
+    engine.launch(key, text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [a, b, out, _gpu_argument(c)])
 
 
 def default_variant(engine: Any, c: Contraction) -> str:

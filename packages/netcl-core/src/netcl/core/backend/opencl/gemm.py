@@ -133,6 +133,8 @@ def matmul(
     plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
     if out is None:
         out = engine.empty(plan.shape, a.dtype)
+    else:
+        out._version[0] += 1
     first, second = (b, a) if plan.swapped else (a, b)
     variant = variant or plan.variant
     for c in plan.contractions:

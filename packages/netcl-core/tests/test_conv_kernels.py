@@ -1,0 +1,187 @@
+"""Convolutions of the engines, all three directions, against sums over taps in float64."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
+
+TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 2e-3, "bfloat16": 1.6e-2}
+
+
+class Case(NamedTuple):
+    x: tuple[int, ...]
+    weight: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+CASES = {
+    "plain": Case((2, 3, 8, 8), (4, 3, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "asymmetric": Case((3, 2, 7, 9), (5, 2, 3, 2), (2, 3), ((1, 0), (2, 1)), (1, 1), 1),
+    "grouped and dilated": Case((2, 4, 9, 8), (6, 2, 3, 3), (1, 2), ((0, 0), (3, 2)), (2, 3), 2),
+    "depthwise": Case((2, 6, 9, 8), (6, 1, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 6),
+    "depthwise, two filters each, strided": Case((2, 6, 9, 8), (12, 1, 3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1), 6),
+    "stride above kernel": Case((1, 3, 11, 11), (4, 3, 2, 2), (5, 3), ((0, 0), (0, 0)), (1, 1), 1),
+    "1d": Case((2, 3, 13), (4, 3, 5), (2,), ((4, 1),), (3,), 1),
+    "3d": Case((2, 3, 5, 6, 7), (4, 3, 2, 3, 1), (1, 2, 1), ((1, 0), (1, 1), (0, 2)), (2, 1, 1), 1),
+    "pointwise, strided": Case((2, 4, 6, 6), (7, 4, 1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1), 1),
+    "pointwise": Case((2, 4, 6, 6), (7, 4, 1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+    "padding above kernel": Case((2, 2, 10, 10), (3, 2, 3, 3), (4, 4), ((1, 1), (0, 5)), (2, 2), 1),
+    "stride and dilation share a factor": Case((2, 2, 10, 12), (3, 2, 3, 4), (4, 6), ((2, 2), (3, 5)), (6, 4), 1),
+    "no images": Case((0, 3, 8, 8), (4, 3, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "over tile edges": Case((20, 5, 17, 19), (33, 5, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "one of all": Case((1, 1, 1, 1), (1, 1, 1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+    "reduced to a point": Case((3, 4, 5, 5), (6, 4, 5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+}
+
+
+def stored(values: Any, dtype: str) -> Any:
+    return to_bfloat16(values.astype(np.float32)) if dtype == "bfloat16" else values.astype(numpy_dtype(dtype))
+
+
+def wide(values: Any, dtype: str) -> Any:
+    return (from_bfloat16(values) if dtype == "bfloat16" else values).astype(np.float64)
+
+
+def meetings(case: Case) -> Any:
+    """(tap, padded positions that it meets, filters, channels) for each tap and group, and the output's extent."""
+    sizes = zip(case.x[2:], case.weight[2:], case.stride, case.padding, case.dilation)
+    out = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)
+    depth, rows = case.weight[1], case.weight[0] // case.groups
+    met = []
+    for tap in product(*map(range, case.weight[2:])):
+        place = tuple(
+            slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, case.dilation, out, case.stride)
+        )
+        for g in range(case.groups):
+            met.append((tap, place, slice(g * rows, (g + 1) * rows), slice(g * depth, (g + 1) * depth)))
+    return met, out
+
+
+def reference(case: Case, x: Any, weight: Any, grad: Any) -> tuple[Any, Any, Any]:
+    """Output, input gradient and weight gradient by the definition."""
+    met, out = meetings(case)
+    padded = np.pad(x, [(0, 0), (0, 0), *case.padding])
+    output, grad_padded, grad_weight = np.zeros(grad.shape), np.zeros(padded.shape), np.zeros(weight.shape)
+    for tap, place, filters, channels in met:
+        seen, at = (slice(None), channels, *place), (filters, slice(None), *tap)
+        output[:, filters] += np.einsum("nc...,fc->nf...", padded[seen], weight[at])
+        grad_padded[seen] += np.einsum("nf...,fc->nc...", grad[:, filters], weight[at])
+        grad_weight[at] += (
+            np.einsum("nc...,nf...->fc...", padded[seen], grad[:, filters])
+            .reshape(weight[at].shape + (-1,))
+            .sum(axis=-1)
+            if grad.size
+            else 0
+        )
+    inner = tuple(slice(low, low + size) for size, (low, _) in zip(case.x[2:], case.padding))
+    return output, grad_padded[(slice(None), slice(None), *inner)], grad_weight
+
+
+def data(case: Case, dtype: str) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(2)
+    grad = (case.x[0], case.weight[0], *meetings(case)[1])
+    return tuple(stored(rng.standard_normal(shape), dtype) for shape in (case.x, case.weight, grad))  # type: ignore[return-value]
+
+
+def compute(engine: Any, case: Case, dtype: str, arrays: Any, variant: str | None = None) -> list[Any]:
+    x, weight, grad = (engine.tensor(array, dtype) for array in arrays)
+    options: dict[str, Any] = {name: getattr(case, name) for name in ("stride", "padding", "dilation", "groups")}
+    if variant is None:
+        call = engine.conv
+    else:
+        from netcl.core.backend.opencl import conv
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return conv.conv(engine, *args, **kwargs, variant=variant)
+
+    return [
+        call("forward", x, weight, **options),
+        call("grad_input", grad, weight, shape=case.x, **options),
+        call("grad_weight", x, grad, shape=case.weight, **options),
+    ]
+
+
+def check(engine: Any, name: str, dtype: str, variant: str | None = None) -> None:
+    case = CASES[name]
+    arrays = data(case, dtype)
+    results = compute(engine, case, dtype, arrays, variant)
+    values = [wide(array, dtype) for array in arrays]
+    expected = reference(case, *values)
+    scales = reference(case, *(np.abs(value) for value in values))
+    for direction, result, value, scale in zip(("forward", "grad_input", "grad_weight"), results, expected, scales):
+        assert result.shape == value.shape and result.dtype == dtype
+        error = np.abs(wide(engine.read(result), dtype) - value) / (scale + 1e-30)
+        assert error.max(initial=0) < TOLERANCE[dtype], (name, direction, variant)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_conv_agrees_with_the_definition(engine: Any, name: str) -> None:
+    check(engine, name, "float32")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_conv_in_other_dtypes(engine: Any, dtype: str) -> None:
+    for name in ("plain", "asymmetric", "grouped and dilated", "3d", "over tile edges"):
+        check(engine, name, dtype)
+
+
+@pytest.mark.parametrize("variant", ["packed", "tiled", "direct"])
+def test_every_variant_agrees_with_the_definition(engine: Any, variant: str) -> None:
+    if engine.name != "cl":
+        pytest.skip("variants are of OpenCL devices; this is NumPy")
+    for name in CASES:
+        check(engine, name, "float32", variant)
+    check(engine, "asymmetric", "bfloat16", variant)
+
+
+def test_images_are_worked_on_in_blocks_of_bounded_size(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import import_module
+
+    module = import_module(f"netcl.core.backend.{'opencl' if engine.name == 'cl' else 'cpu'}.conv")
+    monkeypatch.setattr(module, "_WORKSPACE", 6000)
+    if engine.name == "cl":
+        module._blocks.cache_clear()
+    try:
+        for name in ("plain", "asymmetric", "over tile edges", "no images"):
+            check(engine, name, "float32")
+        check(engine, "over tile edges", "float16")
+    finally:
+        if engine.name == "cl":
+            module._blocks.cache_clear()
+
+
+def test_gradients_are_the_adjoint(engine: Any) -> None:
+    # <conv(x, w), g> = <x, grad_input> = <w, grad_weight>, whatever the reference says.
+    for name in ("asymmetric", "stride and dilation share a factor", "3d"):
+        arrays = data(CASES[name], "float64")
+        output, grad_input, grad_weight = (engine.read(t) for t in compute(engine, CASES[name], "float64", arrays))
+        x, weight, grad = arrays
+        whole = np.vdot(output, grad)
+        assert np.isclose(whole, np.vdot(x, grad_input)) and np.isclose(whole, np.vdot(weight, grad_weight))
+
+
+def test_results_are_the_same_bits_from_run_to_run(engine: Any) -> None:
+    case = Case((64, 1, 8, 8), (8, 1, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    arrays = data(case, "float32")
+    first = [engine.read(t) for t in compute(engine, case, "float32", arrays)]
+    for _ in range(5):
+        again = [engine.read(t) for t in compute(engine, case, "float32", arrays)]
+        assert all(np.array_equal(a, b) for a, b in zip(first, again))
+
+
+def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine.name != "cl":
+        pytest.skip("traits are of OpenCL devices; this is NumPy")
+    from netcl.core.backend.opencl import templates
+
+    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    for name in ("plain", "depthwise", "asymmetric", "over tile edges"):
+        check(engine, name, "float32")

@@ -1,0 +1,140 @@
+"""Taking, gathering and their gradients on the engines against NumPy, for every dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype, to_bfloat16
+
+SUMMED = [dtype for dtype in SUPPORTED if dtype not in ("bool", "uint8")]
+
+
+def stored(values: Any, dtype: str) -> Any:
+    return to_bfloat16(values.astype(np.float32)) if dtype == "bfloat16" else values.astype(numpy_dtype(dtype))
+
+
+def wide(values: Any, dtype: str) -> Any:
+    return (from_bfloat16(values) if dtype == "bfloat16" else values).astype(np.float64)
+
+
+def sample(shape: tuple[int, ...], dtype: str, seed: int = 1) -> Any:
+    return stored(np.random.default_rng(seed).integers(0, 2 if dtype == "bool" else 20, shape), dtype)
+
+
+@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", SUPPORTED)
+def test_take_and_gather(engine: Any, dtype: str, index_dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    for shape in ((4, 7, 5), (13,), (1, 3), (70, 33)):
+        x = sample(shape, dtype)
+        for axis in range(-1, len(shape)):
+            extent = shape[axis]
+            for form in ((3, 4), (1,), (), (0, 2)):
+                ids = rng.integers(-extent, extent, form)
+                out = engine.index("take", engine.tensor(x, dtype), engine.tensor(ids, index_dtype), axis=axis)
+                expected = np.take(x, ids, axis=axis)
+                assert out.shape == expected.shape and out.dtype == dtype
+                assert np.array_equal(engine.read(out), expected)
+            chosen = list(shape)
+            chosen[axis] = 6
+            ids = rng.integers(-extent, extent, chosen)
+            out = engine.index("gather", engine.tensor(x, dtype), engine.tensor(ids, index_dtype), axis=axis)
+            assert np.array_equal(engine.read(out), np.take_along_axis(x, ids, axis=axis))
+
+
+@pytest.mark.parametrize("dtype", SUMMED)
+def test_gradients_add_up_what_is_taken_twice(engine: Any, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for shape in ((4, 7, 5), (13,), (70, 33), (5, 1), (3, 0, 2)):
+        for axis in range(-1, len(shape)):
+            extent, place = shape[axis], axis % len(shape)
+            for form in ((3, 4), (), (0,)):
+                if extent == 0 and 0 not in form:
+                    continue
+                ids = rng.integers(-extent, extent, form) if extent else np.zeros(form, np.int64)
+                grad = sample((*shape[:place], *form, *shape[place + 1 :]), dtype)
+                index = engine.tensor(ids, "int32")
+                out = engine.index("take_grad", engine.tensor(grad, dtype), index, axis=axis, shape=shape)
+                expected = np.zeros(shape)
+                rows = wide(grad, dtype).reshape(*shape[:place], ids.size, *shape[place + 1 :])
+                np.add.at(np.moveaxis(expected, place, 0), ids.reshape(-1), np.moveaxis(rows, place, 0))
+                assert out.shape == shape and out.dtype == dtype
+                assert np.array_equal(wide(engine.read(out), dtype), expected)
+            if extent == 0:
+                continue
+            chosen = list(shape)
+            chosen[axis] = 6
+            ids = rng.integers(-extent, extent, chosen)
+            grad = sample(tuple(chosen), dtype, seed=4)
+            out = engine.index(
+                "gather_grad", engine.tensor(grad, dtype), engine.tensor(ids, "int64"), axis=axis, shape=shape
+            )
+            expected = np.zeros(shape)
+            places = list(np.ogrid[tuple(slice(n) for n in chosen)])
+            places[place] = ids
+            np.add.at(expected, tuple(places), wide(grad, dtype))
+            assert np.array_equal(wide(engine.read(out), dtype), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_short_floats_are_summed_in_float32(engine: Any, dtype: str) -> None:
+    # 4096 ones: in half precision the sum would stop at 2048, in bfloat16 at 256.
+    grad = engine.tensor(stored(np.ones(4096), dtype), dtype)
+    ids = engine.tensor(np.zeros(4096, np.int32), "int32")
+    for kind in ("take_grad", "gather_grad"):
+        out = engine.read(engine.index(kind, grad, ids, axis=0, shape=(3,)))
+        assert wide(out, dtype).tolist() == [4096, 0, 0]
+
+
+def test_sums_are_the_same_bits_from_run_to_run(engine: Any) -> None:
+    rng = np.random.default_rng(5)
+    grad = engine.tensor(rng.standard_normal((3000, 17)).astype(np.float32), "float32")
+    ids = engine.tensor(rng.integers(0, 40, 3000), "int32")
+    first = engine.read(engine.index("take_grad", grad, ids, axis=0, shape=(40, 17)))
+    for _ in range(5):
+        assert np.array_equal(first, engine.read(engine.index("take_grad", grad, ids, axis=0, shape=(40, 17))))
+
+
+@pytest.mark.parametrize("bad", [5, -6, 2**31 - 1])
+@pytest.mark.parametrize("kind", ["take", "gather", "take_grad", "gather_grad"])
+def test_an_index_out_of_range_is_clamped_and_reported_at_the_next_read(engine: Any, kind: str, bad: int) -> None:
+    x = engine.tensor(np.arange(5, dtype=np.float32), "float32")
+    ids = engine.tensor(np.array([1, bad, 0, 2, 3]), "int32")
+    shape = {"shape": (5,)} if kind.endswith("_grad") else {}
+    out = engine.index(kind, x, ids, axis=0, **shape)
+    with pytest.raises(IndexError, match=f"{kind.removesuffix('_grad')}: an index is out of range"):
+        engine.read(out)
+    clamped = [1, 0 if bad < 0 else 4, 0, 2, 3]
+    expected = np.zeros(5)
+    if shape:
+        np.add.at(expected, clamped, np.arange(5))
+    else:
+        expected = np.arange(5)[clamped]
+    assert engine.read(out).tolist() == expected.tolist()  # reported once, and the device is usable
+
+
+def test_tables_beyond_sixteen_bits(engine: Any) -> None:
+    rng = np.random.default_rng(6)
+    table = rng.standard_normal((70001, 3)).astype(np.float32)
+    ids = np.append(rng.integers(0, 70001, 100), [70000, 65536, 65535])
+    out = engine.index("take", engine.tensor(table, "float32"), engine.tensor(ids, "int64"), axis=0)
+    assert np.array_equal(engine.read(out), table[ids])
+
+
+def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine.name != "cl":
+        pytest.skip("traits are of OpenCL devices; this is NumPy")
+    from netcl.core.backend.opencl import templates
+
+    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    test_short_floats_are_summed_in_float32(engine, "float16")
+    x, ids = sample((9, 12, 5), "float32"), np.random.default_rng(7).integers(-12, 12, 8)
+    out = engine.index("take", engine.tensor(x, "float32"), engine.tensor(ids, "int32"), axis=1)
+    assert np.array_equal(engine.read(out), x[:, ids])
+    grad = engine.index("take_grad", out, engine.tensor(ids, "int32"), axis=1, shape=x.shape)
+    expected = np.zeros(x.shape)
+    np.add.at(np.moveaxis(expected, 1, 0), ids, np.moveaxis(x[:, ids], 1, 0))
+    assert np.array_equal(engine.read(grad), expected)
