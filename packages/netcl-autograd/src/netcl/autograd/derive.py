@@ -33,12 +33,14 @@ class Plan:
     """How the gradients of a program's inputs are computed.
 
     ``inputs`` and ``outputs`` are saved; ``groups`` compute; ``passed`` are (input, output) whose gradients are one and the same.
+    ``used``: outputs whose gradients the groups take. ``shapes`` of the outputs in the iteration space.
     """
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     groups: tuple[Group, ...]
     passed: tuple[tuple[int, int], ...]
+    used: frozenset[int]
     shapes: tuple[Shape, ...]
 
 
@@ -80,7 +82,8 @@ def _plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) ->
     places = {slot: position for position, slot in enumerate((*saved_inputs, *(n + o for o in saved_outputs)))}
     places.update({n + m + i: len(saved_inputs) + len(saved_outputs) + i for i in range(m)})
     groups = tuple(_group(program, shape, part, sources, present, places) for shape, part, sources in drafts)
-    return Plan(saved_inputs, saved_outputs, groups, tuple(passed), program.shapes)
+    gradients = frozenset(s - n - m for s in used if s >= n + m)
+    return Plan(saved_inputs, saved_outputs, groups, tuple(passed), gradients, program.shapes)
 
 
 def _through_outputs(found: dict[int, Expr | None], outputs: Sequence[Expr], n: int) -> dict[int, Expr | None]:
@@ -157,14 +160,11 @@ def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
     plan, scalars = step.static
     if walk.create_graph and plan.outputs:
         saved = (*saved[: len(plan.inputs)], *_rejoined(step, plan, saved[len(plan.inputs) :]))
-    whole = [_zeros(step, plan, position, grads) if grad is None else grad for position, grad in enumerate(grads)]
     results: list[Tensor | None] = [None] * len(wanted)
     for slot, output in plan.passed:
         results[slot] = grads[output]
     if plan.groups:
-        shaped = [
-            grad if grad.shape == shape else walk.call("reshape", grad, shape) for grad, shape in zip(whole, plan.shapes)
-        ]
+        shaped = [_shaped(walk, plan, position, grads) for position in range(len(grads))]
         values = (*saved, *shaped)
     for group in plan.groups:
         if any(wanted[slot] for slot in group.inputs):
@@ -182,9 +182,15 @@ def _rejoined(step: Step, plan: Plan, saved: Sequence[Tensor]) -> list[Tensor]:
     return [belongs(Node(tensor), step, index) for index, tensor in zip(plan.outputs, saved)]
 
 
-def _zeros(step: Step, plan: Plan, position: int, grads: Sequence[Tensor | None]) -> Tensor:
-    beside = next(grad for grad in grads if grad is not None)
-    return Tensor.zeros(plan.shapes[position], beside.dtype, queue=beside.queue)
+def _shaped(walk: Walk, plan: Plan, position: int, grads: Sequence[Tensor | None]) -> Any:
+    """The gradient of an output in its shape in the iteration space; zeros for one that has none, where it is used at all."""
+    grad, shape = grads[position], plan.shapes[position]
+    if grad is None:
+        if position not in plan.used:
+            return None
+        beside = next(other for other in grads if other is not None)
+        return Tensor.zeros(shape, beside.dtype, queue=beside.queue)
+    return grad if grad.shape == shape else walk.call("reshape", grad, shape)
 
 
 # -- gradients that are simpler in terms of the output: (expression, saved output, gradient of the output) -> gradient -----

@@ -1,4 +1,4 @@
-"""The differentiable ops: every function of netcl.ops under the same name, recorded."""
+"""The differentiable ops: every function of netcl.ops under the same name, recorded, and the losses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import builtins
 from typing import Any
 
 import netcl.ops as _forward
+from netcl.autograd import class_losses as _class_losses
+from netcl.autograd import losses as _losses
+from netcl.autograd import metric_losses as _metric_losses
 from netcl.autograd.mode import state
 from netcl.core.dispatch import TABLE, OpRow, call_row
 
@@ -37,6 +40,12 @@ def __getattr__(name: str) -> Any:
     return function
 
 
-__all__ = builtins.sorted(name for name in builtins.dir(_forward) if hasattr(getattr(_forward, name), "row"))
+LOSSES = tuple(
+    name
+    for module in (_losses, _class_losses, _metric_losses)
+    for name in builtins.vars(module)
+    if name.endswith("_loss") or name in ("cross_entropy", "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits")
+)
+__all__ = builtins.sorted({*LOSSES, *(name for name in _forward.__all__ if hasattr(getattr(_forward, name), "row"))})
 for _name in __all__:
     __getattr__(_name)

@@ -1,0 +1,331 @@
+"""Losses over classes: cross entropy of class ids or probabilities as one expression, and its relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.autograd.losses import averaged, reduced, zero_at_least
+from netcl.core import Tensor
+from netcl.core.dispatch import Domain, Space
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.expr import Const, Expr, Index, apply, cast, mean, reduce, size_of
+from netcl.ops.shape import reshape
+from netcl.ops.table import composite, expression
+
+Shape = tuple[int, ...]
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+Parts = tuple[Expr, Expr]
+
+
+def _without_classes(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+    """The final shape of what is left of (N, 1, ...) or, reduced, of (1, 1, ...)."""
+    return (shape[0], *shape[2:]) if attributes["reduction"] == "none" and len(shape) > 1 else ()
+
+
+# -- class ids ---------------------------------------------------------------------------------------------------------------
+
+
+def _chosen(labels: Expr, ignore_index: int | None, code: int) -> tuple[Expr, Expr]:
+    """(where the class axis is the label, which labels count); a label that is no class and not ignored raises the flag."""
+    if labels.dtype == "uint8":
+        labels = cast(labels, "int32")  # ignore_index may be negative
+    classes = size_of((1,), "int32")
+    inside = (labels >= 0) & (labels < classes)
+    if is_floating(labels.dtype):
+        inside = inside & apply("eq", apply("floor", labels), labels)
+    counts = inside if ignore_index is None else apply("ne", labels, ignore_index)
+    allowed = inside if ignore_index is None else inside | ~counts
+    checked = apply("require", allowed, cast(labels, "int32"), Const(code, "int32"))
+    return apply("eq", Index(1), checked), counts
+
+
+def _weighted(
+    value: Expr, hit: Expr, counts: Expr, weight: Expr | None, reduction: str, space: Space
+) -> Expr | Parts:
+    """``value`` (N, 1, ...) by the weights of its classes; the mean also gives the sum of the weights, for the gradient to load."""
+    share: Expr = cast(counts, value.dtype)
+    if weight is not None:
+        share = reduce("sum", apply("where", hit & counts, weight, 0.0), 1)
+    loss = apply("where", counts, value if weight is None else value * share, 0.0)
+    axes = tuple(axis for axis in space.axes(None) if axis != 1)
+    if reduction != "mean":
+        return reduced(loss, reduction, axes)
+    total = reduce("sum", share, axes)
+    return reduce("sum", loss, axes) / total, total
+
+
+def _picked(value: Expr, hit: Expr) -> Expr:
+    return reduce("sum", apply("where", hit, value, 0.0), 1)
+
+
+def _log_sum(x: Expr) -> tuple[Expr, Expr]:
+    """x shifted by its largest over the classes, and the logarithm of the sum of its exponentials."""
+    shifted = x - apply("stop_gradient", reduce("max", x, 1))
+    return shifted, apply("log", reduce("sum", apply("exp", shifted), 1))
+
+
+def _id_cases(rng: np.random.Generator) -> Cases:
+    for shape in ((4, 5), (2, 3, 4), (3, 1)):
+        labels = rng.integers(0, shape[1], (shape[0], 1, *shape[2:]))
+        for attributes in ({}, {"reduction": "sum"}, {"reduction": "none"}):
+            yield (rng.uniform(-2, 2, shape), labels), attributes
+    weight = rng.uniform(0.5, 2, (1, 5))
+    ignored = np.array([[1], [-100], [4], [0]])
+    yield (rng.uniform(-2, 2, (4, 5)), ignored, weight), {}
+    yield (rng.uniform(-2, 2, (4, 5)), ignored, weight), {"smooth": True, "label_smoothing": 0.1}
+    yield (rng.uniform(-2, 2, (4, 5)), ignored), {"smooth": True, "label_smoothing": 0.1, "reduction": "sum"}
+
+
+def _ids_reference(
+    x: Any,
+    labels: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    smooth: bool = False,
+    label_smoothing: float = 0.0,
+    logits: bool = True,
+    **_: Any,
+) -> Any:
+    top = x.max(1, keepdims=True)
+    log_p = x - top - np.log(np.exp(x - top).sum(1, keepdims=True)) if logits else x
+    classes = x.shape[1]
+    w = np.ones((1, classes) + (1,) * (x.ndim - 2)) if weight is None else weight
+    hit = (np.arange(classes).reshape(1, -1, *(1,) * (x.ndim - 2)) == labels).astype(float)
+    counts = labels != ignore_index
+    values = -(hit * w * log_p).sum(1, keepdims=True) * (1 - label_smoothing)
+    values = (values - label_smoothing / classes * (w * log_p).sum(1, keepdims=True)) * counts
+    if reduction == "mean":
+        total = ((hit * w).sum(1, keepdims=True) * counts).sum()
+        return values.sum() / total, total
+    return values.sum() if reduction == "sum" else values[:, 0]
+
+
+@expression(amp="float32", shapes=_without_classes, domain=Domain(cases=_id_cases, reference=_ids_reference))
+def cross_entropy_ids(
+    logits: Expr,
+    labels: Expr,
+    weight: Expr | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    code: int = 0,
+    smooth: bool = False,
+    label_smoothing: float = 0.0,
+    *,
+    space: Space,
+) -> Expr | Parts:
+    """``cross_entropy`` of labels (N, 1, ...) and weight (1, C, ...); the mean comes with the sum of the weights."""
+    hit, counts = _chosen(labels, ignore_index, code)
+    shifted, log_sum = _log_sum(logits)
+    value = log_sum - _picked(shifted, hit)
+    if not smooth:
+        return _weighted(value, hit, counts, weight, reduction, space)
+    # (1 - s) of the label's part and s / C of every class's.
+    every = log_sum - shifted
+    spread = reduce("sum", every if weight is None else every * weight, 1)
+    share = _picked(cast(weight, value.dtype), hit) if weight is not None else 1.0
+    loss = value * share * (1.0 - label_smoothing) + spread * label_smoothing / size_of((1,), value.dtype)
+    loss = apply("where", counts, loss, 0.0)
+    axes = tuple(axis for axis in space.axes(None) if axis != 1)
+    if reduction != "mean":
+        return reduced(loss, reduction, axes)
+    total = _weighted(value, hit, counts, weight, "mean", space)[1]  # type: ignore[index]
+    return reduce("sum", loss, axes) / total, total
+
+
+@expression(
+    amp="float32",
+    shapes=_without_classes,
+    domain=Domain(
+        cases=lambda rng: (case for case in _id_cases(rng) if "smooth" not in case[1]),
+        reference=lambda *operands, **attributes: _ids_reference(*operands, logits=False, **attributes),
+    ),
+)
+def nll_ids(
+    log_probabilities: Expr,
+    labels: Expr,
+    weight: Expr | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    code: int = 0,
+    *,
+    space: Space,
+) -> Expr | Parts:
+    """``nll_loss`` of labels (N, 1, ...) and weight (1, C, ...); the mean comes with the sum of the weights."""
+    hit, counts = _chosen(labels, ignore_index, code)
+    return _weighted(-_picked(log_probabilities, hit), hit, counts, weight, reduction, space)
+
+
+def _probability_cases(rng: np.random.Generator) -> Cases:
+    for attributes in ({}, {"reduction": "sum"}, {"reduction": "none"}, {"label_smoothing": 0.2}):
+        yield (rng.uniform(-2, 2, (2, 4, 3)), rng.dirichlet(np.ones(4), (2, 3)).transpose(0, 2, 1)), attributes
+
+
+def _probability_reference(
+    x: Any, p: Any, weight: Any = 1.0, reduction: str = "mean", label_smoothing: float = 0.0
+) -> Any:
+    log_p = x - np.log(np.exp(x).sum(1, keepdims=True))
+    soft = p * (1 - label_smoothing) + label_smoothing / x.shape[1]
+    return averaged(-(soft * log_p * weight).sum(1), reduction)
+
+
+@expression(
+    amp="float32",
+    shapes=_without_classes,
+    # The target is a constant to the gradient, so differences by it are no reference.
+    domain=Domain(cases=_probability_cases, reference=_probability_reference, gradient=False),
+)
+def cross_entropy_probabilities(
+    logits: Expr,
+    target: Expr,
+    weight: Expr | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    space: Space,
+) -> Expr:
+    """``cross_entropy`` of probabilities (N, C, ...) and weight (1, C, ...)."""
+    shifted, log_sum = _log_sum(logits)
+    classes = size_of((1,), shifted.dtype)
+    soft = apply("stop_gradient", target) * (1.0 - label_smoothing) + label_smoothing / classes  # type: ignore[operator]
+    value = soft * (log_sum - shifted)
+    if weight is not None:
+        value = value * weight
+    return reduced(reduce("sum", value, 1), reduction, tuple(axis for axis in space.axes(None) if axis != 1))
+
+
+# -- as they are called ------------------------------------------------------------------------------------------------------
+
+_COMPOSED = Domain(gradient=False, cases=lambda rng: iter(()))
+
+
+def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """x (N, C, ...), labels (N, 1, ...), weight (1, C, ...); ShapeError names the shapes that do not fit."""
+    if x.ndim == 1 and target.ndim == 0:
+        x, target = reshape(x, (1, -1)), reshape(target, (1,))
+    if x.ndim < 2 or target.shape != (x.shape[0], *x.shape[2:]):
+        expected = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
+        raise ShapeError(
+            f"{op}: logits {x.shape} and target {target.shape}; expected logits (N, C, ...) and class ids {expected}"
+            + (f", or floating probabilities {x.shape}" if op == "cross_entropy" else ""),
+            op=op,
+            parameter="target",
+        )
+    if target.dtype == "bool":
+        raise DTypeError(f"{op}: class ids are whole numbers, not bool", op=op, parameter="target")
+    return x, reshape(target, (x.shape[0], 1, *x.shape[2:])), _per_class(op, x, weight)
+
+
+def _per_class(op: str, x: Tensor, weight: Tensor | None) -> Tensor | None:
+    if weight is None:
+        return None
+    if weight.shape != (x.shape[1],):
+        raise ShapeError(f"{op}: weight has shape {weight.shape}, expected ({x.shape[1]},)", op=op, parameter="weight")
+    return reshape(weight, (1, x.shape[1]) + (1,) * (x.ndim - 2))
+
+
+def _code(op: str, x: Tensor, ignore_index: int | None) -> int:
+    but = "" if ignore_index is None else f" and is not ignore_index {ignore_index}"
+    return x.engine.flag_code(f"{op}: a class id is outside 0..C-1, C the length of axis 1{but}")  # type: ignore[attr-defined, no-any-return]
+
+
+@composite(amp="float32", domain=_COMPOSED)
+def cross_entropy(
+    logits: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """-log softmax(logits)[target] over axis 1: logits (N, C, ...), target class ids (N, ...) or probabilities (N, C, ...).
+
+    Ids may be any integers or integer-valued floats; one outside 0..C-1 raises IndexError when the loss is read. Ids equal to
+    ``ignore_index`` count nothing. ``weight`` (C,) weighs the classes, and the mean divides by the weights of the labels (by N ...
+    for probabilities). ``label_smoothing`` s gives every class s / C of the label's probability (Szegedy et al. 2016).
+    """
+    if target.shape == logits.shape and logits.ndim > 0 and is_floating(target.dtype):
+        x, y = (logits, target) if logits.ndim > 1 else (reshape(logits, (1, -1)), reshape(target, (1, -1)))
+        classes = _per_class("cross_entropy", x, weight)
+        value = cross_entropy_probabilities(x, y, classes, reduction=reduction, label_smoothing=label_smoothing)
+        return _single(value, logits)
+    x, labels, classes = _arranged("cross_entropy", logits, target, weight)
+    result = cross_entropy_ids(
+        x,
+        labels,
+        classes,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        code=_code("cross_entropy", x, ignore_index),
+        smooth=label_smoothing != 0,
+        label_smoothing=label_smoothing,
+    )
+    return _single(result, logits)
+
+
+def _single(result: Any, given: Tensor) -> Tensor:
+    value = result[0] if isinstance(result, tuple) else result
+    return reshape(value, ()) if given.ndim == 1 else value  # type: ignore[no-any-return]
+
+
+@composite(amp="float32", domain=_COMPOSED)
+def nll_loss(
+    log_probabilities: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """-log_probabilities[target] over axis 1: (N, C, ...) and class ids (N, ...), as in ``cross_entropy``."""
+    x, labels, classes = _arranged("nll_loss", log_probabilities, target, weight)
+    code = _code("nll_loss", x, ignore_index)
+    result = nll_ids(x, labels, classes, ignore_index=ignore_index, reduction=reduction, code=code)
+    return _single(result, log_probabilities)
+
+
+def _margin_cases(rng: np.random.Generator) -> Cases:
+    for attributes in ({}, {"reduction": "sum"}, {"reduction": "none", "margin": 0.5}, {"p": 2}):
+        yield (rng.permutation(np.linspace(-1.93, 1.9, 20)).reshape(4, 5), rng.integers(0, 5, (4, 1))), attributes
+
+
+def _margin_reference(x: Any, labels: Any, p: int = 1, reduction: str = "mean", margin: float = 1.0) -> Any:
+    own = np.take_along_axis(x, labels, 1)
+    values = np.maximum(margin - own + x, 0) ** p
+    np.put_along_axis(values, labels, 0, 1)
+    return averaged(values.sum(1) / x.shape[1], reduction)
+
+
+@expression(amp="float32", shapes=_without_classes, domain=Domain(cases=_margin_cases, reference=_margin_reference))
+def multi_margin_ids(
+    x: Expr,
+    labels: Expr,
+    weight: Expr | None = None,
+    p: int = 1,
+    reduction: str = "mean",
+    code: int = 0,
+    margin: float = 1.0,
+    *,
+    space: Space,
+) -> Expr:
+    """``multi_margin_loss`` of labels (N, 1) and weight (1, C)."""
+    hit, _ = _chosen(labels, None, code)
+    gap = zero_at_least(margin - _picked(x, hit) + x)
+    value = apply("where", hit, 0.0, gap if p == 1 else gap**p)
+    if weight is not None:
+        value = value * _picked(cast(weight, value.dtype), hit)
+    return reduced(mean(value, 1), reduction, (0,))
+
+
+@composite(amp="float32", domain=_COMPOSED)
+def multi_margin_loss(
+    x: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """sum over j != y of max(0, margin - x[y] + x[j])^p / C: x (N, C), class ids y (N,)."""
+    scores, labels, classes = _arranged("multi_margin_loss", x, target, weight)
+    code = _code("multi_margin_loss", scores, None)
+    result = multi_margin_ids(scores, labels, classes, p=p, reduction=reduction, code=code, margin=margin)
+    return _single(result, x)

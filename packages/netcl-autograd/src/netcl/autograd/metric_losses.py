@@ -1,0 +1,159 @@
+"""Losses over a batch of embeddings: contrast with the others of the batch, hard and all triplets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from netcl.autograd.losses import zero_at_least
+from netcl.core import Tensor
+from netcl.core.dispatch import Domain, Space
+from netcl.core.errors import ShapeError
+from netcl.core.expr import Expr, Index, apply, cast, reduce
+from netcl.ops.elementwise import div, mul, rsqrt, sub
+from netcl.ops.elementwise import add as add_op
+from netcl.ops.linalg import matmul
+from netcl.ops.reduce import logsumexp
+from netcl.ops.reduce import mean as mean_op
+from netcl.ops.reduce import sum as sum_op
+from netcl.ops.shape import diag, reshape
+from netcl.ops.table import composite, expression
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _contrast_reference(q: Any, k: Any, temperature: float = 0.07) -> Any:
+    q, k = (v / np.sqrt((v * v).sum(-1, keepdims=True)) for v in (q, k))
+    logits = q @ k.T / temperature
+    top = logits.max(1, keepdims=True)
+    return np.mean(np.log(np.exp(logits - top).sum(1)) + top[:, 0] - np.diag(logits))
+
+
+def _contrast_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.normal(size=(5, 4)), rng.normal(size=(5, 4))), {"temperature": 0.5}
+
+
+def _unit(x: Tensor) -> Tensor:
+    return mul(x, rsqrt(add_op(sum_op(mul(x, x), axis=-1, keepdims=True), 1e-12)))  # type: ignore[no-any-return]
+
+
+@composite(amp="float32", domain=Domain(cases=_contrast_cases, reference=_contrast_reference))
+def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07) -> Tensor:
+    """Cross entropy of the cosines of query i with all keys, over ``temperature``, key i being right (van den Oord et al. 2018).
+
+    query and keys (N, D).
+    """
+    if query.ndim != 2 or query.shape != keys.shape:
+        raise ShapeError(f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)", op="info_nce_loss")
+    cosines = div(matmul(_unit(query), _unit(keys), transpose_b=True), temperature)
+    return mean_op(sub(logsumexp(cosines, axis=1), diag(cosines)))  # type: ignore[no-any-return]
+
+
+def _distances(x: Any, distance: str) -> Any:
+    d = ((x[:, None] - x[None]) ** 2).sum(-1)
+    return d if distance == "squared" else np.sqrt(d)
+
+
+def _hard_reference(x: Any, labels: Any, margin: float = 1.0, distance: str = "squared") -> Any:
+    d, values = _distances(x, distance), []
+    for i in range(len(x)):
+        same = labels == labels[i]
+        other = ~same
+        same[i] = False
+        if same.any() and other.any():
+            values.append(max(0.0, d[i][same].max() - d[i][other].min() + margin))
+    return np.mean(values)
+
+
+def _all_reference(x: Any, labels: Any, margin: float = 1.0, distance: str = "squared") -> Any:
+    d, n = _distances(x, distance), len(x)
+    values = [
+        d[a, p] - d[a, q] + margin
+        for a in range(n)
+        for p in range(n)
+        for q in range(n)
+        if a != p and labels[a] == labels[p] and labels[a] != labels[q]
+    ]
+    values = [v for v in values if v > 0]
+    return np.sum(values) / max(len(values), 1)
+
+
+def _labelled(rng: np.random.Generator) -> Cases:
+    for distance in ("squared", "euclidean"):
+        yield (rng.normal(size=(7, 3)), np.array([0, 1, 0, 2, 1, 0, 3])), {"distance": distance}
+
+
+@expression(amp="float32", domain=Domain(gradient=False, cases=lambda rng: iter(())))
+def pair_distances(squares: Expr, rows: Expr, columns: Expr, distance: str = "squared", *, space: Space) -> Expr:
+    """|a|^2 + |b|^2 - 2 ab from products (N, N) and squares (N, 1), (1, N); not below 0."""
+    square = zero_at_least(rows + columns - squares * 2.0)
+    if distance == "squared":
+        return square
+    if distance != "euclidean":
+        raise ValueError(f"distance is 'squared' or 'euclidean', not {distance!r}")
+    return apply("sqrt", square + 1e-12)
+
+
+def _pairwise(op: str, x: Tensor, labels: Tensor, distance: str) -> Tensor:
+    if x.ndim != 2 or labels.shape != x.shape[:1]:
+        raise ShapeError(f"{op}: embeddings {x.shape} and labels {labels.shape}; expected (N, D) and (N,)", op=op)
+    n = x.shape[0]
+    rows = sum_op(mul(x, x), axis=1, keepdims=True)
+    products = matmul(x, x, transpose_b=True)
+    return pair_distances(products, rows, reshape(rows, (1, n)), distance=distance)  # type: ignore[no-any-return]
+
+
+def _nothing(shape: Any, operands: Any, attributes: Any) -> tuple[int, ...]:
+    return ()
+
+
+@expression(amp="float32", shapes=_nothing, domain=Domain(gradient=False, cases=lambda rng: iter(())))
+def hardest_triplets(d: Expr, rows: Expr, columns: Expr, margin: float = 1.0, *, space: Space) -> Expr:
+    """``batch_hard_triplet_loss`` of distances (N, N) and labels (N, 1), (1, N)."""
+    same = apply("eq", rows, columns)
+    positive, negative = same & apply("ne", Index(0), Index(1)), ~same
+    far = reduce("max", apply("where", positive, d, float("-inf")), 1)
+    near = reduce("min", apply("where", negative, d, float("inf")), 1)
+    both = (far > float("-inf")) & (near < float("inf"))
+    # Anchors without a partner are taken out before the difference, which would be infinite.
+    gap = apply("where", both, far, 0.0) - apply("where", both, near, 0.0)
+    value = apply("where", both, zero_at_least(gap + margin), 0.0)
+    count = reduce("sum", cast(both, value.dtype), 0)
+    return reduce("sum", value, 0) / apply("maximum", apply("stop_gradient", count), 1.0)
+
+
+@composite(amp="float32", domain=Domain(cases=_labelled, reference=_hard_reference, second=False))
+def batch_hard_triplet_loss(x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared") -> Tensor:
+    """The mean over anchors of max(0, farthest of its class - nearest of another + margin) (Hermans et al. 2017).
+
+    x (N, D), labels (N,); anchors alone in their class, or without another class, count nothing.
+    """
+    n = x.shape[0]
+    d = _pairwise("batch_hard_triplet_loss", x, labels, distance)
+    return hardest_triplets(d, reshape(labels, (n, 1)), reshape(labels, (1, n)), margin=margin)  # type: ignore[no-any-return]
+
+
+@expression(amp="float32", shapes=_nothing, domain=Domain(gradient=False, cases=lambda rng: iter(())))
+def every_triplet(
+    near: Expr, far: Expr, anchor: Expr, positive: Expr, negative: Expr, margin: float = 1.0, *, space: Space
+) -> Expr:
+    """``batch_all_triplet_loss`` over (N, N, N): the triplets are never stored."""
+    valid = apply("eq", anchor, positive) & apply("ne", anchor, negative) & apply("ne", Index(0), Index(1))
+    value = apply("where", valid, zero_at_least(near - far + margin), 0.0)
+    count = reduce("sum", cast(value > 0, value.dtype), (0, 1, 2))
+    return reduce("sum", value, (0, 1, 2)) / apply("maximum", apply("stop_gradient", count), 1.0)
+
+
+@composite(amp="float32", domain=Domain(cases=_labelled, reference=_all_reference, second=False))
+def batch_all_triplet_loss(x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared") -> Tensor:
+    """The mean of d(anchor, positive) - d(anchor, negative) + margin over the triplets of the batch for which it is positive.
+
+    x (N, D), labels (N,) (Hermans et al. 2017); 0 where there is none.
+    """
+    n = x.shape[0]
+    d = _pairwise("batch_all_triplet_loss", x, labels, distance)
+    near, far = reshape(d, (n, n, 1)), reshape(d, (n, 1, n))
+    places = reshape(labels, (n, 1, 1)), reshape(labels, (1, n, 1)), reshape(labels, (1, 1, n))
+    return every_triplet(near, far, *places, margin=margin)  # type: ignore[no-any-return]
