@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,16 +25,16 @@ def cases() -> ModuleType:
 
 
 def _segments() -> set[str]:
-    return {path.name for path in SHARED_MEMORY.glob("netcl-*")} if SHARED_MEMORY.is_dir() else set()
+    """Those that this process has made."""
+    return {path.name for path in SHARED_MEMORY.glob(f"netcl-{os.getpid()}-*")}
 
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
     """Fails a test that leaves a process or a shared-memory segment behind."""
-    before = _segments()
     yield
     assert multiprocessing.active_children() == []
-    assert _segments() <= before
+    assert _segments() == set()
 
 
 def _assert_equal(left: Any, right: Any) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from netcl.data import ArrayDataset, ConcatDataset, IterableDataset, Subset, random_split, split_dataset
+from netcl.data.dataset import batch_reader
 
 
 class Stream(IterableDataset[int]):
@@ -72,6 +73,28 @@ def test_subset_counts_from_the_end_and_nests():
 def test_subset_refuses(indices, error, words):
     with pytest.raises(error, match=words):
         Subset(ArrayDataset(np.arange(4)), indices)
+
+
+def test_samples_of_a_subclass_are_not_passed_over():
+    class Doubled(ArrayDataset):
+        def __getitem__(self, index):
+            return super().__getitem__(index) * 2
+
+    class Shifted(Subset):
+        def __getitem__(self, index):
+            return super().__getitem__(index) + 1
+
+    class Fast(Doubled):
+        def get_batch(self, indices):
+            return self.arrays[0][indices] * 2
+
+    indices = np.array([2, 0])
+    assert batch_reader(Doubled(np.arange(4))) is None
+    assert batch_reader(Subset(Doubled(np.arange(4)), [1])) is None
+    assert batch_reader(Shifted(ArrayDataset(np.arange(4)), [1])) is None
+    assert batch_reader([1, 2]) is None
+    assert batch_reader(Fast(np.arange(4)))(indices).tolist() == [4, 0]
+    assert batch_reader(Subset(Fast(np.arange(4)), [3, 1, 2]))(indices).tolist() == [4, 6]
 
 
 def test_random_split_parts_cover_the_dataset_and_depend_on_the_seed():

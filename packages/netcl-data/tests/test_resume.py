@@ -127,13 +127,27 @@ def test_loading_does_not_disturb_an_iteration_under_way(assert_equal):
     assert_equal(first, next(iter(shuffled(3))))
 
 
-def test_a_new_epoch_after_set_epoch_forgets_the_position(assert_equal):
-    loader = shuffled(3)
+def test_a_loop_that_names_its_epochs_keeps_the_loaded_position(cases, assert_equal):
+    for make in MAKERS.values():
+        loader, resumed = make(cases, 3), make(cases, 4)
+        iterator = iter(loader)
+        next(iterator)
+        resumed.load_state_dict(loader.state_dict())
+        expected = [list(iterator), list(loader)]
+        found = []
+        for epoch in range(2):
+            resumed.set_epoch(epoch)
+            found.append(list(resumed))
+        assert_equal(found, expected)
+
+
+def test_set_epoch_of_another_epoch_forgets_the_position(assert_equal):
+    loader, resumed, whole = shuffled(3), shuffled(3), shuffled(3)
     next(iter(loader))
-    resumed = shuffled(3)
     resumed.load_state_dict(loader.state_dict())
-    resumed.set_epoch(0)
-    assert_equal(list(resumed), list(shuffled(3)))
+    resumed.set_epoch(1)
+    whole.set_epoch(1)
+    assert_equal(list(resumed), list(whole))
 
 
 def test_states_that_do_not_fit():

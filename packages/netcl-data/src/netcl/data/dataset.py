@@ -165,11 +165,21 @@ def require_indexed(dataset: Any, user: str) -> None:
 
 def batch_reader(dataset: Any) -> Callable[[Indices], Any] | None:
     """The function that reads many samples of ``dataset`` at once, int64 (n,) -> batch, or None where there is none."""
-    if isinstance(dataset, Subset):
-        inner = batch_reader(dataset.dataset)
-        indices = dataset.indices
-        return None if inner is None else lambda positions: inner(indices[positions])
-    return cast("Callable[[Indices], Any] | None", getattr(dataset, "get_batch", None))
+    for owner in type(dataset).__mro__:
+        names = vars(owner)
+        if "get_batch" in names:
+            return cast("Callable[[Indices], Any]", dataset.get_batch)
+        if owner is Subset:
+            return _subset_reader(dataset)
+        if "__getitem__" in names:
+            # A subclass with samples of its own: the get_batch that it inherits knows nothing of them.
+            return None
+    return None
+
+
+def _subset_reader(subset: Subset[Any]) -> Callable[[Indices], Any] | None:
+    inner, indices = batch_reader(subset.dataset), subset.indices
+    return None if inner is None else lambda positions: inner(indices[positions])
 
 
 def _sizes(length: int, lengths: Sequence[float]) -> list[int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
 
 from netcl.data.tree import map_type
 
-__all__ = ["configured", "to_device"]
+__all__ = ["configured", "one_ahead", "to_device"]
 
 
 def to_device(batch: Any, queue: Any, *, use_pinned: bool = False) -> Any:
@@ -35,6 +36,26 @@ def to_device(batch: Any, queue: Any, *, use_pinned: bool = False) -> Any:
         return core.Tensor.from_host(queue, array, use_pinned=pinned) if array.dtype.kind in "fiub" else array
 
     return map_type(transfer, np.ndarray, batch)
+
+
+def one_ahead(batches: Iterator[Any], transfer: Callable[[Any], Any]) -> Iterator[Any]:
+    """Transferred batches; the transfer of one has been started before the one before it is handed over."""
+    held: list[Any] = []
+    failure: Exception | None = None
+    while True:
+        try:
+            held.append(transfer(next(batches)))
+        except StopIteration:
+            yield from held
+            return
+        except Exception as error:  # noqa: BLE001 - raised below
+            # The batch before it is whole and comes first.
+            failure = error
+        if failure is not None:
+            yield from held
+            raise failure
+        if len(held) > 1:
+            yield held.pop(0)
 
 
 def configured(name: str) -> int | None:

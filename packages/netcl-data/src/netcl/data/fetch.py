@@ -37,8 +37,8 @@ def _note(error: BaseException, index: Any) -> None:
 class BatchBuilder:
     """Reads, transforms, collates and augments the samples of a batch.
 
-    Random numbers depend on (seed, epoch, sample): those of filters and augmentations, and, while the code of a user's
-    dataset or transform runs, ``random`` and ``numpy.random``.
+    Random numbers depend on (seed, epoch, sample): those of filters and augmentations, and, while a user's code runs
+    (dataset, transforms, collate_fn, augment), ``random`` and ``numpy.random``.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class BatchBuilder:
         self.failed_index: Any = None
         vectorised = collate_fn is None and all(isinstance(function, Filter) for function in self.transforms)
         self._read_batch = batch_reader(dataset) if vectorised else None
+        self._seeds_augment = not all(isinstance(function, (Filter, PairFilter)) for function in self.augment)
 
     def __reduce__(self) -> tuple[type[BatchBuilder], tuple[Any, ...]]:
         return type(self), (self.dataset, self.collate_fn, self.transforms, self.augment)
@@ -118,7 +119,12 @@ class BatchBuilder:
     def _augment(self, batch: Any, seed: int, epoch: int, indices: Any) -> Any:
         if not self.augment:
             return batch
-        return _apply_all(self.augment, batch, SampleRandom(seed, epoch, indices, _AUGMENT))
+        rng = SampleRandom(seed, epoch, indices, _AUGMENT)
+        if not self._seeds_augment:
+            return _apply_all(self.augment, batch, rng)
+        with self.globals_kept():
+            seed_globals(rng.batch_key())
+            return _apply_all(self.augment, batch, rng)
 
 
 def _filter_one(function: Filter, image: Any, rng: SampleRandom) -> Any:

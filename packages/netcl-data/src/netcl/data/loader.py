@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.data.dataset import ArrayDataset, IterableDataset, require_indexed
-from netcl.data.device_transfer import to_device
+from netcl.data.device_transfer import one_ahead, to_device
 from netcl.data.fetch import BatchBuilder, StreamReader, as_functions
 from netcl.data.sample_random import check_seed
 from netcl.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, positioned_sampler
@@ -56,7 +56,7 @@ class DataLoader:
         augment: callables on a batch, after collation. Those of ``netcl.data.filters`` and ``augment`` act on the
             inputs (mixup and cutmix on the labels too); any other gets ``(batch, rng)`` and returns a batch.
         seed: fixes the order and every random number by (seed, epoch, sample), including ``random`` and
-            ``numpy.random`` inside of ``dataset[i]`` and transforms. None: NETCL_SEED where netcl.core is loaded, else
+            ``numpy.random`` in ``dataset[i]`` and the callables. None: NETCL_SEED where netcl.core is loaded, else
             a fresh one.
         prefetch: batches under way per worker (2). timeout: seconds to wait for one batch of a worker; 0: no limit as
             long as the worker lives. start_method: "forkserver", "spawn", or "fork", which is refused once pyopencl is
@@ -155,12 +155,13 @@ class DataLoader:
         return self._next[0] if own is None else own.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next ``iter`` run the whole epoch ``epoch``."""
+        """Makes the next ``iter`` run epoch ``epoch``: whole, or the rest of it if a loaded state stands inside it."""
         _count("epoch", epoch, 0)
-        self._next = self._current = (epoch, 0)
-        self._sampler_state = None
         if self._own_sampler is not None:
             self._own_sampler.set_epoch(epoch)
+        elif self._next[0] != epoch or not self._next[1]:
+            self._next = self._current = (epoch, 0)
+            self._sampler_state = None
 
     def __len__(self) -> int:
         """Batches per epoch. Raises TypeError for a stream or sampler without length."""
@@ -182,7 +183,7 @@ class DataLoader:
         else:
             batches = self._stream(plan)
         if self.device_queue is not None:
-            batches = _one_ahead(batches, lambda batch: to_device(batch, self.device_queue, use_pinned=self.pin_memory))
+            batches = one_ahead(batches, lambda batch: to_device(batch, self.device_queue, use_pinned=self.pin_memory))
         return _Iteration(self, plan, batches)
 
     def close(self) -> None:
@@ -359,26 +360,6 @@ class _Iteration(Iterator[Any]):
         self._done += 1
         self._loader._record(self._plan, self._done)
         return batch
-
-
-def _one_ahead(batches: Iterator[Any], transfer: Callable[[Any], Any]) -> Iterator[Any]:
-    """Transferred batches; the transfer of one has been started before the one before it is handed over."""
-    held: list[Any] = []
-    failure: Exception | None = None
-    while True:
-        try:
-            held.append(transfer(next(batches)))
-        except StopIteration:
-            yield from held
-            return
-        except Exception as error:  # noqa: BLE001 - raised below
-            # The batch before it is whole and comes first.
-            failure = error
-        if failure is not None:
-            yield from held
-            raise failure
-        if len(held) > 1:
-            yield held.pop(0)
 
 
 def _as_keys(batch: Any) -> Any:

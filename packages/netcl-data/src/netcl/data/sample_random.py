@@ -98,10 +98,14 @@ class SampleRandom:
         uniform *= 2.0**-53
         return uniform.reshape(shape)
 
+    def batch_key(self) -> int:
+        """64 bits fixed by the set of the batch's samples."""
+        return int(np.bitwise_xor.reduce(self._keys, initial=np.uint64(0)))
+
     def beta(self, a: float, b: float) -> float:
         """One number of Beta(a, b) for the whole batch, fixed by the set of its samples."""
         self._drawn += 1
-        entropy = [int(np.bitwise_xor.reduce(self._keys, initial=np.uint64(0))), self._drawn]
+        entropy = [self.batch_key(), self._drawn]
         return float(np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy))).beta(a, b))
 
 

@@ -56,9 +56,11 @@ class Sampler(ABC):
         return self._next[0]
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next iteration the whole epoch ``epoch``."""
+        """Makes the next iteration epoch ``epoch``: whole, or the rest of it if a loaded state stands inside it."""
         if isinstance(epoch, bool) or not isinstance(epoch, (int, np.integer)) or epoch < 0:
             raise ValueError(f"epoch must be a non-negative int, got {epoch!r}")
+        if self._next[0] == epoch and self._next[1]:
+            return  # a loop that names its epochs must not throw away the position it has just loaded
         self._next = self._current = (int(epoch), 0)
         self._expected_check = None
 
@@ -74,7 +76,7 @@ class Sampler(ABC):
             raise ValueError(
                 f"cannot resume inside epoch {epoch}: this {type(self).__name__} orders its {len(order)} samples "
                 "otherwise than the one that was saved (another dataset, other weights or another NumPy version); "
-                "set_epoch(e) starts an epoch from its beginning"
+                f"to go on with a whole epoch, set_epoch({epoch + 1})"
             )
         self._expected_check = None
         self._current = (epoch, start)

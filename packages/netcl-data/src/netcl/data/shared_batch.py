@@ -116,7 +116,7 @@ def _create(nbytes: int) -> shared_memory.SharedMemory:
     """A new segment whose pages are there. A sparse one would kill the process that writes to it when memory is out."""
     advice = "; give a smaller batch_size or prefetch, enlarge it, or set use_shared_mem=False"
     try:
-        memory = shared_memory.SharedMemory(f"netcl-{secrets.token_hex(8)}", create=True, size=nbytes)
+        memory = shared_memory.SharedMemory(f"netcl-{os.getpid()}-{secrets.token_hex(6)}", create=True, size=nbytes)
     except OSError as error:
         raise MemoryError(f"no shared memory of {nbytes} bytes: {error}{advice}") from error
     path = _SHARED_MEMORY_FOLDER / memory.name.lstrip("/")

@@ -1,0 +1,238 @@
+"""Faults of worker processes, each ends in a named error and leaves nothing behind; and whole programs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from netcl.data import DataLoader, DataLoaderWorkerError, workers
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+X = np.random.default_rng(0).random((22, 3, 6, 6), np.float32)
+
+
+def fault(cases, kind, **more):
+    """Runs a loader into its fault: the batches before it, the error, seconds from the last batch (or the start)."""
+    loader = DataLoader(cases.Fault(kind), 4, num_workers=2, **more)
+    batches, last = [], time.monotonic()
+    try:
+        for batch in loader:
+            batches.append(batch)
+            last = time.monotonic()
+    except (DataLoaderWorkerError, MemoryError) as error:
+        return batches, error, time.monotonic() - last
+    finally:
+        loader.close()
+    return batches, None, 0.0
+
+
+@pytest.mark.parametrize("kind", ["raise", "raise_local", "unpicklable"])
+def test_a_worker_that_raises(kind, cases):
+    batches, error, _ = fault(cases, kind)
+    assert len(batches) == 3  # all before it
+    assert isinstance(error, DataLoaderWorkerError) and error.exitcode is None and error.worker_id in (0, 1)
+    if kind == "unpicklable":
+        # Collation refuses a lock before anything is pickled.
+        assert "ValueError: samples of one batch must have one shape" in str(error)
+        return
+    assert error.indices == [13]
+    assert "sample 13" in str(error) and "the sample is broken" in str(error) and "worker_cases.py" in str(error)
+    if kind == "raise":
+        assert isinstance(error.__cause__, KeyError)
+
+
+def test_a_batch_that_cannot_be_sent(cases):
+    loader = DataLoader(cases.Fault("unpicklable"), 4, collate_fn=list, num_workers=1)
+    with loader, pytest.raises(DataLoaderWorkerError, match="pickle"):
+        list(loader)
+
+
+def test_the_workers_survive_an_exception(cases, assert_equal):
+    with DataLoader(cases.Fault("raise"), 4, num_workers=2, seed=1) as loader:
+        for _ in range(2):
+            with pytest.raises(DataLoaderWorkerError):
+                list(loader)
+        assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (1, 3)
+        iterator = iter(loader)
+        assert_equal(next(iterator), np.repeat(np.arange(4, dtype=np.float32), 4).reshape(4, 4))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX system: signals")
+@pytest.mark.parametrize(("kind", "exitcode"), [("kill", -9), ("exit", 3)])
+@pytest.mark.parametrize("start_method", [None, "spawn"])
+def test_a_worker_that_dies(kind, exitcode, start_method, cases):
+    _, error, seconds = fault(cases, kind, start_method=start_method)
+    assert isinstance(error, DataLoaderWorkerError)
+    assert error.exitcode == exitcode and f"exit code {exitcode}" in str(error)
+    assert 13 in error.indices
+    assert seconds < 5
+
+
+def test_after_a_death_new_workers_start(cases):
+    with DataLoader(cases.Fault("exit"), 4, num_workers=1, prefetch=1) as loader:
+        for _ in range(2):
+            iterator = iter(loader)
+            assert [len(next(iterator)) for _ in range(2)] == [4, 4]
+            with pytest.raises(DataLoaderWorkerError, match="exit code 3"):
+                list(iterator)
+
+
+def test_a_worker_that_hangs_passes_the_timeout(cases):
+    _, error, seconds = fault(cases, "hang", timeout=0.5)
+    assert isinstance(error, DataLoaderWorkerError) and "timeout=0.5" in str(error) and 13 in error.indices
+    assert 0.4 < seconds < 5
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX system: signals")
+def test_a_stopped_worker_is_silent(cases, monkeypatch):
+    monkeypatch.setattr(workers, "PING_AFTER_S", 0.2)
+    monkeypatch.setattr(workers, "SILENCE_S", 0.6)
+    _, error, seconds = fault(cases, "stop")
+    assert isinstance(error, DataLoaderWorkerError) and "no sign of life" in str(error) and 13 in error.indices
+    assert seconds < 5
+
+
+def test_a_slow_worker_is_not_silent(cases, monkeypatch):
+    monkeypatch.setattr(workers, "PING_AFTER_S", 0.1)
+    monkeypatch.setattr(workers, "SILENCE_S", 0.3)
+    batches, error, _ = fault(cases, "slow")
+    assert error is None and len(batches) == 10
+
+
+def test_the_limits_add_up_to_the_promised_five_seconds():
+    assert workers.PING_AFTER_S + workers.SILENCE_S <= 5
+
+
+def test_too_little_shared_memory(cases, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if not Path("/dev/shm").is_dir():
+        monkeypatch.setattr("multiprocessing.shared_memory.SharedMemory", full)
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with DataLoader(X, 4, num_workers=1) as loader, pytest.raises(MemoryError, match="use_shared_mem=False"):
+        list(loader)
+
+
+def test_a_start_that_fails(cases):
+    with DataLoader(cases.RefusesToLoad(), 2, num_workers=2) as loader:
+        with pytest.raises(DataLoaderWorkerError, match="could not start.*traceback") as caught:
+            list(loader)
+        assert isinstance(caught.value.__cause__, OSError)
+    loader = DataLoader(X, 2, num_workers=1, worker_init_fn=cases.fail_at_start)
+    with loader, pytest.raises(DataLoaderWorkerError, match="no luck for 0"):
+        list(loader)
+
+
+def script(tmp_path, text):
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(text))
+    # Threads of a linear algebra library would make Python 3.12 warn of a fork.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error", str(path)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux: /proc and /dev/shm")
+def test_workers_of_a_killed_program_end(tmp_path):
+    program = script(
+        tmp_path,
+        """
+        import os, time
+        import numpy as np
+        from netcl.data import DataLoader
+
+        class Slow:
+            def __len__(self):
+                return 10000
+            def __getitem__(self, index):
+                time.sleep(0.001 if index < 64 else 600)
+                return np.zeros(1000, np.float32), os.getpid()
+
+        if __name__ == "__main__":
+            pids = set()
+            for number, (_, workers) in enumerate(DataLoader(Slow(), 4, num_workers=2)):
+                pids |= set(workers.tolist())
+                if number == 12:
+                    import pathlib
+                    assert list(pathlib.Path("/dev/shm").glob(f"netcl-{os.getpid()}-*"))
+                    print(*pids, flush=True)
+        """,
+    )
+    pids = [int(pid) for pid in program.stdout.readline().split()]
+    assert pids
+    program.send_signal(signal.SIGKILL)
+    program.wait(10)
+    deadline = time.monotonic() + 10
+
+    def alive(pid):
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] not in "ZX"
+        except FileNotFoundError:
+            return False
+
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, pids))
+    while (left := list(Path("/dev/shm").glob(f"netcl-{program.pid}-*"))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left == []
+    program.stdout.close()
+    program.stderr.close()
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    program = script(
+        tmp_path,
+        """
+        import numpy as np
+        from netcl.data import DataLoader
+        for batch in DataLoader(np.zeros((8, 2)), 2, num_workers=1):
+            print(batch.shape)
+        """,
+    )
+    output, errors = program.communicate(timeout=60)
+    assert program.returncode == 1 and output == ""
+    assert "DataLoaderWorkerError" in errors and 'if __name__ == "__main__":' in errors.splitlines()[-1]
+
+
+def test_a_program_that_forgets_to_close_ends_quietly(tmp_path):
+    program = script(
+        tmp_path,
+        """
+        import numpy as np
+        from netcl.data import DataLoader
+        if __name__ == "__main__":
+            loader = DataLoader(np.zeros((80, 2)), 2, num_workers=2)
+            iterator = iter(loader)
+            print(next(iterator).shape)
+        """,
+    )
+    output, errors = program.communicate(timeout=60)
+    assert (program.returncode, output, errors) == (0, "(2, 2)\n", "")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux: fork")
+def test_forked_workers_need_no_pickling(tmp_path):
+    program = script(
+        tmp_path,
+        """
+        import numpy as np
+        from netcl.data import DataLoader
+        for _ in range(2):
+            with DataLoader(np.arange(80.0), 8, num_workers=2, start_method="fork", transforms=lambda x: x + 1) as loader:
+                print(sum(float(batch.sum()) for _ in range(2) for batch in loader))
+        """,
+    )
+    output, errors = program.communicate(timeout=60)
+    assert (program.returncode, output, errors) == (0, "6480.0\n6480.0\n", "")
