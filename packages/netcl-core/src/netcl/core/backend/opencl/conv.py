@@ -225,12 +225,13 @@ def _plan(kind: str, *call: Any) -> Plan:
     return _PLANS[kind](geometry(kind, *call))
 
 
-def _restricted(part: Part, first: int, images: int) -> Contraction:
+@lru_cache(maxsize=1024)
+def _restricted(part: Part, first: int, images: int, parts: bool = False) -> Contraction:
     """The part over ``images`` images from ``first`` on, which lie at the start of the (padded) images."""
     c = part.contraction
     if part.image_axis == "n":
         return replace(c, n=(images, *c.n[1:]), out_offset=c.out_offset + first * part.out_image)
-    return replace(c, k=(images, *c.k[1:]), a_offset=c.a_offset + first * c.a_k[0], parts=True, accumulate=first > 0)
+    return replace(c, k=(images, *c.k[1:]), a_offset=c.a_offset + first * c.a_k[0], parts=parts, accumulate=first > 0)
 
 
 @lru_cache(maxsize=1024)
@@ -323,7 +324,7 @@ def _summed_over_images(
     target = out if direct else engine.empty((splits, out.size), contraction.compute_dtype(out.dtype))
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
-        c = replace(_restricted(part, first, count), parts=not direct)
+        c = _restricted(part, first, count, not direct)
         if chosen == "packed":
             panels = contraction.pack_rows(engine, c, grad_output)
             contraction.contract_packed(engine, c, panels, source_images, target, splits=splits, out_part=out.size)

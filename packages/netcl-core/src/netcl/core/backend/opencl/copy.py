@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DIMS = 6
 _LONG = 4096  # elements of a row that one tile holds at most
-_SQUARE = 32  # edge of a tile where rows of the source are columns of the result
+_SQUARE = 16  # edge of a tile where rows of the source are columns of the result: EDGE of the kernel
 
 Dim = tuple[int, int, int]  # extent, stride in the source, stride in the result
 
@@ -69,7 +69,9 @@ def _launches(
         start = source_offset + sum(i * dim[1] for i, dim in zip(place, outer))
         target = out_offset + sum(i * dim[2] for i, dim in zip(place, outer))
         extents, steps, out_steps = zip(*inner)
-        argument = struct(tiles, block, start, target, tile, counts, extents, steps, out_steps)
+        argument = struct(
+            tiles, block, int(transposing and device.is_cpu), start, target, tile, counts, extents, steps, out_steps
+        )
         launches.append((-(-tiles // block), argument))
     return tuple(launches)
 

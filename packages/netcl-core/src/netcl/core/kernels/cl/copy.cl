@@ -2,6 +2,10 @@
 //
 // The two innermost dimensions are cut in tiles of tile[0] x tile[1]; one work-item copies `block` tiles in turn. The
 // four dimensions outside them have any strides, as has the source, which may be repeated (0) or reversed (below 0).
+// Where rows of the source are columns of the result (`transposing`), a tile of EDGE x EDGE passes through private memory:
+// each cache line is then read and written once, also where a power-of-two stride puts all lines in one set of the cache.
+
+#define EDGE 16
 
 #if BYTES == 1
 typedef uchar element;
@@ -14,7 +18,7 @@ typedef ulong element;
 #endif
 
 typedef struct {
-    long tiles, block, source_offset, out_offset;
+    long tiles, block, transposing, source_offset, out_offset;
     long tile[2], counts[2], extent[6], source_stride[6], out_stride[6];
 } copying;
 
@@ -33,6 +37,17 @@ __kernel void copy(__global const element* restrict source, __global element* re
             to += i * g.out_stride[d];
         }
         const long rows = min(g.extent[4], row + g.tile[0]), columns = min(g.tile[1], g.extent[5] - column);
+        if (g.transposing) {
+            element square[EDGE][EDGE];
+            const long height = rows - row;
+            __global const element* s = source + from + row * g.source_stride[4];
+            __global element* t = out + to + row * g.out_stride[4];
+            for (long c = 0; c < columns; c++)
+                for (long r = 0; r < height; r++) square[r][c] = s[c * source_step + r * g.source_stride[4]];
+            for (long r = 0; r < height; r++)
+                for (long c = 0; c < columns; c++) t[r * g.out_stride[4] + c * out_step] = square[r][c];
+            continue;
+        }
         for (long r = row; r < rows; r++) {
             __global const element* s = source + from + r * g.source_stride[4];
             __global element* t = out + to + r * g.out_stride[4];

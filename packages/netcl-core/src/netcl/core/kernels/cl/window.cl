@@ -57,60 +57,75 @@ static inline long counted(const long o, const int d, const window* g) {
     const long py = row % SIZE[1], pz = row / SIZE[1] % SIZE[0]; \
     const size_t plane = row / SIZE[1] / SIZE[0]
 
+// Where windows lie inside along the last dimension: a stretch of them is worked on side by side, LANES at a time, one tap
+// after the other, so that the compiler can use vectors; strides 1 and 2 are worth loops of their own.
+#define LANES 16
+
+static inline span windows_inside(const window* g) {
+    span s;
+    const long reach = (g->taps[2] - 1) * g->dilation[2], room = g->extent[2] - 1 - reach + g->low[2];
+    s.last = room < 0 ? 0 : min(g->out[2], room / g->stride[2] + 1);
+    s.first = g->low[2] <= 0 ? 0 : min(s.last, (g->low[2] + g->stride[2] - 1) / g->stride[2]);
+    return s;
+}
+
+// The first tap of a row of taps in a plane.
+#define TAP_LINE(kz, ky) (((z0 + (kz) * g.dilation[0]) * g.extent[1] + y0 + (ky) * g.dilation[1]) * g.extent[2] + x0)
+
+#define COMPARE(STEP) \
+    for (long i = 0; i < lanes; i++) { \
+        const REAL v = LOAD(image, place + i * (STEP)); \
+        const bool better = v > best[i] || (v != v && best[i] == best[i]); \
+        best[i] = better ? v : best[i]; \
+        at[i] = better ? (int)(place + i * (STEP)) : at[i]; \
+    }
+
 __kernel void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {
+    const span inside = windows_inside(&g);
     EACH_ROW {
         ROW_PLACE(g.out);
         const long z0 = pz * g.stride[0] - g.low[0], y0 = py * g.stride[1] - g.low[1];
         const span sz = taps_inside(z0, g.taps[0], g.dilation[0], g.extent[0]);
         const span sy = taps_inside(y0, g.taps[1], g.dilation[1], g.extent[1]);
+        const bool seen = sz.first < sz.last && sy.first < sy.last;
         __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
-        for (long px = 0; px < g.out[2]; px++) {
+        long lanes = 1;
+        for (long px = 0; px < g.out[2]; px += lanes) {
             const long x0 = px * g.stride[2] - g.low[2];
+            const bool within = px >= inside.first && px < inside.last;
+            lanes = within ? min((long)LANES, inside.last - px) : 1;
             const span sx = taps_inside(x0, g.taps[2], g.dilation[2], g.extent[2]);
-            long at = -1;
-            REAL best = 0;
+            // A NaN wins, the first one stays; so does the first of equals.
+            REAL best[LANES];
+            int at[LANES];
+            const bool any = seen && sx.first < sx.last;
+            const long start = any ? TAP_LINE(sz.first, sy.first) + sx.first * g.dilation[2] : 0;
+            for (long i = 0; i < lanes; i++) {
+                best[i] = any ? LOAD(image, start + i * g.stride[2]) : (REAL)0;
+                at[i] = any ? (int)(start + i * g.stride[2]) : -1;
+            }
             for (long kz = sz.first; kz < sz.last; kz++)
-                for (long ky = sy.first; ky < sy.last; ky++) {
-                    const long line = ((z0 + kz * g.dilation[0]) * g.extent[1] + y0 + ky * g.dilation[1]) * g.extent[2] + x0;
+                for (long ky = sy.first; ky < sy.last; ky++)
                     for (long kx = sx.first; kx < sx.last; kx++) {
-                        const long place = line + kx * g.dilation[2];
-                        const REAL v = LOAD(image, place);
-                        // A NaN wins, the first one stays.
-                        if (at < 0 || v > best || (v != v && best == best)) {
-                            best = v;
-                            at = place;
-                        }
+                        const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
+                        if (g.stride[2] == 1) { COMPARE(1) }
+                        else if (g.stride[2] == 2) { COMPARE(2) }
+                        else { COMPARE(g.stride[2]) }
                     }
-                }
-            STORE(best, out, row * g.out[2] + px);
-            indices[row * g.out[2] + px] = (int)at;
+            for (long i = 0; i < lanes; i++) {
+                STORE(best[i], out, row * g.out[2] + px + i);
+                indices[row * g.out[2] + px + i] = at[i];
+            }
         }
     }
 }
 
-__kernel void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
-                           __global STORAGE* restrict out, const window g) {
-    EACH_ROW {
-        ROW_PLACE(g.extent);
-        const span oz = windows_holding(pz + g.low[0], 0, &g), oy = windows_holding(py + g.low[1], 1, &g);
-        const size_t windows = plane * g.out[0] * g.out[1] * g.out[2];
-        span ox = windows_holding(g.low[2], 2, &g);
-        for (long px = 0; px < g.extent[2]; px++, ox = next_windows(ox, px + g.low[2], 2, &g)) {
-            const int place = (int)((pz * g.extent[1] + py) * g.extent[2] + px);
-            REAL sum = 0;
-            for (long z = oz.first; z < oz.last; z++)
-                for (long y = oy.first; y < oy.last; y++) {
-                    const size_t line = windows + (z * g.out[1] + y) * g.out[2];
-                    for (long i = ox.first; i < ox.last; i++)
-                        if (indices[line + i] == place) sum += LOAD(grad, line + i);
-                }
-            STORE(sum, out, row * g.extent[2] + px);
-        }
-    }
-}
+#define ACCUMULATE(STEP) \
+    for (long i = 0; i < lanes; i++) sum[i] += LOAD(image, place + i * (STEP));
 
 __kernel void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
+    const span inside = windows_inside(&g);
     EACH_ROW {
         ROW_PLACE(g.out);
         const long z0 = pz * g.stride[0] - g.low[0], y0 = py * g.stride[1] - g.low[1];
@@ -118,17 +133,60 @@ __kernel void avg_forward(__global const STORAGE* restrict x, __global STORAGE* 
         const span sy = taps_inside(y0, g.taps[1], g.dilation[1], g.extent[1]);
         const long count = counted(pz, 0, &g) * counted(py, 1, &g);
         __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
-        for (long px = 0; px < g.out[2]; px++) {
+        long lanes = 1;
+        for (long px = 0; px < g.out[2]; px += lanes) {
             const long x0 = px * g.stride[2] - g.low[2];
+            const bool within = px >= inside.first && px < inside.last;
+            lanes = within ? min((long)LANES, inside.last - px) : 1;
             const span sx = taps_inside(x0, g.taps[2], g.dilation[2], g.extent[2]);
-            REAL sum = 0;
+            REAL sum[LANES];
+            for (long i = 0; i < lanes; i++) sum[i] = 0;
             for (long kz = sz.first; kz < sz.last; kz++)
-                for (long ky = sy.first; ky < sy.last; ky++) {
-                    const long line = ((z0 + kz * g.dilation[0]) * g.extent[1] + y0 + ky * g.dilation[1]) * g.extent[2] + x0;
-                    for (long kx = sx.first; kx < sx.last; kx++) sum += LOAD(image, line + kx * g.dilation[2]);
+                for (long ky = sy.first; ky < sy.last; ky++)
+                    for (long kx = sx.first; kx < sx.last; kx++) {
+                        const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
+                        if (g.stride[2] == 1) { ACCUMULATE(1) }
+                        else if (g.stride[2] == 2) { ACCUMULATE(2) }
+                        else { ACCUMULATE(g.stride[2]) }
+                    }
+            const REAL divisor = (REAL)max(1L, count * counted(px, 2, &g));
+            for (long i = 0; i < lanes; i++) STORE(sum[i] / divisor, out, row * g.out[2] + px + i);
+        }
+    }
+}
+
+// Gradients of pooling: a row of the input is summed in pieces of PIECE positions, which collect what the windows that
+// reach the piece have for them.
+#define PIECE 128
+
+#define EACH_PIECE \
+    for (long piece = 0; piece < g.extent[2]; piece += PIECE)
+
+#define PIECE_WINDOWS \
+    const long width = min((long)PIECE, g.extent[2] - piece); \
+    const long begin = windows_holding(piece + g.low[2], 2, &g).first; \
+    const long end = windows_holding(piece + width - 1 + g.low[2], 2, &g).last; \
+    REAL sums[PIECE]; \
+    for (long i = 0; i < width; i++) sums[i] = 0
+
+__kernel void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
+                           __global STORAGE* restrict out, const window g) {
+    EACH_ROW {
+        ROW_PLACE(g.extent);
+        const span oz = windows_holding(pz + g.low[0], 0, &g), oy = windows_holding(py + g.low[1], 1, &g);
+        const size_t windows = plane * g.out[0] * g.out[1] * g.out[2];
+        EACH_PIECE {
+            PIECE_WINDOWS;
+            const long start = (pz * g.extent[1] + py) * g.extent[2] + piece;
+            for (long z = oz.first; z < oz.last; z++)
+                for (long y = oy.first; y < oy.last; y++) {
+                    const size_t line = windows + (z * g.out[1] + y) * g.out[2];
+                    for (long i = begin; i < end; i++) {
+                        const long place = (long)indices[line + i] - start;
+                        if (place >= 0 && place < width) sums[place] += LOAD(grad, line + i);
+                    }
                 }
-            const long divisor = count * counted(px, 2, &g);
-            STORE(divisor > 0 ? sum / (REAL)divisor : (REAL)0, out, row * g.out[2] + px);
+            for (long i = 0; i < width; i++) STORE(sums[i], out, row * g.extent[2] + piece + i);
         }
     }
 }
@@ -144,21 +202,23 @@ __kernel void avg_gradient(__global const STORAGE* restrict grad, __global STORA
         const long z0 = pz + g.low[0], y0 = py + g.low[1];
         const span oz = windows_holding(z0, 0, &g), oy = windows_holding(y0, 1, &g);
         const size_t windows = plane * g.out[0] * g.out[1] * g.out[2];
-        span ox = windows_holding(g.low[2], 2, &g);
-        for (long px = 0; px < g.extent[2]; px++, ox = next_windows(ox, px + g.low[2], 2, &g)) {
-            const long x0 = px + g.low[2];
-            REAL sum = 0;
+        EACH_PIECE {
+            PIECE_WINDOWS;
             for (long z = oz.first; z < oz.last; z++) {
                 if (!meets(z0, z, 0, &g)) continue;
                 for (long y = oy.first; y < oy.last; y++) {
                     if (!meets(y0, y, 1, &g)) continue;
                     const size_t line = windows + (z * g.out[1] + y) * g.out[2];
                     const long count = counted(z, 0, &g) * counted(y, 1, &g);
-                    for (long i = ox.first; i < ox.last; i++)
-                        if (meets(x0, i, 2, &g)) sum += LOAD(grad, line + i) / (REAL)(count * counted(i, 2, &g));
+                    for (long i = begin; i < end; i++) {
+                        const REAL share = LOAD(grad, line + i) / (REAL)max(1L, count * counted(i, 2, &g));
+                        long place = i * g.stride[2] - g.low[2] - piece;
+                        for (long kx = 0; kx < g.taps[2]; kx++, place += g.dilation[2])
+                            if (place >= 0 && place < width) sums[place] += share;
+                    }
                 }
             }
-            STORE(sum, out, row * g.extent[2] + px);
+            for (long i = 0; i < width; i++) STORE(sums[i], out, row * g.extent[2] + piece + i);
         }
     }
 }
