@@ -2,9 +2,10 @@
 
 Element i of a draw is word i % 4 of the Philox counter base + offset + i // 4 under the seed. Seed and base lie on
 the device, in ``engine.rng_state``; the offset is the host's count of counters used so far, and each draw moves it on
-by ceil(n / 4). Eager draws have base 0. A captured step keeps the offsets of its recording: before each replay
-``position`` sets the base so that base + recorded offset is the host's offset now, and ``advance`` then counts what
-the replay drew. NETCL_SEED seeds the process; without it each process is different.
+by ceil(n / 4). A launch is given its offset relative to the base, so eager draws never write to the device. A captured
+step keeps the offsets of its recording: before each replay ``position`` sees to it that base + recorded offset is the
+host's offset now, the last launch of the replay moves the base on, and ``advance`` counts what it drew. NETCL_SEED
+seeds the process; without it each process is different.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.dispatch import Domain
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import CaptureError, DTypeError, ShapeError
-from netcl.core.expr import Load, Scalar, apply, cast
+from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.tensor import Tensor, check_shape
 from netcl.ops.table import composite, computed, elementwise, engine_of
 
@@ -51,6 +52,15 @@ class _Generator:
             state = np.array([seed % 2**64, base % 2**64], np.uint64).view(np.int64)
             engine.write(engine.rng_state, state)
             self.held[engine] = (seed, base)
+
+    def base(self, engine: Any) -> int:
+        """The base that the engine holds under the seed of now; 0, written at once, where it holds another seed."""
+        seed = self.current_seed()
+        held = self.held.get(engine)
+        if held is None or held[0] != seed:
+            self.put(engine, seed, 0)
+            return 0
+        return held[1]
 
 
 _generator = _Generator()
@@ -85,16 +95,33 @@ def rewind(offset: int) -> None:
         _generator.offset = offset
 
 
-def advance(count: int) -> None:
-    """Counts ``count`` counters as used: after a replay."""
+def base(engine: Any) -> int:
+    """The base on ``engine``, to which the offsets of its launches are relative: asked for before a recording."""
     with _generator.lock:
-        _generator.offset += count
+        return _generator.base(engine)
 
 
 def position(engine: Any, base: int) -> None:
-    """Makes ``engine`` draw at ``base`` beyond the offsets of its launches, under the seed of now: before a replay."""
+    """Makes ``base`` the engine's base under the seed of now, unless it is: before a replay."""
     with _generator.lock:
         _generator.put(engine, _generator.current_seed(), base)
+
+
+def record_advance(engine: Any, count: int) -> None:
+    """Records the launch that moves the engine's base on by ``count`` counters: the last of a captured step."""
+    state = engine.rng_state
+    moved = Load(0, "int64") + Scalar("count", "int64")
+    engine.run(
+        (apply("where", apply("eq", Index(0), 1), moved, Load(0, "int64")),), (state,), {"count": count}, out=(state,)
+    )
+
+
+def advance(engine: Any, count: int) -> None:
+    """Counts what a replay on ``engine`` has drawn; its last launch has moved the base."""
+    with _generator.lock:
+        _generator.offset += count
+        seed, base = _generator.held[engine]
+        _generator.held[engine] = (seed, base + count)
 
 
 def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None) -> Tensor:
@@ -112,9 +139,7 @@ def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int |
             return engine.random(kind, shape, dtype, offset=0)  # type: ignore[no-any-return]
         offset = _generator.offset
         _generator.offset += -(-int(np.prod(shape, dtype=np.int64)) // 4)
-        if not recording:
-            _generator.put(engine, _generator.current_seed(), 0)
-        return engine.random(kind, shape, dtype, offset=offset)  # type: ignore[no-any-return]
+        return engine.random(kind, shape, dtype, offset=offset - _generator.base(engine))  # type: ignore[no-any-return]
 
 
 def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:

@@ -87,15 +87,17 @@ class CapturedStep:
         if engine.recording is not None:
             raise CaptureError("a capture is open on this device already; captures do not nest")
         self._recording = engine.new_recording()
-        position = random.tell()
+        start = random.tell()
+        self._drawn_at = start - random.base(engine)
         engine.recording = self._recording
         try:
             self._result = fn(*self._inputs)
+            self._draws = random.tell() - start
+            if self._draws:
+                random.record_advance(engine, self._draws)
         finally:
             engine.recording = None
-            self._draws = random.tell() - position
-            random.rewind(position)
-        self._position = position
+            random.rewind(start)
 
     def _static(self, sample: Tensor) -> Tensor:
         """The tensor that stands for ``sample`` in the recorded call."""
@@ -117,9 +119,11 @@ class CapturedStep:
                     assign(static, value)
                 else:
                     static.write(value)
-        random.position(self._engine, random.tell() - self._position)
+        if self._draws:
+            random.position(self._engine, random.tell() - self._drawn_at)
         self._recording.replay()
-        random.advance(self._draws)
+        if self._draws:
+            random.advance(self._engine, self._draws)
         return _replaced(self._result, _copy)
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
