@@ -46,10 +46,6 @@ class Facade:
         violations.append(f"{caller} reaches {name}, which is not in netcl.core.testing.CONTRACT")
         raise ContractError(violations[-1])
 
-    def missing(self) -> list[str]:
-        """The contract names that this netcl-core does not have."""
-        return sorted(name for name in self.names if not _resolves(name))
-
     def guard_modules(self) -> None:
         facade = self
 
@@ -100,21 +96,6 @@ class Facade:
         Tensor.__getattribute__ = guarded  # type: ignore[method-assign,assignment]
 
 
-def _resolves(name: str) -> bool:
-    found: Any = None
-    parts = name.split(".")
-    for end, part in enumerate(parts, 1):
-        if found is None or not hasattr(found, part):
-            try:
-                found = importlib.import_module(".".join(parts[:end]))
-            except ModuleNotFoundError:
-                # A dataclass field without a default is no attribute of its class.
-                return part in getattr(found, "__annotations__", {})
-        else:
-            found = getattr(found, part)
-    return True
-
-
 def _import_core() -> None:
     """Import every module of netcl-core but those that stand on OpenCL files which this core does not have."""
     for package in CORE:
@@ -128,6 +109,17 @@ def _import_core() -> None:
                         raise
 
 
+def _broken(name: str, signature: str) -> str:
+    """What is wrong with a contract name of this core; empty when nothing is."""
+    from netcl.core.testing import resolve, signature_of
+
+    try:
+        found = signature_of(resolve(name))
+    except AttributeError:
+        return f"{name} is missing"
+    return f"{name} takes {found}, not {signature}" if signature and found != signature else ""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Set the guards before any upper package is imported."""
     early = sorted(name for name in sys.modules if _belongs(name, UPPER))
@@ -136,10 +128,10 @@ def pytest_configure(config: pytest.Config) -> None:
     _import_core()
     from netcl.core.testing import CONTRACT
 
+    broken = [fault for name, signature in CONTRACT.items() if (fault := _broken(name, signature))]
+    if broken:
+        raise pytest.UsageError("this netcl-core breaks its CONTRACT:\n" + "\n".join(broken))
     facade = Facade(dict(CONTRACT))
-    missing = facade.missing()
-    if missing:
-        raise pytest.UsageError(f"this netcl-core lacks {', '.join(missing)}, which its CONTRACT promises")
     facade.guard_tensor()
     facade.guard_imports()
     facade.guard_modules()
