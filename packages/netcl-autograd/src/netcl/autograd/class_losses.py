@@ -229,8 +229,8 @@ def _per_class(op: str, x: Tensor, weight: Tensor | None) -> Tensor | None:
 
 
 def _code(op: str, x: Tensor, ignore_index: int | None) -> int:
-    but = "" if ignore_index is None else f" and is not ignore_index {ignore_index}"
-    return x.engine.flag_code(f"{op}: a class id is outside 0..C-1, C the length of axis 1{but}")  # type: ignore[attr-defined, no-any-return]
+    but = "" if ignore_index is None else f" (or ignore_index {ignore_index})"
+    return x.engine.flag_code(f"{op}: a target is no class id 0..C-1{but}, C being the length of axis 1 of the logits")  # type: ignore[attr-defined, no-any-return]
 
 
 @composite(amp="float32", domain=_COMPOSED)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from netcl.autograd.step import FLOATING, Grads, Step, belongs
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, Program, call_row, program_row
-from netcl.core.expr import Expr, Index, Load, Reduce, Scalar, apply, reduce, vjp
-from netcl.core.expr.rewrite import slots, substitute_all, walk
+from netcl.core.expr import Apply, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
+from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
 from netcl.core.layout import aligned
 
 if TYPE_CHECKING:
@@ -47,43 +47,63 @@ class Plan:
 def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> Plan | None:
     """The plan for the inputs in ``needs`` (their ``shapes`` are part of the program's key); None where no output is floating."""
     if needs not in program.gradients:
-        program.gradients[needs] = _plan(program, shapes, needs)
+        floating = tuple(output.dtype in FLOATING for output in program.outputs)
+        program.gradients[needs] = _plan(program, shapes, needs, floating) if any(floating) else None
     return program.gradients[needs]  # type: ignore[no-any-return]
 
 
-def _plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> Plan | None:
+def _fewer(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
+    """The plan where only outputs in ``given`` have a gradient, on what the whole plan saved; the whole one if that is not enough."""
+    key = (needs, given)
+    if key not in program.gradients:
+        entire: Plan = program.gradients[needs]
+        smaller = _plan(program, shapes, needs, given, entire)
+        program.gradients[key] = entire if smaller is None else smaller
+    return program.gradients[key]  # type: ignore[no-any-return]
+
+
+def _plan(
+    program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...], saved: Plan | None = None
+) -> Plan | None:
     outputs, n, m = program.outputs, len(shapes), len(program.outputs)
-    if not any(output.dtype in FLOATING for output in outputs):
-        return None
     # Slots: inputs, then outputs as they are saved, then the gradients of the outputs.
     present = dict(program.present)
     for position, shape in enumerate(program.shapes):
         axes = frozenset(axis for axis, size in enumerate(shape) if size != 1)
         present[n + position] = present[n + m + position] = axes
-    grads = [Load(n + m + i, o.dtype) if o.dtype in FLOATING else None for i, o in enumerate(outputs)]
+    grads = [Load(n + m + i, o.dtype) if known else None for i, (o, known) in enumerate(zip(outputs, given))]
     wanted = [slot for slot, need in enumerate(needs) if need]
-    found: Mapping[int, Expr | None]
     if program.name in FROM_OUTPUT and n == 1:
-        found = {0: FROM_OUTPUT[program.name](outputs[0], Load(n, outputs[0].dtype), grads[0])}  # type: ignore[arg-type]
+        found: dict[int, Expr | None] = {
+            0: FROM_OUTPUT[program.name](outputs[0], Load(n, outputs[0].dtype), grads[0])  # type: ignore[arg-type]
+        }
+    elif program.name in STANDARDIZING and 0 in wanted:
+        found = _through_outputs(_standardized(outputs, grads, wanted, present), outputs, n)
     else:
         found = _through_outputs(dict(zip(wanted, vjp(outputs, grads, wanted, present))), outputs, n)
-    passed, by_shape = [], {}
+    passed: list[tuple[int, int]] = []
+    by_shape: dict[Shape, dict[int, Expr]] = {}
     for slot, gradient in found.items():
         if gradient is None:
             continue
-        if isinstance(gradient, Load) and gradient.slot >= n + m and program.finals[gradient.slot - n - m] == shapes[slot]:
-            passed.append((slot, gradient.slot - n - m))
+        source = gradient.slot - n - m if isinstance(gradient, Load) else -1
+        if source >= 0 and program.finals[source] == shapes[slot]:
+            passed.append((slot, source))
         else:
             by_shape.setdefault(shapes[slot], {})[slot] = gradient
     drafts = [(shape, part, _sources(part.values(), program, shapes, n, m)) for shape, part in by_shape.items()]
     used = {source for _, _, sources in drafts for source in sources}
-    saved_inputs = tuple(sorted(s for s in used if s < n))
-    saved_outputs = tuple(sorted(s - n for s in used if n <= s < n + m))
-    places = {slot: position for position, slot in enumerate((*saved_inputs, *(n + o for o in saved_outputs)))}
-    places.update({n + m + i: len(saved_inputs) + len(saved_outputs) + i for i in range(m)})
+    if saved is None:
+        inputs, outs = tuple(sorted(s for s in used if s < n)), tuple(sorted(s - n for s in used if n <= s < n + m))
+    else:
+        inputs, outs = saved.inputs, saved.outputs
+    places = {slot: position for position, slot in enumerate((*inputs, *(n + o for o in outs)))}
+    places.update({n + m + i: len(inputs) + len(outs) + i for i in range(m)})
+    if not used <= set(places):
+        return None
     groups = tuple(_group(program, shape, part, sources, present, places) for shape, part, sources in drafts)
     gradients = frozenset(s - n - m for s in used if s >= n + m)
-    return Plan(saved_inputs, saved_outputs, groups, tuple(passed), gradients, program.shapes)
+    return Plan(inputs, outs, groups, tuple(passed), gradients, program.shapes)
 
 
 def _through_outputs(found: dict[int, Expr | None], outputs: Sequence[Expr], n: int) -> dict[int, Expr | None]:
@@ -157,7 +177,9 @@ def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
     """The backward function of every step that a plan describes."""
     saved = step.unpack()
     plan: Plan
-    plan, scalars = step.static
+    plan, program, shapes, needs, scalars = step.static
+    if None in [None if grad is None else 0 for grad in grads]:
+        plan = _fewer(program, shapes, needs, tuple([grad is not None for grad in grads]))
     if walk.create_graph and plan.outputs:
         saved = (*saved[: len(plan.inputs)], *_rejoined(step, plan, saved[len(plan.inputs) :]))
     results: list[Tensor | None] = [None] * len(wanted)
@@ -193,6 +215,38 @@ def _shaped(walk: Walk, plan: Plan, position: int, grads: Sequence[Tensor | None
     return grad if grad.shape == shape else walk.call("reshape", grad, shape)
 
 
+def _standardized(
+    outputs: Sequence[Expr], grads: Sequence[Expr | None], wanted: Sequence[int], present: Mapping[int, frozenset[int]]
+) -> dict[int, Expr | None]:
+    """Gradients where input 0 is standardized: y = (x - mean) / sqrt(var + eps) has
+    dx = (dy - mean(dy) - y mean(dy y)) / sqrt(var + eps) (Ioffe and Szegedy 2015, gathered), two reductions side by side.
+    """
+    core = next(
+        node
+        for node in walk(outputs)
+        if isinstance(node, Apply)
+        and node.prim.name == "mul"
+        and [getattr(getattr(arg, "prim", None), "name", "") for arg in node.args] == ["sub", "rsqrt"]
+    )
+    deviation, scale = core.args
+    (axes,) = {node.axes for node in walk((deviation,)) if isinstance(node, Reduce)}
+    fresh = Load(max(present) + 1, core.dtype)
+    present = {**present, fresh.slot: axes_of(core, present, {})}
+    opened = substitute_all(outputs, {core: fresh})
+    by_core, *others = vjp(opened, grads, (fresh.slot, *wanted), present)
+    found = dict(zip(wanted, others))
+    if by_core is not None:
+        inner = by_core - mean(by_core, axes) - core * mean(by_core * core, axes)
+        by_input = cast(inner * scale, _dtype_of_slot(outputs, 0))
+        found[0] = by_input if found[0] is None else by_input + found[0]
+    there = [slot for slot in found if found[slot] is not None]
+    return {**found, **dict(zip(there, substitute_all([found[slot] for slot in there], {fresh: core})))}  # type: ignore[misc]
+
+
+def _dtype_of_slot(outputs: Sequence[Expr], slot: int) -> str:
+    return next(node.dtype for node in walk(outputs) if isinstance(node, Load) and node.slot == slot)
+
+
 # -- gradients that are simpler in terms of the output: (expression, saved output, gradient of the output) -> gradient -----
 
 
@@ -217,6 +271,7 @@ def _logsumexp(output: Expr, out: Expr, grad: Expr) -> Expr:
     return grad * apply("exp", x - out)
 
 
+STANDARDIZING = ("standardize", "batch_norm_training")
 FROM_OUTPUT: dict[str, Callable[[Expr, Expr, Expr], Expr]] = {
     "relu": _relu,
     "softmax": _softmax,

@@ -59,7 +59,8 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
     ready = bound(row, args, kwargs)
     inputs, program = ready.inputs, ready.program
     needs = tuple([t.requires_grad and t.dtype in FLOATING for t in inputs])
-    plan = plan_of(program, [t.shape for t in inputs], needs)
+    shapes = [t.shape for t in inputs]
+    plan = plan_of(program, shapes, needs)
     if next is execute:
         results = ready.run()
     else:
@@ -71,7 +72,8 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
     for position in plan.outputs:
         output = results[position].detach()
         saved.append(output if output.shape == program.shapes[position] else output.reshape(program.shapes[position]))
-    step = Step(row.name, run_plan, edges_of(inputs), tuple(saved), len(results), (plan, ready.scalars))
+    static = (plan, program, shapes, needs, ready.scalars)
+    step = Step(row.name, run_plan, edges_of(inputs), tuple(saved), len(results), static)
     return _outputs(step, results, not program.single)
 
 
