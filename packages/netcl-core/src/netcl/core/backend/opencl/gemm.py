@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _THIN = 4  # rows or columns up to which the other operand is read once, in place
 _UNITS = 64
+_STRIP = 256  # columns that one work-item streams through
 
 
 class _Matrices(NamedTuple):
@@ -91,17 +92,17 @@ def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpo
 
 
 @lru_cache(maxsize=64)
-def _thin_program(device: Traits, dtype: str) -> tuple[str, str, int]:
+def _thin_program(device: Traits, dtype: str) -> tuple[str, str]:
     vector = device.vector // 2 if dtype == "float64" else device.vector
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector))
-    return f"contract_thin-{dtype}-{vector}", source(("storage", "contract_thin"), defines), 4 * vector
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("STRIP", _STRIP))
+    return f"contract_thin-{dtype}-{vector}", source(("storage", "contract_thin"), defines)
 
 
 @lru_cache(maxsize=1024)
-def _thin_plan(c: Contraction, kind: str, strip: int) -> tuple[int, Any]:
+def _thin_plan(c: Contraction, kind: str) -> tuple[int, Any]:
     k, n, z = prod(c.k), prod(c.n), prod(c.batch)
     row_blocks = -(-c.m // 4)
-    block = strip if kind == "stream" else max(4, -(-n * row_blocks * z // _UNITS))
+    block = _STRIP if kind == "stream" else max(4, -(-n * row_blocks * z // _UNITS))
     column_blocks = -(-n // block)
     argument = struct(
         c.m, n, k, row_blocks, column_blocks, block, c.batch[1], c.a_row, c.a_k[3], c.b_k[3], c.b_n[3], c.out_row,
@@ -111,8 +112,8 @@ def _thin_plan(c: Contraction, kind: str, strip: int) -> tuple[int, Any]:
 
 
 def _thin(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, kind: str) -> None:
-    key, text, strip = _thin_program(traits(engine), a.dtype)
-    units, argument = _thin_plan(c, kind, strip)
+    key, text = _thin_program(traits(engine), a.dtype)
+    units, argument = _thin_plan(c, kind)
     engine.launch(key, text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
 
 

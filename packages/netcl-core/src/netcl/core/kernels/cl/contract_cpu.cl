@@ -79,7 +79,8 @@ __kernel void pack_rows(__global const STORAGE* restrict a, __global REAL* restr
 #endif
 
 // Copies rows k_begin .. k_begin + depth of the strip whose columns lie at from[] into `strip`.
-static inline void fill_strip(__global const STORAGE* restrict b, __local REAL* restrict strip, const long* from, const bool run,
+// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
+static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, const long* from, const bool run,
                        const long k_begin, const long depth, const contraction* g) {
     if (g->k_extent[3] == g->k && !run && g->b_k[3] == 1) {
         // k is contiguous (a transposed matrix): read along k, in blocks that stay in the first-level cache.

@@ -1,11 +1,9 @@
 // Matrix products with at most a few rows, on CPU devices: B is read once, nothing is packed.
 //
 // dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k.
-// stream  the columns of B are contiguous. One work-item: four rows times a strip of four vectors, all of k.
+// stream  the columns of B are contiguous. One work-item: four rows times a strip of STRIP columns, all of k.
 //
 // Rows past the end repeat the last one and are not written. Contraction of a*b+c into one rounding is allowed here.
-
-#define STRIP (4 * VECTOR)
 
 typedef struct {
     long m, n, k, row_blocks, column_blocks, block, inner_batch;
@@ -68,31 +66,37 @@ __kernel void stream_rows(__global const STORAGE* restrict a, __global const STO
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1] + row * g.a_row;
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + first;
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
-    const long rows = min(4L, g.m - row), columns = min((long)STRIP, g.n - first);
-    REALV sums[4][4];
-    for (int i = 0; i < 4; i++)
-        for (int v = 0; v < 4; v++) sums[i][v] = 0;
-    if (columns == STRIP) {
-        for (long k = 0; k < g.k; k++) {
-            const REALV b0 = VLOAD(b + k * g.b_k), b1 = VLOAD(b + k * g.b_k + VECTOR);
-            const REALV b2 = VLOAD(b + k * g.b_k + 2 * VECTOR), b3 = VLOAD(b + k * g.b_k + 3 * VECTOR);
-            for (int i = 0; i < 4; i++) {
-                const REAL x = LOAD(a, min((long)i, rows - 1) * g.a_row + k * g.a_k);
-                sums[i][0] += x * b0;
-                sums[i][1] += x * b1;
-                sums[i][2] += x * b2;
-                sums[i][3] += x * b3;
+    const long rows = min(4L, g.m - row), columns = min((long)STRIP, g.n - first), whole = columns / VECTOR * VECTOR;
+    REAL sums[4][STRIP];
+    for (long i = 0; i < rows; i++)
+        for (long j = 0; j < columns; j++) sums[i][j] = 0;
+    for (long k = 0; k < g.k; k += 4) {
+        // Four rows of B at a time: the sums go through the first-level cache once for them.
+        const long left = min(4L, g.k - k);
+        __global const STORAGE* b0 = b + k * g.b_k;
+        __global const STORAGE* b1 = b + (k + min(1L, left - 1)) * g.b_k;
+        __global const STORAGE* b2 = b + (k + min(2L, left - 1)) * g.b_k;
+        __global const STORAGE* b3 = b + (k + min(3L, left - 1)) * g.b_k;
+        for (long i = 0; i < rows; i++) {
+            __global const STORAGE* x = a + i * g.a_row + k * g.a_k;
+            if (left == 4) {
+                const REAL x0 = LOAD(x, 0), x1 = LOAD(x, g.a_k), x2 = LOAD(x, 2 * g.a_k), x3 = LOAD(x, 3 * g.a_k);
+                for (long j = 0; j < whole; j += VECTOR) {
+                    REALV sum = RLOAD(sums[i] + j);
+                    sum += x0 * VLOAD(b0 + j);
+                    sum += x1 * VLOAD(b1 + j);
+                    sum += x2 * VLOAD(b2 + j);
+                    sum += x3 * VLOAD(b3 + j);
+                    RSTORE(sum, sums[i] + j);
+                }
+                for (long j = whole; j < columns; j++)
+                    sums[i][j] += x0 * LOAD(b0, j) + x1 * LOAD(b1, j) + x2 * LOAD(b2, j) + x3 * LOAD(b3, j);
+            } else {
+                for (long t = 0; t < left; t++)
+                    for (long j = 0; j < columns; j++) sums[i][j] += LOAD(x, t * g.a_k) * LOAD(b0, t * g.b_k + j);
             }
         }
-    } else {
-        REAL* tail = (REAL*)sums;
-        for (long k = 0; k < g.k; k++)
-            for (long i = 0; i < rows; i++) {
-                const REAL x = LOAD(a, i * g.a_row + k * g.a_k);
-                for (long j = 0; j < columns; j++) tail[i * STRIP + j] += x * LOAD(b, k * g.b_k + j);
-            }
     }
-    const REAL* sum = (const REAL*)sums;
     for (long i = 0; i < rows; i++)
-        for (long j = 0; j < columns; j++) STORE(sum[i * STRIP + j], out, i * g.out_row + (first + j) * g.out_n);
+        for (long j = 0; j < columns; j++) STORE(sums[i][j], out, i * g.out_row + (first + j) * g.out_n);
 }
