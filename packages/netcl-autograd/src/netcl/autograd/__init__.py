@@ -7,6 +7,9 @@ from typing import Any
 from netcl.autograd import ops as _ops
 from netcl.autograd.__about__ import __version__
 from netcl.autograd.backward import grad
+from netcl.autograd.checkpoint import checkpoint
+from netcl.autograd.function import Function, apply_op
+from netcl.autograd.gradcheck import gradcheck, gradgradcheck
 from netcl.autograd.mode import (
     detect_anomaly,
     enable_grad,
@@ -24,14 +27,19 @@ from netcl.core.dispatch import set_recorder as _set_recorder
 _set_recorder(_recorder)
 
 __all__ = [
+    "Function",
     "Node",
     "Parameter",
     "Tape",
     "__version__",
+    "apply_op",
+    "checkpoint",
     "detect_anomaly",
     "enable_grad",
     "get_current_tape",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "is_grad_enabled",
     "no_grad",
     "set_current_tape",

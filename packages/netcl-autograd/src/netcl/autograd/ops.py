@@ -6,7 +6,8 @@ import builtins
 from typing import Any
 
 import netcl.ops as _forward
-from netcl.autograd import class_losses as _class_losses
+from netcl.autograd import class_losses as _class_losses  # these four put their rows into the table
+from netcl.autograd import composites as _composites
 from netcl.autograd import losses as _losses
 from netcl.autograd import metric_losses as _metric_losses
 from netcl.autograd.mode import state
@@ -40,12 +41,30 @@ def __getattr__(name: str) -> Any:
     return function
 
 
-LOSSES = tuple(
-    name
-    for module in (_losses, _class_losses, _metric_losses)
-    for name in builtins.vars(module)
-    if name.endswith("_loss") or name in ("cross_entropy", "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits")
+COMPOSITES = ("add_relu", "batch_norm2d", "conv2d_relu", "linear_relu")
+LOSSES = (
+    "batch_all_triplet_loss",
+    "batch_hard_triplet_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "contrastive_loss",
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "focal_loss",
+    "hinge_loss",
+    "huber_loss",
+    "info_nce_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "multi_margin_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+    "triplet_loss",
 )
-__all__ = builtins.sorted({*LOSSES, *(name for name in _forward.__all__ if hasattr(getattr(_forward, name), "row"))})
+__all__ = builtins.sorted(
+    {*LOSSES, *COMPOSITES, *(name for name in _forward.__all__ if hasattr(getattr(_forward, name), "row"))}
+)
 for _name in __all__:
     __getattr__(_name)
+del _class_losses, _composites, _losses, _metric_losses

@@ -1,0 +1,88 @@
+"""Chains of ops that occur together, under one name each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.core.dispatch import Domain
+from netcl.ops.conv import conv2d
+from netcl.ops.elementwise import add, relu
+from netcl.ops.linalg import linear
+from netcl.ops.norm import batch_norm
+from netcl.ops.table import composite
+
+Ints = int | tuple[int, ...]
+
+
+def _relu(x: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    return np.maximum(x, 0)
+
+
+@composite(
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(0.1, 1, (3, 4)), rng.uniform(-2, -1.2, (4,))), {})]),
+        reference=lambda a, b: _relu(a + b),
+    )
+)
+def add_relu(a: Tensor, b: Tensor) -> Tensor:
+    """relu(a + b)."""
+    return relu(add(a, b))  # type: ignore[no-any-return]
+
+
+@composite(
+    amp="half",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(0.1, 1, (3, 4)), rng.uniform(0.1, 1, (2, 4)), rng.uniform(-0.1, 0, 2)), {})]),
+        reference=lambda x, w, b: _relu(x @ w.T + b),
+    ),
+)
+def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """relu(x @ weight.T + bias)."""
+    return relu(linear(x, weight, bias))  # type: ignore[no-any-return]
+
+
+@composite(
+    amp="half",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(0.1, 1, (2, 3, 4, 4)), rng.uniform(0.1, 1, (2, 3, 1, 1))), {})]),
+        reference=lambda x, w: _relu(np.einsum("nchw,fc->nfhw", x, w[:, :, 0, 0])),
+    ),
+)
+def conv2d_relu(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Tensor:
+    """relu(conv2d(x, weight, bias, ...))."""
+    return relu(conv2d(x, weight, bias, stride, padding, dilation, groups))  # type: ignore[no-any-return]
+
+
+def _normalized(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    y = (x - x.mean((0, 2, 3), keepdims=True)) / np.sqrt(x.var((0, 2, 3), keepdims=True) + 1e-5)
+    return y * weight[:, None, None] + bias[:, None, None]  # type: ignore[no-any-return]
+
+
+@composite(
+    amp="half",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.normal(size=(2, 3, 4, 4)), rng.uniform(0.5, 2, 3), rng.normal(size=3)), {})]),
+        reference=_normalized,
+    ),
+)
+def batch_norm2d(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    training: bool = True,
+) -> Tensor:
+    """``batch_norm`` of images (N, C, H, W); training moves the running statistics, where given, in place."""
+    return batch_norm(x, running_mean, running_var, weight, bias, training=training, momentum=momentum, eps=eps)  # type: ignore[no-any-return]
