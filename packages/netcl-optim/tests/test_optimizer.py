@@ -105,7 +105,8 @@ def test_resuming_equals_going_on_bit_for_bit(name: str, rng, parameter) -> None
     run(optimizer, params, grads, range(4))
     middle, state = [p.to_host() for p in params], optimizer.state_dict()
     state["state"] = {
-        k: {n: v.to_host() if isinstance(v, Tensor) else v for n, v in entry.items()} for k, entry in state["state"].items()
+        k: {n: v.to_host() if isinstance(v, Tensor) else v for n, v in entry.items()}
+        for k, entry in state["state"].items()
     }
     run(optimizer, params, grads, range(4, 8))
 

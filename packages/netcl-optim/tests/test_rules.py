@@ -52,7 +52,9 @@ def adamax(p, grads, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
         yield p
 
 
-def nadam(p, grads, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, momentum_decay=4e-3, decoupled_weight_decay=False):
+def nadam(
+    p, grads, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, momentum_decay=4e-3, decoupled_weight_decay=False
+):
     m, v, product = np.zeros_like(p), np.zeros_like(p), 1.0
     for t, g in enumerate(grads, 1):
         if decoupled_weight_decay:
@@ -204,7 +206,10 @@ def test_radam_rectification_keeps_its_digits() -> None:
     values = {name: Load(at + 1, "float32") for at, name in enumerate(names)}
     factor = RAdamRule().advance({"step": Load(0, "float32")}, values)["rectified"]
     steps = np.array([5, 6, 7, 10, 100, 1000, 10000, 100000])
-    inputs = [Tensor.from_host((steps - 1).astype(np.float32)), *(Tensor.from_host(np.float32(numbers[n])) for n in names)]
+    inputs = [
+        Tensor.from_host((steps - 1).astype(np.float32)),
+        *(Tensor.from_host(np.float32(numbers[n])) for n in names),
+    ]
     got = evaluate((factor,), inputs)[0].to_host()
     limit, power = 1999.0, 0.999**steps
     rho = limit - 2 * steps * power / (1 - power)

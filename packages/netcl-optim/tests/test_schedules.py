@@ -61,7 +61,9 @@ def test_a_hundred_epochs(name: str, options: dict[str, Any], formula: Callable[
 
 
 @pytest.mark.parametrize(("name", "options", "formula"), CASES)
-def test_a_loaded_schedule_goes_on(name: str, options: dict[str, Any], formula: Callable[[int], float], parameter) -> None:
+def test_a_loaded_schedule_goes_on(
+    name: str, options: dict[str, Any], formula: Callable[[int], float], parameter
+) -> None:
     first = optim.SGD([parameter([1.0])], lr=BASE)
     schedule = getattr(optim, name)(first, **options)
     for _ in range(33):

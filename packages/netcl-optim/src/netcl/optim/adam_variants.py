@@ -134,7 +134,9 @@ class RAdamRule(MomentsRule):
         return {
             "step": step,
             "rate": numbers["lr"] / one_minus_power(numbers["log_beta1"], step),
-            "rectified": apply("where", apply("gt", rho, 5.0), apply("sqrt", apply("maximum", square, 0.0)) * root2, 0.0),
+            "rectified": apply(
+                "where", apply("gt", rho, 5.0), apply("sqrt", apply("maximum", square, 0.0)) * root2, 0.0
+            ),
         }
 
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
@@ -171,7 +173,10 @@ class RAdam(MomentsOptimizer):
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
-        require(group["betas"][1] > 0.6, f"RAdam needs betas[1] above 0.6, where its limit passes 4, not {group['betas'][1]}")
+        require(
+            group["betas"][1] > 0.6,
+            f"RAdam needs betas[1] above 0.6, where its limit passes 4, not {group['betas'][1]}",
+        )
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return RAdamRule(group["maximize"], group["decoupled_weight_decay"])

@@ -74,7 +74,9 @@ def _grads(params: Tensor | Iterable[Tensor]) -> list[Tensor]:
     grads = [p.grad for p in given if p.grad is not None]
     for grad in grads[1:]:
         if grad.queue is not grads[0].queue:
-            raise BackendMismatchError("clipping needs gradients on one device; clip the parameters of each device by themselves")
+            raise BackendMismatchError(
+                "clipping needs gradients on one device; clip the parameters of each device by themselves"
+            )
     return grads
 
 
@@ -83,7 +85,9 @@ def _reduced(grad: Tensor, kind: str, norm_type: float) -> Tensor:
     flat = grad.detach().reshape(-1)
     g: Expr = cast(Load(0, flat.dtype), compute_dtype(flat.dtype))
     size = apply("abs", g)
-    term = size if kind == "max" or norm_type == 1 else g * g if norm_type == 2 else apply("pow", size, float(norm_type))
+    term = (
+        size if kind == "max" or norm_type == 1 else g * g if norm_type == 2 else apply("pow", size, float(norm_type))
+    )
     if flat.size == 0:
         return Tensor.zeros((), compute_dtype(flat.dtype), queue=flat.queue)
     return evaluate((reduce(kind, term, 0),), (flat,), shapes=[(1,)])[0].reshape(())

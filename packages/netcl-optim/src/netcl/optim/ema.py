@@ -92,7 +92,8 @@ class WeightAverage:
         for name, value in shadow.items():
             if tuple(value.shape) != self.shadow[name].shape:
                 raise ShapeError(
-                    f"average {name!r} has shape {tuple(value.shape)}, its parameter {self.shadow[name].shape}", parameter=name
+                    f"average {name!r} has shape {tuple(value.shape)}, its parameter {self.shadow[name].shape}",
+                    parameter=name,
                 )
         for name, value in shadow.items():
             self.shadow[name].write(value)

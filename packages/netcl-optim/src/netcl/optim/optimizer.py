@@ -93,7 +93,9 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError(f"an optimizer steps tensors, not {type(p).__name__}")
             if p.grad_fn is not None:
-                raise ValueError(f"an optimizer steps leaves; this tensor of shape {p.shape} is the result of an operation")
+                raise ValueError(
+                    f"an optimizer steps leaves; this tensor of shape {p.shape} is the result of an operation"
+                )
             if id(p) in known:
                 raise ValueError(f"a parameter of shape {p.shape} is given twice")
             known.add(id(p))
@@ -245,7 +247,9 @@ class Optimizer:
                 continue
             value = value if isinstance(value, Tensor) else np.asarray(value)
             if tuple(value.shape) != p.shape:
-                raise ShapeError(f"state {name!r} has shape {tuple(value.shape)}, its parameter {p.shape}", parameter=name)
+                raise ShapeError(
+                    f"state {name!r} has shape {tuple(value.shape)}, its parameter {p.shape}", parameter=name
+                )
             states[name] = value
         return running, states
 
@@ -260,7 +264,9 @@ class Optimizer:
         counts = {id(p): running for p, running, _ in entries}
         kept = self._lanes[at]
         # Tensors that a captured step refers to stay the same where nothing but their values changes.
-        if [[id(p) for p in lane.members] for lane in kept] != [[id(p) for p in members] for members in together.values()]:
+        if [[id(p) for p in lane.members] for lane in kept] != [
+            [id(p) for p in members] for members in together.values()
+        ]:
             kept.clear()
         rule = self.rule(group)
         for members in together.values():

@@ -70,7 +70,10 @@ class LambdaLR(Scheduler):
     _unsaved = ("optimizer", "lr_lambdas")
 
     def __init__(
-        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]], last_epoch: int = -1
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
     ) -> None:
         count = len(optimizer.param_groups)
         self.lr_lambdas = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
@@ -120,9 +123,7 @@ class ExponentialLR(Scheduler):
 class ConstantLR(Scheduler):
     """lr = base * factor before ``total_iters``, then base."""
 
-    def __init__(
-        self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -216,7 +217,9 @@ class WarmupCosine(Scheduler):
     def lr_at(self, epoch: float, base: float) -> float:
         if epoch < self.warmup_epochs:
             return base * (epoch + 1) / (self.warmup_epochs + 1)
-        return cosine(base, self.min_lr, min(1.0, (epoch - self.warmup_epochs) / (self.max_epochs - self.warmup_epochs)))
+        return cosine(
+            base, self.min_lr, min(1.0, (epoch - self.warmup_epochs) / (self.max_epochs - self.warmup_epochs))
+        )
 
 
 class OneCycleLR(Scheduler):
@@ -354,7 +357,9 @@ class ReduceLROnPlateau(Scheduler):
         eps: float = 1e-8,
     ) -> None:
         require(factor < 1, f"factor is below 1, not {factor}")
-        require(mode in ("min", "max") and threshold_mode in ("rel", "abs"), "mode is min or max, threshold_mode rel or abs")
+        require(
+            mode in ("min", "max") and threshold_mode in ("rel", "abs"), "mode is min or max, threshold_mode rel or abs"
+        )
         count = len(optimizer.param_groups)
         self.min_lrs = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * count
         require(len(self.min_lrs) == count, f"{len(self.min_lrs)} values of min_lr for {count} groups")

@@ -1,0 +1,227 @@
+"""Activations as layers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.nn.init import constant_
+from netcl.nn.module import Module
+from netcl.nn.placement import new_parameter
+
+
+class _Activation(Module):
+    """An elementwise function of ``netcl.autograd``; ``options`` are the attributes that it takes by these names."""
+
+    function: ClassVar[str]
+    options: ClassVar[dict[str, str]] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        arguments = {name: getattr(self, attribute) for attribute, name in self.options.items()}
+        return getattr(ag, self.function)(x, **arguments)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{attribute}={getattr(self, attribute)!r}" for attribute in self.options)
+
+
+class ReLU(_Activation):
+    """max(x, 0)."""
+
+    function = "relu"
+
+
+class ReLU6(_Activation):
+    """x limited to [0, 6]."""
+
+    function = "relu6"
+
+
+class LeakyReLU(_Activation):
+    """x where positive, else negative_slope * x."""
+
+    function = "leaky_relu"
+    options: ClassVar = {"negative_slope": "slope"}
+
+    def __init__(self, negative_slope: float = 0.01) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+
+
+class PReLU(Module):
+    """x where positive, else weight * x, with one learnt weight, or one per channel of x (N, C, ...) (He et al. 2015)."""
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, *, device: Any = None, dtype: str = "float32"
+    ) -> None:
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = new_parameter((num_parameters,), device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets the weight to its first value."""
+        constant_(self.weight, self.init)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.num_parameters == 1:
+            return ag.prelu(x, self.weight if x.ndim else ag.reshape(self.weight, ()))  # type: ignore[no-any-return]
+        if x.ndim < 2 or x.shape[1] != self.num_parameters:
+            raise ShapeError(f"{self!r} takes x (N, {self.num_parameters}, ...), not {x.shape}", op="PReLU")
+        return ag.prelu(x, ag.reshape(self.weight, (-1,) + (1,) * (x.ndim - 2)))  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class ELU(_Activation):
+    """x where positive, else alpha (exp(x) - 1)."""
+
+    function = "elu"
+    options: ClassVar = {"alpha": "alpha"}
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+
+class CELU(ELU):
+    """x where positive, else alpha (exp(x / alpha) - 1)."""
+
+    function = "celu"
+
+
+class SELU(_Activation):
+    """ELU scaled so that mean 0 and variance 1 are a fixed point (Klambauer et al. 2017)."""
+
+    function = "selu"
+
+
+class GELU(_Activation):
+    """x times the normal distribution function of x, by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and Gimpel 2016)."""
+
+    function = "gelu"
+    options: ClassVar = {"approximate": "approximate"}
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        if approximate not in ("none", "tanh"):
+            raise ValueError(f"approximate is 'none' or 'tanh', not {approximate!r}")
+        self.approximate = approximate
+
+
+class SiLU(_Activation):
+    """x * sigmoid(x)."""
+
+    function = "silu"
+
+
+Swish = SiLU
+
+
+class Mish(_Activation):
+    """x * tanh(softplus(x)) (Misra 2019)."""
+
+    function = "mish"
+
+
+class Sigmoid(_Activation):
+    """1 / (1 + exp(-x))."""
+
+    function = "sigmoid"
+
+
+class Tanh(_Activation):
+    """Hyperbolic tangent."""
+
+    function = "tanh"
+
+
+class Softplus(_Activation):
+    """log(1 + exp(beta x)) / beta."""
+
+    function = "softplus"
+    options: ClassVar = {"beta": "beta"}
+
+    def __init__(self, beta: float = 1.0) -> None:
+        super().__init__()
+        self.beta = beta
+
+
+class Softsign(_Activation):
+    """x / (1 + |x|)."""
+
+    function = "softsign"
+
+
+class LogSigmoid(_Activation):
+    """log(sigmoid(x))."""
+
+    function = "logsigmoid"
+
+
+class Hardsigmoid(_Activation):
+    """x / 6 + 1/2 limited to [0, 1]."""
+
+    function = "hard_sigmoid"
+
+
+class Hardswish(_Activation):
+    """x * hard_sigmoid(x)."""
+
+    function = "hard_swish"
+
+
+class Hardtanh(_Activation):
+    """x limited to [min_val, max_val]."""
+
+    function = "hard_tanh"
+    options: ClassVar = {"min_val": "min_val", "max_val": "max_val"}
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
+        super().__init__()
+        if min_val > max_val:
+            raise ValueError(f"min_val={min_val} is above max_val={max_val}")
+        self.min_val, self.max_val = min_val, max_val
+
+
+class Threshold(_Activation):
+    """x where above ``threshold``, else ``value``."""
+
+    function = "threshold"
+    options: ClassVar = {"threshold": "threshold", "value": "value"}
+
+    def __init__(self, threshold: float, value: float) -> None:
+        super().__init__()
+        self.threshold, self.value = threshold, value
+
+
+class _AlongAxis(_Activation):
+    options: ClassVar = {"axis": "axis"}
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+
+class Softmax(_AlongAxis):
+    """exp(x) / sum(exp(x)) along ``axis``."""
+
+    function = "softmax"
+
+
+class LogSoftmax(_AlongAxis):
+    """log(softmax(x)) along ``axis``."""
+
+    function = "log_softmax"
+
+
+class GLU(_AlongAxis):
+    """a * sigmoid(b), where a and b are the halves of x along ``axis`` (Dauphin et al. 2016)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not -x.ndim <= self.axis < x.ndim or x.shape[self.axis] % 2:
+            raise ShapeError(f"{self!r} halves an axis of even length; x has shape {x.shape}", op="GLU")
+        a, b = ag.split(x, x.shape[self.axis] // 2, axis=self.axis)
+        return ag.mul(a, ag.sigmoid(b))  # type: ignore[no-any-return]

@@ -1,0 +1,155 @@
+"""Containers: modules in a row, in a list, in a dict, and side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.nn.module import Module
+
+
+class _Row(Module):
+    """Modules under the names 0, 1, ... or names of their own, in order."""
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return self.children()
+
+    def __getitem__(self, key: int | slice) -> Any:
+        modules = list(self._modules.items())
+        if isinstance(key, slice):
+            part = self._empty()
+            part._refill(modules[key])
+            return part
+        return modules[key][1]
+
+    def __setitem__(self, key: int, module: Module) -> None:
+        setattr(self, list(self._modules)[key], module)
+
+    def __delitem__(self, key: int | slice) -> None:
+        modules = list(self._modules.items())
+        del modules[key]
+        self._refill(modules)
+
+    def _empty(self) -> _Row:
+        """A container like this one, without modules."""
+        return type(self)()
+
+    def _refill(self, modules: list[tuple[str, Any]]) -> None:
+        """Takes over the modules, with their own names, numbers counted anew."""
+        self._modules.clear()
+        for at, (name, module) in enumerate(modules):
+            self.add_module(str(at) if name.isdigit() else name, module)
+
+    def append(self, module: Module) -> Any:
+        """Adds a module at the end, and gives the container."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Adds modules at the end, and gives the container."""
+        for module in modules:
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Any:
+        """Puts a module before position ``index``, and gives the container."""
+        modules = list(self._modules.items())
+        modules.insert(index, ("0", module))
+        self._refill(modules)
+        return self
+
+
+class Sequential(_Row):
+    """Runs modules one after another: ``Sequential(*layers)``, or ``Sequential({name: layer, ...})`` for names of one's own."""
+
+    def __init__(self, *layers: Any) -> None:
+        super().__init__()
+        named = (
+            layers[0]
+            if len(layers) == 1 and isinstance(layers[0], Mapping)
+            else {str(at): x for at, x in enumerate(layers)}
+        )
+        for name, layer in named.items():
+            if not isinstance(layer, Module):
+                raise TypeError(f"Sequential takes modules; number {name} is a {type(layer).__name__}")
+            self.add_module(name, layer)
+
+    def forward(self, x: Any) -> Any:
+        for module in self.children():
+            x = module(x)
+        return x
+
+
+class ModuleList(_Row):
+    """A list of modules; it computes nothing itself."""
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        super().__init__()
+        self.extend(modules)
+
+
+class ModuleDict(Module):
+    """A dict of modules; it computes nothing itself."""
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+        super().__init__()
+        self.update(modules)
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Adds modules under their names."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+    def __getitem__(self, name: str) -> Any:
+        return self._modules[name]
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.add_module(name, module)
+
+    def __delitem__(self, name: str) -> None:
+        del self._modules[name]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._modules.keys()
+
+    def values(self) -> Iterable[Any]:
+        """The modules."""
+        return self._modules.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Names and modules."""
+        return self._modules.items()
+
+
+class Concat(_Row):
+    """Runs every layer on the same input and joins their outputs along ``axis``; without layers it joins its inputs."""
+
+    def __init__(self, *layers: Module, axis: int = 1) -> None:
+        super().__init__()
+        self.axis = axis
+        self.extend(layers)
+
+    def forward(self, *inputs: Any) -> Tensor:
+        tensors = [module(*inputs) for module in self.children()] if len(self) else list(inputs)
+        return ag.cat(tensors, axis=self.axis)  # type: ignore[no-any-return]
+
+    def _empty(self) -> Concat:
+        return Concat(axis=self.axis)
+
+    def extra_repr(self) -> str:
+        return f"axis={self.axis}"

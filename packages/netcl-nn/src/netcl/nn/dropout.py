@@ -1,0 +1,61 @@
+"""Dropout of elements and of whole channels."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.nn.conv import AXES
+from netcl.nn.module import Module
+
+
+class Dropout(Module):
+    """In training, zeroes each element with probability p and divides the others by 1 - p (Srivastava et al. 2014); a fresh mask per call."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ValueError(f"a dropout probability is in [0, 1], not {p}")
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        return ag.dropout(x, self.p)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class _ChannelDropout(Dropout):
+    rank: ClassVar[int]
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim != self.rank + 2:
+            raise ShapeError(
+                f"{self!r} takes x ({', '.join(('N', 'C', *AXES[self.rank]))}), not {x.shape}", op=type(self).__name__
+            )
+        if not self.training or self.p == 0:
+            return x
+        ones = Tensor.ones((*x.shape[:2], *(1,) * self.rank), x.dtype, queue=x.queue)
+        return ag.mul(x, ag.dropout(ones, self.p))  # type: ignore[no-any-return]
+
+
+class Dropout1d(_ChannelDropout):
+    """Dropout of whole channels of x (N, C, L)."""
+
+    rank = 1
+
+
+class Dropout2d(_ChannelDropout):
+    """Dropout of whole channels of x (N, C, H, W) (Tompson et al. 2015)."""
+
+    rank = 2
+
+
+class Dropout3d(_ChannelDropout):
+    """Dropout of whole channels of x (N, C, D, H, W)."""
+
+    rank = 3

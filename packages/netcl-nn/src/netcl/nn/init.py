@@ -1,0 +1,202 @@
+"""Initialisers: each fills a tensor in place and gives it back, drawing from the generator that ``manual_seed`` seeds.
+
+Every name also exists with PyTorch's trailing underscore.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Thread(threading.local):
+    skipping: bool = False
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def skipped() -> Iterator[None]:
+    """Within the block initialisers leave tensors undefined and draw no numbers: for models whose state is loaded next."""
+    outer, _thread.skipping = _thread.skipping, True
+    try:
+        yield
+    finally:
+        _thread.skipping = outer
+
+
+def _initialiser(function: F) -> F:
+    """Makes ``function(tensor, ...)`` respect ``skipped``, record nothing and return the tensor."""
+
+    @functools.wraps(function)
+    def fill(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not _thread.skipping:
+            with ag.no_grad():
+                function(tensor, *args, **kwargs)
+        return tensor
+
+    return cast(F, fill)
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor by which a nonlinearity shrinks the spread of its input, as PyTorch tabulates it."""
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
+    gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
+    plain = (
+        "linear",
+        "sigmoid",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+    )
+    if nonlinearity not in gains and nonlinearity not in plain:
+        raise ValueError(f"no gain is known for {nonlinearity!r}; known are leaky_relu, {', '.join((*gains, *plain))}")
+    return gains.get(nonlinearity, 1.0)
+
+
+def fans(tensor: Tensor) -> tuple[int, int]:
+    """(fan_in, fan_out) of a weight (out, in, kernel...); ShapeError below two dimensions."""
+    if tensor.ndim < 2:
+        raise ShapeError(f"fan in and out need a weight of two dimensions or more, not {tensor.shape}")
+    taps = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * taps, tensor.shape[0] * taps
+
+
+@_initialiser
+def uniform(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Any:
+    """Uniform in [a, b)."""
+    tensor.write(Tensor.rand(tensor.shape, queue=tensor.queue) * (b - a) + a)
+
+
+@_initialiser
+def normal(tensor: Tensor, mean: float = 0.0, std: float = 0.02) -> Any:
+    """Normal with ``mean`` and ``std``."""
+    tensor.write(Tensor.randn(tensor.shape, queue=tensor.queue) * std + mean)
+
+
+@_initialiser
+def trunc_normal(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Any:
+    """Normal with ``mean`` and ``std``, drawn again where it falls outside of [a, b]."""
+    low, high = (a - mean) / std, (b - mean) / std
+    inside = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2
+    if inside < 1e-3:
+        raise ValueError(
+            f"[{a}, {b}] holds {inside:.1e} of a normal with mean {mean} and std {std}; drawing would not end"
+        )
+    kept = np.empty(tensor.size)
+    count = 0
+    while count < tensor.size:
+        wanted = int((tensor.size - count) / inside * 1.1) + 16
+        drawn = Tensor.randn(wanted, queue=tensor.queue).to_host().astype(np.float64)
+        drawn = drawn[(drawn >= low) & (drawn <= high)][: tensor.size - count]
+        kept[count : count + len(drawn)] = drawn
+        count += len(drawn)
+    tensor.write((kept * std + mean).reshape(tensor.shape))
+
+
+@_initialiser
+def constant(tensor: Tensor, value: float) -> Any:
+    """``value`` everywhere."""
+    tensor.write(Tensor.full(tensor.shape, value, tensor.dtype, queue=tensor.queue))
+
+
+def zeros(tensor: Tensor) -> Tensor:
+    """Zero everywhere."""
+    return constant(tensor, 0.0)  # type: ignore[no-any-return]
+
+
+def ones(tensor: Tensor) -> Tensor:
+    """One everywhere."""
+    return constant(tensor, 1.0)  # type: ignore[no-any-return]
+
+
+@_initialiser
+def eye(tensor: Tensor) -> Any:
+    """The identity matrix; ShapeError unless the tensor has two dimensions."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"eye fills matrices, not a tensor of shape {tensor.shape}")
+    tensor.write(np.eye(*tensor.shape))
+
+
+@_initialiser
+def orthogonal(tensor: Tensor, gain: float = 1.0) -> Any:
+    """Orthonormal rows or columns (of the tensor as a matrix (out, rest)) times ``gain`` (Saxe et al. 2013)."""
+    if tensor.ndim < 2:
+        raise ShapeError(f"orthogonal needs two dimensions or more, not {tensor.shape}")
+    rows = tensor.shape[0]
+    columns = tensor.size // rows if rows else 0
+    if tensor.size == 0:
+        return
+    drawn = Tensor.randn((max(rows, columns), min(rows, columns)), queue=tensor.queue).to_host().astype(np.float64)
+    q, r = np.linalg.qr(drawn)
+    # QR leaves the signs open; those of r's diagonal make the distribution uniform.
+    q = q * np.sign(np.diag(r))
+    tensor.write((gain * (q if rows >= columns else q.T)).reshape(tensor.shape))
+
+
+def xavier_uniform(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Uniform in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+    bound = gain * math.sqrt(6.0 / max(1, sum(fans(tensor))))
+    return uniform(tensor, -bound, bound)  # type: ignore[no-any-return]
+
+
+def xavier_normal(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Normal with std gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+    return normal(tensor, 0.0, gain * math.sqrt(2.0 / max(1, sum(fans(tensor)))))  # type: ignore[no-any-return]
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
+    fan = fans(tensor)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(1, fan))
+
+
+def kaiming_uniform(
+    tensor: Tensor, a: float = math.sqrt(5), mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> Tensor:
+    """Uniform in +-sqrt(3) gain / sqrt(fan) (He et al. 2015); the default a gives +-1/sqrt(fan_in), as PyTorch's layers begin."""
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform(tensor, -bound, bound)  # type: ignore[no-any-return]
+
+
+def kaiming_normal(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Normal with std gain / sqrt(fan) (He et al. 2015)."""
+    return normal(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))  # type: ignore[no-any-return]
+
+
+def uniform_around_zero_(tensor: Tensor | None, bound: float) -> None:
+    """Uniform in [-bound, bound); nothing for a parameter that is not there."""
+    if tensor is not None:
+        uniform(tensor, -bound, bound)
+
+
+uniform_ = uniform
+normal_ = normal
+trunc_normal_ = trunc_normal
+constant_ = constant
+zeros_ = zeros
+ones_ = ones
+eye_ = eye
+orthogonal_ = orthogonal
+xavier_uniform_ = xavier_uniform
+xavier_normal_ = xavier_normal
+kaiming_uniform_ = kaiming_uniform
+kaiming_normal_ = kaiming_normal

@@ -1,0 +1,132 @@
+"""Layers that are one matrix product, and layers that only reshape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.nn import init
+from netcl.nn.module import Module
+from netcl.nn.placement import new_parameter
+
+
+class Linear(Module):
+    """y = x W^T + b: x (..., in_features) gives (..., out_features); weight (out_features, in_features), bias (out_features,).
+
+    Both begin uniform in +-1/sqrt(in_features).
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, *, device: Any = None, dtype: str = "float32"
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = new_parameter((out_features, in_features), device, dtype)
+        self.register_parameter("bias", new_parameter((out_features,), device, dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the parameters anew."""
+        init.kaiming_uniform_(self.weight)
+        init.uniform_around_zero_(self.bias, 1 / math.sqrt(max(1, self.in_features)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not x.shape or x.shape[-1] != self.in_features:
+            raise ShapeError(f"{self!r} takes x (..., {self.in_features}), not {x.shape}", op="Linear")
+        return ag.linear(x, self.weight, self.bias)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """y_k = x1^T W_k x2 + b_k: x1 (..., in1), x2 (..., in2) give (..., out); weight (out, in1, in2)."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = new_parameter((out_features, in1_features, in2_features), device, dtype)
+        self.register_parameter("bias", new_parameter((out_features,), device, dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the parameters anew, uniform in +-1/sqrt(in1)."""
+        bound = 1 / math.sqrt(max(1, self.in1_features))
+        init.uniform_around_zero_(self.weight, bound)
+        init.uniform_around_zero_(self.bias, bound)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        ins = (self.in1_features, self.in2_features)
+        if x1.shape[:-1] != x2.shape[:-1] or (x1.shape[-1:], x2.shape[-1:]) != ((ins[0],), (ins[1],)):
+            raise ShapeError(
+                f"{self!r} takes x1 (..., {ins[0]}) and x2 (..., {ins[1]}), not {x1.shape} and {x2.shape}",
+                op="Bilinear",
+            )
+        rows = math.prod(x1.shape[:-1])
+        # (rows, in1) @ (in1, out * in2), then a product with x2 along in2.
+        weight = ag.reshape(ag.permute(self.weight, (1, 0, 2)), (ins[0], self.out_features * ins[1]))
+        partial = ag.reshape(ag.matmul(ag.reshape(x1, (rows, ins[0])), weight), (rows, self.out_features, ins[1]))
+        result = ag.reshape(ag.matmul(partial, ag.reshape(x2, (rows, ins[1], 1))), (*x1.shape[:-1], self.out_features))
+        return result if self.bias is None else ag.add(result, self.bias)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
+class Identity(Module):
+    """y = x."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Flatten(Module):
+    """Merges the axes start_dim..end_dim into one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ag.flatten(x, self.start_dim, self.end_dim)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Splits the axis ``dim`` into axes of ``sizes``, one of which may be -1."""
+
+    def __init__(self, dim: int, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.dim, self.sizes = dim, tuple(sizes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not -x.ndim <= self.dim < x.ndim:
+            raise ShapeError(f"{self!r} needs an axis {self.dim}; x has shape {x.shape}", op="Unflatten")
+        at = self.dim % x.ndim
+        known = math.prod(size for size in self.sizes if size != -1)
+        unknown = x.shape[at] // known if known else 0
+        sizes = tuple(unknown if size == -1 else size for size in self.sizes)
+        if math.prod(sizes) != x.shape[at]:
+            raise ShapeError(f"{self!r} cannot split axis {at} of shape {x.shape} into {self.sizes}", op="Unflatten")
+        return ag.reshape(x, (*x.shape[:at], *sizes, *x.shape[at + 1 :]))  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, sizes={self.sizes}"

@@ -1,0 +1,207 @@
+"""Losses as modules, over those of netcl.autograd."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.nn.module import Module
+
+
+class _Loss(Module):
+    """A loss of ``netcl.autograd`` with its options; ``options`` names the attributes that it takes."""
+
+    function: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ("reduction",)
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        if reduction not in ("mean", "sum", "none", "batchmean"):
+            raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
+        self.reduction = reduction
+
+    def forward(self, *operands: Any) -> Tensor:
+        given = {name: getattr(self, name) for name in self.options}
+        return getattr(ag, self.function)(*operands, **{k: v for k, v in given.items() if v is not None})  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        shown = (name for name in self.options if not isinstance(getattr(self, name), (Tensor, type(None))))
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+
+
+class MSELoss(_Loss):
+    """Mean of (x - target)^2."""
+
+    function = "mse_loss"
+
+
+class L1Loss(_Loss):
+    """Mean of |x - target|."""
+
+    function = "l1_loss"
+
+
+class SmoothL1Loss(_Loss):
+    """Quadratic below ``beta``, |d| - beta/2 above."""
+
+    function = "smooth_l1_loss"
+    options = ("reduction", "beta")
+
+    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.beta = beta
+
+
+class HuberLoss(_Loss):
+    """Quadratic below ``delta``, delta (|d| - delta/2) above."""
+
+    function = "huber_loss"
+    options = ("reduction", "delta")
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.delta = delta
+
+
+class _Weighted(_Loss):
+    """A loss whose ``weight`` is a buffer, so that it moves with the module."""
+
+    options = ("reduction", "weight")
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.register_buffer("weight", weight)
+
+
+class BCELoss(_Weighted):
+    """Cross entropy of probabilities with targets in [0, 1]."""
+
+    function = "binary_cross_entropy"
+
+
+class BCEWithLogitsLoss(_Weighted):
+    """Cross entropy of sigmoid(logits) with targets in [0, 1]; ``pos_weight`` scales the positive part."""
+
+    function = "binary_cross_entropy_with_logits"
+    options = ("reduction", "weight", "pos_weight")
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> None:
+        super().__init__(weight, reduction)
+        self.register_buffer("pos_weight", pos_weight)
+
+
+class NLLLoss(_Weighted):
+    """Negative log probability of the target class: x (N, C, ...), target (N, ...) of class ids."""
+
+    function = "nll_loss"
+    options = ("reduction", "weight", "ignore_index")
+
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+        super().__init__(weight, reduction)
+        self.ignore_index = ignore_index
+
+
+class CrossEntropyLoss(NLLLoss):
+    """Cross entropy of logits (N, C, ...) with class ids (N, ...) or probabilities (N, C, ...)."""
+
+    function = "cross_entropy"
+    options = ("reduction", "weight", "ignore_index", "label_smoothing")
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(weight, ignore_index, reduction)
+        self.label_smoothing = label_smoothing
+
+
+class KLDivLoss(_Loss):
+    """target (log target - x) for log probabilities x; reduction also "batchmean"."""
+
+    function = "kl_div"
+    options = ("reduction", "log_target")
+
+    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+        super().__init__(reduction)
+        self.log_target = log_target
+
+
+class HingeLoss(_Loss):
+    """max(0, margin - x target) for targets -1 and 1."""
+
+    function = "hinge_loss"
+    options = ("reduction", "margin")
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin
+
+
+class MultiMarginLoss(_Loss):
+    """Mean over classes of max(0, margin - x[target] + x[other])."""
+
+    function = "multi_margin_loss"
+    options = ("reduction", "margin")
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin
+
+
+class CosineEmbeddingLoss(_Loss):
+    """1 - cos(a, b) for target 1, max(0, cos(a, b) - margin) for target -1."""
+
+    function = "cosine_embedding_loss"
+    options = ("reduction", "margin")
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin
+
+
+class TripletMarginLoss(_Loss):
+    """max(0, ||anchor - positive|| - ||anchor - negative|| + margin), with Euclidean distances."""
+
+    function = "triplet_loss"
+    options = ("reduction", "margin", "distance")
+
+    def __init__(self, margin: float = 1.0, distance: str = "euclidean", reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin, self.distance = margin, distance
+
+
+class FocalLoss(_Loss):
+    """Binary cross entropy with logits, scaled down where it is small (Lin et al. 2017)."""
+
+    function = "focal_loss"
+    options = ("reduction", "alpha", "gamma")
+
+    def __init__(self, alpha: float = 0.25, gamma: float = 2.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.alpha, self.gamma = alpha, gamma
+
+
+class InfoNCELoss(_Loss):
+    """Cross entropy of each query with its own key among all keys of the batch (van den Oord et al. 2018)."""
+
+    function = "info_nce_loss"
+    options = ("reduction", "temperature")
+
+    def __init__(self, temperature: float = 0.07, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.temperature = temperature
+
+
+class ContrastiveLoss(_Loss):
+    """Draws pairs with target 1 together and pushes others apart up to ``margin`` (Hadsell et al. 2006)."""
+
+    function = "contrastive_loss"
+    options = ("reduction", "margin")
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin

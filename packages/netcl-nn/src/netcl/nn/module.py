@@ -1,0 +1,336 @@
+"""Module: the base of layers and models, a tree of named parameters, buffers and modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.nn.hooks import BackwardHooks, RemovableHandle
+from netcl.nn.placement import moved
+from netcl.nn.state import IncompatibleKeys, load_into
+
+M = TypeVar("M", bound="Module")
+
+
+class Module:
+    """The base of all layers: a subclass makes its parts in ``__init__`` and computes in ``forward``.
+
+    Assigning a Parameter or a Module to an attribute registers it under that name. The model is called as a function: ``model(x)``.
+    """
+
+    training: bool
+    _parameters: dict[str, ag.Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+
+    def __init__(self) -> None:
+        values: dict[str, Any] = {
+            "training": True,
+            "_parameters": {},
+            "_buffers": {},
+            "_modules": {},
+            "_passing_buffers": set(),
+            "_pre_hooks": {},
+            "_hooks": {},
+            "_backward_hooks": {},
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; a subclass says it."""
+        raise TypeError(f"{type(self).__name__} has no forward(); a Module computes there")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not (self._pre_hooks or self._hooks or self._backward_hooks):
+            return self.forward(*args, **kwargs)
+        for hook in tuple(self._pre_hooks.values()):
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        watched = BackwardHooks(self, tuple(self._backward_hooks.values())) if self._backward_hooks else None
+        if watched is not None:
+            args = watched.inputs(args)
+        result = self.forward(*args, **kwargs)
+        if watched is not None:
+            result = watched.outputs(result)
+        for hook in tuple(self._hooks.values()):
+            changed = hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    # -- attributes ----------------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_modules" not in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__}.__init__ has to call super().__init__() before it sets {name!r}"
+            )
+        tables = (self._parameters, self._buffers, self._modules)
+        kind = (
+            self._parameters
+            if isinstance(value, ag.Parameter)
+            else self._modules
+            if isinstance(value, Module)
+            else None
+        )
+        if kind is not None:
+            self.__dict__.pop(name, None)
+            for table in tables:
+                if table is not kind:
+                    table.pop(name, None)
+            kind[name] = value
+            return
+        for table in tables:
+            if name in table:
+                if value is not None and not (table is self._buffers and isinstance(value, Tensor)):
+                    what = (
+                        "parameter" if table is self._parameters else "buffer" if table is self._buffers else "module"
+                    )
+                    raise TypeError(
+                        f"{name!r} is a {what} of {type(self).__name__}; it cannot become a {type(value).__name__}"
+                    )
+                table[name] = value
+                return
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        for table in ("_parameters", "_buffers", "_modules"):
+            values = self.__dict__.get(table, {})
+            if name in values:
+                return values[name]
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        for table in (self._parameters, self._buffers, self._modules):
+            if name in table:
+                del table[name]
+                self._passing_buffers.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._parameters, *self._buffers, *self._modules})
+
+    def _check_name(self, name: str) -> None:
+        if not name or "." in name:
+            raise ValueError(f"a name in a module has no dot and is not empty: {name!r}")
+        taken = name in self._parameters or name in self._buffers or name in self._modules
+        if not taken and (name in self.__dict__ or hasattr(type(self), name)):
+            raise ValueError(f"{type(self).__name__} has an attribute {name!r} already")
+
+    def register_parameter(self, name: str, param: ag.Parameter | None) -> None:
+        """Adds a parameter; None keeps the name for a parameter that this module does without."""
+        self._check_name(name)
+        if param is not None and not isinstance(param, ag.Parameter):
+            raise TypeError(f"register_parameter takes a Parameter or None, not {type(param).__name__}")
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Adds a tensor that moves with the module and, where ``persistent``, is part of its state, but is no parameter."""
+        self._check_name(name)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"register_buffer takes a Tensor or None, not {type(tensor).__name__}")
+        self._buffers[name] = tensor
+        (self._passing_buffers.discard if persistent else self._passing_buffers.add)(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Adds a module under a name."""
+        self._check_name(name)
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"add_module takes a Module or None, not {type(module).__name__}")
+        self._modules[name] = module
+
+    # -- walking -----------------------------------------------------------------------------------------------------
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below, each once, with dotted names."""
+        yield from self._walk(prefix, set())
+
+    def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield prefix, self
+        for name, module in self.named_children():
+            yield from module._walk(f"{prefix}.{name}" if prefix else name, seen)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below, each once."""
+        return (module for _, module in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly below, with their names."""
+        return ((name, module) for name, module in self._modules.items() if module is not None)
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly below."""
+        return (module for _, module in self.named_children())
+
+    def _entries(self, table: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
+        """Tensors of a table with dotted names, shared ones under their first name only."""
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
+            for name, tensor in getattr(module, table).items():
+                if tensor is not None and id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    yield (f"{path}.{name}" if path else name), tensor
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, ag.Parameter]]:
+        """All parameters, each once, with dotted names."""
+        return self._entries("_parameters", prefix, recurse)
+
+    def parameters(self, recurse: bool = True) -> Iterator[ag.Parameter]:
+        """All parameters, each once."""
+        return (p for _, p in self.named_parameters(recurse=recurse))
+
+    def trainable_parameters(self) -> Iterator[ag.Parameter]:
+        """The parameters that require grad."""
+        return (p for p in self.parameters() if p.requires_grad)
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """All buffers, each once, with dotted names."""
+        return self._entries("_buffers", prefix, recurse)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """All buffers, each once."""
+        return (b for _, b in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, path: str) -> Module:
+        """The module at a dotted path; the empty path is this module. AttributeError where there is none."""
+        module: Any = self
+        for name in path.split(".") if path else ():
+            module = getattr(module, name)
+        if not isinstance(module, Module):
+            raise AttributeError(f"{path!r} of {type(self).__name__} is no module")
+        return module
+
+    # -- state -------------------------------------------------------------------------------------------------------
+
+    def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
+        """Parameters and persistent buffers by dotted name, not copied; shared ones under each of their names."""
+        state: dict[str, Tensor] = {}
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                state[prefix + name] = parameter
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._passing_buffers:
+                state[prefix + name] = buffer
+        for name, module in self.named_children():
+            state.update(module.state_dict(f"{prefix}{name}."))
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """Writes tensors or arrays into parameters and buffers by name; gives (missing_keys, unexpected_keys).
+
+        All is checked before anything is written: StateError (a RuntimeError) lists what does not fit. With ``strict=False`` missing
+        and unexpected names are no error.
+        """
+        return load_into(type(self).__name__, self.state_dict(), state_dict, strict)
+
+    def replace_tensors(self: M, change: Callable[[str, Tensor], Tensor]) -> M:
+        """Puts ``change(name, tensor)`` in the place of every parameter and buffer; shared ones stay shared, and grads are dropped."""
+        done: dict[int, Tensor] = {}
+        for path, module in self.named_modules():
+            for table in (module._parameters, module._buffers):
+                for name, old in table.items():
+                    if old is None:
+                        continue
+                    if id(old) not in done:
+                        new = change(f"{path}.{name}" if path else name, old)
+                        if isinstance(old, ag.Parameter) and new is not old:
+                            new = ag.Parameter(new, requires_grad=old.requires_grad)
+                        done[id(old)] = new
+                    table[name] = done[id(old)]  # type: ignore[assignment]
+        return self
+
+    def to(self: M, device: Any = None, dtype: str | None = None) -> M:
+        """Moves the module to ``device`` (selector, handle or queue) and its floating tensors to ``dtype``, and gives itself.
+
+        What changes becomes a new Parameter, so make the optimizer afterwards; gradients stay behind.
+        """
+
+        def change(name: str, t: Tensor) -> Tensor:
+            return moved(t, device, dtype if t.dtype in ("float16", "bfloat16", "float32", "float64") else None)
+
+        return self.replace_tensors(change)
+
+    # -- modes -------------------------------------------------------------------------------------------------------
+
+    def train(self: M, mode: bool = True) -> M:
+        """Sets training mode, or evaluation mode, in this module and all below."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self: M) -> M:
+        """Sets evaluation mode: dropout passes everything, batch normalisation uses its running statistics."""
+        return self.train(False)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the gradients of all parameters, or fills them with zeros."""
+        for p in self.parameters():
+            if set_to_none:
+                p.grad = None
+            elif p.grad is not None:
+                p.grad.write(Tensor.zeros(p.grad.shape, p.grad.dtype, queue=p.grad.queue))
+
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Sets whether the parameters require grad."""
+        for p in self.parameters():
+            p.requires_grad = requires_grad
+        return self
+
+    def freeze(self: M) -> M:
+        """``requires_grad_(False)``."""
+        return self.requires_grad_(False)
+
+    def unfreeze(self: M) -> M:
+        """``requires_grad_(True)``."""
+        return self.requires_grad_(True)
+
+    def apply(self: M, fn: Callable[[Module], Any]) -> M:
+        """Calls ``fn`` on all modules below and then on this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    # -- hooks -------------------------------------------------------------------------------------------------------
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, args)`` before forward; what it returns, if not None, takes the place of the positional arguments."""
+        return RemovableHandle(self._pre_hooks, hook)
+
+    def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, args, output)`` after forward; what it returns, if not None, takes the place of the output."""
+        return RemovableHandle(self._hooks, hook)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, grad_input, grad_output)``, tuples with None where there is no gradient, in the backward pass.
+
+        A tuple that it returns takes the place of ``grad_input``.
+        """
+        return RemovableHandle(self._backward_hooks, hook)
+
+    # -- text --------------------------------------------------------------------------------------------------------
+
+    def summary(self, input_shape: Iterable[int]) -> str:
+        """A table of the layers for an input of ``input_shape`` (with its batch axis): output shapes, parameters, multiply-adds."""
+        from netcl.nn.summary import summary
+
+        return summary(self, tuple(input_shape))
+
+    def extra_repr(self) -> str:
+        """What ``repr`` shows between the parentheses of a layer."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        if not lines:
+            return f"{type(self).__name__}({extra})"
+        return f"{type(self).__name__}({extra}\n  " + "\n  ".join(lines) + "\n)"

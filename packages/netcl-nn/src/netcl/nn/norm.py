@@ -1,0 +1,261 @@
+"""Normalisations: by batch, layer, group, instance and root mean square."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.dispatch import evaluate
+from netcl.core.errors import ShapeError
+from netcl.core.expr import Load
+from netcl.nn import init
+from netcl.nn.conv import AXES
+from netcl.nn.module import Module
+from netcl.nn.placement import new_buffer, new_parameter
+
+_COUNT = (Load(0, "int64") + 1,)
+
+
+class _Affine(Module):
+    """A weight that begins with ones and a bias that begins with zeros, or None for each."""
+
+    def _register(self, shape: Sequence[int], weight: bool, bias: bool, device: Any, dtype: str) -> None:
+        self.register_parameter("weight", new_parameter(shape, device, dtype) if weight else None)
+        self.register_parameter("bias", new_parameter(shape, device, dtype) if bias else None)
+
+    def reset_parameters(self) -> None:
+        """Sets the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class _BatchNorm(_Affine):
+    ranks: ClassVar[tuple[int, ...]]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self._register((num_features,), affine, affine, device, dtype)
+        for name, shape, value, kind in (
+            ("running_mean", (num_features,), 0, dtype),
+            ("running_var", (num_features,), 1, dtype),
+            ("num_batches_tracked", (), 0, "int64"),
+        ):
+            self.register_buffer(name, new_buffer(shape, value, device, kind) if track_running_stats else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Sets the running mean to zero, the variance to one and the count to zero."""
+        if self.track_running_stats:
+            init.zeros_(self.running_mean)
+            init.ones_(self.running_var)
+            init.zeros_(self.num_batches_tracked)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim - 2 not in self.ranks or x.shape[1] != self.num_features:
+            wanted = " or ".join(
+                f"({', '.join(('N', str(self.num_features), *AXES.get(rank, ())))})" for rank in self.ranks
+            )
+            raise ShapeError(f"{self!r} takes x {wanted}, not {x.shape}", op=type(self).__name__)
+        tracked = self.training and self.track_running_stats
+        momentum = self.momentum
+        if tracked:
+            evaluate(_COUNT, (self.num_batches_tracked,), out=(self.num_batches_tracked,))
+            if momentum is None:
+                momentum = 1.0 / self.num_batches_tracked.item()
+        return ag.batch_norm(  # type: ignore[no-any-return]
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            training=self.training or not self.track_running_stats,
+            momentum=0.0 if momentum is None else momentum,
+            eps=self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of x (N, C) or (N, C, L); see BatchNorm2d."""
+
+    ranks = (0, 1)
+
+
+class BatchNorm2d(_BatchNorm):
+    """y = (x - mean) / sqrt(var + eps) weight + bias per channel of x (N, C, H, W) (Ioffe and Szegedy 2015).
+
+    Training takes the statistics of the batch and moves the running ones by ``momentum`` (None: their plain average, which reads
+    the count on the host); evaluation takes the running ones.
+    """
+
+    ranks = (2,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of x (N, C, D, H, W); see BatchNorm2d."""
+
+    ranks = (3,)
+
+
+class LayerNorm(_Affine):
+    """Normalises over the last axes, which have the lengths ``normalized_shape``; weight and bias have that shape (Ba et al. 2016)."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = _shape(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self._register(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        _check_trailing(self, x, self.normalized_shape)
+        return ag.layer_norm(x, self.normalized_shape, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class RMSNorm(_Affine):
+    """x / sqrt(mean(x^2) + eps) weight over the last axes, which have the lengths ``normalized_shape`` (Zhang and Sennrich 2019)."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-6,
+        elementwise_affine: bool = True,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = _shape(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.register_parameter("weight", None)
+        if elementwise_affine:
+            self.weight = init.ones_(new_parameter(self.normalized_shape, device, dtype))
+
+    def reset_parameters(self) -> None:
+        """Sets the weight to ones."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        _check_trailing(self, x, self.normalized_shape)
+        return ag.rms_norm(x, self.normalized_shape, self.weight, eps=self.eps)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(_Affine):
+    """Normalises groups of channels of each sample of x (N, C, ...); weight and bias (C,) (Wu and He 2018)."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise ValueError(f"num_groups={num_groups} does not divide num_channels={num_channels}")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self._register((num_channels,), affine, affine, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            raise ShapeError(f"{self!r} takes x (N, {self.num_channels}, ...), not {x.shape}", op="GroupNorm")
+        return ag.group_norm(x, self.num_groups, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class _InstanceNorm(_Affine):
+    rank: ClassVar[int]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        affine: bool = False,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.affine = num_features, eps, affine
+        self._register((num_features,), affine, affine, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim != self.rank + 2 or x.shape[1] != self.num_features:
+            wanted = ", ".join(("N", str(self.num_features), *AXES[self.rank]))
+            raise ShapeError(f"{self!r} takes x ({wanted}), not {x.shape}", op=type(self).__name__)
+        return ag.instance_norm(x, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, affine={self.affine}"
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalises each channel of each sample of x (N, C, L); see InstanceNorm2d."""
+
+    rank = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalises each channel of each sample of x (N, C, H, W) over its plane (Ulyanov et al. 2016)."""
+
+    rank = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalises each channel of each sample of x (N, C, D, H, W); see InstanceNorm2d."""
+
+    rank = 3
+
+
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def _check_trailing(layer: Module, x: Tensor, shape: tuple[int, ...]) -> None:
+    if x.shape[max(0, x.ndim - len(shape)) :] != shape:
+        wanted = ", ".join(("...", *map(str, shape)))
+        raise ShapeError(f"{layer!r} takes x ({wanted}), not {x.shape}", op=type(layer).__name__)

@@ -1,0 +1,300 @@
+"""Pooling, padding and resizing over one, two and three spatial axes of x (N, C, spatial...)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.nn.conv import AXES
+from netcl.nn.module import Module
+
+
+class _Spatial(Module):
+    rank: ClassVar[int]
+
+    def check(self, x: Tensor) -> None:
+        """ShapeError, naming the layer, unless x is (N, C, spatial...)."""
+        if x.ndim != self.rank + 2:
+            raise ShapeError(
+                f"{self!r} takes x ({', '.join(('N', 'C', *AXES[self.rank]))}), not {x.shape}", op=type(self).__name__
+            )
+
+
+class _MaxPool(_Spatial):
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.dilation, self.return_indices, self.ceil_mode = padding, dilation, return_indices, ceil_mode
+
+    def forward(self, x: Tensor) -> Any:
+        self.check(x)
+        pool = getattr(ag, f"max_pool{self.rank}d")
+        return pool(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """The largest element of each window of x (N, C, L)."""
+
+    rank = 1
+
+
+class MaxPool2d(_MaxPool):
+    """The largest element of each window of x (N, C, H, W); ``stride`` defaults to the window. ``return_indices`` also gives flat positions."""
+
+    rank = 2
+
+
+class MaxPool3d(_MaxPool):
+    """The largest element of each window of x (N, C, D, H, W)."""
+
+    rank = 3
+
+
+class _AvgPool(_Spatial):
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.ceil_mode, self.count_include_pad = padding, ceil_mode, count_include_pad
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.check(x)
+        pool = getattr(ag, f"avg_pool{self.rank}d")
+        return pool(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPool):
+    """The mean of each window of x (N, C, L)."""
+
+    rank = 1
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of x (N, C, H, W), with the zeros of the padding unless ``count_include_pad`` is False."""
+
+    rank = 2
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window of x (N, C, D, H, W)."""
+
+    rank = 3
+
+
+class _Adaptive(_Spatial):
+    function: ClassVar[str]
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.check(x)
+        return getattr(ag, f"{self.function}{self.rank}d")(x, self.output_size)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_Adaptive):
+    """Means over windows such that the output (N, C, L) has ``output_size``."""
+
+    rank, function = 1, "adaptive_avg_pool"
+
+
+class AdaptiveAvgPool2d(_Adaptive):
+    """Means over windows such that the output (N, C, H, W) has ``output_size``."""
+
+    rank, function = 2, "adaptive_avg_pool"
+
+
+class AdaptiveAvgPool3d(_Adaptive):
+    """Means over windows such that the output (N, C, D, H, W) has ``output_size``."""
+
+    rank, function = 3, "adaptive_avg_pool"
+
+
+class AdaptiveMaxPool1d(_Adaptive):
+    """Largest elements of windows such that the output (N, C, L) has ``output_size``."""
+
+    rank, function = 1, "adaptive_max_pool"
+
+
+class AdaptiveMaxPool2d(_Adaptive):
+    """Largest elements of windows such that the output (N, C, H, W) has ``output_size``."""
+
+    rank, function = 2, "adaptive_max_pool"
+
+
+class AdaptiveMaxPool3d(_Adaptive):
+    """Largest elements of windows such that the output (N, C, D, H, W) has ``output_size``."""
+
+    rank, function = 3, "adaptive_max_pool"
+
+
+class GlobalAvgPool2d(_Spatial):
+    """The mean of each plane: (N, C, H, W) gives (N, C)."""
+
+    rank = 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.check(x)
+        return ag.mean(x, axis=(2, 3))  # type: ignore[no-any-return]
+
+
+class _Pad(_Spatial):
+    mode: ClassVar[str]
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        self.padding = (padding,) * (2 * self.rank) if isinstance(padding, int) else tuple(padding)
+        if len(self.padding) != 2 * self.rank:
+            raise ValueError(f"padding is a number or {2 * self.rank} of them, last axis first, not {padding!r}")
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.check(x)
+        return ag.pad(x, self.padding, mode=self.mode, value=getattr(self, "value", 0.0))  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class _ConstantPad(_Pad):
+    mode = "constant"
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPad):
+    """A border of ``value`` round x (N, C, L); padding (left, right)."""
+
+    rank = 1
+
+
+class ConstantPad2d(_ConstantPad):
+    """A border of ``value`` round x (N, C, H, W); padding (left, right, top, bottom)."""
+
+    rank = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """A border of ``value`` round x (N, C, D, H, W); padding (left, right, top, bottom, front, back)."""
+
+    rank = 3
+
+
+class ZeroPad1d(_Pad):
+    """A border of zeros round x (N, C, L); padding (left, right)."""
+
+    rank, mode = 1, "constant"
+
+
+class ZeroPad2d(_Pad):
+    """A border of zeros round x (N, C, H, W); padding (left, right, top, bottom)."""
+
+    rank, mode = 2, "constant"
+
+
+class ZeroPad3d(_Pad):
+    """A border of zeros round x (N, C, D, H, W); padding (left, right, top, bottom, front, back)."""
+
+    rank, mode = 3, "constant"
+
+
+class ReflectionPad1d(_Pad):
+    """A border that mirrors x (N, C, L) without its edge."""
+
+    rank, mode = 1, "reflect"
+
+
+class ReflectionPad2d(_Pad):
+    """A border that mirrors x (N, C, H, W) without its edge."""
+
+    rank, mode = 2, "reflect"
+
+
+class ReflectionPad3d(_Pad):
+    """A border that mirrors x (N, C, D, H, W) without its edge."""
+
+    rank, mode = 3, "reflect"
+
+
+class ReplicationPad1d(_Pad):
+    """A border that repeats the edge of x (N, C, L)."""
+
+    rank, mode = 1, "replicate"
+
+
+class ReplicationPad2d(_Pad):
+    """A border that repeats the edge of x (N, C, H, W)."""
+
+    rank, mode = 2, "replicate"
+
+
+class ReplicationPad3d(_Pad):
+    """A border that repeats the edge of x (N, C, D, H, W)."""
+
+    rank, mode = 3, "replicate"
+
+
+class Upsample(Module):
+    """x (N, C, spatial...) resized to ``size`` or by ``scale_factor``."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest") -> None:
+        super().__init__()
+        if (size is None) == (scale_factor is None):
+            raise ValueError(
+                f"Upsample takes size or scale_factor, one of them, not size={size}, scale_factor={scale_factor}"
+            )
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ag.upsample(x, self.size, self.scale_factor, self.mode)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        given = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        return f"{given}, mode={self.mode!r}"
+
+
+class PixelShuffle(Module):
+    """(N, C r^2, H, W) gives (N, C, H r, W r) (Shi et al. 2016)."""
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ag.pixel_shuffle(x, self.upscale_factor)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"

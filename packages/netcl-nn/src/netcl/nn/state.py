@@ -1,0 +1,58 @@
+"""Loading a state into a module: everything is checked, then everything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import NetclError
+
+
+class StateError(NetclError, RuntimeError):
+    """A state does not fit a module; the message lists every entry that is missing, unexpected or of another shape or kind."""
+
+
+class IncompatibleKeys(NamedTuple):
+    """Names that the module has and the state lacks, and the other way round."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+def load_into(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
+    """Writes ``state`` (tensors or arrays by name) into the tensors ``own``, converted to their dtypes.
+
+    StateError, with nothing written, for shapes that differ, for floating values into whole numbers or the other way round, and, where
+    ``strict``, for missing and unexpected names.
+    """
+    missing = [name for name in own if name not in state]
+    unexpected = [name for name in state if name not in own]
+    problems = []
+    if strict:
+        problems += [f"missing: {name} {own[name].shape}" for name in missing]
+        problems += [f"unexpected: {name}" for name in unexpected]
+    values = {}
+    for name, target in own.items():
+        if name not in state:
+            continue
+        value = state[name] if isinstance(state[name], Tensor) else np.asarray(state[name])
+        if tuple(value.shape) != target.shape:
+            problems.append(f"shape of {name}: {tuple(value.shape)} in the state, {target.shape} in the module")
+        elif _floating(value) != is_floating(target.dtype):
+            problems.append(f"dtype of {name}: {value.dtype} in the state, {target.dtype} in the module")
+        values[name] = value
+    if problems:
+        raise StateError(f"the state does not fit {owner}:\n    " + "\n    ".join(problems))
+    for name, value in values.items():
+        own[name].write(value.detach() if isinstance(value, Tensor) else value)
+    return IncompatibleKeys(missing, unexpected)
+
+
+def _floating(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return is_floating(value.dtype)
+    return value.dtype.kind == "f" or value.dtype.name == "bfloat16"
