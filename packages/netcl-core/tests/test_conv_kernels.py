@@ -136,10 +136,16 @@ def test_conv_in_other_dtypes(engine: Any, dtype: str) -> None:
 @pytest.mark.parametrize("variant", ["packed", "tiled", "direct"])
 def test_every_variant_agrees_with_the_definition(engine: Any, variant: str) -> None:
     if engine.name != "cl":
-        pytest.skip("variants are of OpenCL devices; this is NumPy")
+        pytest.skip("needs an OpenCL device: NumPy has no variants")
     for name in CASES:
         check(engine, name, "float32", variant)
     check(engine, "asymmetric", "bfloat16", variant)
+
+
+def test_small_convolutions_in_every_variant(engine: Any) -> None:
+    for name in ("stride above kernel", "1d", "pointwise, strided", "stride and dilation share a factor"):
+        for variant in ("packed", "tiled", "direct") if engine.name == "cl" else (None,):
+            check(engine, name, "float32", variant)
 
 
 def test_images_are_worked_on_in_blocks_of_bounded_size(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +185,7 @@ def test_results_are_the_same_bits_from_run_to_run(engine: Any) -> None:
 
 def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
-        pytest.skip("traits are of OpenCL devices; this is NumPy")
+        pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
     monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))

@@ -97,7 +97,7 @@ def test_tiles_of_a_transposition_and_long_rows(engine: Any) -> None:
 
 def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
-        pytest.skip("traits are of OpenCL devices; this is NumPy")
+        pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
     monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))

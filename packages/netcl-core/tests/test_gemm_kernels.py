@@ -67,7 +67,7 @@ def test_matmul_agrees_with_numpy(engine: Any, dtype: str) -> None:
 @pytest.mark.parametrize("variant", ["packed", "tiled", "direct"])
 def test_every_variant_agrees_with_numpy(engine: Any, variant: str) -> None:
     if engine.name != "cl":
-        pytest.skip("variants are of OpenCL devices; this is NumPy")
+        pytest.skip("needs an OpenCL device: NumPy has no variants")
     for dtype in ("float32", "bfloat16"):
         for flags, (m, k, n) in product(TRANSPOSES, SHAPES):
             check(engine, dtype, *shapes_of(m, k, n, flags), flags, variant)
@@ -131,7 +131,7 @@ def test_devices_with_little_local_memory_and_narrow_vectors(
     engine: Any, is_cpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if engine.name != "cl":
-        pytest.skip("traits are of OpenCL devices; this is NumPy")
+        pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
     monkeypatch.setitem(templates._traits, engine, templates.Traits(is_cpu, 4, 32 * 1024))

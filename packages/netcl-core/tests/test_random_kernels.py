@@ -118,7 +118,7 @@ def test_randint_covers_its_range_with_equal_bits_everywhere(seeded: Any, dtype:
 
 def test_a_device_that_is_no_cpu(seeded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if seeded.name != "cl":
-        pytest.skip("traits are of OpenCL devices; this is NumPy")
+        pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
     monkeypatch.setitem(templates._traits, seeded, templates.Traits(False, 4, 32 * 1024))

@@ -175,6 +175,20 @@ def test_unfolding_and_its_adjoint(engine: Any, dtype: str) -> None:
         assert (read(engine, result) == summed[:, :, :-1].reshape(case.x)).all(), name
 
 
+def test_pooling_and_unfolding_with_all_options(engine: Any) -> None:
+    case = Case((1, 2, 7, 6), (3, 2), (2, 1), ((1, 1), (1, 0)), (1, 2))
+    grad = integers(case, "float32")
+    x = engine.tensor(grad, "float32")
+    for forward, backward in (("avg", "avg_grad"), ("im2col", "col2im")):
+        # <A x, A x> = <x, A^T A x>
+        out = engine.window(forward, x, **options(case))
+        back = engine.window(backward, out, shape=case.x, **options(case))
+        assert np.isclose(np.vdot(read(engine, out), read(engine, out)), np.vdot(grad, read(engine, back)))
+    values, indices = engine.window("max", x, **options(case))
+    back = engine.window("max_grad", values, indices=indices, shape=case.x, **options(case))
+    assert np.isclose(read(engine, back).sum(), read(engine, values).sum())
+
+
 def test_a_nan_is_the_maximum_and_the_first_stays(engine: Any) -> None:
     x = np.array([[[1, np.nan, 3, 4, -np.inf, -np.inf, np.nan, np.nan]]], np.float32)
     call: dict[str, Any] = {"kernel": (2,), "stride": (2,), "padding": ((0, 0),), "dilation": (1,)}
@@ -201,7 +215,7 @@ def test_rows_beyond_sixteen_bits(engine: Any) -> None:
 
 def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
-        pytest.skip("traits are of OpenCL devices; this is NumPy")
+        pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
     monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
