@@ -40,7 +40,7 @@ class Walk:
 
     def borrow(self, tensor: Tensor) -> None:
         """Marks storage that somebody else holds, so that it becomes no leaf's gradient without a copy."""
-        self._borrowed.add(id(tensor._version))
+        self._borrowed.add(tensor.storage_id)
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
         """Carries ``grads`` of ``roots`` to the leaves; ``only`` limits the walk to what leads to these edges."""
@@ -118,7 +118,7 @@ class Walk:
         if leaf.grad is not None:
             leaf.grad = self.call("add", leaf.grad, grad)
             return
-        if id(grad._version) in self._borrowed:
+        if grad.storage_id in self._borrowed:
             grad = self.call("clone", grad)
         self.borrow(grad)
         leaf.grad = grad

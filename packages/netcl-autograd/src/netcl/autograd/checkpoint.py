@@ -10,7 +10,7 @@ from netcl.autograd.mode import enable_grad, no_grad, state
 from netcl.autograd.node import Node
 from netcl.autograd.step import FLOATING, Grads, Step, edges_of
 from netcl.core import Tensor
-from netcl.ops.random import get_rng_state, set_rng_state
+from netcl.ops import get_rng_state, set_rng_state
 
 if TYPE_CHECKING:
     from netcl.autograd.backward import Walk

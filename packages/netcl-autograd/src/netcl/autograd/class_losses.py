@@ -13,7 +13,7 @@ from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, apply, cast, mean, reduce, size_of
-from netcl.ops.shape import reshape
+from netcl.ops import reshape
 from netcl.ops.table import composite, expression
 
 Shape = tuple[int, ...]

@@ -6,10 +6,7 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain
-from netcl.ops.conv import conv2d
-from netcl.ops.elementwise import add, relu
-from netcl.ops.linalg import linear
-from netcl.ops.norm import batch_norm
+from netcl.ops import add, batch_norm, conv2d, linear, relu
 from netcl.ops.table import composite
 
 Ints = int | tuple[int, ...]

@@ -11,7 +11,7 @@ from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply, mean, reduce, size_of
-from netcl.ops.shape import reshape
+from netcl.ops import reshape
 from netcl.ops.table import composite, expression
 
 Shape = tuple[int, ...]

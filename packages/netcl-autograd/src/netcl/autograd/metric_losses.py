@@ -12,13 +12,7 @@ from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Index, apply, cast, reduce
-from netcl.ops.elementwise import div, mul, rsqrt, sub
-from netcl.ops.elementwise import add as add_op
-from netcl.ops.linalg import matmul
-from netcl.ops.reduce import logsumexp
-from netcl.ops.reduce import mean as mean_op
-from netcl.ops.reduce import sum as sum_op
-from netcl.ops.shape import diag, reshape
+from netcl import ops
 from netcl.ops.table import composite, expression
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -36,7 +30,7 @@ def _contrast_cases(rng: np.random.Generator) -> Cases:
 
 
 def _unit(x: Tensor) -> Tensor:
-    return mul(x, rsqrt(add_op(sum_op(mul(x, x), axis=-1, keepdims=True), 1e-12)))  # type: ignore[no-any-return]
+    return ops.mul(x, ops.rsqrt(ops.add(ops.sum(ops.mul(x, x), axis=-1, keepdims=True), 1e-12)))  # type: ignore[no-any-return]
 
 
 @composite(amp="float32", domain=Domain(cases=_contrast_cases, reference=_contrast_reference))
@@ -47,8 +41,8 @@ def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07) -> Ten
     """
     if query.ndim != 2 or query.shape != keys.shape:
         raise ShapeError(f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)", op="info_nce_loss")
-    cosines = div(matmul(_unit(query), _unit(keys), transpose_b=True), temperature)
-    return mean_op(sub(logsumexp(cosines, axis=1), diag(cosines)))  # type: ignore[no-any-return]
+    cosines = ops.div(ops.matmul(_unit(query), _unit(keys), transpose_b=True), temperature)
+    return ops.mean(ops.sub(ops.logsumexp(cosines, axis=1), ops.diag(cosines)))  # type: ignore[no-any-return]
 
 
 def _distances(x: Any, distance: str) -> Any:
@@ -100,9 +94,9 @@ def _pairwise(op: str, x: Tensor, labels: Tensor, distance: str) -> Tensor:
     if x.ndim != 2 or labels.shape != x.shape[:1]:
         raise ShapeError(f"{op}: embeddings {x.shape} and labels {labels.shape}; expected (N, D) and (N,)", op=op)
     n = x.shape[0]
-    rows = sum_op(mul(x, x), axis=1, keepdims=True)
-    products = matmul(x, x, transpose_b=True)
-    return pair_distances(products, rows, reshape(rows, (1, n)), distance=distance)  # type: ignore[no-any-return]
+    rows = ops.sum(ops.mul(x, x), axis=1, keepdims=True)
+    products = ops.matmul(x, x, transpose_b=True)
+    return pair_distances(products, rows, ops.reshape(rows, (1, n)), distance=distance)  # type: ignore[no-any-return]
 
 
 def _nothing(shape: Any, operands: Any, attributes: Any) -> tuple[int, ...]:
@@ -132,7 +126,7 @@ def batch_hard_triplet_loss(x: Tensor, labels: Tensor, margin: float = 1.0, dist
     """
     n = x.shape[0]
     d = _pairwise("batch_hard_triplet_loss", x, labels, distance)
-    return hardest_triplets(d, reshape(labels, (n, 1)), reshape(labels, (1, n)), margin=margin)  # type: ignore[no-any-return]
+    return hardest_triplets(d, ops.reshape(labels, (n, 1)), ops.reshape(labels, (1, n)), margin=margin)  # type: ignore[no-any-return]
 
 
 @expression(amp="float32", shapes=_nothing, domain=Domain(gradient=False, cases=lambda rng: iter(())))
@@ -154,6 +148,6 @@ def batch_all_triplet_loss(x: Tensor, labels: Tensor, margin: float = 1.0, dista
     """
     n = x.shape[0]
     d = _pairwise("batch_all_triplet_loss", x, labels, distance)
-    near, far = reshape(d, (n, n, 1)), reshape(d, (n, 1, n))
-    places = reshape(labels, (n, 1, 1)), reshape(labels, (1, n, 1)), reshape(labels, (1, 1, n))
+    near, far = ops.reshape(d, (n, n, 1)), ops.reshape(d, (n, 1, n))
+    places = ops.reshape(labels, (n, 1, 1)), ops.reshape(labels, (1, n, 1)), ops.reshape(labels, (1, 1, n))
     return every_triplet(near, far, *places, margin=margin)  # type: ignore[no-any-return]

@@ -72,7 +72,7 @@ class Step:
         self.backward = backward
         self.edges = edges
         self.saved: tuple[Tensor, ...] | None = saved
-        self.versions = [tensor._version[0] for tensor in saved]
+        self.versions = [tensor.version for tensor in saved]
         self.outputs = outputs
         self.static = static
         self.opaque = opaque  # its gradient reaches leaves that are not among its edges
@@ -88,7 +88,7 @@ class Step:
                 "backward, or call it on a Tape"
             )
         for tensor, version in zip(self.saved, self.versions):
-            if tensor._version[0] != version:
+            if tensor.version != version:
                 raise RuntimeError(
                     f"{self.name}: a tensor of shape {tensor.shape} that its gradient needs was overwritten in place after the op; "
                     "write into a clone() instead"

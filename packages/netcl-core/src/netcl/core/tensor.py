@@ -450,6 +450,16 @@ class Tensor(dispatch.Operand):
         """``buffer`` on OpenCL, ``array`` on NumPy: for backends."""
         return self.buffer if self.array is None else self.array
 
+    @property
+    def version(self) -> int:
+        """How often the storage was written in place; tensors on the same storage count together."""
+        return self._version[0]
+
+    @property
+    def storage_id(self) -> int:
+        """A number that all tensors on the same storage share, and no others while one of them lives."""
+        return id(self._version)
+
     def __repr__(self) -> str:
         values = np.array2string(self.to_host(), precision=4, threshold=64, edgeitems=3, prefix="Tensor(")
         grad = ", requires_grad=True" if self.requires_grad else ""
