@@ -1,0 +1,91 @@
+"""What a loader hands out, taken apart: the model's inputs, the target, and both on the model's device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core import Tensor
+
+__all__ = ["Batch", "batches", "describe", "on_device"]
+
+
+class Batch:
+    """Inputs of the model, and the target where there is one: NumPy arrays (or tensors) with a common first axis."""
+
+    __slots__ = ("inputs", "target")
+
+    def __init__(self, inputs: tuple[Any, ...], target: Any | None) -> None:
+        self.inputs = inputs
+        self.target = target
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """Inputs and target, in this order."""
+        return self.inputs if self.target is None else (*self.inputs, self.target)
+
+    def __len__(self) -> int:
+        """The number of samples."""
+        return int(self.fields[-1].shape[0])
+
+
+def _field(value: Any) -> Any:
+    """An array or tensor with a first axis; TypeError for anything else."""
+    if not isinstance(value, Tensor):
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
+            raise TypeError(
+                f"a batch is made of arrays of numbers; the loader gave {type(value).__name__} of {array.dtype}"
+            )
+        value = array
+    if not value.shape:
+        raise TypeError("a batch is made of arrays whose first axis counts the samples; the loader gave a 0-d one")
+    return value
+
+
+def split(batch: Any, *, targets: bool) -> Batch:
+    """A tuple or list is (inputs..., target); a single array is an input alone. TypeError where a target is missing."""
+    if isinstance(batch, dict):
+        raise TypeError(
+            f"a batch is (inputs..., target), not a dict of {', '.join(map(str, batch))}; give a collate_fn"
+        )
+    fields: Sequence[Any] = batch if isinstance(batch, (tuple, list)) else (batch,)
+    found = tuple(_field(value) for value in fields)
+    if not found:
+        raise TypeError("the loader gave an empty batch; a batch is (inputs..., target)")
+    if len(found) == 1:
+        if targets:
+            raise TypeError(
+                "a batch is (inputs..., target); the loader gave inputs alone, so there is nothing to compare with"
+            )
+        return Batch(found, None)
+    return Batch(found[:-1], found[-1])
+
+
+def batches(loader: Iterable[Any], *, targets: bool = True) -> Iterator[Batch]:
+    """The batches of one pass over ``loader``; those without a sample are left out.
+
+    TypeError for an array in place of a loader, whose elements would be taken for batches.
+    """
+    if isinstance(loader, (np.ndarray, Tensor)):
+        raise TypeError(
+            f"a loader gives batches; for an array of shape {tuple(loader.shape)} use DataLoader(array, batch_size=...)"
+        )
+    for item in loader:
+        batch = split(item, targets=targets)
+        if len(batch):
+            yield batch
+
+
+def on_device(value: Any, queue: Any) -> Tensor:
+    """``value`` as a tensor on ``queue``: host arrays are copied there, tensors of other devices too."""
+    if not isinstance(value, Tensor):
+        return Tensor.from_host(queue, value)
+    return value if value.queue is queue else value.to(queue)
+
+
+def describe(fields: Iterable[Any]) -> tuple[tuple[tuple[int, ...], str], ...]:
+    """Shape and dtype of each field: steps with the same description share a captured step."""
+    return tuple((tuple(value.shape), str(value.dtype)) for value in fields)

@@ -1,0 +1,154 @@
+"""Callbacks: what may happen at the start and end of a run and of an epoch, after a step, and on an error."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core.errors import NonFiniteError
+from netcl.trainer.history import rising
+
+if TYPE_CHECKING:
+    from netcl.trainer.trainer import Trainer
+
+__all__ = ["Callback", "EarlyStopping", "LearningRateMonitor", "TerminateOnNaN"]
+
+
+class Callback:
+    """Override what is of interest; every method does nothing here.
+
+    ``logs`` of ``on_step_end`` are the means of the epoch so far where they were read after this step (every
+    ``metrics_stride`` steps), else empty. ``logs`` of ``on_epoch_end`` is the epoch's entry in the History; what a
+    callback adds to it appears there. Callbacks are called in the order given; ``trainer.epoch``, ``trainer.step`` and
+    ``trainer.should_stop`` are theirs to read, and the last to set.
+    """
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        """Before the first epoch."""
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """After the last epoch; not after an error."""
+
+    def on_epoch_start(self, trainer: Trainer) -> None:
+        """Before the first batch of an epoch."""
+
+    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+        """After an epoch, its validation and the scheduler's step."""
+
+    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+        """After each step."""
+
+    def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+        """When ``fit`` ends by an error or an interrupt, which goes on to the caller afterwards."""
+
+
+def monitored(logs: dict[str, Any], name: str, who: str) -> float:
+    """The value of ``name`` in an epoch's logs; KeyError with what there is."""
+    if name not in logs:
+        hint = "; give fit a val_loader" if name.startswith("val_") else ""
+        raise KeyError(f"{who} monitors {name!r}, but an epoch has {', '.join(logs)}{hint}")
+    return float(logs[name])
+
+
+def is_better(value: float, best: float | None, largest: bool, min_delta: float = 0.0) -> bool:
+    """Whether ``value`` is better than ``best`` by more than ``min_delta``; NaN is not."""
+    if math.isnan(value) or best is None:
+        return not math.isnan(value)
+    return value > best + min_delta if largest else value < best - min_delta
+
+
+class EarlyStopping(Callback):
+    """Ends the run after ``patience`` epochs in a row without an improvement of ``monitor`` by more than ``min_delta``.
+
+    ``mode``: "min" or "max"; None: "max" for accuracies and the like. ``restore_best`` puts the model's best weights
+    back at the end.
+    """
+
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        patience: int = 5,
+        min_delta: float = 0.0,
+        mode: str | None = None,
+        restore_best: bool = False,
+    ) -> None:
+        if patience < 1 or min_delta < 0 or mode not in (None, "min", "max"):
+            raise ValueError(
+                f"patience is at least 1, min_delta at least 0, mode 'min' or 'max', not "
+                f"{patience}, {min_delta} and {mode!r}"
+            )
+        self.monitor, self.patience, self.min_delta, self.restore_best = monitor, patience, min_delta, restore_best
+        self.largest = rising(monitor) if mode is None else mode == "max"
+        self.best: float | None = None
+        self.best_epoch = self.stopped_epoch = 0
+        self._waited = 0
+        self._weights: dict[str, Any] = {}
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        self.best, self.best_epoch, self.stopped_epoch, self._waited, self._weights = None, 0, 0, 0, {}
+
+    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+        value = monitored(logs, self.monitor, "EarlyStopping")
+        if is_better(value, self.best, self.largest, self.min_delta):
+            self.best, self.best_epoch, self._waited = value, trainer.epoch, 0
+            if self.restore_best:
+                self._weights = {name: t.to_host() for name, t in trainer.model.state_dict().items()}
+            return
+        self._waited += 1
+        if self._waited >= self.patience:
+            self.stopped_epoch = trainer.epoch
+            trainer.should_stop = True
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        for name, tensor in trainer.model.state_dict().items() if self._weights else ():
+            tensor.write(self._weights[name])
+
+
+class LearningRateMonitor(Callback):
+    """Adds the learning rate at each epoch's start to the History: ``lr``, or ``lr_0``, ``lr_1``.. where there are
+    several groups.
+    """
+
+    def __init__(self) -> None:
+        self._lrs: list[float] = []
+
+    def on_epoch_start(self, trainer: Trainer) -> None:
+        self._lrs = [float(group["lr"]) for group in trainer.optimizer.param_groups]
+
+    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+        if len(self._lrs) == 1:
+            logs["lr"] = self._lrs[0]
+        else:
+            logs.update({f"lr_{at}": lr for at, lr in enumerate(self._lrs)})
+
+
+class TerminateOnNaN(Callback):
+    """Raises NonFiniteError once a loss that is NaN or infinite has been read; names the first parameter that is not
+    finite either.
+
+    Losses are read every ``metrics_stride`` steps and at the end of an epoch.
+    """
+
+    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+        self._check(trainer, logs)
+
+    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+        self._check(trainer, logs)
+
+    def _check(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+        if "loss" in logs and not math.isfinite(logs["loss"]):
+            bad = (name for name, p in trainer.model.named_parameters() if not np.isfinite(p.to_host()).all())
+            name = next(bad, None)
+            where = (
+                "all parameters are finite still"
+                if name is None
+                else f"the first parameter that is not finite is {name}"
+            )
+            raise NonFiniteError(
+                f"the loss is {logs['loss']} in epoch {trainer.epoch}, read after step {trainer.step}; {where}. "
+                "Lower the learning rate, or clip gradients (grad_clip=)",
+                op="loss",
+                parameter=name,
+            )

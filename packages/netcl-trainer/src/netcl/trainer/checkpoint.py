@@ -1,0 +1,101 @@
+"""ModelCheckpoint: saves the model while it is trained, the best epochs by a metric and the last one."""
+
+from __future__ import annotations
+
+import warnings
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from netcl.io import save_model
+from netcl.trainer.callbacks import Callback, is_better, monitored
+from netcl.trainer.history import rising
+
+if TYPE_CHECKING:
+    from netcl.trainer.trainer import Trainer
+
+__all__ = ["ModelCheckpoint"]
+
+
+class ModelCheckpoint(Callback):
+    """Writes ``epoch_003.netcl`` for the ``save_top_k`` best epochs by ``monitor`` and ``last.netcl`` after each, into
+    ``folder``.
+
+    Files are those of ``netcl.io.save_model``: architecture and weights. ``mode``: "min" or "max"; None: "max" for
+    accuracies and the like. ``save_top_k=0`` keeps none but the last, -1 all. ``every_n_steps`` also writes
+    ``last.netcl`` between epochs. ``best_path`` is the best file so far. Where the Trainer keeps averages (``ema=``),
+    these are saved. ``on_save_error="warn"`` goes on training where a file cannot be written; "raise" ends it.
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        monitor: str = "val_loss",
+        save_last: bool = True,
+        save_top_k: int = 1,
+        every_n_steps: int | None = None,
+        on_save_error: str = "raise",
+        mode: str | None = None,
+    ) -> None:
+        if on_save_error not in ("raise", "warn") or mode not in (None, "min", "max"):
+            raise ValueError(
+                f"on_save_error is 'raise' or 'warn', mode 'min' or 'max', not {on_save_error!r} and {mode!r}"
+            )
+        if save_top_k < -1 or (every_n_steps is not None and every_n_steps < 1):
+            raise ValueError(
+                f"save_top_k is at least -1, every_n_steps at least 1, not {save_top_k} and {every_n_steps}"
+            )
+        self.folder, self.monitor = Path(folder), monitor
+        self.save_last, self.save_top_k, self.every_n_steps = save_last, save_top_k, every_n_steps
+        self.on_save_error = on_save_error
+        self.largest = rising(monitor) if mode is None else mode == "max"
+        self.kept: list[tuple[float, Path]] = []  # best first
+
+    @property
+    def best_path(self) -> Path | None:
+        """The file of the best epoch so far."""
+        return self.kept[0][1] if self.kept else None
+
+    @property
+    def last_path(self) -> Path:
+        """The file of the last save."""
+        return self.folder / "last.netcl"
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.kept = []
+
+    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+        if self.every_n_steps is not None and trainer.step % self.every_n_steps == 0:
+            self._save(trainer, self.last_path)
+
+    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+        if self.save_last:
+            self._save(trainer, self.last_path)
+        if self.save_top_k == 0:
+            return
+        value = monitored(logs, self.monitor, "ModelCheckpoint")
+        at = next(
+            (at for at, (other, _) in enumerate(self.kept) if is_better(value, other, self.largest)), len(self.kept)
+        )
+        if self.save_top_k != -1 and at >= self.save_top_k:
+            return
+        path = self.folder / f"epoch_{trainer.epoch:03d}.netcl"
+        if self._save(trainer, path):
+            self.kept.insert(at, (value, path))
+            for _, old in self.kept[self.save_top_k :] if self.save_top_k != -1 else ():
+                old.unlink(missing_ok=True)
+            if self.save_top_k != -1:
+                del self.kept[self.save_top_k :]
+
+    def _save(self, trainer: Trainer, path: Path) -> bool:
+        """Whether the file was written."""
+        try:
+            with trainer.averaged():
+                save_model(trainer.model, path)
+        except (OSError, RuntimeError) as error:  # a CheckpointError is a RuntimeError
+            if self.on_save_error == "raise":
+                raise
+            warnings.warn(f"ModelCheckpoint: {error}; training goes on", UserWarning, stacklevel=2)
+            return False
+        return True

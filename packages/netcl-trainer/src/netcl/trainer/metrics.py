@@ -1,0 +1,121 @@
+"""Metrics without a host read per step: weighted sums that stay on the device until they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import netcl.autograd as ag
+from netcl import ops
+from netcl.core import Tensor
+from netcl.core.dispatch import evaluate
+from netcl.core.errors import ShapeError
+from netcl.core.expr import Expr, Load, Scalar, cast
+
+__all__ = ["DeviceMeans", "Metric", "accuracy"]
+
+Metric = Callable[[Tensor, Tensor], Any]
+
+
+def accuracy(output: Tensor, target: Tensor) -> Tensor:
+    """The share of samples whose largest of ``output`` (N, C, ...) is at the class of ``target``: ids (N, ...) or
+    probabilities (N, C, ...).
+    """
+    ids = ops.argmax(target, axis=1) if target.shape == output.shape else target
+    if output.ndim < 2 or ids.shape != (output.shape[0], *output.shape[2:]):
+        raise ShapeError(
+            f"accuracy: output has shape {output.shape}, target {target.shape}; wanted are (N, C, ...) and (N, ...)"
+        )
+    found = ops.argmax(output, axis=1)
+    return ops.mean(ops.eq(found, ops.cast(ids, dtype=found.dtype)))  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=64)
+def _update(dtypes: tuple[str, ...]) -> tuple[Expr, ...]:
+    """total + n * value for each of ``dtypes``, as one kernel; inputs are all totals, then all values."""
+    n, count = Scalar("n", "float32"), len(dtypes)
+    return tuple(Load(at, "float32") + n * cast(Load(count + at, dtype), "float32") for at, dtype in enumerate(dtypes))
+
+
+class DeviceMeans:
+    """Means over samples of several 0-d values per batch.
+
+    ``add`` is one launch and may be part of a captured step; ``read`` moves the sums to double precision on the host,
+    so that the float32 sums on the device stay short.
+    """
+
+    def __init__(self, names: Sequence[str], queue: Any) -> None:
+        self.names = tuple(names)
+        self.totals = tuple(Tensor.zeros((), queue=queue, persistent=True) for _ in self.names)
+        self._sums = dict.fromkeys(self.names, 0.0)
+        self._samples = 0
+
+    def add(self, values: Sequence[Tensor], n: int) -> None:
+        """Takes in one value per name, each a mean over ``n`` samples. The host counts the samples by ``count``."""
+        flat = [value.detach().reshape(()) for value in values]
+        evaluate(_update(tuple(value.dtype for value in flat)), [*self.totals, *flat], {"n": float(n)}, out=self.totals)
+
+    def count(self, n: int) -> None:
+        """Counts ``n`` more samples; beside ``add``, which a replay repeats without Python."""
+        self._samples += n
+
+    def read(self) -> dict[str, float]:
+        """The means since the last ``reset``; waits for the device. Empty before the first sample."""
+        for name, total in zip(self.names, self.totals):
+            self._sums[name] += float(total.item())
+            total.write(0.0)
+        if not self._samples:
+            return {}
+        return {name: value / self._samples for name, value in self._sums.items()}
+
+    def reset(self) -> None:
+        """Starts anew."""
+        for name, total in zip(self.names, self.totals):
+            total.write(0.0)
+            self._sums[name] = 0.0
+        self._samples = 0
+
+
+class Measures:
+    """The loss and the metrics of a model's output, with the means of an epoch."""
+
+    def __init__(self, loss_fn: Callable[[Any, Any], Tensor], metrics: Mapping[str, Metric], queue: Any) -> None:
+        taken = {"loss", "epoch", "step", "seconds", "samples_per_second"} & set(metrics)
+        if taken:
+            raise ValueError(f"metrics: the names {', '.join(sorted(taken))} are the Trainer's own")
+        self.loss_fn = loss_fn
+        self.metrics = dict(metrics)
+        self.means = DeviceMeans(("loss", *self.metrics), queue)
+
+    def loss(self, output: Any, target: Tensor) -> Tensor:
+        """The loss of a batch; ShapeError where it is not one number."""
+        loss = self.loss_fn(output, target)
+        if not isinstance(loss, Tensor):
+            raise TypeError(f"the loss function gave {type(loss).__name__}, not a Tensor")
+        if loss.size != 1:
+            raise ShapeError(f"the loss has shape {loss.shape}; a step needs one number: use reduction='mean'")
+        return loss
+
+    def add(self, output: Any, target: Tensor, loss: Tensor) -> None:
+        """Takes the batch into the means."""
+        with ag.no_grad():
+            plain = _detached(output)
+            self.means.add(
+                [loss, *(_value(name, fn(plain, target)) for name, fn in self.metrics.items())], target.shape[0]
+            )
+
+
+def _value(name: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor) or value.size != 1:
+        what = f"a tensor of shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+        raise TypeError(f"metric {name!r} gave {what}; a metric gives a Tensor of one element, the mean over the batch")
+    return value
+
+
+def _detached(output: Any) -> Any:
+    if isinstance(output, Tensor):
+        return output.detach()
+    if isinstance(output, (tuple, list)):
+        return type(output)(_detached(item) for item in output)
+    return output
