@@ -61,7 +61,7 @@ reduce_mean = mean
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.prod))
 def prod(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The product over ``axis``. The gradient divides by the elements, so it needs them to be non-zero."""
+    """The product over ``axis``; its gradient is right where elements are zero, too."""
     return reduce("prod", x, space.axes(axis))
 
 

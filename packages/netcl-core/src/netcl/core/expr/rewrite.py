@@ -109,6 +109,21 @@ def simplify(expression: Expr) -> Expr:
     return rebuild((expression,), _simplify_node)[0]
 
 
+def _product_of_others(node: Reduce) -> Expr:
+    """For each element of a product the product of all others, without dividing by zero, and with the right derivative."""
+    arg, axes = node.arg, node.axes
+    zero = apply("eq", arg, 0.0)
+    safe = apply("where", zero, 1.0, arg)
+    rest = reduce("prod", safe, axes)
+    count = reduce("sum", cast(zero, arg.dtype), axes)
+    # The sum of the zeros is nothing, but its derivative is one by each of them.
+    zeros = reduce("sum", apply("where", zero, arg, 0.0), axes)
+    one = apply("where", zero, rest, zeros * rest / safe)
+    two = apply("where", zero, (zeros - arg) * rest, 0.0)
+    several = apply("where", apply("eq", count, 1.0), one, apply("where", apply("eq", count, 2.0), two, 0.0))
+    return apply("where", apply("eq", count, 0.0), rest / safe, several)
+
+
 def vjp(
     outputs: Sequence[Expr], grads: Sequence[Expr | None], wrt: Sequence[int], present: Mapping[int, frozenset[int]]
 ) -> tuple[Expr | None, ...]:
@@ -155,7 +170,7 @@ def vjp(
             if node.kind == "sum":
                 add(node.arg, grad, along)
             elif node.kind == "prod":
-                add(node.arg, grad * node / node.arg, along)
+                add(node.arg, grad * _product_of_others(node), along)
             else:  # max and min share the gradient evenly among ties, as PyTorch's amax does
                 hit = cast(apply("eq", node.arg, node), node.arg.dtype)
                 add(node.arg, grad * hit / reduce("sum", hit, node.axes), along)

@@ -1,0 +1,93 @@
+"""Devices of the suite, and the gradient of any row of the op table on any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl.core import DeviceHandle, Tensor, config, manager
+from netcl.core.device import device
+from netcl.core.dispatch import call_row, row_of
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import DeviceNotFoundError
+from netcl.core.testing import Case
+
+
+def _selectors() -> list[str]:
+    """NumPy and NETCL_DEVICE where that is set, else NumPy, PoCL and Intel's runtime."""
+    chosen = config.get("DEVICE")
+    return ["cpu", "pocl", "intel"] if chosen == "auto" else list(dict.fromkeys(["cpu", chosen]))
+
+
+@pytest.fixture(params=_selectors())
+def handle(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
+    """Each device in turn, active for the duration of the test."""
+    try:
+        found = manager.default(request.param)
+    except (DeviceNotFoundError, ImportError):
+        found = None
+    if found is None:
+        pytest.skip(f"there is no OpenCL device {request.param!r} here")
+    with device(found):
+        yield found
+
+
+@pytest.fixture
+def numpy_device() -> Iterator[DeviceHandle]:
+    """The NumPy device, active for the duration of the test."""
+    found = manager.default("cpu")
+    assert found is not None
+    with device(found):
+        yield found
+
+
+class Placed(NamedTuple):
+    """A case on a device: the row's name, operands as tensors, the floating ones among them, attributes."""
+
+    name: str
+    operands: tuple[Any, ...]
+    leaves: list[Tensor]
+    attributes: dict[str, Any]
+
+    def run(self) -> list[Tensor]:
+        """The floating results, recorded."""
+        result = call_row(row_of(self.name), self.operands, dict(self.attributes), True)
+        return [one for one in (result if isinstance(result, tuple) else (result,)) if is_floating(one.dtype)]
+
+
+@pytest.fixture
+def place() -> Callable[..., Placed]:
+    """``place(name, case, queue, dtype)``: a case of the op table on a device, all floating operands requiring grad."""
+
+    def placed(name: str, case: Case, queue: Any, dtype: str = "float64") -> Placed:
+        leaves: list[Tensor] = []
+
+        def put(operand: Any) -> Any:
+            if isinstance(operand, list):
+                return [put(one) for one in operand]
+            if not isinstance(operand, (np.ndarray, np.floating)):
+                return operand
+            array = np.asarray(operand)
+            if array.dtype.kind != "f":
+                return Tensor.from_host(queue, array)
+            leaves.append(Tensor.from_host(queue, array, dtype, requires_grad=True))
+            return leaves[-1]
+
+        return Placed(name, tuple(put(operand) for operand in case.operands), leaves, case.attributes)
+
+    return placed
+
+
+@pytest.fixture
+def leaf() -> Callable[..., ag.Parameter]:
+    """``leaf(shape)``: a Parameter of standard normal numbers on the active device, the same in each test."""
+    rng = np.random.default_rng(0)
+
+    def make(*shape: int, dtype: str = "float32") -> ag.Parameter:
+        return ag.Parameter(Tensor.from_host(rng.standard_normal(shape), dtype))
+
+    return make

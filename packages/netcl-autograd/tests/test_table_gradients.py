@@ -1,0 +1,154 @@
+"""Gradients of every row of the op table: float64 on NumPy against central differences, the devices against that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl.autograd.rules import RULES
+from netcl.core import Tensor
+from netcl.core.dispatch import TABLE
+from netcl.core.testing import TOLERANCE, Case, op_cases
+
+NAMES = [name for name, row in TABLE.items() if row.domain.gradient and next(op_cases(name), None) is not None]
+SMOOTH = [name for name in NAMES if TABLE[name].domain.second]
+
+
+def floats(case: Case) -> int:
+    return sum(operand.size for operand in case.operands if isinstance(operand, np.ndarray) and operand.dtype.kind == "f")
+
+
+def weighted(outputs: list[Tensor], weights: list[Any]) -> float:
+    return float(sum(np.sum(out.numpy().astype(np.float64) * weight) for out, weight in zip(outputs, weights)))
+
+
+def directional(value: Callable[[], float], leaf: Tensor, direction: Any, step: float = 1e-5) -> float:
+    start = leaf.numpy()
+    sides = []
+    for sign in (1.0, -1.0):
+        leaf.write(start + sign * step * direction)
+        sides.append(value())
+    leaf.write(start)
+    return (sides[0] - sides[1]) / (2 * step)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_first_derivative(name: str, numpy_device: Any, place: Any) -> None:
+    rng = np.random.default_rng(1)
+    checked = 0
+    for case in op_cases(name):
+        if not 0 < floats(case) < 2000:
+            continue
+        placed = place(name, case, numpy_device.queue)
+        outputs = placed.run()
+        weights = [rng.uniform(-1, 1, out.shape) for out in outputs]
+        seeds = [Tensor.from_host(weight, "float64") for weight in weights]
+        reached = [(out, seed) for out, seed in zip(outputs, seeds) if out.requires_grad]
+        grads: Any = [None] * len(placed.leaves)
+        if reached:
+            grads = ag.grad([out for out, _ in reached], placed.leaves, [seed for _, seed in reached], allow_unused=True)
+        for leaf, grad in zip(placed.leaves, grads):
+            assert grad is None or (grad.shape, grad.dtype) == (leaf.shape, leaf.dtype)
+            direction = rng.uniform(0.5, 1, leaf.shape) * rng.choice([-1, 1], leaf.shape)
+            found = 0.0 if grad is None else float(np.sum(grad.numpy() * direction))
+            wanted = directional(lambda: weighted(placed.run(), weights), leaf, direction)
+            assert found == pytest.approx(wanted, rel=1e-6, abs=1e-7), (name, leaf.shape, case.attributes)
+            checked += leaf.size > 0
+    assert checked
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_second_derivative(name: str, numpy_device: Any, place: Any) -> None:
+    rng = np.random.default_rng(2)
+    for case in op_cases(name):
+        if not 0 < floats(case) < 300:
+            continue
+        placed = place(name, case, numpy_device.queue)
+        weights = [rng.uniform(-1, 1, out.shape) for out in placed.run()]
+        directions = [rng.uniform(-1, 1, leaf.shape) for leaf in placed.leaves]
+        seeds = [Tensor.from_host(weight, "float64", requires_grad=True) for weight in weights]
+
+        def gradients() -> list[tuple[Tensor, Any]]:
+            outputs = placed.run()
+            grads = ag.grad(outputs, placed.leaves, seeds, create_graph=True, allow_unused=True)
+            return [(grad, direction) for grad, direction in zip(grads, directions) if grad is not None]
+
+        pairs = gradients()
+        assert pairs
+        curved = [(grad, direction) for grad, direction in pairs if grad.requires_grad]
+        assert curved  # at least linear in the gradient of the output
+        inputs = [*placed.leaves, *seeds]
+        second = ag.grad(
+            [grad for grad, _ in curved],
+            inputs,
+            [Tensor.from_host(direction, "float64") for _, direction in curved],
+            allow_unused=True,
+        )
+        for leaf, grad in zip(inputs, second):
+            direction = rng.uniform(-1, 1, leaf.shape)
+            found = 0.0 if grad is None else float(np.sum(grad.numpy() * direction))
+            wanted = directional(lambda: weighted([g for g, _ in gradients()], [d for _, d in pairs]), leaf, direction)
+            assert found == pytest.approx(wanted, rel=1e-5, abs=1e-6), (name, leaf.shape, case.attributes)
+
+
+def chosen(name: str) -> Case:
+    """The case that asks most of a device without asking for long: the largest below a few thousand elements, broadcast if any."""
+    cases = [case for case in op_cases(name) if 0 < floats(case) < 3000]
+    mixed = [c for c in cases if len({getattr(o, "shape", None) for o in c.operands if isinstance(o, np.ndarray)}) > 1]
+    return max(mixed or cases, key=floats)
+
+
+def gradients_of(place: Any, name: str, case: Case, queue: Any, dtype: str) -> list[Any]:
+    placed = place(name, case, queue, dtype)
+    rng = np.random.default_rng(3)
+    outputs = [(out, rng.uniform(0.25, 1, out.shape)) for out in placed.run()]
+    reached = [(out, Tensor.from_host(queue, weight, out.dtype)) for out, weight in outputs if out.requires_grad]
+    if not reached:
+        return [None] * len(placed.leaves)
+    grads = ag.grad([o for o, _ in reached], placed.leaves, [w for _, w in reached], allow_unused=True)
+    return [None if grad is None else grad.numpy().astype(np.float64) for grad in grads]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", NAMES)
+def test_devices_agree_with_float64(name: str, dtype: str, handle: Any, place: Any) -> None:
+    case = chosen(name)
+    rounded = Case(tuple(as_stored(operand, dtype) for operand in case.operands), case.attributes)
+    wanted = gradients_of(place, name, rounded, cpu(), "float64")
+    found = gradients_of(place, name, rounded, handle.queue, dtype)
+    relative = 10 * TOLERANCE[dtype][0]
+    for ours, exact in zip(found, wanted):
+        assert (ours is None) == (exact is None)
+        if exact is not None:
+            scale = max(1.0, float(np.abs(exact).max(initial=0.0)))
+            np.testing.assert_allclose(ours, exact, rtol=relative, atol=relative * scale, err_msg=f"{name} {case.attributes}")
+
+
+def as_stored(operand: Any, dtype: str) -> Any:
+    if isinstance(operand, list):
+        return [as_stored(one, dtype) for one in operand]
+    if isinstance(operand, np.ndarray) and operand.dtype.kind == "f":
+        return operand.astype(dtype).astype(np.float64)
+    return operand
+
+
+def cpu() -> Any:
+    from netcl.core import manager
+
+    found = manager.default("cpu")
+    assert found is not None
+    return found.queue
+
+
+def test_rows_without_a_gradient_say_so() -> None:
+    """A computed row has a rule, or its domain says that it has no gradient."""
+    without = [name for name, row in TABLE.items() if row.call is not None and row.domain.gradient and name not in RULES]
+    assert without == []
+
+
+def test_no_rule_without_a_row() -> None:
+    assert [name for name in RULES if name not in TABLE] == []
