@@ -120,8 +120,9 @@ def _broken(name: str, signature: str) -> str:
     return f"{name} takes {found}, not {signature}" if signature and found != signature else ""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Set the guards before any upper package is imported."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Set the guards before a conftest.py imports an upper package."""
     early = sorted(name for name in sys.modules if _belongs(name, UPPER))
     if early:
         raise pytest.UsageError(f"the facade comes too late: {', '.join(early)} imported before it")
