@@ -51,11 +51,13 @@ class Facade:
 
         class Guarded(ModuleType):
             def __getattribute__(self, name: str) -> Any:
+                # Asking for a name that is not there is no reach: AttributeError, as without the facade.
+                value = ModuleType.__getattribute__(self, name)
                 if not name.startswith("__") and _belongs(caller := _caller(1), UPPER):
                     full = f"{ModuleType.__getattribute__(self, '__name__')}.{name}"
                     if full not in facade.names:
                         facade.refuse(full, caller)
-                return ModuleType.__getattribute__(self, name)
+                return value
 
         for name, module in list(sys.modules.items()):
             if _belongs(name, CORE):
