@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
 
 Levels = tuple[int, int, int, int]
-PLAIN: Levels = (0, 0, 0, 0)
 
 _DEPTH = 384  # rows of B that a work-item holds
 _CHUNK = 16  # row tiles whose sums can wait for the next rows of B

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.dtypes import itemsize
 
 from . import contraction
-from .contraction import Contraction, Levels
+from .contraction import Contraction
 from .templates import share, source, struct, traits
 
 if TYPE_CHECKING:
@@ -334,4 +334,4 @@ def _summed_over_images(
         contraction.add_parts(engine, target, out, splits)
 
 
-__all__ = ["Geometry", "Levels", "Part", "Plan", "conv", "geometry"]
+__all__ = ["Geometry", "Part", "Plan", "conv", "geometry"]
