@@ -370,13 +370,25 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv
 # -- folding batch normalisation into the convolution before it --------------------------------------------------------
 
 
-@expression()
-def _folded_scale(weight: Expr, gamma: Expr, var: Expr, eps: float = 1e-5) -> Expr:
+def _fold_cases(rng: np.random.Generator) -> Cases:
+    yield tuple(rng.uniform(0.5, 2, shape) for shape in ((4, 2, 3), (4, 1, 1), (4, 1, 1))), {"eps": 0.1}
+
+
+def _shift_cases(rng: np.random.Generator) -> Cases:
+    yield tuple(rng.uniform(0.5, 2, 4) for _ in range(5)), {"eps": 0.1}
+
+
+@expression(domain=Domain(cases=_fold_cases, reference=lambda w, g, v, eps: w * g / np.sqrt(v + eps)))
+def fold_scale(weight: Expr, gamma: Expr, var: Expr, eps: float = 1e-5) -> Expr:
+    """weight * gamma / sqrt(var + eps)."""
     return weight * gamma * apply("rsqrt", var + eps)
 
 
-@expression()
-def _folded_shift(bias: Expr, mean: Expr, var: Expr, gamma: Expr, beta: Expr, eps: float = 1e-5) -> Expr:
+@expression(
+    domain=Domain(cases=_shift_cases, reference=lambda b, m, v, g, beta, eps: (b - m) * g / np.sqrt(v + eps) + beta)
+)
+def fold_shift(bias: Expr, mean: Expr, var: Expr, gamma: Expr, beta: Expr, eps: float = 1e-5) -> Expr:
+    """(bias - mean) * gamma / sqrt(var + eps) + beta."""
     return (bias - mean) * gamma * apply("rsqrt", var + eps) + beta
 
 
@@ -408,7 +420,7 @@ def fold_bn_params(
                 f"fold_bn_params: {name} {value.shape} for weight {weight.shape}; expected {channels}", parameter=name
             )
     wide = channels + (1,) * (weight.ndim - 1)
-    shift = _folded_shift(
+    shift = fold_shift(
         0.0 if bias is None else bias,
         running_mean,
         running_var,
@@ -417,4 +429,4 @@ def fold_bn_params(
         eps=eps,
     )
     gamma = 1.0 if bn_weight is None else reshape(bn_weight, wide)
-    return _folded_scale(weight, gamma, reshape(running_var, wide), eps=eps), shift
+    return fold_scale(weight, gamma, reshape(running_var, wide), eps=eps), shift

@@ -1,0 +1,258 @@
+"""Conformance: what another backend or another netcl-core must do, checked from the op table and from the list of
+names.
+
+``op_cases(name)`` are samples for a row of the table, ``check_backend(engine)`` runs all of them on an engine and
+compares with float64, ``check_core()`` also compares the names and signatures of this netcl-core with ``CONTRACT``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from netcl.core.backend.base import DeviceBackend
+from netcl.core.backend.registry import cpu_engine, engine_for
+from netcl.core.contract import CONTRACT
+from netcl.core.dispatch import TABLE, Domain, OpRow, call_row, row_of
+from netcl.core.dtypes import from_bfloat16, is_floating, to_bfloat16
+from netcl.core.errors import NetclError
+from netcl.core.tensor import Tensor
+
+__all__ = [
+    "CONTRACT",
+    "TOLERANCE",
+    "Case",
+    "Report",
+    "assert_close",
+    "check_backend",
+    "check_core",
+    "check_device",
+    "expected",
+    "op_cases",
+    "run_case",
+    "signature_of",
+]
+
+Array = np.ndarray[Any, Any]
+
+# Relative, absolute; whole numbers and bool are exact.
+TOLERANCE = {"float32": (1e-5, 1e-6), "float16": (1e-2, 1e-3), "bfloat16": (2e-2, 1e-2), "float64": (1e-10, 1e-12)}
+
+# 0-d, empty, one element, primes, last axis 1, beyond 2**16 in one axis; then broadcasting both ways.
+_SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (7,), (13, 17), (5, 1), (2, 3, 5), (2**16 + 1,))
+_BROADCAST: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+    ((3, 1), (1, 4)),
+    ((4,), (2, 3, 4)),
+    ((2, 3), ()),
+    ((1, 5), (0, 5)),
+    ((2, 1, 3, 1), (5, 1, 7)),
+)
+
+
+class Case(NamedTuple):
+    """A sample: operands in order (float64 arrays, indices, lists, numbers, None), and attributes by name."""
+
+    operands: tuple[Any, ...]
+    attributes: dict[str, Any]
+
+
+def op_cases(name: str, seed: int = 0) -> Iterator[Case]:
+    """The samples of the op ``name``: those its row gives, else elementwise ones over all shapes and broadcasts."""
+    row = row_of(name)
+    rng = np.random.default_rng(seed)
+    if row.domain.cases is not None:
+        for operands, attributes in row.domain.cases(rng):
+            yield Case(tuple(operands), dict(attributes))
+    elif row.expression is not None:
+        yield from _elementwise_cases(row, rng)
+
+
+def _elementwise_cases(row: OpRow, rng: np.random.Generator) -> Iterator[Case]:
+    arity = len(row.operands)
+    shapes: list[tuple[tuple[int, ...], ...]] = [(shape,) * arity for shape in _SHAPES]
+    if arity > 1:
+        for wide, narrow in _BROADCAST:
+            shapes += [(wide, narrow, *[wide] * (arity - 2)), (narrow, wide, *[narrow] * (arity - 2))]
+    for each in shapes:
+        arrays = [_sample(row.domain, shape, rng) for shape in each]
+        if arity == 2 and not row.domain.gradient:
+            # Comparisons and whole quotients: on halves, so that equality happens and nothing lies beside a jump.
+            arrays = [np.asarray(np.round(array * 2) / 2) for array in arrays]
+        elif arity == 2 and each[0] == each[1]:
+            # Apart from each other, where maximum and minimum have a kink.
+            first, second = arrays
+            arrays[1] = np.where(abs(first - second) < row.domain.away, second + 2 * row.domain.away, second)
+        yield Case(tuple(arrays), {})
+
+
+def _sample(domain: Domain, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Uniform numbers of the domain, moved away from its kinks."""
+    values = rng.uniform(domain.low, domain.high, shape)
+    for kink in domain.kinks:
+        side = np.where(values < kink, -1.0, 1.0)
+        values = np.where(abs(values - kink) < domain.away, kink + side * domain.away, values)
+    return np.asarray(values)
+
+
+def _each(operand: Any, change: Any) -> Any:
+    if isinstance(operand, list):
+        return [_each(one, change) for one in operand]
+    return change(operand) if isinstance(operand, np.ndarray) else operand
+
+
+def rounded(operand: Any, dtype: str) -> Any:
+    """float64 samples as ``dtype`` stores them, in float64 again."""
+
+    def change(array: Array) -> Array:
+        if array.dtype.kind != "f":
+            return array
+        if dtype == "bfloat16":
+            return from_bfloat16(to_bfloat16(array)).astype(np.float64)
+        return array.astype(dtype).astype(np.float64)
+
+    return _each(operand, change)
+
+
+def run_case(name: str, case: Case, engine: DeviceBackend, dtype: str = "float32") -> tuple[Tensor, ...]:
+    """The results of the op on ``engine``, its floating operands in ``dtype``."""
+
+    def place(array: Array) -> Tensor:
+        kind = dtype if array.dtype.kind == "f" else None
+        return Tensor.from_host(engine.queue, array, kind)  # type: ignore[no-any-return]
+
+    operands = tuple(_each(operand, place) for operand in case.operands)
+    result = call_row(row_of(name), operands, dict(case.attributes), record=False)
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Array, ...]:
+    """The results in float64 for operands as ``dtype`` stores them: by the row's own reference, else on NumPy's
+    engine.
+    """
+    row = row_of(name)
+    operands = tuple(rounded(operand, dtype) for operand in case.operands)
+    if row.domain.reference is not None:
+        result = row.domain.reference(*operands, **case.attributes)
+        results = result if isinstance(result, tuple) else (result,)
+        return tuple(np.asarray(one) for one in results)
+    return tuple(one.numpy() for one in run_case(name, Case(operands, case.attributes), cpu_engine(), "float64"))
+
+
+def assert_close(a: Any, b: Any, dtype: str = "float32") -> None:
+    """AssertionError unless ``a`` equals ``b`` in shape, and in value within TOLERANCE[dtype] (exactly for whole
+    numbers).
+    """
+    found, wanted = (np.asarray(value.numpy() if isinstance(value, Tensor) else value) for value in (a, b))
+    if found.shape != wanted.shape:
+        raise AssertionError(f"shape {found.shape}, expected {wanted.shape}")
+    if not is_floating(dtype):
+        np.testing.assert_array_equal(found, wanted)
+        return
+    relative, absolute = TOLERANCE[dtype]
+    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=relative, atol=absolute)
+
+
+@dataclass
+class Report:
+    """What a check found: how many cases held, and what failed, by op or name, with the reason."""
+
+    subject: str
+    passed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return not self.failed
+
+    def __str__(self) -> str:
+        lines = [f"{self.subject}: {self.passed} cases held, {len(self.failed)} failed"]
+        return "\n".join([*lines, *(f"  {name}: {reason}" for name, reason in self.failed.items())])
+
+
+def check_backend(backend: DeviceBackend, names: Iterable[str] | None = None, dtype: str = "float32") -> Report:
+    """Every case of every op (or of ``names``) on an engine, against float64; the report holds the first failure of
+    each op.
+    """
+    importlib.import_module("netcl.ops")
+    report = Report(f"{backend.device_label}, {dtype}")
+    for name in TABLE if names is None else names:
+        for case in op_cases(name):
+            try:
+                for got, want in zip(run_case(name, case, backend, dtype), expected(name, case, dtype)):
+                    assert_close(got, want, got.dtype)
+            except (AssertionError, NetclError, TypeError, ValueError, LookupError) as error:
+                shapes = [getattr(operand, "shape", operand) for operand in case.operands]
+                report.failed[name] = f"{shapes} {case.attributes}: {type(error).__name__}: {error}"
+                break
+            report.passed += 1
+    return report
+
+
+_QUICK = (
+    "add",
+    "exp",
+    "sum",
+    "softmax",
+    "cast",
+    "permute",
+    "concatenate",
+    "matmul",
+    "conv2d",
+    "max_pool",
+    "index_select",
+)
+
+
+def check_device(handle: Any, quick: bool = True) -> Report:
+    """``check_backend`` on the device of a handle or queue; quick takes one op of each kernel family."""
+    return check_backend(engine_for(handle), _QUICK if quick else None)
+
+
+def signature_of(value: Any) -> str:
+    """Parameters and defaults as text, ``"(x, weight, bias=None)"``; empty for what cannot be called."""
+    if not callable(value):
+        return ""
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters if p.name not in ("self", "cls")]
+    return str(inspect.Signature(bare))
+
+
+def resolve(name: str) -> Any:
+    """The object with a dotted name; AttributeError where there is none. A field without default is its annotation."""
+    parts = name.split(".")
+    found: Any = importlib.import_module(parts[0])
+    for end, part in enumerate(parts[1:], 2):
+        if isinstance(found, type) and part in getattr(found, "__annotations__", {}) and not hasattr(found, part):
+            return found.__annotations__[part]
+        if not hasattr(found, part) and not isinstance(found, type):
+            try:
+                found = importlib.import_module(".".join(parts[:end]))
+                continue
+            except ModuleNotFoundError:
+                raise AttributeError(f"there is no {'.'.join(parts[:end])}") from None
+        found = getattr(found, part)
+    return found
+
+
+def check_core() -> Report:
+    """Whether this netcl-core has every name of CONTRACT with its signature, and computes every op right on NumPy."""
+    report = check_backend(cpu_engine())
+    report.subject = "netcl-core"
+    for name, signature in CONTRACT.items():
+        try:
+            found = signature_of(resolve(name))
+        except AttributeError as error:
+            report.failed[name] = str(error)
+            continue
+        if signature and found != signature:
+            report.failed[name] = f"takes {found}, the contract says {signature}"
+        else:
+            report.passed += 1
+    return report

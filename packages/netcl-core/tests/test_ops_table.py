@@ -1,0 +1,171 @@
+"""Every row of the op table on every engine, against NumPy in float64."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import netcl.ops
+from netcl.core import Tensor
+from netcl.core.dispatch import TABLE
+from netcl.core.dtypes import is_floating
+from netcl.core.testing import assert_close, expected, op_cases, rounded, run_case
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x: Any) -> Any:
+    return np.log1p(np.exp(x))
+
+
+# Written down by hand, as the rows are text: what each elementwise op is in NumPy.
+REFERENCES: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "floor_divide": np.floor_divide,
+    "mod": np.mod,
+    "pow": np.power,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "atan2": np.arctan2,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+    "square": np.square,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: x**-0.5,
+    "reciprocal": np.reciprocal,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "erf": erf,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.round,
+    "trunc": np.trunc,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "logical_not": np.logical_not,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "clone": np.copy,
+    "relu": lambda x: np.maximum(x, 0),
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "celu": lambda x: np.maximum(x, 0) + np.minimum(0, np.expm1(x)),
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
+    "sigmoid": sigmoid,
+    "tanh": np.tanh,
+    "silu": lambda x: x * sigmoid(x),
+    "mish": lambda x: x * np.tanh(softplus(x)),
+    "softplus": softplus,
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "logsigmoid": lambda x: -softplus(-x),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "hard_sigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
+    "hard_swish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "hard_tanh": lambda x: np.clip(x, -1, 1),
+    "threshold": lambda x: np.where(x > 0.1, x, 0.0),
+    "prelu": lambda x, alpha: np.where(x > 0, x, alpha * x),
+    "gelu": lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
+}
+
+# Draws are tested for their bits and statistics (test_random_ops), writing in place in test_indexing.
+WITHOUT_CASES = {
+    *("rand", "randn", "randint", "randperm", "bernoulli", "dropout", "dropout_mask", "setitem"),
+}
+ROWS = sorted(set(TABLE) - WITHOUT_CASES)
+
+
+def wanted(name: str, case: Any, dtype: str) -> tuple[Any, ...]:
+    if name not in REFERENCES:
+        assert TABLE[name].domain.reference is not None, f"the row {name} has no reference and none stands here"
+        return expected(name, case, dtype)
+    result = REFERENCES[name](*(rounded(operand, dtype) for operand in case.operands))
+    return (np.asarray(result),)
+
+
+def check(name: str, engine: Any, dtype: str) -> None:
+    count = 0
+    for case in op_cases(name):
+        shapes = [getattr(operand, "shape", operand) for operand in case.operands]
+        with np.errstate(all="ignore"):
+            outputs = wanted(name, case, dtype)
+        results = run_case(name, case, engine, dtype)
+        assert len(results) == len(outputs), f"{name}{shapes}"
+        for got, want in zip(results, outputs):
+            assert got.engine is engine
+            try:
+                assert_close(got, want, got.dtype)
+            except AssertionError as error:
+                raise AssertionError(f"{name}{shapes} {case.attributes}: {error}") from None
+        count += 1
+    assert count, f"the row {name} has no case"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_forward_in_float32(name: str, engine: Any) -> None:
+    check(name, engine, "float32")
+
+
+# A half result cannot be nearer to float64 than its own rounding; what is discontinuous or exact in float32 stays out.
+SMALL_STEPS = {"floor_divide", "mod"}
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name not in SMALL_STEPS])
+def test_forward_in_float16(name: str, engine: Any) -> None:
+    check(name, engine, "float16")
+
+
+def test_every_row_has_a_case() -> None:
+    without = {name for name in TABLE if next(op_cases(name), None) is None}
+    assert without == WITHOUT_CASES
+
+
+def test_every_row_has_a_docstring_and_a_signature() -> None:
+    for name, row in TABLE.items():
+        assert row.doc.strip().endswith((".", ")")), name
+        assert row.signature.parameters, name
+
+
+def test_ops_exports_its_names() -> None:
+    for name in netcl.ops.__all__:
+        assert callable(getattr(netcl.ops, name)), name
+    assert sorted(netcl.ops.__all__) == list(netcl.ops.__all__)
+
+
+def test_float_results_keep_the_dtype(engine: Any) -> None:
+    for dtype in ("float16", "bfloat16", "float32"):
+        x = Tensor.from_host(np.linspace(0.5, 1.5, 6).reshape(2, 3), dtype)
+        for name in ("exp", "softmax", "relu", "sum", "mean", "var", "l2_normalize", "tril", "flip"):
+            y = getattr(netcl.ops, name)(x)
+            assert y.dtype == dtype, name
+        assert netcl.ops.matmul(x, netcl.ops.transpose(x)).dtype == dtype
+        assert is_floating(netcl.ops.layer_norm(x, 3).dtype)
