@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from monorepo import OWNED, OWNER, ROOT, Package, load_packages, requirement_name
@@ -21,50 +21,60 @@ TABLE_READERS = (Path("core/dispatch.py"), Path("core/testing.py"))
 
 
 @dataclass(frozen=True)
+class Place:
+    """What surrounds an import: a function, a `try` that survives its absence, or a block for type checkers alone."""
+
+    in_function: bool = False
+    guarded: bool = False
+    typing_only: bool = False
+
+
+@dataclass(frozen=True)
 class Import:
-    """One imported module: its full name, its line, and whether the file can be imported without it."""
+    """One imported module: its full name, its line and its place."""
 
     module: str
     line: int
-    optional: bool
-    typing_only: bool
+    place: Place
 
 
 def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
     """Every import in `tree`, a module of `package`, with `import_module("literal")` and those inside functions."""
-    yield from _walk(tree, package, optional=False, typing_only=False)
+    yield from _walk(tree, package, Place())
 
 
-def _walk(node: ast.AST, package: str, optional: bool, typing_only: bool) -> Iterator[Import]:
+def _walk(node: ast.AST, package: str, place: Place) -> Iterator[Import]:
+    for module in _imported(node, package):
+        yield Import(module, getattr(node, "lineno", 0), place)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        place = replace(place, in_function=True)
+    for field, value in ast.iter_fields(node):
+        inside = place
+        if field == "body" and isinstance(node, ast.Try) and any(map(_catches_import_error, node.handlers)):
+            inside = replace(place, guarded=True)
+        if field == "body" and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            inside = replace(place, typing_only=True)
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _walk(child, package, inside)
+
+
+def _imported(node: ast.AST, package: str) -> list[str]:
+    """The full names of what one statement or call imports."""
     if isinstance(node, ast.Import):
-        for alias in node.names:
-            yield Import(alias.name, node.lineno, optional, typing_only)
-    elif isinstance(node, ast.ImportFrom):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
         base = node.module or ""
         if node.level:
             parents = package.split(".")[: len(package.split(".")) - node.level + 1]
             base = ".".join([*parents, base]).rstrip(".")
-        for alias in node.names:
-            # `from netcl import nn` and `from netcl.core import tensor` name a module in the last place.
-            yield Import(f"{base}.{alias.name}", node.lineno, optional, typing_only)
-    elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__") and node.args:
+        # `from netcl import nn` and `from netcl.core import tensor` name a module in the last place.
+        return [f"{base}.{alias.name}" for alias in node.names]
+    if isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__") and node.args:
         first = node.args[0]
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
-            yield Import(first.value, node.lineno, optional, typing_only)
-    if isinstance(node, ast.Try):
-        guarded = any(_catches_import_error(handler) for handler in node.handlers)
-        for child in node.body:
-            yield from _walk(child, package, optional or guarded, typing_only)
-        for part in (*node.handlers, *node.orelse, *node.finalbody):
-            yield from _walk(part, package, optional, typing_only)
-    elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-        for child in node.body:
-            yield from _walk(child, package, True, True)
-        for child in node.orelse:
-            yield from _walk(child, package, optional, typing_only)
-    else:
-        for child in ast.iter_child_nodes(node):
-            yield from _walk(child, package, optional, typing_only)
+            return [first.value]
+    return []
 
 
 def _called(node: ast.Call) -> str:
@@ -75,11 +85,6 @@ def _catches_import_error(handler: ast.ExceptHandler) -> bool:
     return handler.type is not None and bool(
         re.search(r"\b(ImportError|ModuleNotFoundError)\b", ast.unparse(handler.type))
     )
-
-
-def _in_function(tree: ast.Module, line: int) -> bool:
-    functions = (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    return any(f.lineno <= line <= (f.end_lineno or f.lineno) for f in functions)
 
 
 def _strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -107,7 +112,7 @@ def check_module(package: Package, path: Path) -> list[str]:
     extras = {requirement_name(r) for extra in package.extras.values() for r in extra}
     parent = ".".join(["netcl", *inside.parent.parts])
     for found in imports_of(tree, parent):
-        fault = _fault(package, inside, found, required, extras, _in_function(tree, found.line))
+        fault = _fault(package, inside, found, required, extras)
         if fault:
             faults.append(f"{package.name}: netcl/{inside}:{found.line}: {fault}")
     if package.name != "netcl-core":
@@ -117,21 +122,20 @@ def check_module(package: Package, path: Path) -> list[str]:
     return faults
 
 
-def _fault(
-    package: Package, inside: Path, found: Import, required: set[str], extras: set[str], in_function: bool
-) -> str | None:
+def _fault(package: Package, inside: Path, found: Import, required: set[str], extras: set[str]) -> str | None:
     top, _, rest = found.module.partition(".")
     if top == "netcl":
-        return _sibling_fault(package, inside, found, rest.split(".")[0], required, extras, in_function)
+        return _sibling_fault(package, inside, found, rest.split(".")[0], required, extras)
     # Type checkers bring typing_extensions themselves.
-    if top in sys.stdlib_module_names or top == "tomllib" or (top == "typing_extensions" and found.typing_only):
+    if top in sys.stdlib_module_names or top == "tomllib" or (top == "typing_extensions" and found.place.typing_only):
         return None
     distribution = DISTRIBUTION_OF.get(top, top.lower().replace("_", "-"))
+    optional = found.place.guarded or found.place.typing_only
     if distribution == "pyopencl":
         if package.name != "netcl-core":
             return "pyopencl is imported by netcl-core alone"
-        return None if found.optional else "pyopencl needs a guard: try: ... except ImportError: ..."
-    if distribution in required or (distribution in extras and (found.optional or in_function)):
+        return None if optional else "pyopencl needs a guard: try: ... except ImportError: ..."
+    if distribution in required or (distribution in extras and (optional or found.place.in_function)):
         return None
     if distribution in extras:
         return f"{top} comes with an extra: import it in the function that needs it, or guard it"
@@ -139,13 +143,17 @@ def _fault(
 
 
 def _sibling_fault(
-    package: Package, inside: Path, found: Import, sub: str, required: set[str], extras: set[str], in_function: bool
+    package: Package, inside: Path, found: Import, sub: str, required: set[str], extras: set[str]
 ) -> str | None:
     if inside == Path("__init__.py"):
-        return None if in_function or found.typing_only else "netcl/__init__.py imports nothing of netcl at import"
+        return (
+            None
+            if found.place.in_function or found.place.typing_only
+            else "netcl/__init__.py imports nothing of netcl at import"
+        )
     if sub not in OWNER:
         return "bare netcl is for users: import the subpackage that owns the name"
-    if inside in TABLE_READERS and found.module == "netcl.ops" and in_function:
+    if inside in TABLE_READERS and found.module == "netcl.ops" and found.place.in_function:
         return None
     if package.name == "netcl-core" and inside.parts[0] == "core" and sub != "core":
         return f"netcl.core does not import netcl.{sub}, which is built on it"
