@@ -52,7 +52,6 @@ _built: dict[str, Path] = {}
 def build_wheels(session: nox.Session) -> dict[str, Path]:
     """Build the seven wheels and the second netcl-core (key "numpy") once per nox run."""
     if not _built:
-        shutil.rmtree(DIST, ignore_errors=True)
         folders = {part: ROOT / f"packages/netcl-{part}" for part in PACKAGES} | {"numpy": ALTERNATIVE}
         for part, folder in folders.items():
             out = DIST / part
@@ -60,8 +59,8 @@ def build_wheels(session: nox.Session) -> dict[str, Path]:
                 build = ("uv", "build", "--quiet", "--wheel", "--out-dir", str(out), str(folder))
             else:
                 build = ("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(folder))
-            session.run(*build, external=True, silent=True)
-            _built[part] = next(out.glob("*.whl"))
+            session.run_install(*build, external=True, silent=True)
+            _built[part] = max(out.glob("*.whl"), key=lambda wheel: wheel.stat().st_mtime)
     return _built
 
 
