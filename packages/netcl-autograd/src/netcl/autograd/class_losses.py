@@ -29,11 +29,11 @@ def _without_classes(shape: Shape, operands: Sequence[Shape], attributes: Mappin
 # -- class ids ---------------------------------------------------------------------------------------------------------------
 
 
-def _chosen(labels: Expr, ignore_index: int | None, code: int) -> tuple[Expr, Expr]:
+def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple[Expr, Expr]:
     """(where the class axis is the label, which labels count); a label that is no class and not ignored raises the flag."""
     if labels.dtype == "uint8":
         labels = cast(labels, "int32")  # ignore_index may be negative
-    classes = size_of((1,), "int32")
+    classes = cast(size_of((1,), x.dtype), "int32")
     inside = (labels >= 0) & (labels < classes)
     if is_floating(labels.dtype):
         inside = inside & apply("eq", apply("floor", labels), labels)
@@ -119,7 +119,7 @@ def cross_entropy_ids(
     space: Space,
 ) -> Expr | Parts:
     """``cross_entropy`` of labels (N, 1, ...) and weight (1, C, ...); the mean comes with the sum of the weights."""
-    hit, counts = _chosen(labels, ignore_index, code)
+    hit, counts = _chosen(logits, labels, ignore_index, code)
     shifted, log_sum = _log_sum(logits)
     value = log_sum - _picked(shifted, hit)
     if not smooth:
@@ -156,7 +156,7 @@ def nll_ids(
     space: Space,
 ) -> Expr | Parts:
     """``nll_loss`` of labels (N, 1, ...) and weight (1, C, ...); the mean comes with the sum of the weights."""
-    hit, counts = _chosen(labels, ignore_index, code)
+    hit, counts = _chosen(log_probabilities, labels, ignore_index, code)
     return _weighted(-_picked(log_probabilities, hit), hit, counts, weight, reduction, space)
 
 
@@ -312,7 +312,7 @@ def multi_margin_ids(
     space: Space,
 ) -> Expr:
     """``multi_margin_loss`` of labels (N, 1) and weight (1, C)."""
-    hit, _ = _chosen(labels, None, code)
+    hit, _ = _chosen(x, labels, None, code)
     gap = zero_at_least(margin - _picked(x, hit) + x)
     value = apply("where", hit, 0.0, gap if p == 1 else gap**p)
     if weight is not None:
