@@ -17,7 +17,7 @@ OPENCL_TEXT = re.compile(r"\b(__kernel|__global|__local|get_(global|local|group)
 # netcl.data stands on NumPy alone; this one module may reach the extra `device`.
 DEVICE_MODULE = Path("data/augment_gpu.py")
 # The op table lives in core, its rows in netcl.ops: these may load the rows inside a function (ADR 0004).
-TABLE_READERS = (Path("core/dispatch.py"), Path("core/testing.py"))
+TABLE_READERS = (Path("core/optable.py"), Path("core/testing.py"))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,130 @@
+"""The op table: what an op is, and the one place where all of them stand."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from netcl.core.backend.base import DeviceBackend
+
+Shape = tuple[int, ...]
+
+
+class Operand:
+    """What the op table computes on: the base of Tensor."""
+
+    __slots__ = ("__weakref__", "_version", "engine")
+    engine: DeviceBackend
+    _version: list[int]
+    shape: Shape
+    dtype: str
+    requires_grad: bool
+    array: Any
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Where an op is tested: operands uniform in [low, high), at least ``away`` from the points ``kinks``.
+
+    ``cases(rng)`` yields (operands as arrays or numbers, attributes) for ops that broadcasting elementwise samples do
+    not suit. ``reference(*arrays, **attributes)`` is the same in NumPy, float64.
+    """
+
+    low: float = -2.0
+    high: float = 2.0
+    kinks: tuple[float, ...] = ()
+    away: float = 0.05
+    cases: Callable[[Any], Iterator[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
+    reference: Callable[..., Any] | None = None
+    gradient: bool = True
+    second: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class OpRow:
+    """One op. ``expression`` builds the result from expressions (or is its text over v0..); ``call`` computes it
+    through the engine; ``composite`` is a plain function over other ops.
+
+    ``shapes(shape, operand_shapes, attributes)`` turns an output's shape in the iteration space into the final one.
+    Attributes whose default is a float are launch scalars, all others are part of the kernel. ``amp``: ``half``,
+    ``float32`` or ``widest``. ``leading``: the operands are the first parameters.
+    """
+
+    name: str
+    signature: inspect.Signature
+    expression: Callable[..., Any] | str | None = None
+    call: Callable[..., Any] | None = None
+    composite: Callable[..., Any] | None = None
+    shapes: Callable[[Shape, Sequence[Shape], Mapping[str, Any]], Shape] | None = None
+    dtypes: str = "any"
+    domain: Domain = field(default_factory=Domain)
+    amp: str = "widest"
+    doc: str = ""
+    operands: tuple[str, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    wants_space: bool = False
+    leading: bool = True
+
+
+TABLE: dict[str, OpRow] = {}
+
+# PyTorch's spelling of a parameter -> NumPy's, which the rows use; both are accepted.
+_SYNONYMS = {"dim": "axis", "keepdim": "keepdims", "pad": "padding", "dims": "axes"}
+
+
+def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments with PyTorch's spelling of a parameter exchanged for the row's own."""
+    known = row.signature.parameters
+    for name in kwargs:
+        if name in _SYNONYMS and name not in known:
+            return {
+                _SYNONYMS[key] if key in _SYNONYMS and key not in known else key: value for key, value in kwargs.items()
+            }
+    return kwargs
+
+
+def make_row(
+    function: Callable[..., Any], kind: str, *, name: str = "", text: str | None = None, **fields: Any
+) -> OpRow:
+    """The row of ``function``: parameters annotated with Expr or Tensor are operands, all others attributes."""
+    parameters = dict(inspect.signature(function).parameters)
+    wants_space = parameters.pop("space", None) is not None
+    operands = tuple(
+        key for key, p in parameters.items() if "Expr" in str(p.annotation) or "Tensor" in str(p.annotation)
+    )
+    body: dict[str, Any] = {kind: text if text is not None else function}
+    return OpRow(
+        name=name or function.__name__,
+        signature=inspect.Signature(list(parameters.values())),
+        doc=inspect.getdoc(function) or "",
+        operands=operands,
+        attributes={key: p.default for key, p in parameters.items() if key not in operands},
+        wants_space=wants_space,
+        leading=operands == tuple(parameters)[: len(operands)],
+        **body,
+        **fields,
+    )
+
+
+def register_op(row: OpRow) -> OpRow:
+    """Adds a row to the table; ValueError where the name is taken."""
+    if row.name in TABLE:
+        raise ValueError(f"the op {row.name!r} exists already")
+    TABLE[row.name] = row
+    return row
+
+
+def row_of(name: str) -> OpRow:
+    """The row of the op ``name``; UnsupportedError where there is none."""
+    if name not in TABLE:
+        # The rows are written in netcl.ops, which imports this module; a tensor's first operator brings them in.
+        importlib.import_module("netcl.ops")
+    if name not in TABLE:
+        raise UnsupportedError(f"there is no op {name!r}", op=name)
+    return TABLE[name]
