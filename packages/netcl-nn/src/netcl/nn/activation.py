@@ -50,7 +50,9 @@ class LeakyReLU(_Activation):
 
 
 class PReLU(Module):
-    """x where positive, else weight * x, with one learnt weight, or one per channel of x (N, C, ...) (He et al. 2015)."""
+    """x where positive, else weight * x, with one learnt weight, or one per channel of x (N, C, ...) (He et al.
+    2015).
+    """
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, *, device: Any = None, dtype: str = "float32"
@@ -99,7 +101,9 @@ class SELU(_Activation):
 
 
 class GELU(_Activation):
-    """x times the normal distribution function of x, by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and Gimpel 2016)."""
+    """x times the normal distribution function of x, by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and
+    Gimpel 2016).
+    """
 
     function = "gelu"
     options: ClassVar = {"approximate": "approximate"}

@@ -65,7 +65,9 @@ class _Row(Module):
 
 
 class Sequential(_Row):
-    """Runs modules one after another: ``Sequential(*layers)``, or ``Sequential({name: layer, ...})`` for names of one's own."""
+    """Runs modules one after another: ``Sequential(*layers)``, or ``Sequential({name: layer, ...})`` for names of
+    one's own.
+    """
 
     def __init__(self, *layers: Any) -> None:
         super().__init__()

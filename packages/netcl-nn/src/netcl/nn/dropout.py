@@ -12,7 +12,9 @@ from netcl.nn.module import Module
 
 
 class Dropout(Module):
-    """In training, zeroes each element with probability p and divides the others by 1 - p (Srivastava et al. 2014); a fresh mask per call."""
+    """In training, zeroes each element with probability p and divides the others by 1 - p (Srivastava et al. 2014); a
+    fresh mask per call.
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()

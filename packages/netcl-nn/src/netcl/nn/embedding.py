@@ -16,7 +16,8 @@ from netcl.nn.placement import new_parameter
 class Embedding(Module):
     """Row ``i`` of weight (num_embeddings, embedding_dim) for each index i: (...) gives (..., embedding_dim).
 
-    The row ``padding_idx`` begins as zeros and gets no gradient. An index out of range: IndexError at the next host read.
+    The row ``padding_idx`` begins as zeros and gets no gradient. An index out of range: IndexError at the next host
+    read.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""The functions behind the layers, with torch.nn.functional's names; whatever else is an op of netcl.autograd is here too."""
+"""The functions behind the layers, with torch.nn.functional's names; whatever else is an op of netcl.autograd is here
+too.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str
 
 
 def one_hot(indices: Any, num_classes: int | None = None) -> Tensor:
-    """1 at the index and 0 elsewhere: (...) gives (..., num_classes), int64. None reads the largest index on the host."""
+    """1 at the index and 0 elsewhere: (...) gives (..., num_classes), int64. None reads the largest index on the
+    host.
+    """
     return ag.one_hot(indices, num_classes)  # type: ignore[no-any-return]
 
 

@@ -31,7 +31,9 @@ class RemovableHandle:
 
 
 class BackwardHooks:
-    """Calls the backward hooks of a module once the gradients of its inputs and outputs are known, for one forward pass."""
+    """Calls the backward hooks of a module once the gradients of its inputs and outputs are known, for one forward
+    pass.
+    """
 
     def __init__(self, module: Any, hooks: Sequence[Callable[..., Any]]) -> None:
         self.module, self.hooks = module, hooks

@@ -30,7 +30,9 @@ _thread = _Thread()
 
 @contextmanager
 def skipped() -> Iterator[None]:
-    """Within the block initialisers leave tensors undefined and draw no numbers: for models whose state is loaded next."""
+    """Within the block initialisers leave tensors undefined and draw no numbers: for models whose state is loaded
+    next.
+    """
     outer, _thread.skipping = _thread.skipping, True
     try:
         yield
@@ -172,7 +174,9 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform(
     tensor: Tensor, a: float = math.sqrt(5), mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Uniform in +-sqrt(3) gain / sqrt(fan) (He et al. 2015); the default a gives +-1/sqrt(fan_in), as PyTorch's layers begin."""
+    """Uniform in +-sqrt(3) gain / sqrt(fan) (He et al. 2015); the default a gives +-1/sqrt(fan_in), as PyTorch's
+    layers begin.
+    """
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform(tensor, -bound, bound)  # type: ignore[no-any-return]
 

@@ -15,7 +15,8 @@ from netcl.nn.placement import new_parameter
 
 
 class Linear(Module):
-    """y = x W^T + b: x (..., in_features) gives (..., out_features); weight (out_features, in_features), bias (out_features,).
+    """y = x W^T + b: x (..., in_features) gives (..., out_features); weight (out_features, in_features), bias
+    (out_features,).
 
     Both begin uniform in +-1/sqrt(in_features).
     """

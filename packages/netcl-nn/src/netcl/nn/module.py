@@ -17,7 +17,8 @@ M = TypeVar("M", bound="Module")
 class Module:
     """The base of all layers: a subclass makes its parts in ``__init__`` and computes in ``forward``.
 
-    Assigning a Parameter or a Module to an attribute registers it under that name. The model is called as a function: ``model(x)``.
+    Assigning a Parameter or a Module to an attribute registers it under that name. The model is called as a function:
+    ``model(x)``.
     """
 
     training: bool
@@ -130,7 +131,9 @@ class Module:
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds a tensor that moves with the module and, where ``persistent``, is part of its state, but is no parameter."""
+        """Adds a tensor that moves with the module and, where ``persistent``, is part of its state, but is no
+        parameter.
+        """
         self._check_name(name)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer takes a Tensor or None, not {type(tensor).__name__}")
@@ -226,13 +229,15 @@ class Module:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Writes tensors or arrays into parameters and buffers by name; gives (missing_keys, unexpected_keys).
 
-        All is checked before anything is written: StateError (a RuntimeError) lists what does not fit. With ``strict=False`` missing
-        and unexpected names are no error.
+        All is checked before anything is written: StateError (a RuntimeError) lists what does not fit. With
+        ``strict=False`` missing and unexpected names are no error.
         """
         return load_into(type(self).__name__, self.state_dict(), state_dict, strict)
 
     def replace_tensors(self: M, change: Callable[[str, Tensor], Tensor]) -> M:
-        """Puts ``change(name, tensor)`` in the place of every parameter and buffer; shared ones stay shared, and grads are dropped."""
+        """Puts ``change(name, tensor)`` in the place of every parameter and buffer; shared ones stay shared, and
+        grads are dropped.
+        """
         done: dict[int, Tensor] = {}
         for path, module in self.named_modules():
             for table in (module._parameters, module._buffers):
@@ -248,7 +253,8 @@ class Module:
         return self
 
     def to(self: M, device: Any = None, dtype: str | None = None) -> M:
-        """Moves the module to ``device`` (selector, handle or queue) and its floating tensors to ``dtype``, and gives itself.
+        """Moves the module to ``device`` (selector, handle or queue) and its floating tensors to ``dtype``, and gives
+        itself.
 
         What changes becomes a new Parameter, so make the optimizer afterwards; gradients stay behind.
         """
@@ -302,15 +308,20 @@ class Module:
     # -- hooks -------------------------------------------------------------------------------------------------------
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, args)`` before forward; what it returns, if not None, takes the place of the positional arguments."""
+        """Calls ``hook(module, args)`` before forward; what it returns, if not None, takes the place of the
+        positional arguments.
+        """
         return RemovableHandle(self._pre_hooks, hook)
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, args, output)`` after forward; what it returns, if not None, takes the place of the output."""
+        """Calls ``hook(module, args, output)`` after forward; what it returns, if not None, takes the place of the
+        output.
+        """
         return RemovableHandle(self._hooks, hook)
 
     def register_full_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, grad_input, grad_output)``, tuples with None where there is no gradient, in the backward pass.
+        """Calls ``hook(module, grad_input, grad_output)``, tuples with None where there is no gradient, in the
+        backward pass.
 
         A tuple that it returns takes the place of ``grad_input``.
         """
@@ -319,7 +330,9 @@ class Module:
     # -- text --------------------------------------------------------------------------------------------------------
 
     def summary(self, input_shape: Iterable[int]) -> str:
-        """A table of the layers for an input of ``input_shape`` (with its batch axis): output shapes, parameters, multiply-adds."""
+        """A table of the layers for an input of ``input_shape`` (with its batch axis): output shapes, parameters,
+        multiply-adds.
+        """
         from netcl.nn.summary import summary
 
         return summary(self, tuple(input_shape))

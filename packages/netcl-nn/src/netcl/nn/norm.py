@@ -105,8 +105,8 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """y = (x - mean) / sqrt(var + eps) weight + bias per channel of x (N, C, H, W) (Ioffe and Szegedy 2015).
 
-    Training takes the statistics of the batch and moves the running ones by ``momentum`` (None: their plain average, which reads
-    the count on the host); evaluation takes the running ones.
+    Training takes the statistics of the batch and moves the running ones by ``momentum`` (None: their plain average,
+    which reads the count on the host); evaluation takes the running ones.
     """
 
     ranks = (2,)
@@ -119,7 +119,9 @@ class BatchNorm3d(_BatchNorm):
 
 
 class LayerNorm(_Affine):
-    """Normalises over the last axes, which have the lengths ``normalized_shape``; weight and bias have that shape (Ba et al. 2016)."""
+    """Normalises over the last axes, which have the lengths ``normalized_shape``; weight and bias have that shape (Ba
+    et al. 2016).
+    """
 
     def __init__(
         self,
@@ -146,7 +148,9 @@ class LayerNorm(_Affine):
 
 
 class RMSNorm(_Affine):
-    """x / sqrt(mean(x^2) + eps) weight over the last axes, which have the lengths ``normalized_shape`` (Zhang and Sennrich 2019)."""
+    """x / sqrt(mean(x^2) + eps) weight over the last axes, which have the lengths ``normalized_shape`` (Zhang and
+    Sennrich 2019).
+    """
 
     def __init__(
         self,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor, manager
 from netcl.core.device import DeviceHandle
-from netcl.core.errors import DeviceNotFoundError
+from netcl.core.errors import DeviceNotFoundError, ShapeError
 
 
 def queue_of(device: Any) -> Any:
@@ -21,14 +24,40 @@ def queue_of(device: Any) -> Any:
     return device.queue if isinstance(device, DeviceHandle) else device
 
 
+class _Thread(threading.local):
+    room: int | None = None
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def limited(elements: int) -> Iterator[None]:
+    """Within the block, layers of this thread may make tensors of so many elements in all; ShapeError beyond."""
+    outer, _thread.room = _thread.room, elements
+    try:
+        yield
+    finally:
+        _thread.room = outer
+
+
+def _count(shape: Sequence[int]) -> tuple[int, ...]:
+    sizes = tuple(shape)
+    if _thread.room is not None:
+        _thread.room -= math.prod(sizes)
+        if _thread.room < 0:
+            raise ShapeError(f"a layer wants a tensor of shape {sizes}, more than there are values for")
+    return sizes
+
+
 def new_parameter(shape: Sequence[int], device: Any = None, dtype: str = "float32") -> ag.Parameter:
     """A parameter of undefined content."""
-    return ag.Parameter(Tensor.empty(tuple(shape), dtype, queue=queue_of(device), persistent=True))
+    return ag.Parameter(Tensor.empty(_count(shape), dtype, queue=queue_of(device), persistent=True))
 
 
 def new_buffer(shape: Sequence[int], value: float, device: Any = None, dtype: str = "float32") -> Tensor:
     """A tensor filled with ``value`` that is state but no parameter."""
-    return Tensor.full(tuple(shape), value, dtype, queue=queue_of(device), persistent=True)
+    return Tensor.full(_count(shape), value, dtype, queue=queue_of(device), persistent=True)
 
 
 def moved(t: Tensor, device: Any, dtype: str | None) -> Tensor:

@@ -55,7 +55,9 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of each window of x (N, C, H, W); ``stride`` defaults to the window. ``return_indices`` also gives flat positions."""
+    """The largest element of each window of x (N, C, H, W); ``stride`` defaults to the window. ``return_indices``
+    also gives flat positions.
+    """
 
     rank = 2
 

@@ -31,11 +31,13 @@ _lock = threading.Lock()
 
 
 def register(cls: type[Module] | None = None, to_config: ToConfig | None = None) -> Any:
-    """Makes a Module class savable and loadable by its name; also as decorator, ``@register`` or ``@register(to_config=...)``.
+    """Makes a Module class savable and loadable by its name; also as decorator, ``@register`` or
+    ``@register(to_config=...)``.
 
-    ``to_config(module)`` gives the keyword arguments that build an equal module: None, numbers, texts, modules, registered classes, and lists,
-    tuples and dicts of those; under ``"*"`` a list of positional arguments. The default takes each argument of ``__init__`` from the attribute of its
-    name. ValueError where another class has the name.
+    ``to_config(module)`` gives the keyword arguments that build an equal module: None, numbers, texts, modules,
+    registered classes, and lists, tuples and dicts of those; under ``"*"`` a list of positional arguments. The
+    default takes each argument of ``__init__`` from the attribute of its name. ValueError where another class has the
+    name.
     """
     if cls is None:
         return lambda given: register(given, to_config)
@@ -72,7 +74,8 @@ def _layers(module: Module) -> dict[str, Any]:
     return {"*": list(module.children()) if numbered else [dict(module._modules)]}
 
 
-# -- modules to plain values -----------------------------------------------------------------------------------------------
+# -- modules to plain values
+# -----------------------------------------------------------------------------------------------
 
 
 def to_config(module: Module) -> dict[str, Any]:
@@ -125,11 +128,14 @@ def _encode(value: Any, seen: dict[int, int]) -> Any:
     )
 
 
-# -- plain values to modules -----------------------------------------------------------------------------------------------
+# -- plain values to modules
+# -----------------------------------------------------------------------------------------------
 
 
 def from_config(config: Mapping[str, Any]) -> Module:
-    """The module that ``to_config`` wrote, with fresh parameters. UnknownModuleError names an unknown class, ValueError what is malformed."""
+    """The module that ``to_config`` wrote, with fresh parameters. UnknownModuleError names an unknown class,
+    ValueError what is malformed.
+    """
     return _decode_module(config, [])
 
 
@@ -180,7 +186,9 @@ def _decode(value: Any, seen: list[Module | None]) -> Any:
 
 
 def build_sequential(config: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> Sequential:
-    """A Sequential from the config of one, or from a list of configs of its layers: ``[{"type": "Linear", "arguments": {...}}, ...]``."""
+    """A Sequential from the config of one, or from a list of configs of its layers: ``[{"type": "Linear",
+    "arguments": {...}}, ...]``.
+    """
     if isinstance(config, Mapping):
         module = from_config(config)
         if not isinstance(module, Sequential):

@@ -13,7 +13,9 @@ from netcl.core.errors import NetclError
 
 
 class StateError(NetclError, RuntimeError):
-    """A state does not fit a module; the message lists every entry that is missing, unexpected or of another shape or kind."""
+    """A state does not fit a module; the message lists every entry that is missing, unexpected or of another shape or
+    kind.
+    """
 
 
 class IncompatibleKeys(NamedTuple):
@@ -23,11 +25,11 @@ class IncompatibleKeys(NamedTuple):
     unexpected_keys: list[str]
 
 
-def load_into(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
-    """Writes ``state`` (tensors or arrays by name) into the tensors ``own``, converted to their dtypes.
+def check_state(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
+    """Holds ``state`` (tensors or arrays by name) against the tensors ``own``; gives the names that one of them lacks.
 
-    StateError, with nothing written, for shapes that differ, for floating values into whole numbers or the other way round, and, where
-    ``strict``, for missing and unexpected names.
+    StateError for shapes that differ, for floating values where there are whole numbers or the other way round, and,
+    where ``strict``, for missing and unexpected names.
     """
     missing = [name for name in own if name not in state]
     unexpected = [name for name in state if name not in own]
@@ -35,7 +37,6 @@ def load_into(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], s
     if strict:
         problems += [f"missing: {name} {own[name].shape}" for name in missing]
         problems += [f"unexpected: {name}" for name in unexpected]
-    values = {}
     for name, target in own.items():
         if name not in state:
             continue
@@ -44,12 +45,19 @@ def load_into(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], s
             problems.append(f"shape of {name}: {tuple(value.shape)} in the state, {target.shape} in the module")
         elif _floating(value) != is_floating(target.dtype):
             problems.append(f"dtype of {name}: {value.dtype} in the state, {target.dtype} in the module")
-        values[name] = value
     if problems:
         raise StateError(f"the state does not fit {owner}:\n    " + "\n    ".join(problems))
-    for name, value in values.items():
-        own[name].write(value.detach() if isinstance(value, Tensor) else value)
     return IncompatibleKeys(missing, unexpected)
+
+
+def load_into(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
+    """``check_state``, and then writes ``state`` into the tensors ``own``, converted to their dtypes."""
+    keys = check_state(owner, own, state, strict)
+    for name, target in own.items():
+        if name in state:
+            value = state[name]
+            target.write(value.detach() if isinstance(value, Tensor) else np.asarray(value))
+    return keys
 
 
 def _floating(value: Any) -> bool:

@@ -11,7 +11,9 @@ from netcl.core import Tensor
 
 
 def multiply_adds(module: Any, x: Any, output: Tensor) -> int:
-    """Multiplications with an addition each that a layer takes for its output; 0 for layers that are no product with a weight."""
+    """Multiplications with an addition each that a layer takes for its output; 0 for layers that are no product with
+    a weight.
+    """
     weight = getattr(module, "weight", None)
     if weight is None or weight.ndim < 2 or not hasattr(module, "reset_parameters"):
         return 0
@@ -23,7 +25,9 @@ def multiply_adds(module: Any, x: Any, output: Tensor) -> int:
 
 
 def summary(model: Any, input_shape: Sequence[int]) -> str:
-    """Runs the model on zeros of ``input_shape`` in evaluation mode and without gradients, and tells of each layer that it passed."""
+    """Runs the model on zeros of ``input_shape`` in evaluation mode and without gradients, and tells of each layer
+    that it passed.
+    """
     rows: list[tuple[str, str, int, int]] = []
     handles, names = [], {id(module): name for name, module in model.named_modules()}
 

@@ -1,4 +1,6 @@
-"""Optimizers, each an update rule that becomes one fused kernel, and what goes with them: schedules, clipping, averages."""
+"""Optimizers, each an update rule that becomes one fused kernel, and what goes with them: schedules, clipping,
+averages.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,9 @@ def log_of(beta: float) -> float:
 
 
 def moment_numbers(group: Mapping[str, Any]) -> dict[str, float]:
-    """The scalars of a rule with two moments. 1 - beta is formed in double precision: in float32 it would lose five digits."""
+    """The scalars of a rule with two moments. 1 - beta is formed in double precision: in float32 it would lose five
+    digits.
+    """
     beta1, beta2 = group["betas"]
     return {
         "lr": float(group["lr"]),
@@ -35,7 +37,9 @@ def moment_numbers(group: Mapping[str, Any]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class MomentsRule(Rule):
-    """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2; weight decay in the gradient, or beside it (``decoupled``)."""
+    """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2; weight decay in the gradient, or beside it
+    (``decoupled``).
+    """
 
     decoupled: bool = False
 

@@ -18,8 +18,9 @@ def clip_grad_norm(
 ) -> float:
     """Scales the gradients so that their norm, taken as one vector, is at most ``max_norm``; gives the norm before.
 
-    Gradients are multiplied by min(1, max_norm / (norm + 1e-6)). Reads the norm on the host; ``clip_grad_norm_device`` does not.
-    NonFiniteError, with the gradients as they were, where ``error_if_nonfinite`` and the norm is NaN or infinite.
+    Gradients are multiplied by min(1, max_norm / (norm + 1e-6)). Reads the norm on the host;
+    ``clip_grad_norm_device`` does not. NonFiniteError, with the gradients as they were, where ``error_if_nonfinite``
+    and the norm is NaN or infinite.
     """
     grads = _grads(params)
     norm = grad_norm(grads, norm_type)
@@ -33,7 +34,9 @@ def clip_grad_norm(
 
 
 def clip_grad_norm_device(params: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
-    """``clip_grad_norm`` without a host read: the norm before clipping as a 0-d tensor. All gradients lie on one device."""
+    """``clip_grad_norm`` without a host read: the norm before clipping as a 0-d tensor. All gradients lie on one
+    device.
+    """
     given = [params] if isinstance(params, Tensor) else list(params)
     grads = _grads(given)
     norm = grad_norm(grads, norm_type)

@@ -16,10 +16,12 @@ from netcl.optim.fused import compute_dtype
 
 
 class WeightAverage:
-    """Averages of the parameters of ``model`` (anything with ``named_parameters()``), kept beside it in float32 (float64 for float64).
+    """Averages of the parameters of ``model`` (anything with ``named_parameters()``), kept beside it in float32
+    (float64 for float64).
 
-    ``update()`` after each step takes the weights in, on the device and without a host read; a captured step may contain it.
-    ``store()`` sets the weights aside and puts the averages into the model, ``restore()`` brings the weights back; ``averaged()`` does both round a block.
+    ``update()`` after each step takes the weights in, on the device and without a host read; a captured step may
+    contain it. ``store()`` sets the weights aside and puts the averages into the model, ``restore()`` brings the
+    weights back; ``averaged()`` does both round a block.
     """
 
     def __init__(self, model: Any) -> None:
@@ -84,8 +86,8 @@ class WeightAverage:
         """``{"updates": int, "shadow": {name: T}}``; tensors are not copied."""
         return {"updates": self.updates, "shadow": dict(self.shadow)}
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes over a state; names and shapes are checked before anything is written."""
+    def check_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """ValueError or ShapeError where ``load_state_dict`` would raise; writes nothing."""
         shadow = state_dict["shadow"]
         if set(shadow) != set(self.shadow):
             raise ValueError(f"the state and the model differ in {sorted(set(shadow) ^ set(self.shadow))}")
@@ -95,14 +97,20 @@ class WeightAverage:
                     f"average {name!r} has shape {tuple(value.shape)}, its parameter {self.shadow[name].shape}",
                     parameter=name,
                 )
-        for name, value in shadow.items():
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Takes over a state; names and shapes are checked before anything is written."""
+        self.check_state_dict(state_dict)
+        for name, value in state_dict["shadow"].items():
             self.shadow[name].write(value)
         for counter in self._counts.values():
             counter.write(float(state_dict["updates"]))
 
 
 class ModelEMA(WeightAverage):
-    """average = d average + (1 - d) weights, with d = ``decay``; with ``warmup`` d = min(decay, (1 + n) / (10 + n)) at update n."""
+    """average = d average + (1 - d) weights, with d = ``decay``; with ``warmup`` d = min(decay, (1 + n) / (10 + n))
+    at update n.
+    """
 
     def __init__(self, model: Any, decay: float = 0.999, warmup: bool = True) -> None:
         if not 0 <= decay <= 1:
@@ -137,9 +145,11 @@ def _copy(p: Tensor, dtype: str) -> Tensor:
 
 
 def update_bn(loader: Iterable[Any], model: Any) -> None:
-    """Recomputes the running statistics of batch normalisation over ``loader`` (batches, or tuples that begin with one), weights unchanged.
+    """Recomputes the running statistics of batch normalisation over ``loader`` (batches, or tuples that begin with
+    one), weights unchanged.
 
-    Every layer with ``running_mean`` is reset and averages all batches equally; modes and momenta are as before at the end.
+    Every layer with ``running_mean`` is reset and averages all batches equally; modes and momenta are as before at
+    the end.
     """
     layers = [module for module in model.modules() if getattr(module, "running_mean", None) is not None]
     if not layers:

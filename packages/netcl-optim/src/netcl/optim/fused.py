@@ -1,8 +1,9 @@
 """Update rules written once as expressions, and the lanes of parameters that they step: one launch per parameter.
 
-A rule never sees a number. Hyper-parameters and the step count are 0-d tensors on the device, so that a schedule changes a value and no
-kernel, and a captured step replays with new values. Per lane one small launch counts the step and derives what depends on it
-(bias corrections); then each parameter takes one launch with several outputs, in place.
+A rule never sees a number. Hyper-parameters and the step count are 0-d tensors on the device, so that a schedule
+changes a value and no kernel, and a captured step replays with new values. Per lane one small launch counts the step
+and derives what depends on it (bias corrections); then each parameter takes one launch with several outputs, in
+place.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Values = Mapping[str, Expr]
 
 @dataclass(frozen=True)
 class Rule:
-    """How one parameter is updated. Fields are the options that change the form of the kernel; numbers are none of them.
+    """How one parameter is updated. Fields are the options that change the form of the kernel; numbers are none of
+    them.
 
     ``states`` names the tensors kept per parameter, ``running`` the scalars kept per lane with their first values.
     """
@@ -42,7 +44,9 @@ class Rule:
         return {}
 
     def advance(self, running: Values, numbers: Values) -> Values:
-        """New values of every running scalar, and further scalars for ``update``, from the running ones and the hyper-parameters."""
+        """New values of every running scalar, and further scalars for ``update``, from the running ones and the
+        hyper-parameters.
+        """
         return {}
 
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
@@ -106,7 +110,9 @@ _FOUND = "found_inf"
 
 @lru_cache(maxsize=1024)
 def update_kernel(rule: Rule, numbers: tuple[str, ...], p_dtype: str, g_dtype: str, guarded: bool) -> Kernel:
-    """The kernel of a parameter: inputs p, g, states, scalars; outputs p and states. ``guarded``: nothing changes where found_inf is not 0."""
+    """The kernel of a parameter: inputs p, g, states, scalars; outputs p and states. ``guarded``: nothing changes
+    where found_inf is not 0.
+    """
     dtype = compute_dtype(p_dtype)
     old_p, g = cast(Load(0, p_dtype), dtype), cast(Load(1, g_dtype), dtype)
     old = {name: Load(2 + at, dtype) for at, name in enumerate(rule.states)}
@@ -121,7 +127,9 @@ def update_kernel(rule: Rule, numbers: tuple[str, ...], p_dtype: str, g_dtype: s
 
 @lru_cache(maxsize=256)
 def advance_kernel(rule: Rule, numbers: tuple[str, ...], dtype: str, guarded: bool) -> tuple[Kernel, tuple[str, ...]]:
-    """The kernel of a lane, over scalars alone, and the names of its outputs, of which the first are the running scalars."""
+    """The kernel of a lane, over scalars alone, and the names of its outputs, of which the first are the running
+    scalars.
+    """
     slots = _Slots(0, dtype)
     running = {name: slots.load(name) for name in rule.running}
     values = dict(rule.advance(running, _Numbers(slots, numbers)))
@@ -154,7 +162,9 @@ class DeviceNumbers:
 
 
 class Lane:
-    """Parameters of one group, on one queue and in one compute dtype, that have always been stepped together: they share a step count."""
+    """Parameters of one group, on one queue and in one compute dtype, that have always been stepped together: they
+    share a step count.
+    """
 
     def __init__(self, members: list[Tensor], numbers: DeviceNumbers) -> None:
         self.members, self.numbers = members, numbers

@@ -12,9 +12,14 @@ from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.optim.fused import DeviceNumbers, Lane, Rule, compute_dtype
 
+# A parameter, its running scalars and its states, as read from a state_dict.
+Entry = tuple[Tensor, dict[str, float], dict[str, Any]]
+
 
 class ParamGroup(dict[str, Any]):
-    """The options of a group of parameters; a new value reaches the device at once, so that replays of a captured step see it."""
+    """The options of a group of parameters; a new value reaches the device at once, so that replays of a captured
+    step see it.
+    """
 
     def __init__(
         self, values: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None], send: Callable[[ParamGroup], None]
@@ -43,11 +48,12 @@ class Optimizer:
     """Steps parameters by their gradients; a parameter whose ``grad`` is None is left alone.
 
     ``params``: Parameters, or dicts ``{"params": [...], option: value}`` that override the defaults for a group. A subclass gives ``rule(group)``,
-    the form of its kernel, and ``numbers(group)``, the values that go to the device. Errors: ValueError for no parameter, one given
-    twice, one that is no leaf, or a bad option.
+    the form of its kernel, and ``numbers(group)``, the values that go to the device. Errors: ValueError for no
+    parameter, one given twice, one that is no leaf, or a bad option.
 
-    The first step makes the states, on the device of each parameter and in persistent storage: before a step is captured, take two eager steps.
-    ``found_inf``, where it is set to a 0-d float32 tensor, makes a step change nothing while that is not zero, without a host read.
+    The first step makes the states, on the device of each parameter and in persistent storage: before a step is
+    captured, take two eager steps. ``found_inf``, where it is set to a 0-d float32 tensor, makes a step change
+    nothing while that is not zero, without a host read.
     """
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
@@ -195,10 +201,13 @@ class Optimizer:
                 states[name] = Tensor.full(p.shape, value, dtype, queue=p.queue, persistent=True)
         return [states[name] for name in rule.states]
 
-    # -- state -----------------------------------------------------------------------------------------------------------
+    # -- state
+    # -----------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """``{"state": {index: {name: T or number}}, "param_groups": [...]}`` as PyTorch lays it out; tensors are not copied."""
+        """``{"state": {index: {name: T or number}}, "param_groups": [...]}`` as PyTorch lays it out; tensors are not
+        copied.
+        """
         index = {id(p): at for at, p in enumerate(p for group in self.param_groups for p in group["params"])}
         state: dict[int, dict[str, Any]] = {}
         groups = []
@@ -217,19 +226,23 @@ class Optimizer:
 
         ValueError for other numbers of groups or parameters, ShapeError for a state of another shape.
         """
+        for at, (group, entries) in enumerate(self.check_state_dict(state_dict)):
+            self._take(at, group, entries)
+
+    def check_state_dict(self, state_dict: Mapping[str, Any]) -> list[tuple[dict[str, Any], list[Entry]]]:
+        """What ``load_state_dict`` would write, per group; raises as it does and writes nothing."""
         groups, state = state_dict["param_groups"], state_dict["state"]
         sizes, ours = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
         if sizes != ours:
             raise ValueError(f"the state has groups of {sizes} parameters, the optimizer of {ours}")
-        fresh = [{**group, **saved, "params": group["params"]} for group, saved in zip(self.param_groups, groups)]
-        found: list[list[tuple[Tensor, dict[str, float], dict[str, Any]]]] = []
-        for group, saved in zip(fresh, groups):
-            self.check(group)
-            rule = self.rule(group)
-            entries = [(p, state[key]) for p, key in zip(group["params"], saved["params"]) if key in state]
-            found.append([(p, *self._read(p, rule, group, entry)) for p, entry in entries if entry])
-        for at, entries_of_group in enumerate(found):
-            self._take(at, fresh[at], entries_of_group)
+        found = []
+        for group, saved in zip(self.param_groups, groups):
+            fresh = {**group, **saved, "params": group["params"]}
+            self.check(fresh)
+            rule = self.rule(fresh)
+            entries = [(p, state[key]) for p, key in zip(fresh["params"], saved["params"]) if key in state]
+            found.append((fresh, [(p, *self._read(p, rule, fresh, entry)) for p, entry in entries if entry]))
+        return found
 
     def _read(
         self, p: Tensor, rule: Rule, group: Mapping[str, Any], entry: Mapping[str, Any]
@@ -253,9 +266,7 @@ class Optimizer:
             states[name] = value
         return running, states
 
-    def _take(
-        self, at: int, values: Mapping[str, Any], entries: Sequence[tuple[Tensor, dict[str, float], dict[str, Any]]]
-    ) -> None:
+    def _take(self, at: int, values: Mapping[str, Any], entries: Sequence[Entry]) -> None:
         group = self.param_groups[at]
         group.update({key: value for key, value in values.items() if key != "params"})
         together: dict[Any, list[Tensor]] = {}

@@ -39,7 +39,9 @@ class RMSPropRule(Rule):
 
 
 class RMSProp(Optimizer):
-    """Gradient descent by the root mean square (Hinton 2012), centered as in Graves 2013, as torch.optim.RMSprop has it."""
+    """Gradient descent by the root mean square (Hinton 2012), centered as in Graves 2013, as torch.optim.RMSprop has
+    it.
+    """
 
     def __init__(
         self,

@@ -11,9 +11,11 @@ from netcl.optim.optimizer import Optimizer, require
 
 
 class Scheduler:
-    """Sets the learning rate of each group to ``lr_at(epoch, base)``, first for epoch 0 when it is made, then at each ``step()``.
+    """Sets the learning rate of each group to ``lr_at(epoch, base)``, first for epoch 0 when it is made, then at each
+    ``step()``.
 
-    ``base`` is the group's learning rate when its first schedule was made (``initial_lr``). An epoch is whatever passes between two steps.
+    ``base`` is the group's learning rate when its first schedule was made (``initial_lr``). An epoch is whatever
+    passes between two steps.
     """
 
     # What state_dict leaves out.
@@ -54,7 +56,9 @@ class Scheduler:
         return {key: value for key, value in vars(self).items() if key not in self._unsaved}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes over a state and sets the learning rates accordingly; ValueError for a state of another kind of schedule."""
+        """Takes over a state and sets the learning rates accordingly; ValueError for a state of another kind of
+        schedule.
+        """
         own = set(self.state_dict())
         require(own == set(state_dict), f"a {type(self).__name__} keeps {sorted(own)}, the state {sorted(state_dict)}")
         vars(self).update({key: list(v) if isinstance(v, (list, tuple)) else v for key, v in state_dict.items()})
@@ -132,7 +136,9 @@ class ConstantLR(Scheduler):
 
 
 class LinearLR(Scheduler):
-    """lr = base * a factor that goes in a line from ``start_factor`` to ``end_factor`` at ``total_iters`` and stays there."""
+    """lr = base * a factor that goes in a line from ``start_factor`` to ``end_factor`` at ``total_iters`` and stays
+    there.
+    """
 
     def __init__(
         self,
@@ -176,7 +182,9 @@ class CosineAnnealingLR(Scheduler):
 
 
 class CosineAnnealingWarmRestarts(Scheduler):
-    """Cosine annealing over T_0 epochs, then anew over ``T_mult`` times as many, and so on (Loshchilov and Hutter 2016)."""
+    """Cosine annealing over T_0 epochs, then anew over ``T_mult`` times as many, and so on (Loshchilov and Hutter
+    2016).
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -223,9 +231,11 @@ class WarmupCosine(Scheduler):
 
 
 class OneCycleLR(Scheduler):
-    """From max_lr / div_factor up to ``max_lr`` over ``pct_start`` of the steps, then down to a ``final_div_factor``-th of the start (Smith 2018).
+    """From max_lr / div_factor up to ``max_lr`` over ``pct_start`` of the steps, then down to a
+    ``final_div_factor``-th of the start (Smith 2018).
 
-    Called once per batch. ``cycle_momentum`` moves momentum, or betas[0], the other way between ``max_momentum`` and ``base_momentum``.
+    Called once per batch. ``cycle_momentum`` moves momentum, or betas[0], the other way between ``max_momentum`` and
+    ``base_momentum``.
     """
 
     def __init__(
@@ -304,7 +314,9 @@ class OneCycleLR(Scheduler):
 
 
 class SequentialLR(Scheduler):
-    """One schedule after another: ``milestones`` are the epochs at which the next takes over, counting from its own epoch 0."""
+    """One schedule after another: ``milestones`` are the epochs at which the next takes over, counting from its own
+    epoch 0.
+    """
 
     _unsaved = ("optimizer", "schedulers")
 
@@ -340,7 +352,8 @@ class SequentialLR(Scheduler):
 class ReduceLROnPlateau(Scheduler):
     """Multiplies the learning rate by ``factor`` after more than ``patience`` steps without a better metric.
 
-    Better: below best (1 - threshold) for mode "min", above best (1 + threshold) for "max"; with ``threshold_mode="abs"`` best -/+ threshold.
+    Better: below best (1 - threshold) for mode "min", above best (1 + threshold) for "max"; with
+    ``threshold_mode="abs"`` best -/+ threshold.
     """
 
     def __init__(

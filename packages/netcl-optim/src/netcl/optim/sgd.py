@@ -13,7 +13,9 @@ from netcl.optim.optimizer import Optimizer, require
 
 @dataclass(frozen=True)
 class SGDRule(Rule):
-    """b = momentum b + (1 - dampening) g, at the first step b = g; p = p - lr b, or p - lr (g + momentum b) with Nesterov's look-ahead."""
+    """b = momentum b + (1 - dampening) g, at the first step b = g; p = p - lr b, or p - lr (g + momentum b) with
+    Nesterov's look-ahead.
+    """
 
     momentum: bool = False
     nesterov: bool = False

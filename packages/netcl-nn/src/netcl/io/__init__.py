@@ -1,0 +1,29 @@
+"""Models and checkpoints as files: written whole or not at all, read without trust."""
+
+from __future__ import annotations
+
+from netcl.io.checkpoint import (
+    latest_checkpoint,
+    load_checkpoint,
+    load_params,
+    save_checkpoint,
+    save_params,
+    verify,
+)
+from netcl.io.errors import CheckpointError
+from netcl.io.model import load_model, save_model
+from netcl.io.safetensors import load_safetensors, save_safetensors
+
+__all__ = [
+    "CheckpointError",
+    "latest_checkpoint",
+    "load_checkpoint",
+    "load_model",
+    "load_params",
+    "load_safetensors",
+    "save_checkpoint",
+    "save_model",
+    "save_params",
+    "save_safetensors",
+    "verify",
+]

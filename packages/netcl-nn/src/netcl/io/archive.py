@@ -1,0 +1,268 @@
+"""The file format: an NPZ of plain arrays and one JSON text, hashed as a whole, read without trust.
+
+Members are uncompressed ``<key>.npy``; ``__netcl_meta__`` is a 0-d string holding JSON with format, version, dtypes
+and sha256. bfloat16 is stored as uint16. The hash runs over key, dtype, shape and bytes of each array in order, and
+over the JSON without the hash. Nothing in a file is ever unpickled, and no size in it is believed before it is held
+against the size of the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype, to_bfloat16
+from netcl.io.atomic import replacing
+from netcl.io.errors import CheckpointError
+
+Array = np.ndarray[Any, Any]
+META = "__netcl_meta__"
+_CHUNK = 1 << 20
+# dtypes by the names that "dtypes" gives them: netcl's, and NumPy's further whole numbers for states of other
+# libraries.
+_STORED = {name: numpy_dtype(name) for name in SUPPORTED}
+_STORED.update({name: np.dtype(name) for name in ("int8", "int16", "uint16", "uint32", "uint64")})
+# The NPY header of version 1 just as NumPy writes it, so that nothing in it needs evaluating.
+_HEADER_MAX = 4096
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00(?P<length>..)\{'descr': '(?P<descr>[<>|=]?[a-zA-Z][0-9]*)', 'fortran_order': (?P<fortran>True|False), "
+    rb"'shape': \((?P<shape>[0-9, ]*)\), \} *\n",
+    re.DOTALL,
+)
+# What the reader says instead of an answer: of zipfile, of the NPY header, of the operating system.
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    OSError,
+    ValueError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An array to write: ``load()`` gives its elements in the storage dtype of ``dtype``."""
+
+    key: str
+    shape: tuple[int, ...]
+    dtype: str
+    load: Callable[[], Array]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return math.prod(self.shape) * _STORED[self.dtype].itemsize
+
+
+def entry_of(key: str, value: Any) -> Entry:
+    """The entry of a tensor (read when it is written) or an array."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.name not in _STORED:
+            raise TypeError(f"{key}: arrays of {value.dtype} are not saved, only {', '.join(_STORED)}")
+        return Entry(key, value.shape, value.dtype.name, lambda: value)
+    if value.dtype == "bfloat16":
+        return Entry(key, value.shape, "bfloat16", lambda: to_bfloat16(value.to_host()))
+    return Entry(key, value.shape, value.dtype, value.to_host)
+
+
+def _little(array: Array) -> Array:
+    # asarray with order keeps 0-d arrays 0-d.
+    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+
+
+def _digest_header(digest: Any, key: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    digest.update(f"{key}\0{dtype.str}\0{shape}\0".encode())
+
+
+def _digest_meta(digest: Any, meta: Mapping[str, Any]) -> str:
+    plain = {key: value for key, value in meta.items() if key != "sha256"}
+    digest.update(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
+    return str(digest.hexdigest())
+
+
+def write_archive(path: str | os.PathLike[str], meta: Mapping[str, Any], entries: Iterable[Entry]) -> None:
+    """Writes arrays and ``meta`` (plain values) to exactly ``path``, atomically; one array at a time is on the host.
+    CheckpointError.
+    """
+    listed = list(entries)
+    meta = {**meta, "dtypes": {entry.key: entry.dtype for entry in listed}}
+    try:
+        size = len(json.dumps(meta)) * 4
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"cannot be described as JSON: {error}", path) from error
+    # Headers of both formats and the directory at the end: some 400 bytes and twice the name for each array.
+    nbytes = sum(entry.nbytes + 400 + 2 * len(entry.key) for entry in listed) + size + 4096
+    digest = hashlib.sha256()
+    with replacing(path, nbytes) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for entry in listed:
+            array = _little(entry.load())
+            _digest_header(digest, entry.key, array.dtype, array.shape)
+            digest.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+            _write_member(archive, entry.key, array)
+        meta["sha256"] = _digest_meta(digest, json.loads(json.dumps(meta)))
+        _write_member(archive, META, np.array(json.dumps(meta)))
+
+
+def _write_member(archive: zipfile.ZipFile, key: str, array: Array) -> None:
+    # ZipInfo's fixed date makes equal contents equal files.
+    with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+class Archive:
+    """An open file of the format: ``meta`` and ``arrays`` (key -> (shape, dtype)) are checked, values come by
+    ``read(key)``.
+
+    CheckpointError for what is no such file, damaged, cut short, compressed, pickled, of an unknown dtype or of sizes
+    that do not add up.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], formats: Mapping[str, tuple[int, ...]]) -> None:
+        self.path = path
+        try:
+            self._file: BinaryIO = open(path, "rb")
+        except OSError as error:
+            raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
+        try:
+            self._open(formats)
+        except CheckpointError:
+            self._file.close()
+            raise
+        except (*_UNREADABLE, RecursionError) as error:
+            self._file.close()
+            raise CheckpointError(f"is damaged or no file of netcl ({error})", path, self._size()) from error
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def _size(self) -> int | None:
+        try:
+            return os.path.getsize(self.path)
+        except OSError:
+            return None
+
+    def refuse(self, message: str) -> CheckpointError:
+        """The error to raise about this file."""
+        return CheckpointError(message, self.path, self._size())
+
+    def _open(self, formats: Mapping[str, tuple[int, ...]]) -> None:
+        self._zip = zipfile.ZipFile(self._file)
+        self._members: dict[str, tuple[zipfile.ZipInfo, int, tuple[int, ...], np.dtype[Any]]] = {}
+        room = os.fstat(self._file.fileno()).st_size
+        for info in self._zip.infolist():
+            key = info.filename.removesuffix(".npy")
+            if key == info.filename or key in self._members:
+                raise self.refuse(f"the member {info.filename!r} is no array or there twice")
+            if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+                raise self.refuse(f"the member {info.filename!r} is compressed or encrypted")
+            room -= info.file_size
+            if room < 0:
+                raise self.refuse("its members claim more bytes than it has")
+            self._members[key] = (info, *self._header(info))
+        if META not in self._members:
+            raise self.refuse(f"has no {META}: it is an archive, but not one of netcl")
+        self.meta = self._read_meta(formats)
+        dtypes = self.meta.get("dtypes", {})
+        self.arrays: dict[str, tuple[tuple[int, ...], str]] = {}
+        for key, (_, _, shape, stored) in self._members.items():
+            if key != META:
+                dtype = dtypes.get(key, stored.name) if isinstance(dtypes, dict) else None
+                if dtype not in _STORED or _STORED[dtype] != stored.newbyteorder("="):
+                    raise self.refuse(f"the array {key!r} is stored as {stored} and said to be {dtype!r}")
+                self.arrays[key] = (shape, dtype)
+        if self.meta["version"] >= 3 and set(dtypes) != set(self.arrays):
+            raise self.refuse(f"lacks or adds the arrays {sorted(set(dtypes) ^ set(self.arrays))}")
+
+    def _header(self, info: zipfile.ZipInfo) -> tuple[int, tuple[int, ...], np.dtype[Any]]:
+        """(length of the NPY header, shape, dtype) of a member, held against its size."""
+        with self._zip.open(info) as member:
+            head = member.read(_HEADER_MAX)
+        found = _HEADER.match(head)
+        if found is None:
+            raise self.refuse(f"the member {info.filename!r} does not begin as an array does")
+        dtype = np.dtype(found["descr"].decode())
+        shape = tuple(int(size) for size in found["shape"].replace(b",", b" ").split())
+        fortran, start = found["fortran"] == b"True", found.end()
+        if dtype.hasobject:
+            raise self.refuse(f"the member {info.filename!r} holds pickled objects, which are never read")
+        if fortran and len(shape) > 1:
+            raise self.refuse(f"the member {info.filename!r} is stored by columns")
+        if int.from_bytes(found["length"], "little") + 10 != start:
+            raise self.refuse(f"the member {info.filename!r} has a header of another length than it says")
+        if start + math.prod(shape) * dtype.itemsize != info.file_size:
+            raise self.refuse(f"the member {info.filename!r} says shape {shape} of {dtype}, which is not its size")
+        return start, shape, dtype
+
+    def _read_meta(self, formats: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+        info, start, shape, dtype = self._members[META]
+        if dtype.kind != "U" or shape != ():
+            raise self.refuse(f"{META} is no text but {dtype} of shape {shape}")
+        with self._zip.open(info) as member:
+            text = str(np.frombuffer(member.read()[start:], dtype)[0]) if dtype.itemsize else ""
+        meta = json.loads(text)
+        if not isinstance(meta, dict) or meta.get("format") not in formats:
+            given = meta.get("format") if isinstance(meta, dict) else meta
+            raise self.refuse(f"is of the format {given!r}, not {' or '.join(map(repr, formats))}")
+        if meta.get("version") not in formats[meta["format"]]:
+            readable = ", ".join(map(str, formats[meta["format"]]))
+            raise self.refuse(
+                f"has version {meta.get('version')!r}; this netcl reads {readable}; a newer one may read it"
+            )
+        return meta
+
+    def check(self) -> None:
+        """Reads everything once and holds it against the hash; CheckpointError where a bit differs."""
+        digest = hashlib.sha256()
+        try:
+            for key, (info, start, shape, dtype) in self._members.items():
+                with self._zip.open(info) as member:
+                    member.read(start)
+                    if key != META:
+                        _digest_header(digest, key, dtype, shape)
+                    while chunk := member.read(_CHUNK):
+                        if key != META:
+                            digest.update(chunk)
+        except _UNREADABLE as error:
+            raise self.refuse(f"is damaged ({error})") from error
+        if self.meta["version"] >= 3 and _digest_meta(digest, self.meta) != self.meta.get("sha256"):
+            raise self.refuse("is damaged: its contents do not have the hash that they were saved with")
+
+    def stored(self, key: str) -> Array:
+        """The array as it is stored (bfloat16 as uint16)."""
+        info, start, shape, dtype = self._members[key]
+        try:
+            with self._zip.open(info) as member:
+                member.read(start)
+                array = np.empty(math.prod(shape), dtype)
+                view = memoryview(array.view(np.uint8)) if array.size else memoryview(b"")
+                filled = 0
+                while filled < len(view):
+                    count = member.readinto(view[filled : filled + _CHUNK])  # type: ignore[attr-defined]
+                    if not count:
+                        raise EOFError("the array ends early")
+                    filled += count
+        except _UNREADABLE as error:
+            raise self.refuse(f"is damaged ({error})") from error
+        return array.reshape(shape)
+
+    def read(self, key: str) -> Array:
+        """The values of an array; bfloat16 as float32."""
+        array = self.stored(key)
+        return from_bfloat16(array) if self.arrays[key][1] == "bfloat16" else array

@@ -1,0 +1,230 @@
+"""Checkpoints: everything that training needs to go on exactly where it was, in one file."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.core.errors import NetclError
+from netcl.io.archive import Archive, Entry, entry_of, write_archive
+from netcl.io.errors import CheckpointError
+from netcl.io.model import FORMAT as MODEL_FORMAT
+from netcl.io.model import VERSIONS as MODEL_VERSIONS
+from netcl.io.tree import put_together, take_apart
+from netcl.nn.module import Module
+from netcl.nn.state import check_state, load_into
+from netcl.ops import get_rng_state, set_rng_state
+
+FORMAT = "netcl.checkpoint"
+VERSIONS = (3,)
+_FORMATS = {FORMAT: VERSIONS}
+_ALL_FORMATS = {**_FORMATS, MODEL_FORMAT: MODEL_VERSIONS}
+_OBJECTS = ("optimizer", "scheduler", "scaler", "ema", "loader")
+
+
+def save_checkpoint(
+    model_or_params: Any,
+    path: str | os.PathLike[str],
+    *,
+    optimizer: Any = None,
+    scheduler: Any = None,
+    scaler: Any = None,
+    ema: Any = None,
+    loader: Any = None,
+    rng: bool = True,
+    epoch: int = 0,
+    step: int = 0,
+    metrics: Mapping[str, Any] | None = None,
+    extra: Any = None,
+    optim_state: Mapping[str, Any] | None = None,
+    config: Any = None,
+    names: Sequence[str] | None = None,
+) -> None:
+    """Writes a model (a Module, a dict, or parameters with ``names``) and whatever else is given to exactly ``path``,
+    atomically.
+
+    Optimizer, scheduler, scaler, ema and loader give their ``state_dict()``; ``rng`` adds the generators of netcl,
+    NumPy and Python. ``optim_state`` is a state in place of an optimizer. ``metrics``, ``extra`` and ``config`` are
+    plain values, tensors and arrays. CheckpointError where it cannot be written; an old file is intact then.
+    """
+    tree: dict[str, Any] = {"model": _state_of(model_or_params, names)}
+    given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "ema": ema, "loader": loader}
+    tree.update({name: thing.state_dict() for name, thing in given.items() if thing is not None})
+    if optim_state is not None:
+        tree["optimizer"] = optim_state
+    if rng:
+        tree["rng"] = _rng_state()
+    tree.update({"epoch": epoch, "step": step, "metrics": dict(metrics or {}), "extra": extra, "config": config})
+    entries: list[Entry] = []
+    try:
+        plain = {name: take_apart(value, name, entries) for name, value in tree.items()}
+    except TypeError as error:
+        raise CheckpointError(f"cannot be saved: {error}", path) from error
+    write_archive(path, {"format": FORMAT, "version": 3, "type": "checkpoint", "tree": plain}, entries)
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str],
+    model: Any = None,
+    *,
+    optimizer: Any = None,
+    scheduler: Any = None,
+    scaler: Any = None,
+    ema: Any = None,
+    loader: Any = None,
+    rng: bool = True,
+    strict: bool = True,
+    names: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Puts the state of a checkpoint into what is given, and returns the rest: epoch, step, metrics, extra, config,
+    and states not asked for.
+
+    The file and the states are checked before anything is written; states that nobody took come as arrays. ``model``
+    is a Module, a dict of tensors, or parameters with ``names``. CheckpointError for a damaged file, or a state that
+    is missing or does not fit.
+    """
+    with Archive(path, _FORMATS) as archive:
+        archive.check()
+        try:
+            tree = {name: put_together(value, archive.read) for name, value in archive.meta["tree"].items()}
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise archive.refuse(f"its states are malformed ({error})") from error
+        given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "ema": ema, "loader": loader}
+        wanted = {name: thing for name, thing in given.items() if thing is not None}
+        absent = [name for name in (*wanted, *(["model"] if model is not None else [])) if name not in tree]
+        if absent:
+            raise archive.refuse(f"has no {', '.join(absent)}; it has {', '.join(sorted(tree))}")
+        try:
+            _load(tree, model, names, wanted, strict)
+        except (NetclError, ValueError, TypeError, LookupError) as error:
+            raise archive.refuse(f"does not fit: {error}") from error
+    if rng and "rng" in tree:
+        _set_rng_state(tree["rng"])
+    taken = {*wanted, "rng", *(["model"] if model is not None else [])}
+    return {name: value for name, value in tree.items() if name not in taken}
+
+
+def _load(
+    tree: Mapping[str, Any], model: Any, names: Sequence[str] | None, wanted: Mapping[str, Any], strict: bool
+) -> None:
+    own = _state_of(model, names) if model is not None else {}
+    if model is not None:
+        check_state("the model", own, tree["model"], strict)
+    for name, thing in wanted.items():
+        if hasattr(thing, "check_state_dict"):
+            thing.check_state_dict(tree[name])
+    # Small states without a check of their own can be put back; they come first.
+    order = sorted(wanted, key=lambda name: hasattr(wanted[name], "check_state_dict"))
+    before: dict[str, Any] = {}
+    try:
+        for name in order:
+            if not hasattr(wanted[name], "check_state_dict"):
+                before[name] = wanted[name].state_dict()
+            wanted[name].load_state_dict(tree[name])
+    except Exception:
+        for name, state in before.items():
+            wanted[name].load_state_dict(state)
+        raise
+    if model is not None:
+        load_into("the model", own, tree["model"], strict)
+
+
+def _state_of(model: Any, names: Sequence[str] | None) -> dict[str, Any]:
+    if isinstance(model, Module):
+        return dict(model.state_dict())
+    if isinstance(model, Mapping):
+        return dict(model)
+    tensors = list(model)
+    labels = [str(at) for at in range(len(tensors))] if names is None else list(names)
+    if len(set(labels)) != len(tensors):
+        raise ValueError(f"{len(tensors)} parameters need as many different names, not {labels}")
+    return dict(zip(labels, tensors))
+
+
+def _rng_state() -> dict[str, Any]:
+    version, numbers, gauss = random.getstate()
+    return {
+        "netcl": get_rng_state(),
+        "numpy": np.random.get_state(legacy=False),
+        "python": {"version": version, "state": np.array(numbers, np.int64), "gauss": gauss},
+    }
+
+
+def _set_rng_state(state: Mapping[str, Any]) -> None:
+    set_rng_state(state["netcl"])
+    np.random.set_state(state["numpy"])
+    python = state["python"]
+    random.setstate((python["version"], tuple(int(n) for n in python["state"]), python["gauss"]))
+
+
+# -- parameters alone
+# --------------------------------------------------------------------------------------------------------
+
+
+def save_params(params: Iterable[Tensor], path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
+    """Writes tensors under ``names`` (default 0, 1, ...) to exactly ``path``, atomically. CheckpointError."""
+    entries = [entry_of(f"model/{name}", tensor) for name, tensor in _state_of(params, names).items()]
+    tree = {"model": {"dict": [[entry.key[len("model/") :], {"array": entry.key}] for entry in entries]}}
+    write_archive(path, {"format": FORMAT, "version": 3, "type": "parameters", "tree": tree}, entries)
+
+
+def load_params(
+    queue: Any, params: Iterable[Tensor] | None, path: str | os.PathLike[str], names: Sequence[str] | None = None
+) -> list[Tensor]:
+    """Writes a file of ``save_params`` into ``params``; with None, makes new tensors on ``queue``. Gives the tensors.
+    CheckpointError.
+    """
+    if params is None:
+        with Archive(path, _FORMATS) as archive:
+            archive.check()
+            return [
+                Tensor.from_host(queue, archive.read(key), dtype)
+                for key, (_, dtype) in archive.arrays.items()
+                if key.startswith("model/")
+            ]
+    tensors = list(params)
+    load_checkpoint(path, tensors, rng=False, names=names)
+    return tensors
+
+
+# -- files
+# -------------------------------------------------------------------------------------------------------------------
+
+
+def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads a file whole and holds it against its hash; gives its format, version, type and arrays. CheckpointError
+    where it is damaged.
+    """
+    with Archive(path, _ALL_FORMATS) as archive:
+        archive.check()
+        return {
+            **{key: archive.meta[key] for key in ("format", "version")},
+            "type": archive.meta.get("type"),
+            "arrays": dict(archive.arrays),
+        }
+
+
+def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
+    """The undamaged checkpoint of ``folder`` that is furthest by epoch and step, the newest of equals; None where
+    there is none.
+    """
+    best: tuple[tuple[Any, ...], Path] | None = None
+    for path in sorted(Path(folder).iterdir()):
+        if not path.is_file() or path.name.startswith("."):
+            continue
+        try:
+            with Archive(path, _FORMATS) as archive:
+                archive.check()
+                tree = archive.meta["tree"]
+                rank = (tree.get("epoch", 0), tree.get("step", 0), path.stat().st_mtime_ns)
+        except (CheckpointError, OSError):
+            continue
+        if best is None or rank > best[0]:
+            best = rank, path
+    return None if best is None else best[1]

@@ -1,0 +1,114 @@
+"""save_model and load_model: architecture and weights in one ``.netcl`` file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from netcl.core import Tensor
+from netcl.core.device import device
+from netcl.core.errors import NetclError
+from netcl.io.archive import Archive, entry_of, write_archive
+from netcl.io.errors import CheckpointError
+from netcl.nn import init
+from netcl.nn.module import Module
+from netcl.nn.placement import limited, queue_of
+from netcl.nn.registry import UnknownModuleError, from_config, to_config
+
+FORMAT = "netcl.single-file"
+VERSIONS = (2, 3)
+
+
+def save_model(model: Module, path: str | os.PathLike[str]) -> None:
+    """Writes how the model is built and its state to exactly ``path``; an existing file is replaced in one moment, or
+    not at all.
+
+    Any graph of registered classes can be saved (``netcl.nn.register``), with its modes (train or eval) and frozen
+    parameters. CheckpointError for a class that is not registered, a full disk, a folder that cannot be written.
+    """
+    try:
+        config = to_config(model)
+    except (UnknownModuleError, RecursionError) as error:
+        raise CheckpointError(f"the model cannot be saved: {error}", path) from error
+    state = model.state_dict()
+    meta = {"format": FORMAT, "version": 3, "type": type(model).__name__, "config": config}
+    meta["frozen"] = [name for name, p in model.named_parameters() if not p.requires_grad]
+    write_archive(path, meta, [entry_of(name, tensor) for name, tensor in state.items()])
+
+
+def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None) -> Module:
+    """The model of a file that ``save_model`` wrote, on ``queue`` (a queue, handle or selector; None: the active
+    device).
+
+    Its tensors are leased from ``pool`` where one is given. No code of the file runs, and only registered classes are
+    built. CheckpointError for a file that is damaged, cut short, of another format, or names an unknown class.
+    """
+    with Archive(path, {FORMAT: VERSIONS}) as archive:
+        names = _names(archive)
+        model = _built(archive, queue)
+        state = model.state_dict()
+        _check(archive, names, state)
+        archive.check()
+        done: set[int] = set()
+
+        def place(name: str, tensor: Tensor) -> Tensor:
+            dtype = archive.arrays[names[name]][1] if name in names else tensor.dtype
+            if pool is None and dtype == tensor.dtype:
+                return tensor
+            return Tensor.from_shape(tensor.queue, tensor.shape, dtype, pool=pool, fill=None, persistent=True)
+
+        model.replace_tensors(place)
+        for name, tensor in model.state_dict().items():
+            if id(tensor) not in done:
+                done.add(id(tensor))
+                tensor.write(archive.read(names[name]))
+        frozen = set(archive.meta.get("frozen", ()))
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad = name not in frozen
+        return model
+
+
+def _names(archive: Archive) -> dict[str, str]:
+    """Keys of the state to keys of the file: version 2 writes ``layer:param`` where version 3 writes ``layer.param``."""
+    if archive.meta["version"] == 2:
+        return {key.replace(":", "."): key for key in archive.arrays}
+    return {key: key for key in archive.arrays}
+
+
+def _built(archive: Archive, queue: Any) -> Module:
+    config = archive.meta.get("config")
+    elements = sum(_size(shape) for shape, _ in archive.arrays.values())
+    with ExitStack() as stack:
+        if queue is not None:
+            stack.enter_context(device(Tensor.empty((0,), queue=queue_of(queue)).device))
+        # A hostile config cannot ask for much more memory than the file has elements.
+        stack.enter_context(limited(2 * elements + 2**20))
+        stack.enter_context(init.skipped())
+        try:
+            return from_config(config)  # type: ignore[arg-type]
+        except (NetclError, TypeError, ValueError, LookupError, RecursionError) as error:
+            raise archive.refuse(f"the model cannot be built: {error}") from error
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size
+
+
+def _check(archive: Archive, names: Mapping[str, str], state: Mapping[str, Tensor]) -> None:
+    problems = [f"missing: {name} {tensor.shape}" for name, tensor in state.items() if name not in names]
+    problems += [f"unexpected: {name}" for name in names if name not in state]
+    for name, tensor in state.items():
+        if name in names and archive.arrays[names[name]][0] != tensor.shape:
+            problems.append(
+                f"shape of {name}: {archive.arrays[names[name]][0]} in the file, {tensor.shape} in the model"
+            )
+    if problems:
+        raise archive.refuse(
+            "the arrays do not fit the model that its config builds (was it changed after it was made?):\n    "
+            + "\n    ".join(problems)
+        )

@@ -1,0 +1,52 @@
+"""States as trees: nested dicts and lists of plain values, tensors and arrays, taken apart for a file and put
+together again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.io.archive import Entry, entry_of
+
+
+def take_apart(value: Any, path: str, entries: list[Entry]) -> Any:
+    """``value`` as JSON; tensors and arrays go to ``entries`` under keys that begin with ``path``. TypeError for
+    anything else.
+    """
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (Tensor, np.ndarray)):
+        entries.append(entry_of(path, value))
+        return {"array": path}
+    if isinstance(value, Mapping):
+        items = []
+        for key, item in value.items():
+            if not isinstance(key, (str, int)):
+                raise TypeError(f"{path}: the keys of a state are texts and whole numbers, not {type(key).__name__}")
+            items.append([key, take_apart(item, f"{path}/{key}", entries)])
+        return {"dict": items}
+    if isinstance(value, (list, tuple)):
+        items = [take_apart(item, f"{path}/{at}", entries) for at, item in enumerate(value)]
+        return {"tuple": items} if isinstance(value, tuple) else items
+    raise TypeError(f"{path}: a {type(value).__name__} cannot be saved; a state has plain values, tensors and arrays")
+
+
+def put_together(value: Any, array: Callable[[str], Any]) -> Any:
+    """The tree that ``take_apart`` wrote, with ``array(key)`` for each array. ValueError for what it never writes."""
+    if isinstance(value, list):
+        return [put_together(item, array) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array"}:
+        return array(value["array"])
+    if set(value) == {"tuple"}:
+        return tuple(put_together(item, array) for item in value["tuple"])
+    if set(value) == {"dict"}:
+        return {key: put_together(item, array) for key, item in value["dict"]}
+    raise ValueError(f"{sorted(value)} is no part of a state")

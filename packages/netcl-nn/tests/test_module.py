@@ -1,0 +1,245 @@
+"""Module: names, state, modes, moves and hooks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl import nn
+from netcl.core import Tensor
+
+
+class Block(nn.Module):
+    def __init__(self, width: int = 3) -> None:
+        super().__init__()
+        self.width = width
+        self.body = nn.Sequential(nn.Linear(width, width), nn.BatchNorm1d(width))
+        self.scale = ag.Parameter(Tensor.ones((width,)))
+        self.register_buffer("offset", Tensor.zeros((width,)))
+        self.register_buffer("scratch", Tensor.zeros((width,)), persistent=False)
+
+    def forward(self, x):
+        return ag.add(ag.mul(self.body(x), self.scale), self.offset)
+
+
+NAMES = [
+    "scale",
+    "offset",
+    "body.0.weight",
+    "body.0.bias",
+    "body.1.weight",
+    "body.1.bias",
+    "body.1.running_mean",
+    "body.1.running_var",
+    "body.1.num_batches_tracked",
+]
+
+
+def test_names() -> None:
+    block = Block()
+    assert [name for name, _ in block.named_modules()] == ["", "body", "body.0", "body.1"]
+    assert [name for name, _ in block.named_parameters()] == [n for n in NAMES if n in dict(block.named_parameters())]
+    assert sorted(dict(block.named_parameters())) == sorted(
+        n for n in NAMES if "running" not in n and "num" not in n and n != "offset"
+    )
+    assert "scratch" in dict(block.named_buffers())
+    assert list(block.state_dict()) == NAMES
+    assert len(list(block.parameters(recurse=False))) == 1
+    assert block.get_submodule("body.1") is block.body[1]
+    assert list(block.children()) == [block.body]
+
+
+def test_a_shared_module_counts_once_and_is_saved_under_each_name() -> None:
+    layer = nn.Linear(2, 2)
+    model = nn.Sequential(layer, nn.ReLU(), layer)
+    assert len(list(model.parameters())) == 2
+    assert sorted(model.state_dict()) == ["0.bias", "0.weight", "2.bias", "2.weight"]
+    moved = model.to(dtype="float16")
+    assert moved[0].weight is moved[2].weight
+
+
+def test_state_goes_round() -> None:
+    one, two = Block(), Block()
+    assert two.load_state_dict(one.state_dict()) == ([], [])
+    for name, tensor in one.state_dict().items():
+        np.testing.assert_array_equal(two.state_dict()[name].to_host(), tensor.to_host())
+    arrays = {name: tensor.to_host() + 1 for name, tensor in one.state_dict().items()}
+    weight = two.body[0].weight
+    two.load_state_dict(arrays)
+    assert two.body[0].weight is weight
+    np.testing.assert_array_equal(weight.to_host(), arrays["body.0.weight"])
+
+
+def test_a_state_that_does_not_fit_lists_everything_and_writes_nothing() -> None:
+    block = Block()
+    before = {name: tensor.to_host() for name, tensor in block.state_dict().items()}
+    state = {name: value + 1 for name, value in before.items()}
+    del state["scale"]
+    state["extra"] = np.zeros(1)
+    state["body.0.weight"] = np.zeros((3, 4), np.float32)
+    state["offset"] = np.zeros(3, np.int32)
+    with pytest.raises(nn.StateError) as caught:
+        block.load_state_dict(state)
+    text = str(caught.value)
+    for part in (
+        "missing: scale (3,)",
+        "unexpected: extra",
+        "body.0.weight: (3, 4)",
+        "(3, 3)",
+        "dtype of offset: int32",
+    ):
+        assert part in text
+    assert isinstance(caught.value, RuntimeError)
+    for name, tensor in block.state_dict().items():
+        np.testing.assert_array_equal(tensor.to_host(), before[name])
+    del state["body.0.weight"], state["offset"]
+    missing, unexpected = block.load_state_dict(state, strict=False)
+    assert missing == ["scale", "offset", "body.0.weight"] and unexpected == ["extra"]
+    np.testing.assert_array_equal(block.body[0].bias.to_host(), state["body.0.bias"])
+
+
+def test_modes_and_freezing() -> None:
+    block = Block()
+    assert block.eval() is block
+    assert not any(module.training for module in block.modules())
+    assert block.train().body[1].training
+    block.freeze()
+    assert list(block.trainable_parameters()) == []
+    assert len(list(block.unfreeze().trainable_parameters())) == 5
+    block.scale.requires_grad = False
+    assert len(list(block.trainable_parameters())) == 4
+    seen = []
+    block.apply(lambda module: seen.append(type(module).__name__))
+    assert seen == ["Linear", "BatchNorm1d", "Sequential", "Block"]
+
+
+def test_zero_grad(normal) -> None:
+    layer = nn.Linear(2, 2)
+    ag.sum(layer(normal(3, 2))).backward()
+    assert layer.weight.grad is not None
+    layer.zero_grad(set_to_none=False)
+    assert not layer.weight.grad.to_host().any()
+    layer.zero_grad()
+    assert layer.weight.grad is None
+
+
+def test_to_dtype_keeps_whole_numbers_and_flags() -> None:
+    block = Block()
+    block.scale.requires_grad = False
+    weight = block.body[0].weight.to_host()
+    assert block.to(dtype="bfloat16") is block
+    assert {t.dtype for n, t in block.state_dict().items() if "num" not in n} == {"bfloat16"}
+    assert block.body[1].num_batches_tracked.dtype == "int64"
+    assert isinstance(block.body[0].weight, ag.Parameter) and not block.scale.requires_grad
+    np.testing.assert_allclose(block.body[0].weight.to_host(), weight, rtol=4e-3)
+
+
+def test_to_another_device(normal) -> None:
+    block = Block().to("cpu").eval()
+    assert {t.device.backend for t in block.state_dict().values()} == {"cpu"}
+    x = normal(4, 3)
+    assert block(x.to("cpu")).shape == (4, 3)
+    assert nn.Linear(2, 2, device="cpu", dtype="float64").weight.dtype == "float64"
+    assert nn.Linear(2, 2, device="cpu").weight.device.backend == "cpu"
+
+
+def test_forward_hooks(normal) -> None:
+    layer, x = nn.Linear(2, 2), normal(3, 2)
+    plain = layer(x).to_host()
+    calls = []
+    first = layer.register_forward_pre_hook(lambda module, args: calls.append(args[0].shape) or (ag.mul(args[0], 0.0),))
+    second = layer.register_forward_hook(lambda module, args, output: ag.add(output, 1.0))
+    np.testing.assert_allclose(layer(x).to_host(), np.broadcast_to(layer.bias.to_host() + 1, (3, 2)), rtol=1e-6)
+    assert calls == [(3, 2)]
+    first.remove()
+    np.testing.assert_allclose(layer(x).to_host(), plain + 1, rtol=1e-6)
+    with second:
+        pass
+    second.remove()
+    np.testing.assert_array_equal(layer(x).to_host(), plain)
+
+
+def test_full_backward_hook(normal) -> None:
+    layer = nn.Linear(2, 3)
+    x = ag.Parameter(normal(4, 2))
+    seen = []
+
+    def hook(module, grad_input, grad_output):
+        seen.append((module, [g.to_host() for g in grad_input], [g.to_host() for g in grad_output]))
+        return (ag.mul(grad_input[0], 2.0),)
+
+    handle = layer.register_full_backward_hook(hook)
+    ag.sum(layer(x)).backward()
+    ((module, grad_input, grad_output),) = seen
+    assert module is layer
+    np.testing.assert_array_equal(grad_output[0], np.ones((4, 3)))
+    expected = np.ones((4, 3)) @ layer.weight.to_host()
+    np.testing.assert_allclose(grad_input[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(x.grad.to_host(), 2 * expected, rtol=1e-5)
+    handle.remove()
+    ag.sum(layer(x)).backward()
+    assert len(seen) == 1
+
+
+def test_full_backward_hook_on_plain_input(normal) -> None:
+    layer, seen = nn.Linear(2, 3), []
+    layer.register_full_backward_hook(lambda module, gi, go: seen.append((gi, go[0].shape)))
+    ag.sum(layer(normal(4, 2))).backward()
+    assert seen == [((None,), (4, 3))]
+    assert layer.weight.grad.shape == (3, 2)
+
+
+def test_mistakes_are_named() -> None:
+    class Forgetful(nn.Module):
+        def __init__(self) -> None:
+            self.layer = nn.ReLU()
+
+    with pytest.raises(AttributeError, match=r"super\(\).__init__"):
+        Forgetful()
+    block = Block()
+    with pytest.raises(AttributeError, match="'Block' has no attribute 'nothing'"):
+        _ = block.nothing
+    with pytest.raises(TypeError, match="cannot become a int"):
+        block.scale = 3
+    with pytest.raises(TypeError, match="takes a Parameter"):
+        block.register_parameter("p", Tensor.zeros((1,)))
+    with pytest.raises(ValueError, match="no dot"):
+        block.register_buffer("a.b", None)
+    with pytest.raises(ValueError, match="'forward' already"):
+        block.add_module("forward", nn.ReLU())
+    with pytest.raises(TypeError, match="has no forward"):
+        nn.Module()(1)
+    with pytest.raises(TypeError, match="number 0 is a function"):
+        nn.Sequential(lambda x: x)
+
+
+def test_reassigning() -> None:
+    block = Block()
+    block.scale = None
+    assert "scale" not in block.state_dict()
+    block.scale = ag.Parameter(Tensor.zeros((3,)))
+    block.offset = Tensor.ones((3,))
+    assert block.state_dict()["offset"] is block.offset
+    block.body = nn.Identity()
+    assert sorted(block.state_dict()) == ["offset", "scale"]
+    del block.scale
+    assert sorted(block.state_dict()) == ["offset"]
+
+
+def test_repr_and_summary() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding="same", bias=False), nn.Flatten(), nn.Linear(4 * 25, 2))
+    assert repr(model) == (
+        "Sequential(\n"
+        "  (0): Conv2d(1, 4, kernel_size=(3, 3), stride=(1, 1), padding='same', bias=False)\n"
+        "  (1): Flatten(start_dim=1, end_dim=-1)\n"
+        "  (2): Linear(in_features=100, out_features=2, bias=True)\n"
+        ")"
+    )
+    model.train()
+    text = model.summary((1, 1, 5, 5))
+    assert "0 (Conv2d)" in text and "(1, 4, 5, 5)" in text
+    rows = {line.split()[0]: line.split() for line in text.splitlines()}
+    assert rows["0"][-2:] == ["36", str(4 * 25 * 9)] and rows["2"][-2:] == ["202", "200"]
+    assert rows["total"][1:] == ["238", "1,100"]
+    assert model.training and not model[0]._hooks
