@@ -81,9 +81,8 @@ def batches(loader: Iterable[Any], *, targets: bool = True) -> Iterator[Batch]:
 
 def on_device(value: Any, queue: Any) -> Tensor:
     """``value`` as a tensor on ``queue``: host arrays are copied there, tensors of other devices too."""
-    if not isinstance(value, Tensor):
-        return Tensor.from_host(queue, value)
-    return value if value.queue is queue else value.to(queue)
+    tensor: Tensor = value if isinstance(value, Tensor) else Tensor.from_host(queue, value)
+    return tensor if tensor.queue is queue else tensor.to(queue)
 
 
 def describe(fields: Iterable[Any]) -> tuple[tuple[tuple[int, ...], str], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from netcl import ops
-from netcl.autograd import is_grad_enabled
+from netcl.autograd import Node, is_grad_enabled
 from netcl.core import Tensor, config
 from netcl.core.errors import CaptureError
 from netcl.optim import Optimizer, clip_grad_norm_device
@@ -34,6 +34,11 @@ class TrainingStep:
         *inputs, target = fields
         output = self.model(*inputs)
         loss = self.measures.loss(output, target)
+        if not (isinstance(loss, Node) and loss.requires_grad):
+            raise RuntimeError(
+                "the loss has no gradient: the model's parameters are frozen, or the loss function uses netcl.ops, which "
+                "is forward only, in place of netcl.autograd"
+            )
         loss.backward()
         if self.grad_clip is not None:
             clip_grad_norm_device([p for group in self.optimizer.param_groups for p in group["params"]], self.grad_clip)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import netcl.autograd as ag
 from netcl import nn, ops
 from netcl.core import DeviceHandle, Tensor
+from netcl.core.device import get_active_device
 from netcl.core.errors import BackendMismatchError
 from netcl.optim import OneCycleLR, ReduceLROnPlateau
 from netcl.trainer.batches import batches, on_device
@@ -28,7 +29,7 @@ LossFn = Callable[[Any, Any], Tensor]
 
 
 class Trainer:
-    """Trains ``model`` with ``optimizer``, which steps parameters of the model.
+    """Trains ``model`` with ``optimizer``, which steps parameters of the model; ``evaluate`` and ``predict`` need none.
 
     A batch is (inputs..., target), in NumPy arrays or tensors: the model is called with the inputs, the loss with
     output and target.
@@ -57,7 +58,7 @@ class Trainer:
     def __init__(
         self,
         model: nn.Module,
-        optimizer: Any,
+        optimizer: Any = None,
         device_queue: Any = None,
         *,
         grad_clip: float | None = None,
@@ -70,16 +71,17 @@ class Trainer:
         compile: bool = True,
         seed: int | None = None,
     ) -> None:
-        own = {id(p) for p in model.parameters()}
-        stepped = [p for group in optimizer.param_groups for p in group["params"]]
-        if not any(id(p) in own for p in stepped):
-            raise ValueError("the optimizer steps no parameter of this model: make it from model.parameters()")
+        own = list(model.parameters())
+        if optimizer is not None:
+            stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
+            if not any(id(p) in stepped for p in own):
+                raise ValueError("the optimizer steps no parameter of this model: make it from model.parameters()")
         if grad_clip is not None and not grad_clip > 0:
             raise ValueError(f"grad_clip is a positive number or None, not {grad_clip!r}")
         if metrics_stride < 1:
             raise ValueError(f"metrics_stride is at least 1, not {metrics_stride!r}")
         self.model, self.optimizer, self.scheduler, self.ema = model, optimizer, scheduler, ema
-        self.queue = _queue(device_queue, stepped[0])
+        self.queue = _queue(device_queue, own)
         self.grad_clip, self.loss_fn, self.metrics_stride, self.compile = grad_clip, loss_fn, metrics_stride, compile
         self.metrics = None if metrics is None else dict(metrics)
         self.callbacks = list(callbacks)
@@ -111,6 +113,8 @@ class Trainer:
         """
         if epochs < 0 or log_every < 0:
             raise ValueError(f"epochs and log_every are at least 0, not {epochs} and {log_every}")
+        if self.optimizer is None:
+            raise ValueError("fit needs an optimizer: Trainer(model, optimizer)")
         step = self._compiled(self.loss_fn if loss_fn is None else loss_fn)
         callbacks = list(self.callbacks)
         if log_every and not any(isinstance(callback, ProgressBar) for callback in callbacks):
@@ -243,15 +247,18 @@ class Trainer:
         return np.concatenate(found)
 
 
-def _queue(given: Any, parameter: Tensor) -> Any:
+def _queue(given: Any, parameters: Sequence[Tensor]) -> Any:
     """The queue of the model; BackendMismatchError where ``given`` is another."""
     wanted = given.queue if isinstance(given, DeviceHandle) else given
-    if wanted is not None and wanted is not parameter.queue:
+    if not parameters:
+        return wanted if wanted is not None else get_active_device().queue
+    first = parameters[0]
+    if wanted is not None and wanted is not first.queue:
         raise BackendMismatchError(
-            f"the model's parameters are on {parameter.device.device_name}, device_queue is another: make the model "
-            "inside `with device(...)`, or move it with model.to(device) before making the optimizer"
+            f"the model's parameters are on {first.device.device_name}, device_queue is another: make the model inside "
+            "`with device(...)`, or move it with model.to(device) before making the optimizer"
         )
-    return parameter.queue
+    return first.queue
 
 
 def _length(loader: Iterable[Any]) -> int | None:
