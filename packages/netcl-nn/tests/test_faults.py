@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from netcl import nn
-from netcl.io import CheckpointError, load_model, save_model, save_safetensors, verify
-from netcl.io import atomic
+from netcl.io import CheckpointError, atomic, load_model, save_model, save_safetensors, verify
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs signals and file modes of POSIX")
 

@@ -35,8 +35,8 @@ _STORED.update({name: np.dtype(name) for name in ("int8", "int16", "uint16", "ui
 # The NPY header of version 1 just as NumPy writes it, so that nothing in it needs evaluating.
 _HEADER_MAX = 4096
 _HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00(?P<length>..)\{'descr': '(?P<descr>[<>|=]?[a-zA-Z][0-9]*)', 'fortran_order': (?P<fortran>True|False), "
-    rb"'shape': \((?P<shape>[0-9, ]*)\), \} *\n",
+    rb"\x93NUMPY\x01\x00(?P<length>..)\{'descr': '(?P<descr>[<>|=]?[a-zA-Z][0-9]*)', "
+    rb"'fortran_order': (?P<fortran>True|False), 'shape': \((?P<shape>[0-9, ]*)\), \} *\n",
     re.DOTALL,
 )
 # What the reader says instead of an answer: of zipfile, of the NPY header, of the operating system.
@@ -132,7 +132,7 @@ class Archive:
     def __init__(self, path: str | os.PathLike[str], formats: Mapping[str, tuple[int, ...]]) -> None:
         self.path = path
         try:
-            self._file: BinaryIO = open(path, "rb")
+            self._file: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by __exit__
         except OSError as error:
             raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
         try:
@@ -251,7 +251,7 @@ class Archive:
             with self._zip.open(info) as member:
                 member.read(start)
                 array = np.empty(math.prod(shape), dtype)
-                view = memoryview(array.view(np.uint8)) if array.size else memoryview(b"")
+                view = memoryview(array.view(np.uint8).data) if array.size else memoryview(b"")
                 filled = 0
                 while filled < len(view):
                     count = member.readinto(view[filled : filled + _CHUNK])  # type: ignore[attr-defined]

@@ -64,7 +64,7 @@ def _check_place(target: Path, path: str | os.PathLike[str], nbytes: int) -> Non
 
 def _failed(error: OSError, path: str | os.PathLike[str], nbytes: int) -> CheckpointError:
     return CheckpointError(
-        f"could not be saved ({error.strerror or error}; {format_bytes(nbytes)} to write); an existing file is untouched",
+        f"could not be saved ({error.strerror or error}; {format_bytes(nbytes)} to write); an old file is untouched",
         path,
         nbytes,
     )

@@ -71,7 +71,7 @@ def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None
 
 
 def _names(archive: Archive) -> dict[str, str]:
-    """Keys of the state to keys of the file: version 2 writes ``layer:param`` where version 3 writes ``layer.param``."""
+    """Keys of the state to keys of the file: version 2 writes ``layer:param`` for version 3's ``layer.param``."""
     if archive.meta["version"] == 2:
         return {key.replace(":", "."): key for key in archive.arrays}
     return {key: key for key in archive.arrays}

@@ -67,7 +67,7 @@ def load_safetensors(
     """
     try:
         with open(path, "rb") as file:
-            entries = deserialize(file.read())
+            entries = deserialize(file.read())  # type: ignore[no-untyped-call]
     except OSError as error:
         raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
     except SafetensorError as error:

@@ -124,12 +124,12 @@ class _Convolution(_Conv):
             totals = [dilation * (size - 1) for dilation, size in zip(self.dilation, self.kernel_size)]
             pairs = [(total // 2, total - total // 2) for total in totals]
         else:
-            pairs = [(size, size) for size in self.padding]
+            pairs = [(int(size), int(size)) for size in self.padding]
         return [size for pair in reversed(pairs) for size in pair]
 
     def forward(self, x: Tensor) -> Tensor:
         check_channels(self, x, self.rank, self.in_channels)
-        padding = self.padding
+        padding: Any = self.padding
         if self.padding_mode != "zeros":
             x, padding = ag.pad(x, tuple(self._pads()), mode=_MODES[self.padding_mode]), 0
         convolve = getattr(ag, f"conv{self.rank}d")

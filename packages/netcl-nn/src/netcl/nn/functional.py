@@ -16,7 +16,7 @@ hardsigmoid = ag.hard_sigmoid
 
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Zeroes elements with probability p and divides the others by 1 - p; x itself unless ``training``."""
-    return ag.dropout(x, p) if training and p > 0 else x  # type: ignore[no-any-return]
+    return ag.dropout(x, p) if training and p > 0 else x
 
 
 def batch_norm(

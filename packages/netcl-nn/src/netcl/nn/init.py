@@ -134,7 +134,7 @@ def eye(tensor: Tensor) -> Any:
     """The identity matrix; ShapeError unless the tensor has two dimensions."""
     if tensor.ndim != 2:
         raise ShapeError(f"eye fills matrices, not a tensor of shape {tensor.shape}")
-    tensor.write(np.eye(*tensor.shape))
+    tensor.write(np.eye(tensor.shape[0], tensor.shape[1]))
 
 
 @_initialiser

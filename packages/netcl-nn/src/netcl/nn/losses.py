@@ -46,7 +46,7 @@ class SmoothL1Loss(_Loss):
     """Quadratic below ``beta``, |d| - beta/2 above."""
 
     function = "smooth_l1_loss"
-    options = ("reduction", "beta")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "beta")
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
@@ -57,7 +57,7 @@ class HuberLoss(_Loss):
     """Quadratic below ``delta``, delta (|d| - delta/2) above."""
 
     function = "huber_loss"
-    options = ("reduction", "delta")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "delta")
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
@@ -67,7 +67,7 @@ class HuberLoss(_Loss):
 class _Weighted(_Loss):
     """A loss whose ``weight`` is a buffer, so that it moves with the module."""
 
-    options = ("reduction", "weight")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "weight")
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -84,7 +84,7 @@ class BCEWithLogitsLoss(_Weighted):
     """Cross entropy of sigmoid(logits) with targets in [0, 1]; ``pos_weight`` scales the positive part."""
 
     function = "binary_cross_entropy_with_logits"
-    options = ("reduction", "weight", "pos_weight")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "weight", "pos_weight")
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> None:
         super().__init__(weight, reduction)
@@ -95,7 +95,7 @@ class NLLLoss(_Weighted):
     """Negative log probability of the target class: x (N, C, ...), target (N, ...) of class ids."""
 
     function = "nll_loss"
-    options = ("reduction", "weight", "ignore_index")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "weight", "ignore_index")
 
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(weight, reduction)
@@ -106,7 +106,7 @@ class CrossEntropyLoss(NLLLoss):
     """Cross entropy of logits (N, C, ...) with class ids (N, ...) or probabilities (N, C, ...)."""
 
     function = "cross_entropy"
-    options = ("reduction", "weight", "ignore_index", "label_smoothing")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "weight", "ignore_index", "label_smoothing")
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class KLDivLoss(_Loss):
     """target (log target - x) for log probabilities x; reduction also "batchmean"."""
 
     function = "kl_div"
-    options = ("reduction", "log_target")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "log_target")
 
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__(reduction)
@@ -134,7 +134,7 @@ class HingeLoss(_Loss):
     """max(0, margin - x target) for targets -1 and 1."""
 
     function = "hinge_loss"
-    options = ("reduction", "margin")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -145,7 +145,7 @@ class MultiMarginLoss(_Loss):
     """Mean over classes of max(0, margin - x[target] + x[other])."""
 
     function = "multi_margin_loss"
-    options = ("reduction", "margin")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -156,7 +156,7 @@ class CosineEmbeddingLoss(_Loss):
     """1 - cos(a, b) for target 1, max(0, cos(a, b) - margin) for target -1."""
 
     function = "cosine_embedding_loss"
-    options = ("reduction", "margin")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -167,7 +167,7 @@ class TripletMarginLoss(_Loss):
     """max(0, ||anchor - positive|| - ||anchor - negative|| + margin), with Euclidean distances."""
 
     function = "triplet_loss"
-    options = ("reduction", "margin", "distance")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "margin", "distance")
 
     def __init__(self, margin: float = 1.0, distance: str = "euclidean", reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -178,7 +178,7 @@ class FocalLoss(_Loss):
     """Binary cross entropy with logits, scaled down where it is small (Lin et al. 2017)."""
 
     function = "focal_loss"
-    options = ("reduction", "alpha", "gamma")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "alpha", "gamma")
 
     def __init__(self, alpha: float = 0.25, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -189,7 +189,7 @@ class InfoNCELoss(_Loss):
     """Cross entropy of each query with its own key among all keys of the batch (van den Oord et al. 2018)."""
 
     function = "info_nce_loss"
-    options = ("reduction", "temperature")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "temperature")
 
     def __init__(self, temperature: float = 0.07, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -200,7 +200,7 @@ class ContrastiveLoss(_Loss):
     """Draws pairs with target 1 together and pushes others apart up to ``margin`` (Hadsell et al. 2006)."""
 
     function = "contrastive_loss"
-    options = ("reduction", "margin")
+    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)

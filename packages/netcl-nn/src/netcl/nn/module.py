@@ -70,8 +70,8 @@ class Module:
             raise AttributeError(
                 f"{type(self).__name__}.__init__ has to call super().__init__() before it sets {name!r}"
             )
-        tables = (self._parameters, self._buffers, self._modules)
-        kind = (
+        tables: tuple[dict[str, Any], ...] = (self._parameters, self._buffers, self._modules)
+        kind: dict[str, Any] | None = (
             self._parameters
             if isinstance(value, ag.Parameter)
             else self._modules

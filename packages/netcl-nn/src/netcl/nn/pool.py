@@ -97,7 +97,7 @@ class AvgPool1d(_AvgPool):
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window of x (N, C, H, W), with the zeros of the padding unless ``count_include_pad`` is False."""
+    """The mean of each window of x (N, C, H, W), zeros of the padding included if ``count_include_pad``."""
 
     rank = 2
 

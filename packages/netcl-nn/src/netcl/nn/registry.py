@@ -59,8 +59,8 @@ def _arguments(module: Module) -> dict[str, Any]:
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or not hasattr(module, name):
             raise UnknownModuleError(
-                f"{type(module).__name__} has no attribute for its argument {name!r}; keep the argument under its name, or register the class "
-                "with to_config="
+                f"{type(module).__name__} has no attribute for its argument {name!r}; keep the argument "
+                "under its name, or register the class with to_config="
             )
         value = getattr(module, name)
         # An optional parameter is asked for with a bool: Linear(4, 2, bias=False).
@@ -154,7 +154,8 @@ def _decode_module(config: Any, seen: list[Module | None]) -> Module:
     entry = _entries.get(name)
     if entry is None:
         raise UnknownModuleError(
-            f"the class {name!r} is not registered; import the module that registers it ({config.get('origin', 'unknown')})"
+            f"the class {name!r} is not registered; import the module that registers it "
+            f"({config.get('origin', 'unknown')})"
         )
     at = len(seen)
     seen.append(None)

@@ -63,4 +63,4 @@ def load_into(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], s
 def _floating(value: Any) -> bool:
     if isinstance(value, Tensor):
         return is_floating(value.dtype)
-    return value.dtype.kind == "f" or value.dtype.name == "bfloat16"
+    return bool(value.dtype.kind == "f" or value.dtype.name == "bfloat16")

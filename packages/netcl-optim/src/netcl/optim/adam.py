@@ -104,7 +104,7 @@ class MomentsOptimizer(Optimizer):
 
 
 class Adam(MomentsOptimizer):
-    """Adaptive moments (Kingma and Ba 2014), with weight decay as part of the gradient; amsgrad of Reddi et al. 2018."""
+    """Adaptive moments (Kingma and Ba 2014), weight decay as part of the gradient, amsgrad of Reddi et al. 2018."""
 
     _decoupled = False
 

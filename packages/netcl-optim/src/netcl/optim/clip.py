@@ -69,7 +69,8 @@ def grad_norm(grads: Sequence[Tensor], norm_type: float = 2.0) -> Tensor | None:
     if kind == "max":
         return partial[0]
     root = apply("sqrt", total) if norm_type == 2 else apply("pow", total, 1.0 / norm_type)
-    return evaluate((root,), partial)[0]
+    norm: Tensor = evaluate((root,), partial)[0]
+    return norm
 
 
 def _grads(params: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -93,7 +94,8 @@ def _reduced(grad: Tensor, kind: str, norm_type: float) -> Tensor:
     )
     if flat.size == 0:
         return Tensor.zeros((), compute_dtype(flat.dtype), queue=flat.queue)
-    return evaluate((reduce(kind, term, 0),), (flat,), shapes=[(1,)])[0].reshape(())
+    partial: Tensor = evaluate((reduce(kind, term, 0),), (flat,), shapes=[(1,)])[0]
+    return partial.reshape(())
 
 
 def _combined(parts: Sequence[Tensor], kind: str) -> Tensor:
@@ -101,7 +103,8 @@ def _combined(parts: Sequence[Tensor], kind: str) -> Tensor:
     for at, part in enumerate(parts[1:], 1):
         other = Load(at, part.dtype)
         total = total + other if kind == "sum" else apply("maximum", total, other)
-    return evaluate((total,), parts)[0]
+    combined: Tensor = evaluate((total,), parts)[0]
+    return combined
 
 
 def _scale(grads: Sequence[Tensor], norm: Tensor, max_norm: float) -> None:

@@ -47,9 +47,9 @@ class ParamGroup(dict[str, Any]):
 class Optimizer:
     """Steps parameters by their gradients; a parameter whose ``grad`` is None is left alone.
 
-    ``params``: Parameters, or dicts ``{"params": [...], option: value}`` that override the defaults for a group. A subclass gives ``rule(group)``,
-    the form of its kernel, and ``numbers(group)``, the values that go to the device. Errors: ValueError for no
-    parameter, one given twice, one that is no leaf, or a bad option.
+    ``params``: Parameters, or dicts ``{"params": [...], option: value}`` that override the defaults for a group. A
+    subclass gives ``rule(group)``, the form of its kernel, and ``numbers(group)``, the values that go to the device.
+    Errors: ValueError for no parameter, one given twice, one that is no leaf, or a bad option.
 
     The first step makes the states, on the device of each parameter and in persistent storage: before a step is
     captured, take two eager steps. ``found_inf``, where it is set to a 0-d float32 tensor, makes a step change
@@ -63,9 +63,9 @@ class Optimizer:
         self._lanes: list[list[Lane]] = []
         self._numbers: list[dict[tuple[int, str], DeviceNumbers]] = []
         self._states: dict[int, dict[str, Tensor]] = {}
-        given = [params] if isinstance(params, Tensor) else list(params)
         if isinstance(params, Tensor):
             raise TypeError("params is an iterable of parameters or of groups; give [tensor], not the tensor itself")
+        given: list[Any] = list(params)
         if not given:
             raise ValueError("the optimizer got no parameters")
         for group in given if isinstance(given[0], Mapping) else [{"params": given}]:

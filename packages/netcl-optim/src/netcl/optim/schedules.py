@@ -170,7 +170,7 @@ class PolynomialLR(Scheduler):
 
 
 class CosineAnnealingLR(Scheduler):
-    """lr = eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2 (Loshchilov and Hutter 2016, without restarts)."""
+    """lr = eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2 (Loshchilov and Hutter 2016)."""
 
     def __init__(self, optimizer: Optimizer, T_max: float, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         require(T_max > 0, f"T_max is above 0, not {T_max}")
