@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from netcl.autograd.mode import state
-from netcl.core import Tensor
+from netcl.core import Tensor, dtypes
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()
+# The folders netcl/ that hold netcl.core and netcl.autograd; an installed netcl has one.
+_OWN = tuple(str(Path(file or "").parents[1]) + os.sep for file in (__file__, dtypes.__file__))
 
 Grads = Sequence[Union[Tensor, None]]
 Backward = Callable[["Walk", "Step", list[Union[Tensor, None]], Sequence[bool]], Grads]
@@ -78,7 +82,7 @@ class Step:
         self.opaque = opaque  # its gradient reaches leaves that are not among its edges
         self.hooks: dict[int, dict[int, Any]] = {}
         self.order = next(_order)  # larger than that of every step it depends on
-        self.trace = "".join(traceback.format_stack()[:-3]) if state.anomaly else None
+        self.trace = _called_from() if state.anomaly else None
 
     def unpack(self) -> tuple[Tensor, ...]:
         """The saved tensors; RuntimeError where they are freed or were overwritten since."""
@@ -109,6 +113,14 @@ class Step:
 
     def __repr__(self) -> str:
         return f"<Step {self.name}>"
+
+
+def _called_from() -> str:
+    """The stack down to the last frame outside of netcl."""
+    frames = traceback.extract_stack()
+    while len(frames) > 1 and frames[-1].filename.startswith(_OWN):
+        frames.pop()
+    return "".join(traceback.format_list(frames))
 
 
 class Output(NamedTuple):

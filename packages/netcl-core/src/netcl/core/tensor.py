@@ -494,14 +494,17 @@ class Tensor(dispatch.Operand):
     # -- places and copies ---------------------------------------------------------------------------------------
 
     def to(self, device: Any = None, dtype: str | None = None) -> Tensor:
-        """This tensor on ``device`` (selector, handle or queue) and in ``dtype``; itself where nothing changes."""
+        """This tensor on ``device`` (selector, handle or queue) and in ``dtype``; itself where nothing changes.
+
+        The copy is part of the gradient graph where one is recorded; else it requires grad where this tensor does.
+        """
         result: Tensor = self
         if device is not None:
             engine = engine_for(_queue_of(device))
             if engine is not self.engine:
-                moved = engine.tensor(self.engine.read(self), self.dtype)
-                moved.requires_grad = self.requires_grad
-                result = moved
+                result = dispatch.call("transfer", self, engine.queue, record=self.requires_grad)
+                if result.grad_fn is None:
+                    result.requires_grad = self.requires_grad
         return result if dtype is None else result.astype(dtype)
 
     def cpu(self) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.backend.registry import engine_for
 from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError
@@ -262,6 +263,13 @@ def place(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequence[int]
             out_strides=tuple(step * stride for step, stride in zip(steps, strides)),
             out_offset=builtins.sum(start * stride for start, stride in zip(starts, strides)),
         )
+
+
+@computed(domain=sampled(lambda x: x, ((2, 3), {}), ((), {}), ((0, 2), {})))
+def transfer(x: Tensor, queue: Any = None) -> Tensor:
+    """A copy of x on another queue's device, by way of the host; None is the active device. ``Tensor.to`` calls it."""
+    engine: Any = engine_for(queue)
+    return engine.tensor(engine_of("transfer", x).read(x), x.dtype)  # type: ignore[no-any-return]
 
 
 def _concatenate_cases(rng: np.random.Generator) -> Cases:

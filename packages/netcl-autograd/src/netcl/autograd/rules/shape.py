@@ -49,6 +49,12 @@ def strided_place(call: Call, grad: Any) -> Mapping[str, Any]:
     return {"x": call.op("strided_slice", grad, call.starts, call.steps, call.x.shape)}
 
 
+@rule("transfer")
+def transfer(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Moved back to the operand's device."""
+    return {"x": call.op("transfer", grad, call.x.queue)}
+
+
 @rule("concatenate")
 def concatenate(call: Call, grad: Any) -> Mapping[str, Any]:
     """Each operand's part of the gradient."""
