@@ -306,8 +306,12 @@ class WorkerPool:
     def _tell(self, worker: _Worker, message: Any) -> None:
         try:
             worker.tasks.send(message)
+            return
         except OSError:
-            raise self._dead(worker) from None
+            pass
+        # Raised out here, so that the OSError is not kept as its context: its frames hold io.BytesIO.getbuffer(), and
+        # when the collector meets that in a cycle CPython crashes (3.12.1) or raises BufferError anywhere (3.13.0).
+        raise self._dead(worker)
 
     def _unpack(self, reply: Reply) -> Any:
         if reply.kind == "pickle":
