@@ -9,7 +9,7 @@ Every fifth scan is held out and only measured at the end.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from netcl import nn, ops
 from netcl.core.device import device, get_active_device
+from netcl.core.errors import DeviceNotFoundError
 from netcl.data import DataLoader
-from netcl.data.filters import random_crop
 from netcl.data.readers import example_digits
 from netcl.io import load_model, save_model
 from netcl.optim import AdamW, CosineAnnealingLR
@@ -28,7 +28,7 @@ from netcl.trainer import History, LearningRateMonitor, Trainer
 Array = npt.NDArray[Any]
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse() -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto", help="auto, cpu (NumPy), pocl, intel, gpu, part of a device's name")
@@ -37,7 +37,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("."), help="folder for digits.netcl and digits.png")
     parser.add_argument("--evaluate", type=Path, metavar="FILE", help="measure a saved network instead of training")
-    return parser.parse_args(arguments)
+    return parser.parse_args()
 
 
 def split_digits() -> tuple[tuple[Array, Array], tuple[Array, Array]]:
@@ -45,6 +45,25 @@ def split_digits() -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     x, y = example_digits()
     held_out = np.arange(len(x)) % 5 == 4
     return (x[~held_out], y[~held_out]), (x[held_out], y[held_out])
+
+
+def distort(batch: tuple[Array, Array], rng: Any) -> tuple[Array, Array]:
+    """Turns, scales, slants and moves each scan a little, reading between the points of the original linearly."""
+    scans, labels = batch
+    n, size = len(scans), scans.shape[-1]
+    turn, scale, slant, down, right = (2 * rng.random((n, 5)) - 1).T[:, :, None, None]
+    angle, zoom = np.deg2rad(12) * turn, 1 + 0.1 * scale
+    y, x = np.mgrid[:size, :size] - (size - 1) / 2
+    # Where each new point lies in the scan, which gets a border of two empty points.
+    from_x = zoom * (np.cos(angle) * x - np.sin(angle) * y) + 0.1 * slant * y + right
+    from_y = zoom * (np.sin(angle) * x + np.cos(angle) * y) + down
+    from_x, from_y = (np.clip(place + (size - 1) / 2 + 2, 0, size + 2.999) for place in (from_x, from_y))
+    left, top = from_x.astype(int), from_y.astype(int)
+    part_x, part_y = from_x - left, from_y - top
+    padded, each = np.pad(scans[:, 0], ((0, 0), (2, 2), (2, 2))), np.arange(n)[:, None, None]
+    above = (1 - part_x) * padded[each, top, left] + part_x * padded[each, top, left + 1]
+    below = (1 - part_x) * padded[each, top + 1, left] + part_x * padded[each, top + 1, left + 1]
+    return ((1 - part_y) * above + part_y * below)[:, None].astype(np.float32), labels
 
 
 def make_network(width: int = 16) -> nn.Sequential:
@@ -77,8 +96,7 @@ def read_digits(model: nn.Module, scans: Array) -> Array:
 def train(options: argparse.Namespace) -> None:
     """Trains, measures, and writes the network and the picture."""
     learn, test = split_digits()
-    shifted = random_crop(padding=1, crop_size=8)  # by up to one pixel each way
-    loader = DataLoader(learn, options.batch_size, shuffle=True, drop_last=True, augment=shifted, seed=options.seed)
+    loader = DataLoader(learn, options.batch_size, shuffle=True, drop_last=True, augment=distort, seed=options.seed)
     ops.manual_seed(options.seed)
     model = make_network()
     optimizer = AdamW(model.parameters(), lr=3e-3)
@@ -108,7 +126,8 @@ def report(probabilities: Array, labels: Array, how: str) -> None:
     """Prints the one line of the result."""
     right = int((probabilities.argmax(axis=1) == labels).sum())
     accuracy = f"accuracy {100 * right / len(labels):.4f} % ({right} of {len(labels)} scans held out)"
-    print(f"{get_active_device().device_name}: {accuracy}, {how}")
+    handle = get_active_device()
+    print(f"{handle.device_name} ({handle.platform_name}): {accuracy}, {how}")
 
 
 def draw(path: Path, history: History, test: tuple[Array, Array], probabilities: Array) -> bool:
@@ -172,7 +191,19 @@ def draw_misread(figure: Any, test: tuple[Array, Array], probabilities: Array, r
     figure.suptitle(f"{misread} of {len(labels)} misread{more}", fontsize=11)
 
 
+def main() -> None:
+    """Trains, or evaluates a saved network, on the device asked for."""
+    options = parse()
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(device(options.device))
+        except (DeviceNotFoundError, ImportError) as error:
+            raise SystemExit(str(error)) from None
+        if options.evaluate is None:
+            train(options)
+        else:
+            evaluate(options)
+
+
 if __name__ == "__main__":
-    chosen = parse(None)
-    with device(chosen.device):
-        (train if chosen.evaluate is None else evaluate)(chosen)
+    main()

@@ -1,0 +1,34 @@
+"""examples/quickstart.py: what it trains and saves is what a second process loads."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def quickstart(root: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", str(root / "examples/quickstart.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_second_process_reads_as_the_first(root: Path, tmp_path: Path) -> None:
+    trained = quickstart(
+        root, "--device", "cpu", "--epochs", "1", "--batch-size", "16", "--output", str(tmp_path)
+    ).stdout
+    loaded = quickstart(root, "--device", "cpu", "--evaluate", str(tmp_path / "digits.netcl")).stdout
+    pattern = re.compile(r"^NumPy \S+ .*: accuracy (\d+\.\d{4}) % \((\d+) of 359 scans held out\)", re.MULTILINE)
+    first, second = pattern.search(trained), pattern.search(loaded)
+    assert first is not None and second is not None, trained + loaded
+    assert first.groups() == second.groups()
+    assert float(first[1]) > 50
+    assert re.search(r"loss \d.*accuracy \d.*samples/s", trained)
+
+
+def test_an_unknown_device_is_one_message(root: Path) -> None:
+    done = quickstart(root, "--device", "no such thing", check=False)
+    assert done.returncode == 1
+    assert "no such thing" in done.stderr and "Traceback" not in done.stderr
