@@ -74,12 +74,11 @@ def record_call(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], re
     """The step of a call that gave ``results``; None where none of them is floating."""
     if not any(isinstance(result, Tensor) and result.dtype in FLOATING for result in results):
         return None
-    found = row.signature.bind(*args, **kwargs)
-    found.apply_defaults()
+    given = _arguments(row, args, kwargs)
     edges: list[Edge] = []
     facts: list[Fact] = []
     places: list[tuple[str, int | None]] = []
-    for name, value in found.arguments.items():
+    for name, value in given.items():
         several = isinstance(value, (list, tuple))
         for position, each in enumerate(value if several else (value,)):
             if isinstance(each, Tensor) and each.requires_grad and each.dtype in FLOATING:
@@ -102,7 +101,7 @@ def record_call(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], re
             return _Saved(len(saved) - 1)
         return [keep(name, each) for each in value] if _holds_tensors(value) else value
 
-    arguments = {name: keep(name, value) for name, value in found.arguments.items()}
+    arguments = {name: keep(name, value) for name, value in given.items()}
     for index, result in enumerate(results):
         name = "out" if index == 0 else f"out{index}"
         if isinstance(result, Tensor):
@@ -112,6 +111,23 @@ def record_call(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], re
             arguments[name] = keep(name, result)
     static = _Recorded(row, arguments, tuple(places), tuple(facts), outputs)
     return Step(row.name, run_rule, tuple(edges), tuple(saved), len(results), static)
+
+
+_names: dict[OpRow, tuple[str, ...] | None] = {}
+
+
+def _arguments(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """All arguments by name, defaults included; plain positional calls without the cost of a full binding."""
+    if row not in _names:
+        parameters = row.signature.parameters.values()
+        plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+        _names[row] = tuple(p.name for p in parameters) if plain else None
+    names = _names[row]
+    if names is not None and not kwargs and len(args) == len(names):
+        return dict(zip(names, args))
+    found = row.signature.bind(*args, **kwargs)
+    found.apply_defaults()
+    return found.arguments
 
 
 def _holds_tensors(value: Any) -> bool:
