@@ -141,15 +141,15 @@ class HingeLoss(_Loss):
         self.margin = margin
 
 
-class MultiMarginLoss(_Loss):
-    """Mean over classes of max(0, margin - x[target] + x[other])."""
+class MultiMarginLoss(_Weighted):
+    """Mean over classes of max(0, margin - x[target] + x[other])^p: x (N, C), target (N,) of class ids."""
 
     function = "multi_margin_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
+    options: ClassVar[tuple[str, ...]] = ("p", "margin", "weight", "reduction")
 
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> None:
+        super().__init__(weight, reduction)
+        self.p, self.margin = p, margin
 
 
 class CosineEmbeddingLoss(_Loss):
@@ -185,15 +185,18 @@ class FocalLoss(_Loss):
         self.alpha, self.gamma = alpha, gamma
 
 
-class InfoNCELoss(_Loss):
+class InfoNCELoss(Module):
     """Cross entropy of each query with its own key among all keys of the batch (van den Oord et al. 2018)."""
 
-    function = "info_nce_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "temperature")
-
-    def __init__(self, temperature: float = 0.07, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(self, temperature: float = 0.07) -> None:
+        super().__init__()
         self.temperature = temperature
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return ag.info_nce_loss(query, keys, temperature=self.temperature)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"temperature={self.temperature}"
 
 
 class ContrastiveLoss(_Loss):

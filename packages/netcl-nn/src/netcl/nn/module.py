@@ -327,6 +327,24 @@ class Module:
         """
         return RemovableHandle(self._backward_hooks, hook)
 
+    def compile(self, *samples: Any) -> Callable[..., Any]:
+        """The forward pass for inputs like ``samples``, captured: a function that replays it without Python per op.
+
+        It computes without gradients and in the present mode, reads parameters and buffers as they are at each call, and
+        raises CaptureError for other shapes or dtypes, or once a mode changed or a tensor was exchanged.
+        """
+        from netcl.runtime.capture import capture
+
+        def forward(*inputs: Any) -> Any:
+            with ag.no_grad():
+                return self(*inputs)
+
+        def watch() -> Any:
+            modes = tuple(module.training for module in self.modules())
+            return modes, tuple(id(t) for t in (*self.parameters(), *self.buffers()))
+
+        return capture(forward, *samples, watch=watch).replay
+
     # -- text --------------------------------------------------------------------------------------------------------
 
     def summary(self, input_shape: Iterable[int]) -> str:

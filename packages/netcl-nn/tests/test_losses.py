@@ -1,0 +1,148 @@
+"""Losses as modules: their options reach netcl.autograd, with the values of the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl import nn
+from netcl.core import Tensor
+
+Array = np.ndarray[Any, Any]
+
+
+def huber(x: Array, t: Array, delta: float) -> Array:
+    d = np.abs(x - t)
+    return np.where(d < delta, d * d / 2, delta * (d - delta / 2))
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def log_softmax(x: Array) -> Array:
+    return x - np.log(np.exp(x).sum(1, keepdims=True))
+
+
+def picked(x: Array, ids: Array) -> Array:
+    return np.take_along_axis(x, ids[:, None], 1)[:, 0]
+
+
+def logistic(x: Array, t: Array, positive: float = 1.0) -> Array:
+    return -(positive * t * np.log(sigmoid(x)) + (1 - t) * np.log(1 - sigmoid(x)))
+
+
+def distance(a: Array, b: Array) -> Array:
+    return np.sqrt(((a - b) ** 2).sum(-1))
+
+
+RNG = np.random.default_rng(4)
+X, T = RNG.standard_normal((2, 6, 4))
+SOFT, SIGNS = RNG.uniform(0.1, 0.9, (6, 4)), RNG.choice([-1.0, 1.0], (6, 4))
+IDS = np.array([3, 0, 2, 1, 3, 3])
+WEIGHT = np.array([0.5, 1.0, 2.0, 0.25])
+ROWS = np.array([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
+COS = (X * T).sum(1) / np.sqrt((X**2).sum(1) * (T**2).sum(1))
+HIT = np.eye(4)[IDS]
+
+
+def weights() -> Tensor:
+    return Tensor.from_host(WEIGHT.astype(np.float32))
+
+
+def smooth(eps: float) -> Array:
+    return -(log_softmax(X) * ((1 - eps) * HIT + eps / 4)).sum(1)
+
+
+CASES: dict[str, tuple[Callable[[], nn.Module], tuple[Array, ...], Any]] = {
+    "MSELoss": (nn.MSELoss, (X, T), ((X - T) ** 2).mean()),
+    "MSELoss sum": (lambda: nn.MSELoss("sum"), (X, T), ((X - T) ** 2).sum()),
+    "MSELoss none": (lambda: nn.MSELoss("none"), (X, T), (X - T) ** 2),
+    "L1Loss": (nn.L1Loss, (X, T), np.abs(X - T).mean()),
+    "SmoothL1Loss": (lambda: nn.SmoothL1Loss(beta=0.5), (X, T), huber(X, T, 0.5).mean() / 0.5),
+    "HuberLoss": (lambda: nn.HuberLoss(delta=0.7), (X, T), huber(X, T, 0.7).mean()),
+    "BCELoss": (
+        nn.BCELoss,
+        (SOFT, SOFT.T.reshape(6, 4)),
+        logistic(np.log(SOFT / (1 - SOFT)), SOFT.T.reshape(6, 4)).mean(),
+    ),
+    "BCEWithLogitsLoss": (
+        lambda: nn.BCEWithLogitsLoss(pos_weight=Tensor.from_host(np.full(4, 3, np.float32))),
+        (X, SOFT),
+        logistic(X, SOFT, 3.0).mean(),
+    ),
+    "NLLLoss": (
+        lambda: nn.NLLLoss(weights()),
+        (log_softmax(X), IDS),
+        (-picked(log_softmax(X), IDS) * WEIGHT[IDS]).sum() / WEIGHT[IDS].sum(),
+    ),
+    "NLLLoss ignoring": (
+        lambda: nn.NLLLoss(ignore_index=3),
+        (log_softmax(X), IDS),
+        -picked(log_softmax(X), IDS)[IDS != 3].mean(),
+    ),
+    "CrossEntropyLoss": (nn.CrossEntropyLoss, (X, IDS), -picked(log_softmax(X), IDS).mean()),
+    "CrossEntropyLoss smooth": (lambda: nn.CrossEntropyLoss(label_smoothing=0.2), (X, IDS), smooth(0.2).mean()),
+    "CrossEntropyLoss none": (lambda: nn.CrossEntropyLoss(reduction="none"), (X, IDS), -picked(log_softmax(X), IDS)),
+    "KLDivLoss": (lambda: nn.KLDivLoss("batchmean"), (X, SOFT), (SOFT * (np.log(SOFT) - X)).sum() / 6),
+    "KLDivLoss log": (lambda: nn.KLDivLoss(log_target=True), (X, T), (np.exp(T) * (T - X)).mean()),
+    "HingeLoss": (lambda: nn.HingeLoss(margin=0.5), (X, SIGNS), np.maximum(0, 0.5 - X * SIGNS).mean()),
+    "MultiMarginLoss": (
+        nn.MultiMarginLoss,
+        (X, IDS),
+        (np.maximum(0, 1 - picked(X, IDS)[:, None] + X) * (1 - HIT)).sum(1).mean() / 4,
+    ),
+    "CosineEmbeddingLoss": (
+        lambda: nn.CosineEmbeddingLoss(0.1),
+        (X, T, ROWS),
+        np.where(ROWS > 0, 1 - COS, np.maximum(0, COS - 0.1)).mean(),
+    ),
+    "TripletMarginLoss": (
+        lambda: nn.TripletMarginLoss(margin=0.8),
+        (X, T, SOFT),
+        np.maximum(0, distance(X, T) - distance(X, SOFT) + 0.8).mean(),
+    ),
+    "FocalLoss": (
+        lambda: nn.FocalLoss(alpha=0.3, gamma=1.5),
+        (X, (SOFT > 0.5) * 1.0),
+        np.mean(np.where(SOFT > 0.5, 0.3 * (1 - sigmoid(X)) ** 1.5, 0.7 * sigmoid(X) ** 1.5) * logistic(X, SOFT > 0.5)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients(name: str) -> None:
+    make, operands, expected = CASES[name]
+    first, *others = (Tensor.from_host(a if a.dtype.kind == "i" else a.astype(np.float32)) for a in operands)
+    x = ag.Parameter(first)
+    loss = make()(x, *others)
+    np.testing.assert_allclose(loss.to_host(), expected, rtol=2e-4, atol=1e-6)
+    ag.sum(loss).backward()
+    assert np.abs(x.grad.to_host()).max() > 0
+
+
+def test_info_nce_and_contrastive() -> None:
+    q, k = (Tensor.from_host(a.astype(np.float32)) for a in (X, T))
+    unit = [a / np.sqrt((a**2).sum(1, keepdims=True)) for a in (X, T)]
+    logits = unit[0] @ unit[1].T / 0.5
+    expected = -np.diag(log_softmax(logits)).mean()
+    assert nn.InfoNCELoss(0.5)(q, k).item() == pytest.approx(expected, rel=1e-4)
+    same = nn.ContrastiveLoss(margin=2.0)(q, q, Tensor.ones((6,)))
+    assert same.item() == pytest.approx(0.0, abs=1e-6)
+    assert nn.ContrastiveLoss(margin=2.0)(q, q, Tensor.zeros((6,))).item() > 0.5
+
+
+def test_weights_move_with_the_module() -> None:
+    loss = nn.CrossEntropyLoss(weights()).to("cpu")
+    assert loss.weight.device.backend == "cpu"
+    assert list(loss.state_dict()) == ["weight"]
+    assert repr(nn.SmoothL1Loss(beta=0.5)) == "SmoothL1Loss(reduction='mean', beta=0.5)"
+
+
+def test_every_loss_is_tested_here() -> None:
+    losses = {name for name in nn.__all__ if name.endswith("Loss")}
+    assert losses == {name.split()[0] for name in CASES} | {"InfoNCELoss", "ContrastiveLoss"}

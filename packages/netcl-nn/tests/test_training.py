@@ -1,0 +1,86 @@
+"""Small models learn, compiled models compute the same, and functional has torch's names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl import nn
+from netcl.core import Tensor
+from netcl.core.errors import CaptureError
+from netcl.nn import functional as F
+
+
+def descend(model: nn.Module, lr: float) -> None:
+    for p in model.parameters():
+        p.write(ag.sub(p.detach(), ag.mul(p.grad.detach(), lr)))
+    model.zero_grad()
+
+
+def test_a_convolutional_network_learns(rng) -> None:
+    # Two kinds of picture: a bright column or a bright row.
+    labels = rng.integers(0, 2, 64)
+    pictures = rng.standard_normal((64, 1, 6, 6)).astype(np.float32) * 0.3
+    for picture, label in zip(pictures, labels):
+        at = rng.integers(6)
+        picture[0][(slice(None), at) if label else (at, slice(None))] += 1.5
+    model = nn.Sequential(
+        nn.Conv2d(1, 6, 3, padding=1),
+        nn.BatchNorm2d(6),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.1),
+        nn.Linear(54, 2),
+    )
+    x, y, loss_of = Tensor.from_host(pictures), Tensor.from_host(labels), nn.CrossEntropyLoss()
+    losses = []
+    for _ in range(40):
+        with ag.Tape() as tape:
+            loss = loss_of(model(x), y)
+        tape.backward(loss)
+        descend(model, 0.3)
+        losses.append(loss.item())
+    assert losses[-1] < 0.25 * losses[0]
+    predicted = model.eval()(x).to_host().argmax(1)
+    assert (predicted == labels).mean() > 0.95
+
+
+def test_compile_replays_the_forward_pass(normal) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3)).eval()
+    x, y = normal(5, 4), normal(5, 4)
+    forward = model.compile(x)
+    for given in (y, x):
+        np.testing.assert_array_equal(forward(given).to_host(), model(given).to_host())
+    model[0].bias.write(model[0].bias.to_host() + 1)
+    np.testing.assert_array_equal(forward(y).to_host(), model(y).to_host())
+    with pytest.raises(CaptureError, match=r"\(6, 4\)"):
+        forward(normal(6, 4))
+    model.train()
+    with pytest.raises(CaptureError, match="changed"):
+        forward(y)
+
+
+def test_functional(normal) -> None:
+    x = normal(4, 6)
+    host = x.to_host()
+    np.testing.assert_allclose(F.relu(x).to_host(), np.maximum(host, 0))
+    np.testing.assert_allclose(F.hardtanh(x).to_host(), np.clip(host, -1, 1))
+    unit = host / np.sqrt((host**2).sum(1, keepdims=True))
+    np.testing.assert_allclose(F.normalize(x).to_host(), unit, rtol=1e-5)
+    np.testing.assert_array_equal(F.one_hot(np.array([0, 2]), 3).to_host(), np.eye(3)[[0, 2]])
+    assert F.dropout(x, training=False) is x and F.dropout(x, 0.0) is x
+    assert (F.dropout(x, 0.5).to_host() == 0).any()
+    picture = normal(1, 1, 2, 2)
+    np.testing.assert_array_equal(
+        F.interpolate(picture, scale_factor=2).to_host(), picture.to_host().repeat(2, 2).repeat(2, 3)
+    )
+    weight, bias = normal(3, 6), normal(3)
+    np.testing.assert_allclose(
+        F.linear(x, weight, bias).to_host(), host @ weight.to_host().T + bias.to_host(), rtol=1e-4, atol=1e-5
+    )
+    normalised = F.batch_norm(x, None, None, training=True).to_host()
+    np.testing.assert_allclose(normalised.std(0), 1, rtol=1e-3)
+    with pytest.raises(AttributeError, match="no_such_function"):
+        F.no_such_function(x)
