@@ -76,16 +76,23 @@ def install(session: nox.Session, wanted: dict[str, str], *others: str, core: st
     session.install(*names, *others)
 
 
-def run_suite(session: nox.Session, *folders: str, plugin: str | None = None, device: str | None = None) -> None:
-    """Run pytest over the folders with the session's further arguments."""
-    facade = ("-p", plugin) if plugin else ()
+def run_suites(
+    session: nox.Session, *folders: str, plugin: str | None = None, device: str | None = None, ignore: str | None = None
+) -> None:
+    """Run pytest on each folder with the session's further arguments; all run, then any failure fails the session."""
+    options = [*(["-p", plugin] if plugin else []), *(["-W", f"ignore:{ignore}"] if ignore else [])]
     env = {"PYTHONPATH": str(ROOT / "tools")} if plugin else {}
     if device:
         env["NETCL_DEVICE"] = device
-    present = [folder for folder in folders if any((ROOT / folder).glob("test_*.py"))]
-    if not present:
-        session.error(f"no tests in {', '.join(folders)}")
-    session.run("pytest", "-q", *facade, *present, *session.posargs, env=env)
+    failed = []
+    # One process each: a package that is imported adds its own rows to the op table of netcl-core.
+    for folder in folders:
+        try:
+            session.run("pytest", "-q", *options, folder, *session.posargs, env=env)
+        except nox.command.CommandFailed:
+            failed.append(folder)
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 def everything(extras: dict[str, str] | None = None) -> dict[str, str]:
@@ -118,7 +125,7 @@ def _make_tests(part: str) -> None:
         wanted = {layer: "[cpu]" if layer == "core" else "" for layer in layers(part)}
         wanted[part] = "[cpu,test]" if part == "core" else "[test]"
         install(session, wanted)
-        run_suite(session, f"packages/netcl-{part}/tests")
+        run_suites(session, f"packages/netcl-{part}/tests")
 
     suite.__doc__ = f"Run the suite of netcl-{part} on its own layers: {', '.join(layers(part))}."
     nox.session(name=f"tests-{part}", tags=["tests"])(suite)
@@ -149,7 +156,7 @@ def swap_core(session: nox.Session) -> None:
     """Run the six upper suites on the second netcl-core, where reaching past the contract raises."""
     wanted = dict.fromkeys(PACKAGES, "[test]")
     install(session, wanted, core="numpy")
-    run_suite(session, *(f"packages/netcl-{part}/tests" for part in UPPER), plugin="facade")
+    run_suites(session, *(f"packages/netcl-{part}/tests" for part in UPPER), plugin="facade")
 
 
 @nox.session
@@ -189,7 +196,7 @@ def wheels(session: nox.Session) -> None:
 def house(session: nox.Session) -> None:
     """Run the checks across packages: imports, ranges, purity, ownership of files, wheels, planted faults."""
     install(session, everything({"core": "[cpu,test]"}), "hatchling")
-    run_suite(session, "tests")
+    run_suites(session, "tests")
 
 
 # ----------------------------------------------------------------------------------------------------- nox -t deep
@@ -199,7 +206,7 @@ def house(session: nox.Session) -> None:
 def intel(session: nox.Session) -> None:
     """Run all suites on Intel's CPU runtime."""
     install(session, {part: "[test,intel]" if part == "core" else "[test]" for part in PACKAGES})
-    run_suite(session, *(f"packages/netcl-{part}/tests" for part in PACKAGES), device="intel")
+    run_suites(session, *(f"packages/netcl-{part}/tests" for part in PACKAGES), device="intel")
 
 
 @nox.session(tags=["deep"])
@@ -232,7 +239,7 @@ def parity(session: nox.Session) -> None:
 def pythons(session: nox.Session) -> None:
     """Run all suites and the house checks on every Python that netcl supports."""
     install(session, everything({part: "[cpu,test]" if part == "core" else "[test]" for part in PACKAGES}), "hatchling")
-    run_suite(session, "tests", *(f"packages/netcl-{part}/tests" for part in PACKAGES))
+    run_suites(session, "tests", *(f"packages/netcl-{part}/tests" for part in PACKAGES))
 
 
 @nox.session(tags=["deep"], python=PYTHONS[0], venv_backend="uv")
@@ -243,7 +250,9 @@ def lowest(session: nox.Session) -> None:
     libraries = sorted(line for line in claimed if not line.startswith("netcl-"))
     # uv takes the lowest version of what is named here; the wheels' own requirements would count as indirect.
     install(session, dict.fromkeys(PACKAGES, ""), *libraries, "--resolution", "lowest-direct")
-    run_suite(session, *(f"packages/netcl-{part}/tests" for part in PACKAGES))
+    # The oldest pyopencl uses the newest pytools, which it does not limit, in a way that pytools warns of.
+    suites = (f"packages/netcl-{part}/tests" for part in PACKAGES)
+    run_suites(session, *suites, ignore="pytools.persistent_dict")
 
 
 # ---------------------------------------------------------------------------------------------------- measurements
