@@ -43,15 +43,10 @@ Array = np.ndarray[Any, Any]
 # Relative, absolute; whole numbers and bool are exact.
 TOLERANCE = {"float32": (1e-5, 1e-6), "float16": (1e-2, 1e-3), "bfloat16": (2e-2, 1e-2), "float64": (1e-10, 1e-12)}
 
-# 0-d, empty, one element, primes, last axis 1, beyond 2**16 in one axis; then broadcasting both ways.
+# 0-d, empty, one element, primes, last axis 1, beyond 2**16 in one axis.
 _SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (7,), (13, 17), (5, 1), (2, 3, 5), (2**16 + 1,))
-_BROADCAST: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-    ((3, 1), (1, 4)),
-    ((4,), (2, 3, 4)),
-    ((2, 3), ()),
-    ((1, 5), (0, 5)),
-    ((2, 1, 3, 1), (5, 1, 7)),
-)
+# Broadcasting, tried both ways. Each pair is a layout, and so a kernel of its own, hence few.
+_BROADCAST: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (((3, 1), (1, 4)), ((1, 5), (0, 5)))
 
 
 class Case(NamedTuple):

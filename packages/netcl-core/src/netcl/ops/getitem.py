@@ -40,7 +40,7 @@ class Block:
 
 def _spread(key: Any, shape: tuple[int, ...]) -> list[Any]:
     """The key as one entry per axis, with Nones between; lists become arrays."""
-    items = [np.asarray(k) if isinstance(k, (list, range)) else k for k in (key if isinstance(key, tuple) else (key,))]
+    items = [_as_array(k) for k in (key if isinstance(key, tuple) else (key,))]
     used = builtins.sum(_consumed(item) for item in items)
     if used > len(shape):
         raise IndexError(f"getitem: {used} indices for shape {shape} with {len(shape)} axes")
@@ -49,6 +49,14 @@ def _spread(key: Any, shape: tuple[int, ...]) -> list[Any]:
         raise IndexError("getitem: an index holds one ellipsis at most")
     at = dots[0] if dots else len(items)
     return [*items[:at], *[slice(None)] * (len(shape) - used), *items[at + 1 :]]
+
+
+def _as_array(item: Any) -> Any:
+    """A list as an array; the empty one, which NumPy would call float64, of whole numbers."""
+    if not isinstance(item, (list, range)):
+        return item
+    array = np.asarray(item)
+    return array if array.size else array.astype(np.int64)
 
 
 def _consumed(item: Any) -> int:

@@ -1,0 +1,136 @@
+"""Brackets, and ops that take indices: values, writing in place, and errors for what does not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from netcl import ops
+from netcl.core import Tensor
+from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
+
+KEYS = {
+    "row": 1,
+    "last": -1,
+    "slices": (slice(1, 4), slice(None, None, 2)),
+    "backwards": (slice(None, None, -1), slice(-1, 1, -2)),
+    "ellipsis": (Ellipsis, 0),
+    "new axes": (None, slice(None), None, 2),
+    "nothing": slice(3, 3),
+    "whole": Ellipsis,
+    "beyond": slice(2, 99),
+    "list": [4, 0, -1],
+    "array in the middle": (slice(1, 3), np.array([[5, 0], [2, 2]])),
+    "array between a slice and an int": (np.array([2, 0]), slice(None, None, 2), 1),
+    "pairs": (np.array([0, 3, 3]), np.array([1, 0, 4])),
+    "mask": np.arange(5) % 2 == 0,
+    "full mask": np.arange(90).reshape(5, 6, 3) % 7 < 3,
+    "mask and slice": (slice(None), np.arange(6) < 2, slice(1, None)),
+    "empty list": [],
+}
+
+
+@pytest.fixture
+def values():
+    return np.arange(90, dtype=np.float32).reshape(5, 6, 3)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_getitem(engine, values, name):
+    key = np.array([], np.int64) if name == "empty list" else KEYS[name]
+    found = Tensor.from_host(values)[KEYS[name]]
+    assert found.shape == values[key].shape
+    np.testing.assert_array_equal(found.numpy(), values[key])
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_setitem(engine, values, name):
+    key = np.array([], np.int64) if name == "empty list" else KEYS[name]
+    for value in (-1.5, np.linspace(1, 2, values[key].size, dtype=np.float32).reshape(values[key].shape)):
+        expected, t = values.copy(), Tensor.from_host(values)
+        expected[key] = value
+        t[KEYS[name]] = value
+        np.testing.assert_array_equal(t.numpy(), expected)
+
+
+def test_setitem_broadcasts_converts_and_counts_versions(engine, values):
+    t = Tensor.from_host(values)
+    version = t._version[0]
+    t[1:3, ::2] = Tensor.from_host(np.array([7, 8, 9], np.int32))
+    values[1:3, ::2] = [7, 8, 9]
+    np.testing.assert_array_equal(t.numpy(), values)
+    assert t._version[0] > version
+    t[...] = t[::-1]
+    np.testing.assert_array_equal(t.numpy(), values[::-1])
+    with pytest.raises(ShapeError, match=r"setitem: shapes \(2,\) and \(3,\)"):
+        t[0, 0] = np.ones(2, np.float32)
+
+
+def test_setitem_of_itself_does_not_read_what_it_writes(engine):
+    t = Tensor.from_host(np.arange(4, dtype=np.float32))
+    t[:] = t.reshape(4)
+    np.testing.assert_array_equal(t.numpy(), [0, 1, 2, 3])
+
+
+def test_the_last_of_equal_positions_stays(engine):
+    t = Tensor.from_host(np.zeros(4, np.float32))
+    t[[1, 2, 1]] = np.array([1, 2, 3], np.float32)
+    assert t.tolist() == [0, 3, 2, 0]
+
+
+def test_indices_of_the_device(engine, values):
+    t = Tensor.from_host(values)
+    places = Tensor.from_host(np.array([3, 0, -1]))
+    np.testing.assert_array_equal(t[places].numpy(), values[[3, 0, -1]])
+    np.testing.assert_array_equal(t[1:, places].numpy(), values[1:, [3, 0, -1]])
+    mask = t[:, 0, 0] > 20
+    np.testing.assert_array_equal(t[mask].numpy(), values[values[:, 0, 0] > 20])
+    with pytest.raises(UnsupportedError, match="a tensor of indices beside another array"):
+        t[places, places]
+
+
+@pytest.mark.parametrize(
+    "key, error, message",
+    [
+        (5, IndexError, "index 5 is out of range for axis 0 of shape"),
+        ((0, -7), IndexError, "index -7 is out of range for axis 1"),
+        ((0, 0, 0, 0), IndexError, "4 indices for shape"),
+        ((Ellipsis, Ellipsis), IndexError, "one ellipsis"),
+        ([0, 5], IndexError, "index 5 is out of range for a length of 5"),
+        ("x", UnsupportedError, "str is no index; there are ints, slices"),
+        (True, UnsupportedError, "bool is no index"),
+        (np.array([0.5]), DTypeError, "indices are whole numbers, not float64"),
+    ],
+)
+def test_bad_keys(engine, values, key, error, message):
+    with pytest.raises(error, match=message):
+        Tensor.from_host(values)[key]
+
+
+def test_device_indices_out_of_range_are_reported_at_the_next_read(engine):
+    table = Tensor.from_host(np.arange(6, dtype=np.float32).reshape(3, 2))
+    rows = ops.embedding(Tensor.from_host(np.array([0, 3])), table)
+    with pytest.raises(IndexError, match="take: an index is out of range"):
+        rows.numpy()
+    assert rows.numpy().shape == (2, 2)
+    codes = ops.one_hot(Tensor.from_host(np.array([0, 4])), 3)
+    with pytest.raises(IndexError, match="one_hot: an index is out of range"):
+        codes.numpy()
+
+
+def test_host_indices_out_of_range_are_reported_at_once(engine):
+    table = Tensor.from_host(np.arange(6, dtype=np.float32).reshape(3, 2))
+    with pytest.raises(IndexError, match="take|index_select: index 3 is out of range for a length of 3"):
+        ops.take(table, [0, 3], 0)
+    with pytest.raises(IndexError, match="gather: index -4"):
+        ops.gather(table, 0, np.array([[0, -4]]))
+    with pytest.raises(ShapeError, match=r"index \(1,\) and x \(3, 2\)"):
+        ops.gather(table, 0, np.array([0]))
+    with pytest.raises(DTypeError, match="indices are whole numbers, not float32"):
+        ops.embedding(table, table)
+
+
+def test_one_hot_finds_the_number_of_classes(engine):
+    ids = Tensor.from_host(np.array([2, 0], np.uint8))
+    assert ops.one_hot(ids).tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert ops.one_hot(ids, 4, "float32").dtype == "float32"
