@@ -49,7 +49,7 @@ def _standardize_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (3, 2, 5)),), {"axes": (0, 2), "eps": 1e-3}
 
 
-@expression(domain=Domain(cases=_standardize_cases, reference=_standardize_reference))
+@expression(amp="float32", domain=Domain(cases=_standardize_cases, reference=_standardize_reference))
 def standardize(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, axes: Any = (), eps: float = 1e-5, *, space: Space
 ) -> Expr:
@@ -226,6 +226,7 @@ def _rms_cases(rng: np.random.Generator) -> Cases:
 
 
 @expression(
+    amp="float32",
     domain=Domain(
         cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(0.5, 2, 5)), {"axes": (1,)})]),
         reference=lambda x, weight, axes: _rms_reference(x, 5, weight),

@@ -1,0 +1,141 @@
+"""autocast: a hook that casts the inputs of ops as their policy says."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from netcl.autograd import Node, is_grad_enabled
+from netcl.core import Tensor, dtypes, manager
+from netcl.core.dispatch import OpRow, pop_hook, push_hook, row_of
+from netcl.core.errors import DTypeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+_HALVES = ("float16", "bfloat16")
+_KEPT = ("cast", "transfer", "clone")
+_warned: set[str] = set()
+
+
+class _Cast:
+    """The hook of one autocast block; casts of parameters are kept until the block ends."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self._usable: dict[Any, bool] = {}
+        self._cast_row = row_of("cast")
+        self._parameters: dict[tuple[int, bool], tuple[Tensor, int, Tensor]] = {}
+
+    def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if row.amp == "widest" or row.name in _KEPT:
+            return next(row, args, kwargs)
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        if not tensors or not self._works_on(tensors[0]):
+            return next(row, args, kwargs)
+        if row.amp == "float32":
+            source, target = _HALVES, "float32"
+        else:
+            source, target = ("float32", *_HALVES), self.dtype
+        # Batch norm reads its weights and statistics in float32; only the image is half.
+        first = row.amp == "half" and row.expression is not None
+
+        def changed(value: Any) -> Any:
+            if isinstance(value, Tensor) and value.dtype in source and value.dtype != target:
+                return self._converted(next, value, target)
+            return value
+
+        new = tuple([changed(value) if not first or at == 0 else value for at, value in enumerate(args)])
+        return next(row, new, kwargs if first else {key: changed(value) for key, value in kwargs.items()})
+
+    def _converted(self, next: Callable[..., Any], x: Tensor, dtype: str) -> Tensor:
+        """``x`` in ``dtype``, recorded as the op is; a parameter is cast once per block and value."""
+        if not x.requires_grad or x.grad_fn is not None:
+            return next(self._cast_row, (x,), {"dtype": dtype})  # type: ignore[no-any-return]
+        key = (id(x), is_grad_enabled())
+        known = self._parameters.get(key)
+        if known is not None and known[0] is x and known[1] == x.version and known[2].dtype == dtype:
+            return known[2]
+        result: Tensor = next(self._cast_row, (x,), {"dtype": dtype})
+        if isinstance(result, Node):
+            self._parameters[key] = (x, x.version, result)
+        return result
+
+    def _works_on(self, x: Tensor) -> bool:
+        if self.dtype != "float16":
+            return True
+        engine = x.engine
+        if engine not in self._usable:
+            self._usable[engine] = supports_fp16(x.queue)
+            label = engine.device_label
+            if not self._usable[engine] and label not in _warned:
+                _warned.add(label)
+                warnings.warn(
+                    f'autocast: {label} has no cl_khr_fp16, so it computes in float32; autocast(dtype="bfloat16") halves the memory there',
+                    UserWarning,
+                    stacklevel=6,
+                )
+        return self._usable[engine]
+
+
+class _Current(threading.local):
+    hook: _Cast | None = None
+
+
+_current = _Current()
+
+
+class autocast:
+    """Inside, matrix products, convolutions and batch norms compute on ``dtype``, reductions and losses on float32.
+
+    ``with autocast():`` or ``@autocast()``; per thread; ``enabled=False`` switches an outer block off. Sums, statistics and
+    parameters stay float32. float16 needs cl_khr_fp16: a device without it computes in float32, after one warning; bfloat16 is
+    storage with float32 arithmetic and works everywhere.
+    """
+
+    def __init__(self, enabled: bool = True, dtype: str = "float16") -> None:
+        self.enabled, self.dtype = enabled, dtypes.canonical(dtype)
+        if self.dtype not in _HALVES:
+            raise DTypeError(f"autocast: dtype is float16 or bfloat16, not {self.dtype}", parameter="dtype")
+        self._outer: list[_Cast | None] = []
+
+    def __enter__(self) -> autocast:
+        self._outer.append(_current.hook)
+        _switch(_Cast(self.dtype) if self.enabled else None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _switch(self._outer.pop())
+
+    def __call__(self, function: F) -> F:
+        enabled, dtype = self.enabled, self.dtype
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with autocast(enabled, dtype):
+                return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]
+
+
+def _switch(hook: _Cast | None) -> None:
+    """Makes ``hook`` the one autocast hook of this thread."""
+    if _current.hook is not None:
+        pop_hook(_current.hook)
+    if hook is not None:
+        push_hook(hook, "autocast")
+    _current.hook = hook
+
+
+def is_autocast_enabled() -> bool:
+    """Whether this thread is inside of an autocast block that is enabled."""
+    return _current.hook is not None
+
+
+def supports_fp16(q: Any = None) -> bool:
+    """Whether the device of a queue or handle (None: the active one) has cl_khr_fp16; NumPy has half of its own."""
+    return bool(manager.profile(q).has_fp16)

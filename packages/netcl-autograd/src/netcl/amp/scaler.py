@@ -1,0 +1,164 @@
+"""GradScaler: multiplies the loss so that small half gradients do not vanish, and finds the factor by itself, on the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.dispatch import evaluate
+from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
+
+
+class GradScaler:
+    """Loss scaling with a factor that halves at an overflow and doubles after ``growth_interval`` good steps.
+
+    ``scaler.scale_loss(loss).backward(); scaler.step(optimizer)``. The factor, the count of good steps and the overflow
+    flags are tensors on the loss's device: a step reads nothing on the host, and an optimizer step is skipped on the
+    device, by the optimizer's ``found_inf``. ``update`` moves the factor; without it the next ``scale_loss`` does.
+    """
+
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        if not (init_scale > 0 and growth_factor > 1 and 0 < backoff_factor < 1 and growth_interval >= 1):
+            raise ValueError(
+                f"GradScaler: init_scale {init_scale} > 0, growth_factor {growth_factor} > 1, 0 < backoff_factor {backoff_factor} < 1, "
+                f"growth_interval {growth_interval} >= 1 are needed"
+            )
+        self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
+        self.growth_interval, self.enabled = growth_interval, enabled
+        self._start = (float(init_scale), 0.0)
+        self._scale: Tensor | None = None
+        self._good: Tensor | None = None
+        self._found: dict[int, Tensor] = {}  # by id of the optimizer: 1 where a gradient was not finite
+        self._unscaled: set[int] = set()
+        self._pending = False
+
+    def _on(self, queue: Any) -> Tensor:
+        """The factor, made on the device of the first loss."""
+        if self._scale is None:
+            scale, good = self._start
+            self._scale = Tensor.full((), scale, queue=queue, persistent=True)
+            self._good = Tensor.full((), good, queue=queue, persistent=True)
+        return self._scale
+
+    def scale_loss(self, loss: Tensor) -> ag.Node:
+        """``loss`` times the factor, to call ``backward`` on; first moves the factor where a step has not been counted yet."""
+        if not self.enabled:
+            return ag.tensor(loss)
+        if self._pending:
+            self.update()
+        return ag.mul(loss, self._on(loss.queue))  # type: ignore[no-any-return]
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divides the gradients of the optimizer's parameters by the factor, in float32, and notes on the device whether all are finite.
+
+        RuntimeError for a second call before ``step``.
+        """
+        if not self.enabled:
+            return
+        if id(optimizer) in self._unscaled:
+            raise RuntimeError("unscale_: the gradients of this optimizer are unscaled already; call it once, before step")
+        grads = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if not grads:
+            raise RuntimeError("GradScaler: no parameter of the optimizer has a gradient; call scale_loss(loss).backward() first")
+        scale = self._on(grads[0].queue)
+        found = self._found.get(id(optimizer))
+        if found is None:
+            found = self._found[id(optimizer)] = Tensor.full((), 0.0, queue=scale.queue, persistent=True)
+        for p in grads:
+            p.grad = _unscaled(p.grad, scale, found)
+        self._unscaled.add(id(optimizer))
+
+    def step(self, optimizer: Any, *args: Any) -> Any:
+        """Unscales the gradients where that is not done, and steps the optimizer; nothing changes where one was not finite."""
+        if not self.enabled:
+            return optimizer.step(*args)
+        if id(optimizer) not in self._unscaled:
+            self.unscale_(optimizer)
+        before, optimizer.found_inf = optimizer.found_inf, self._found[id(optimizer)]
+        try:
+            return optimizer.step(*args)
+        finally:
+            optimizer.found_inf = before
+            self._unscaled.discard(id(optimizer))
+            self._pending = True
+
+    def update(self) -> None:
+        """Shrinks the factor after an overflow, grows it after ``growth_interval`` steps without one."""
+        self._pending = False
+        if not self.enabled or self._scale is None or self._good is None:
+            return
+        flags = list(self._found.values())
+        scale, good = Load(0, "float32"), Load(1, "float32")
+        found: Expr = Load(2, "float32") if flags else cast(0.0, "float32")
+        for at in range(1, len(flags)):
+            found = apply("maximum", found, Load(2 + at, "float32"))
+        bad = found > 0
+        due = good + 1.0 >= Scalar("interval", "float32")
+        grown = scale * Scalar("growth", "float32")
+        up = apply("where", due & apply("isfinite", grown), grown, scale)
+        new_scale = apply("where", bad, scale * Scalar("backoff", "float32"), up)
+        new_good = apply("where", bad | due, 0.0, good + 1.0)
+        scalars = {"interval": self.growth_interval, "growth": self.growth_factor, "backoff": self.backoff_factor}
+        inputs = (self._scale, self._good, *flags)
+        outputs = (new_scale, new_good, *(Load(2 + at, "float32") * 0.0 for at in range(len(flags))))
+        evaluate(outputs, inputs, scalars, out=inputs)
+
+    def get_scale(self) -> float:
+        """The factor, read from the device; 1 where the scaler is not enabled."""
+        if not self.enabled:
+            return 1.0
+        return self._start[0] if self._scale is None else float(self._scale)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Factor, options and the count of good steps, as PyTorch lays them out; empty where not enabled."""
+        if not self.enabled:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self.growth_factor,
+            "backoff_factor": self.backoff_factor,
+            "growth_interval": self.growth_interval,
+            "_growth_tracker": int(self._start[1] if self._good is None else float(self._good)),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes over a state of ``state_dict``; ValueError where it has no usable factor."""
+        if not self.enabled:
+            return
+        scale = float(state["scale"])
+        if not (math.isfinite(scale) and scale > 0):
+            raise ValueError(f"GradScaler: the state has scale {scale}; a positive number is needed")
+        self.growth_factor, self.backoff_factor = float(state["growth_factor"]), float(state["backoff_factor"])
+        self.growth_interval = int(state["growth_interval"])
+        self._start = (scale, float(state["_growth_tracker"]))
+        self._pending = False
+        if self._scale is not None and self._good is not None:
+            self._scale.write(scale)
+            self._good.write(self._start[1])
+
+
+def _unscaled(grad: Tensor, scale: Tensor, found: Tensor) -> Tensor:
+    """``grad`` / ``scale`` in float32 (in place where it is that already); ``found`` becomes 1 where an element is not finite."""
+    load = Load(0, grad.dtype)
+    axes = tuple(range(grad.ndim))
+    broken = reduce("max", cast(apply("logical_not", apply("isfinite", load)), "float32"), axes)
+    dtype = grad.dtype if grad.dtype in ("float32", "float64") else "float32"
+    value = cast(load, dtype) / cast(Load(1, "float32"), dtype)
+    if grad.size:
+        flag = apply("maximum", Load(1, "float32"), broken)
+        evaluate((flag,), (grad, found), shapes=((1,) * grad.ndim,), out=(found,))
+    (result,) = evaluate((value,), (grad, scale), out=(grad,) if dtype == grad.dtype else None)
+    return result
+
+
+__all__ = ["GradScaler"]
