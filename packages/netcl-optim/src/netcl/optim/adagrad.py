@@ -82,6 +82,14 @@ class AdadeltaRule(Rule):
     def states(self) -> tuple[str, ...]:
         return ("square_avg", "acc_delta")
 
+    @property
+    def running(self) -> Mapping[str, float]:
+        # The rule does not need it; PyTorch's state has it.
+        return {"step": 0.0}
+
+    def advance(self, running: Values, numbers: Values) -> Values:
+        return {"step": running["step"] + 1.0}
+
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
         g = g + numbers["weight_decay"] * p
         rho, rest, eps = numbers["rho"], numbers["rest"], numbers["eps"]

@@ -23,6 +23,14 @@ class RMSPropRule(Rule):
         extra = (("momentum_buffer", self.momentum), ("grad_avg", self.centered))
         return ("square_avg", *(name for name, there in extra if there))
 
+    @property
+    def running(self) -> Mapping[str, float]:
+        # The rule does not need it; PyTorch's state has it.
+        return {"step": 0.0}
+
+    def advance(self, running: Values, numbers: Values) -> Values:
+        return {"step": running["step"] + 1.0}
+
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
         g = g + numbers["weight_decay"] * p
         square = numbers["alpha"] * states["square_avg"] + numbers["rest"] * (g * g)

@@ -281,7 +281,7 @@ class OneCycleLR(Scheduler):
         start = 0.0
         for at, end in enumerate(self.ends):
             if epoch <= end or at == len(self.ends) - 1:
-                done = (epoch - start) / (end - start) if end != start else 1.0
+                done = min(1.0, (epoch - start) / (end - start)) if end != start else 1.0
                 if self.anneal_strategy == "linear":
                     return knots[at] + (knots[at + 1] - knots[at]) * done
                 return cosine(knots[at], knots[at + 1], done)
