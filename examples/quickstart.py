@@ -66,7 +66,7 @@ def distort(batch: tuple[Array, Array], rng: Any) -> tuple[Array, Array]:
     return ((1 - part_y) * above + part_y * below)[:, None].astype(np.float32), labels
 
 
-def make_network(width: int = 16) -> nn.Sequential:
+def make_network(width: int = 32) -> nn.Sequential:
     """Convolutions with batch normalisation on 8 x 8, then 4 x 4 points, and a linear layer on 2 x 2."""
 
     def block(channels_in: int, channels_out: int) -> list[nn.Module]:
