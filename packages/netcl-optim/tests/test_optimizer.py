@@ -96,6 +96,28 @@ def test_found_inf_leaves_everything_as_it_was(parameter, rng) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
+def test_the_loss_scaler_skips_and_counts(name: str, parameter, rng) -> None:
+    start, data = rng.standard_normal((2, 5)).astype(np.float32)
+    plain, scaled = parameter(start), parameter(start)
+    one, two = getattr(optim, name)([plain], lr=0.1), getattr(optim, name)([scaled], lr=0.1)
+    scaler = optim.AMPGradScaler(init_scale=1024.0)
+    x = Tensor.from_host(data)
+    for at in range(6):
+        factor = float("inf") if at == 3 else 1.0
+        two.zero_grad()
+        loss = ag.sum(ag.square(ag.mul(scaled, ag.mul(x, factor))))
+        scaler.scale_loss(loss).backward()
+        scaler.step(two)
+        if at != 3:
+            one.zero_grad()
+            ag.sum(ag.square(ag.mul(plain, x))).backward()
+            one.step()
+        np.testing.assert_allclose(scaled.to_host(), plain.to_host(), rtol=1e-5, atol=1e-7)
+    assert scaler.get_scale() == 512.0
+    assert two.found_inf is None
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_resuming_equals_going_on_bit_for_bit(name: str, rng, parameter) -> None:
     shapes = [(3, 2), (4,), ()]
     grads, starts = some_grads(rng, 8, shapes), some_grads(rng, 1, shapes)[0]

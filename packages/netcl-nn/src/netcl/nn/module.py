@@ -330,8 +330,8 @@ class Module:
     def compile(self, *samples: Any) -> Callable[..., Any]:
         """The forward pass for inputs like ``samples``, captured: a function that replays it without Python per op.
 
-        It computes without gradients and in the present mode, reads parameters and buffers as they are at each call, and
-        raises CaptureError for other shapes or dtypes, or once a mode changed or a tensor was exchanged.
+        It computes without gradients and in the present mode, reads parameters and buffers as they are at each call,
+        and raises CaptureError for other shapes or dtypes, or once a mode changed or a tensor was exchanged.
         """
         from netcl.runtime.capture import capture
 

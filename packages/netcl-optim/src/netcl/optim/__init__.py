@@ -4,6 +4,7 @@ averages.
 
 from __future__ import annotations
 
+from netcl.amp import GradScaler as AMPGradScaler
 from netcl.optim import lr_scheduler
 from netcl.optim.__about__ import __version__
 from netcl.optim.adagrad import Adadelta, Adagrad
@@ -34,6 +35,7 @@ from netcl.optim.schedules import (
 from netcl.optim.sgd import SGD, Momentum
 
 __all__ = [
+    "AMPGradScaler",
     "SGD",
     "SWA",
     "Adadelta",
