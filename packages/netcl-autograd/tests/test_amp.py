@@ -68,7 +68,9 @@ def test_dtypes_inside(dtype: str, handle: Any, leaf: Any) -> None:
     assert ag.linear(x, w, b).dtype == "float32"
     loss.backward()
     assert x.grad.dtype == w.grad.dtype == b.grad.dtype == "float32"
-    exact = [g.numpy() for g in ag.grad(ag.cross_entropy(ag.relu(ag.linear(x, w, b)), Tensor.zeros(4, "int64")), [x, w, b])]
+    exact = [
+        g.numpy() for g in ag.grad(ag.cross_entropy(ag.relu(ag.linear(x, w, b)), Tensor.zeros(4, "int64")), [x, w, b])
+    ]
     for ours, wanted in zip((x.grad, w.grad, b.grad), exact):
         np.testing.assert_allclose(ours.numpy(), wanted, atol=2e-2 * max(1.0, float(np.abs(wanted).max())))
 

@@ -115,7 +115,11 @@ def test_results_that_are_no_function_of_the_input(leaf: Any) -> None:
 def test_gradients_that_do_not_fit_are_named(leaf: Any) -> None:
     x = leaf(3)
     for result, error, message in (
-        (lambda g: ops.reshape(g, (3, 1)), ShapeError, r"bad: the gradient of input 0 has shape \(3, 1\), the input \(3,\)"),
+        (
+            lambda g: ops.reshape(g, (3, 1)),
+            ShapeError,
+            r"bad: the gradient of input 0 has shape \(3, 1\), the input \(3,\)",
+        ),
         (lambda g: (g, g), RuntimeError, "bad: the gradient function gave 2 gradients for 1 inputs"),
         (lambda g: 1.0, TypeError, "bad: the gradient of input 0 is a float"),
     ):
@@ -126,7 +130,9 @@ def test_gradients_that_do_not_fit_are_named(leaf: Any) -> None:
 
 def test_apply_op(handle: Any, leaf: Any) -> None:
     x, tape = leaf(3), ag.Tape()
-    y = ag.apply_op(lambda t, factor: t * factor, lambda g: g * 3.0, x, attrs={"factor": 3.0}, tape=tape, op_name="triple")
+    y = ag.apply_op(
+        lambda t, factor: t * factor, lambda g: g * 3.0, x, attrs={"factor": 3.0}, tape=tape, op_name="triple"
+    )
     assert [node.op_name for node in tape.nodes] == ["triple"]
     np.testing.assert_allclose(y.numpy(), 3 * x.numpy())
     y.sum().backward()

@@ -123,7 +123,9 @@ def test_tensor_gives_nodes() -> None:
 
 def test_node_by_hand() -> None:
     a = Tensor.from_host(np.array([2.0, 3.0], np.float32), requires_grad=True)
-    node = ag.Node(a.detach() * a.detach(), grad_fn=lambda grad: grad * a.detach() * 2, parents=(a,), op_name="square by hand")
+    node = ag.Node(
+        a.detach() * a.detach(), grad_fn=lambda grad: grad * a.detach() * 2, parents=(a,), op_name="square by hand"
+    )
     assert node.op_name == "square by hand"
     assert node.parents == (a,) or node.parents[0] is a
     assert node.value.tolist() == [4, 9]

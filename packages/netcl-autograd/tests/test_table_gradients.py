@@ -16,13 +16,27 @@ from netcl.core.testing import TOLERANCE, Case, op_cases
 
 NAMES = [name for name, row in TABLE.items() if row.domain.gradient and next(op_cases(name), None) is not None]
 # Composites are made of these; a device needs to show each kernel once.
-COMPUTING = [name for name in NAMES if TABLE[name].composite is None]
-FAMILIES = ("add", "sigmoid", "sum", "softmax", "batch_norm_training", "cross_entropy_ids", "matmul", "conv2d", "max_pool", "index_select")
+# (``transfer`` goes to the active device by itself; test_backward.py takes it across devices.)
+COMPUTING = [name for name in NAMES if TABLE[name].composite is None and name != "transfer"]
+FAMILIES = (
+    "add",
+    "sigmoid",
+    "sum",
+    "softmax",
+    "batch_norm_training",
+    "cross_entropy_ids",
+    "matmul",
+    "conv2d",
+    "max_pool",
+    "index_select",
+)
 SMOOTH = [name for name in NAMES if TABLE[name].domain.second]
 
 
 def floats(case: Case) -> int:
-    return sum(operand.size for operand in case.operands if isinstance(operand, np.ndarray) and operand.dtype.kind == "f")
+    return sum(
+        operand.size for operand in case.operands if isinstance(operand, np.ndarray) and operand.dtype.kind == "f"
+    )
 
 
 def weighted(outputs: list[Tensor], weights: list[Any]) -> float:
@@ -41,65 +55,65 @@ def directional(value: Callable[[], float], leaf: Tensor, direction: Any, step: 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_first_derivative(name: str, numpy_device: Any, place: Any) -> None:
+    cases = [case for case in op_cases(name) if 0 < floats(case) < 2000]
+    assert cases
+    for case in cases:
+        first_derivative(place(name, case, numpy_device.queue))
+
+
+def first_derivative(placed: Any) -> None:
     rng = np.random.default_rng(1)
-    checked = 0
-    for case in op_cases(name):
-        if not 0 < floats(case) < 2000:
-            continue
-        placed = place(name, case, numpy_device.queue)
-        outputs = placed.run()
-        weights = [rng.uniform(-1, 1, out.shape) for out in outputs]
-        seeds = [Tensor.from_host(weight, "float64") for weight in weights]
-        reached = [(out, seed) for out, seed in zip(outputs, seeds) if out.requires_grad]
-        grads: Any = [None] * len(placed.leaves)
-        if reached:
-            grads = ag.grad([out for out, _ in reached], placed.leaves, [seed for _, seed in reached], allow_unused=True)
-        for leaf, grad in zip(placed.leaves, grads):
-            assert grad is None or (grad.shape, grad.dtype) == (leaf.shape, leaf.dtype)
-            direction = rng.uniform(0.5, 1, leaf.shape) * rng.choice([-1, 1], leaf.shape)
-            found = 0.0 if grad is None else float(np.sum(grad.numpy() * direction))
-            wanted = directional(lambda: weighted(placed.run(), weights), leaf, direction)
-            assert found == pytest.approx(wanted, rel=1e-6, abs=1e-7), (name, leaf.shape, case.attributes)
-            checked += leaf.size > 0
-    assert checked
+    outputs = placed.run()
+    weights = [rng.uniform(-1, 1, out.shape) for out in outputs]
+    pairs = [(out, Tensor.from_host(weight, "float64")) for out, weight in zip(outputs, weights) if out.requires_grad]
+    grads: Any = [None] * len(placed.leaves)
+    if pairs:
+        grads = ag.grad([out for out, _ in pairs], placed.leaves, [seed for _, seed in pairs], allow_unused=True)
+    for leaf, grad in zip(placed.leaves, grads):
+        assert grad is None or (grad.shape, grad.dtype) == (leaf.shape, leaf.dtype)
+        direction = rng.uniform(0.5, 1, leaf.shape) * rng.choice([-1, 1], leaf.shape)
+        found = 0.0 if grad is None else float(np.sum(grad.numpy() * direction))
+        wanted = directional(lambda: weighted(placed.run(), weights), leaf, direction)
+        assert found == pytest.approx(wanted, rel=1e-6, abs=1e-7), (placed.name, leaf.shape, placed.attributes)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_second_derivative(name: str, numpy_device: Any, place: Any) -> None:
-    rng = np.random.default_rng(2)
     for case in op_cases(name):
-        if not 0 < floats(case) < 300:
-            continue
-        placed = place(name, case, numpy_device.queue)
-        weights = [rng.uniform(-1, 1, out.shape) for out in placed.run()]
-        directions = [rng.uniform(-1, 1, leaf.shape) for leaf in placed.leaves]
-        seeds = [Tensor.from_host(weight, "float64", requires_grad=True) for weight in weights]
+        if 0 < floats(case) < 300:
+            second_derivative(place(name, case, numpy_device.queue))
 
-        def gradients() -> list[tuple[Tensor, Any]]:
-            outputs = placed.run()
-            grads = ag.grad(outputs, placed.leaves, seeds, create_graph=True, allow_unused=True)
-            return [(grad, direction) for grad, direction in zip(grads, directions) if grad is not None]
 
-        pairs = gradients()
-        assert pairs
-        curved = [(grad, direction) for grad, direction in pairs if grad.requires_grad]
-        assert curved  # at least linear in the gradient of the output
-        inputs = [*placed.leaves, *seeds]
-        second = ag.grad(
-            [grad for grad, _ in curved],
-            inputs,
-            [Tensor.from_host(direction, "float64") for _, direction in curved],
-            allow_unused=True,
-        )
-        for leaf, grad in zip(inputs, second):
-            direction = rng.uniform(-1, 1, leaf.shape)
-            found = 0.0 if grad is None else float(np.sum(grad.numpy() * direction))
-            wanted = directional(lambda: weighted([g for g, _ in gradients()], [d for _, d in pairs]), leaf, direction)
-            assert found == pytest.approx(wanted, rel=1e-5, abs=1e-6), (name, leaf.shape, case.attributes)
+def second_derivative(placed: Any) -> None:
+    """The gradients, each along a direction of its own, differentiated by the operands and the gradients of the
+    outputs.
+    """
+    rng = np.random.default_rng(2)
+    seeds = [Tensor.from_host(rng.uniform(-1, 1, out.shape), "float64", requires_grad=True) for out in placed.run()]
+    directions = [rng.uniform(-1, 1, leaf.shape) for leaf in placed.leaves]
+
+    def gradients() -> list[tuple[Tensor, Any]]:
+        found = ag.grad(placed.run(), placed.leaves, seeds, create_graph=True, allow_unused=True)
+        return [(grad, direction) for grad, direction in zip(found, directions) if grad is not None]
+
+    def value() -> float:
+        return weighted(*(list(part) for part in zip(*gradients())))  # type: ignore[arg-type]
+
+    pairs = [(g, Tensor.from_host(d, "float64")) for g, d in gradients() if g.requires_grad]
+    assert pairs  # they are at least linear in the gradients of the outputs
+    inputs = [*placed.leaves, *seeds]
+    second = ag.grad([grad for grad, _ in pairs], inputs, [seed for _, seed in pairs], allow_unused=True)
+    for leaf, grad in zip(inputs, second):
+        direction = rng.uniform(-1, 1, leaf.shape)
+        found = 0.0 if grad is None else float(np.sum(grad.numpy() * direction))
+        wanted = directional(value, leaf, direction)
+        assert found == pytest.approx(wanted, rel=1e-5, abs=1e-6), (placed.name, leaf.shape, placed.attributes)
 
 
 def chosen(name: str) -> Case:
-    """The case that asks most of a device without asking for long: the largest below a few thousand elements, broadcast if any."""
+    """The case that asks most of a device without asking for long: the largest below a few thousand elements,
+    broadcast if any.
+    """
     cases = [case for case in op_cases(name) if 0 < floats(case) < 3000]
     mixed = [c for c in cases if len({getattr(o, "shape", None) for o in c.operands if isinstance(o, np.ndarray)}) > 1]
     return max(mixed or cases, key=floats)
@@ -141,7 +155,9 @@ def agrees_with_float64(name: str, dtype: str, handle: Any, place: Any) -> None:
         assert (ours is None) == (exact is None)
         if exact is not None:
             scale = max(1.0, float(np.abs(exact).max(initial=0.0)))
-            np.testing.assert_allclose(ours, exact, rtol=relative, atol=relative * scale, err_msg=f"{name} {case.attributes}")
+            np.testing.assert_allclose(
+                ours, exact, rtol=relative, atol=relative * scale, err_msg=f"{name} {case.attributes}"
+            )
 
 
 def as_stored(operand: Any, dtype: str) -> Any:
@@ -162,7 +178,9 @@ def cpu() -> Any:
 
 def test_rows_without_a_gradient_say_so() -> None:
     """A computed row has a rule, or its domain says that it has no gradient."""
-    without = [name for name, row in TABLE.items() if row.call is not None and row.domain.gradient and name not in RULES]
+    without = [
+        name for name, row in TABLE.items() if row.call is not None and row.domain.gradient and name not in RULES
+    ]
     assert without == []
 
 

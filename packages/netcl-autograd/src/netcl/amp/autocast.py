@@ -36,7 +36,8 @@ class _Cast:
         if not tensors or not self._works_on(tensors[0]):
             return next(row, args, kwargs)
         if row.amp == "float32":
-            source, target = _HALVES, "float32"
+            source: tuple[str, ...] = _HALVES
+            target = "float32"
         else:
             source, target = ("float32", *_HALVES), self.dtype
         # Batch norm reads its weights and statistics in float32; only the image is half.
@@ -73,7 +74,8 @@ class _Cast:
             if not self._usable[engine] and label not in _warned:
                 _warned.add(label)
                 warnings.warn(
-                    f'autocast: {label} has no cl_khr_fp16, so it computes in float32; autocast(dtype="bfloat16") halves the memory there',
+                    f"autocast: {label} has no cl_khr_fp16, so it computes in float32; with "
+                    "dtype='bfloat16' autocast halves the memory there",
                     UserWarning,
                     stacklevel=6,
                 )
@@ -90,9 +92,9 @@ _current = _Current()
 class autocast:
     """Inside, matrix products, convolutions and batch norms compute on ``dtype``, reductions and losses on float32.
 
-    ``with autocast():`` or ``@autocast()``; per thread; ``enabled=False`` switches an outer block off. Sums, statistics and
-    parameters stay float32. float16 needs cl_khr_fp16: a device without it computes in float32, after one warning; bfloat16 is
-    storage with float32 arithmetic and works everywhere.
+    ``with autocast():`` or ``@autocast()``; per thread; ``enabled=False`` switches an outer block off. Sums,
+    statistics and parameters stay float32. float16 needs cl_khr_fp16: a device without it computes in float32, after
+    one warning; bfloat16 is storage with float32 arithmetic and works everywhere.
     """
 
     def __init__(self, enabled: bool = True, dtype: str = "float16") -> None:

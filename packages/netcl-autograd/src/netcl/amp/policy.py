@@ -9,7 +9,8 @@ from netcl.core.dispatch import TABLE, row_of
 
 
 def policy(op: str) -> str:
-    """``half``: floating inputs are cast to autocast's dtype; ``float32``: half inputs are cast to float32; ``widest``: inputs stay.
+    """``half``: floating inputs are cast to autocast's dtype; ``float32``: half inputs are cast to float32;
+    ``widest``: inputs stay.
 
     UnsupportedError names an op that is not there.
     """

@@ -1,4 +1,6 @@
-"""GradScaler: multiplies the loss so that small half gradients do not vanish, and finds the factor by itself, on the device."""
+"""GradScaler: multiplies the loss so that small half gradients do not vanish, and finds the factor by itself, on the
+device.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 class GradScaler:
     """Loss scaling with a factor that halves at an overflow and doubles after ``growth_interval`` good steps.
 
-    ``scaler.scale_loss(loss).backward(); scaler.step(optimizer)``. The factor, the count of good steps and the overflow
-    flags are tensors on the loss's device: a step reads nothing on the host, and an optimizer step is skipped on the
-    device, by the optimizer's ``found_inf``. ``update`` moves the factor; without it the next ``scale_loss`` does.
+    ``scaler.scale_loss(loss).backward(); scaler.step(optimizer)``. The factor, the count of good steps and the
+    overflow flags are tensors on the loss's device: a step reads nothing on the host, and an optimizer step is
+    skipped on the device, by the optimizer's ``found_inf``. ``update`` moves the factor; without it the next
+    ``scale_loss`` does.
     """
 
     def __init__(
@@ -30,7 +33,8 @@ class GradScaler:
     ) -> None:
         if not (init_scale > 0 and growth_factor > 1 and 0 < backoff_factor < 1 and growth_interval >= 1):
             raise ValueError(
-                f"GradScaler: init_scale {init_scale} > 0, growth_factor {growth_factor} > 1, 0 < backoff_factor {backoff_factor} < 1, "
+                f"GradScaler: init_scale {init_scale} > 0, growth_factor {growth_factor} > 1, 0 < backoff_factor "
+                f"{backoff_factor} < 1, "
                 f"growth_interval {growth_interval} >= 1 are needed"
             )
         self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
@@ -51,7 +55,9 @@ class GradScaler:
         return self._scale
 
     def scale_loss(self, loss: Tensor) -> ag.Node:
-        """``loss`` times the factor, to call ``backward`` on; first moves the factor where a step has not been counted yet."""
+        """``loss`` times the factor, to call ``backward`` on; first moves the factor where a step has not been
+        counted yet.
+        """
         if not self.enabled:
             return ag.tensor(loss)
         if self._pending:
@@ -59,17 +65,22 @@ class GradScaler:
         return ag.mul(loss, self._on(loss.queue))  # type: ignore[no-any-return]
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divides the gradients of the optimizer's parameters by the factor, in float32, and notes on the device whether all are finite.
+        """Divides the gradients of the optimizer's parameters by the factor, in float32, and notes on the device
+        whether all are finite.
 
         RuntimeError for a second call before ``step``.
         """
         if not self.enabled:
             return
         if id(optimizer) in self._unscaled:
-            raise RuntimeError("unscale_: the gradients of this optimizer are unscaled already; call it once, before step")
+            raise RuntimeError(
+                "unscale_: the gradients of this optimizer are unscaled already; call it once, before step"
+            )
         grads = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if not grads:
-            raise RuntimeError("GradScaler: no parameter of the optimizer has a gradient; call scale_loss(loss).backward() first")
+            raise RuntimeError(
+                "GradScaler: no parameter of the optimizer has a gradient; call scale_loss(loss).backward() first"
+            )
         scale = self._on(grads[0].queue)
         found = self._found.get(id(optimizer))
         if found is None:
@@ -79,7 +90,9 @@ class GradScaler:
         self._unscaled.add(id(optimizer))
 
     def step(self, optimizer: Any, *args: Any) -> Any:
-        """Unscales the gradients where that is not done, and steps the optimizer; nothing changes where one was not finite."""
+        """Unscales the gradients where that is not done, and steps the optimizer; nothing changes where one was not
+        finite.
+        """
         if not self.enabled:
             return optimizer.step(*args)
         if id(optimizer) not in self._unscaled:
@@ -148,7 +161,9 @@ class GradScaler:
 
 
 def _unscaled(grad: Tensor, scale: Tensor, found: Tensor) -> Tensor:
-    """``grad`` / ``scale`` in float32 (in place where it is that already); ``found`` becomes 1 where an element is not finite."""
+    """``grad`` / ``scale`` in float32 (in place where it is that already); ``found`` becomes 1 where an element is
+    not finite.
+    """
     load = Load(0, grad.dtype)
     axes = tuple(range(grad.ndim))
     broken = reduce("max", cast(apply("logical_not", apply("isfinite", load)), "float32"), axes)
@@ -157,6 +172,7 @@ def _unscaled(grad: Tensor, scale: Tensor, found: Tensor) -> Tensor:
     if grad.size:
         flag = apply("maximum", Load(1, "float32"), broken)
         evaluate((flag,), (grad, found), shapes=((1,) * grad.ndim,), out=(found,))
+    result: Tensor
     (result,) = evaluate((value,), (grad, scale), out=(grad,) if dtype == grad.dtype else None)
     return result
 

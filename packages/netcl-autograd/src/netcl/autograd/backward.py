@@ -18,7 +18,9 @@ Sink = Callable[[Tensor, Tensor], None]
 
 
 class Walk:
-    """One backward pass. ``sink(leaf, grad)`` takes each leaf's gradient, once; ``watched`` edges report theirs to ``seen``."""
+    """One backward pass. ``sink(leaf, grad)`` takes each leaf's gradient, once; ``watched`` edges report theirs to
+    ``seen``.
+    """
 
     def __init__(
         self,
@@ -68,9 +70,9 @@ class Walk:
                 heappush(heap, (-target.order, target))
             slots[index] = grad if slots[index] is None else self.call("add", slots[index], grad)
 
-        for edge, grad in zip(roots, given):
-            self.borrow(grad)
-            give(edge, grad)
+        for root, first in zip(roots, given):
+            self.borrow(first)
+            give(root, first)
         while heap:
             _, step = heappop(heap)
             grads = pending.pop(step)
@@ -81,20 +83,20 @@ class Walk:
                 step.release()
             if step.trace is not None:
                 _check_finite(step, results)
-            for edge, wants, grad in zip(step.edges, wanted, results):
-                if not wants:
+            result = None
+            for edge, wants, result in zip(step.edges, wanted, results):
+                if edge is None or not wants:
                     continue
-                assert edge is not None
-                if grad is not None:
-                    give(edge, grad)
+                if result is not None:
+                    give(edge, result)
                 left = uses.get(edge[0])
                 if left is not None:  # a leaf: its gradient is whole once its last use has reported
-                    uses[edge[0]] = left - 1  # type: ignore[index]
+                    uses[edge[0]] = left - 1
                     if left == 1 and edge[0] in pending:
                         self._deliver(edge[0], pending.pop(edge[0]))
-            grads = results = grad = None  # what they hold is not needed while the next step runs
-        for leaf, grad in list(pending.items()):
-            self._deliver(leaf, grad)
+            del grads, results, result  # what they hold is not needed while the next step runs
+        for leaf, whole in list(pending.items()):
+            self._deliver(leaf, whole)
 
     def _report(self, step: Step, grads: list[Tensor | None]) -> None:
         """Runs the hooks on the outputs of a step and reports those that are watched."""
@@ -129,7 +131,9 @@ def _hooked(hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
     if changed is None:
         return grad  # type: ignore[no-any-return]
     if not isinstance(changed, Tensor) or changed.shape != grad.shape:
-        raise ShapeError(f"a gradient hook gave {getattr(changed, 'shape', type(changed).__name__)} for a gradient of {grad.shape}")
+        raise ShapeError(
+            f"a gradient hook gave {getattr(changed, 'shape', type(changed).__name__)} for a gradient of {grad.shape}"
+        )
     return changed
 
 
@@ -165,7 +169,9 @@ def _check_finite(step: Step, results: Sequence[Tensor | None]) -> None:
     for position, grad in enumerate(results):
         if grad is not None and not bool(np.isfinite(grad.numpy()).all()):
             raise NonFiniteError(
-                f"{step.name}: the gradient of its input {position} has NaN or Inf; the op was called here:\n{step.trace}", op=step.name
+                f"{step.name}: the gradient of its input {position} has NaN or Inf; the op was called "
+                f"here:\n{step.trace}",
+                op=step.name,
             )
 
 
@@ -173,7 +179,8 @@ def start(output: Tensor, grad: Any) -> Tensor:
     """The gradient that a backward pass begins with: ones, or ``grad`` checked against ``output``."""
     if not output.requires_grad:
         raise RuntimeError(
-            "backward: this value does not require grad: no tensor that it was computed from does, or it was computed under no_grad"
+            "backward: this value does not require grad: no tensor that it was computed from does, or it was "
+            "computed under no_grad"
         )
     if output.dtype not in FLOATING:
         raise RuntimeError(f"backward: only floating values have gradients, not {output.dtype}")
@@ -182,12 +189,17 @@ def start(output: Tensor, grad: Any) -> Tensor:
     if not isinstance(grad, Tensor):
         grad = Tensor.from_host(output.queue, grad, output.dtype)
     if grad.shape != output.shape:
-        raise ShapeError(f"backward: grad has shape {grad.shape}, the value {output.shape}", op="backward", parameter="grad")
+        raise ShapeError(
+            f"backward: grad has shape {grad.shape}, the value {output.shape}", op="backward", parameter="grad"
+        )
     if grad.queue is not output.queue:
         raise BackendMismatchError(
-            f"backward: grad lives on {grad.device}, the value on {output.device}; move it with grad.to(device)", op="backward"
+            f"backward: grad lives on {grad.engine.device_label}, the value on {output.engine.device_label}; move it "
+            "with grad.to(device)",
+            op="backward",
         )
-    return grad if grad.dtype == output.dtype else grad.astype(output.dtype)
+    begin: Tensor = grad.astype(output.dtype)
+    return begin
 
 
 def backward(
@@ -212,9 +224,11 @@ def grad(
     allow_unused: bool = False,
     retain_graph: bool | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of sum(outputs * grad_outputs) by ``inputs`` (leaves or intermediate nodes); no ``grad`` field changes.
+    """The gradients of sum(outputs * grad_outputs) by ``inputs`` (leaves or intermediate nodes); no ``grad`` field
+    changes.
 
-    ``grad_outputs``: one per output, None for ones. An input without influence: RuntimeError, or None with ``allow_unused``.
+    ``grad_outputs``: one per output, None for ones. An input without influence: RuntimeError, or None with
+    ``allow_unused``.
     """
     ys = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
@@ -242,5 +256,7 @@ def grad(
     results = tuple(found.get(edge) for edge in edges)
     if not allow_unused and None in [None if r is None else 1 for r in results]:
         unused = [position for position, result in enumerate(results) if result is None]
-        raise RuntimeError(f"grad: inputs {unused} have no influence on the outputs; allow_unused=True gives None for them")
+        raise RuntimeError(
+            f"grad: inputs {unused} have no influence on the outputs; allow_unused=True gives None for them"
+        )
     return results

@@ -27,7 +27,8 @@ class _Recorded(NamedTuple):
 def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)``, whose intermediate values are dropped and computed again when the gradient needs them.
 
-    Random draws repeat exactly. ``fn`` gives a Tensor or a tuple of them; parameters that it uses get their gradients too.
+    Random draws repeat exactly. ``fn`` gives a Tensor or a tuple of them; parameters that it uses get their gradients
+    too.
     """
     if not state.enabled:
         return fn(*args, **kwargs)
@@ -48,7 +49,9 @@ def _run_again(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Seque
     from netcl.autograd.backward import Walk as Inner
 
     if walk.create_graph:
-        raise RuntimeError("checkpoint: a graph of the gradients cannot go through a checkpoint; call the function itself")
+        raise RuntimeError(
+            "checkpoint: a graph of the gradients cannot go through a checkpoint; call the function itself"
+        )
     saved = step.unpack()
     recorded: _Recorded = step.static
     args, inputs = list(recorded.args), []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,13 @@ def _without_classes(shape: Shape, operands: Sequence[Shape], attributes: Mappin
     return (shape[0], *shape[2:]) if attributes["reduction"] == "none" and len(shape) > 1 else ()
 
 
-# -- class ids ---------------------------------------------------------------------------------------------------------------
+# -- class ids -------------------------------------------------------------------------------------------------------
 
 
 def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple[Expr, Expr]:
-    """(where the class axis is the label, which labels count); a label that is no class and not ignored raises the flag."""
+    """(where the class axis is the label, which labels count); a label that is no class and not ignored raises the
+    flag.
+    """
     if labels.dtype == "uint8":
         labels = cast(labels, "int32")  # ignore_index may be negative
     classes = cast(size_of((1,), x.dtype), "int32")
@@ -43,10 +46,10 @@ def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple
     return apply("eq", Index(1), checked), counts
 
 
-def _weighted(
-    value: Expr, hit: Expr, counts: Expr, weight: Expr | None, reduction: str, space: Space
-) -> Expr | Parts:
-    """``value`` (N, 1, ...) by the weights of its classes; the mean also gives the sum of the weights, for the gradient to load."""
+def _weighted(value: Expr, hit: Expr, counts: Expr, weight: Expr | None, reduction: str, space: Space) -> Expr | Parts:
+    """``value`` (N, 1, ...) by the weights of its classes; the mean also gives the sum of the weights, for the
+    gradient to load.
+    """
     share: Expr = cast(counts, value.dtype)
     if weight is not None:
         share = reduce("sum", apply("where", hit & counts, weight, 0.0), 1)
@@ -142,7 +145,7 @@ def cross_entropy_ids(
     shapes=_without_classes,
     domain=Domain(
         cases=lambda rng: (case for case in _id_cases(rng) if "smooth" not in case[1]),
-        reference=lambda *operands, **attributes: _ids_reference(*operands, logits=False, **attributes),
+        reference=partial(_ids_reference, logits=False),
     ),
 )
 def nll_ids(
@@ -191,14 +194,14 @@ def cross_entropy_probabilities(
     """``cross_entropy`` of probabilities (N, C, ...) and weight (1, C, ...)."""
     shifted, log_sum = _log_sum(logits)
     classes = size_of((1,), shifted.dtype)
-    soft = apply("stop_gradient", target) * (1.0 - label_smoothing) + label_smoothing / classes  # type: ignore[operator]
+    soft = apply("stop_gradient", target) * (1.0 - label_smoothing) + label_smoothing / classes
     value = soft * (log_sum - shifted)
     if weight is not None:
         value = value * weight
     return reduced(reduce("sum", value, 1), reduction, tuple(axis for axis in space.axes(None) if axis != 1))
 
 
-# -- as they are called ------------------------------------------------------------------------------------------------------
+# -- as they are called ----------------------------------------------------------------------------------------------
 
 _COMPOSED = Domain(gradient=False, cases=lambda rng: iter(()))
 
@@ -225,12 +228,12 @@ def _per_class(op: str, x: Tensor, weight: Tensor | None) -> Tensor | None:
         return None
     if weight.shape != (x.shape[1],):
         raise ShapeError(f"{op}: weight has shape {weight.shape}, expected ({x.shape[1]},)", op=op, parameter="weight")
-    return reshape(weight, (1, x.shape[1]) + (1,) * (x.ndim - 2))
+    return reshape(weight, (1, x.shape[1]) + (1,) * (x.ndim - 2))  # type: ignore[no-any-return]
 
 
 def _code(op: str, x: Tensor, ignore_index: int | None) -> int:
     but = "" if ignore_index is None else f" (or ignore_index {ignore_index})"
-    return x.engine.flag_code(f"{op}: a target is no class id 0..C-1{but}, C being the length of axis 1 of the logits")  # type: ignore[attr-defined, no-any-return]
+    return x.engine.flag_code(f"{op}: a target is no class id 0..C-1{but}, C being the length of axis 1 of the logits")
 
 
 @composite(amp="float32", domain=_COMPOSED)
@@ -242,11 +245,13 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """-log softmax(logits)[target] over axis 1: logits (N, C, ...), target class ids (N, ...) or probabilities (N, C, ...).
+    """-log softmax(logits)[target] over axis 1: logits (N, C, ...), target class ids (N, ...) or probabilities (N, C,
+    ...).
 
-    Ids may be any integers or integer-valued floats; one outside 0..C-1 raises IndexError when the loss is read. Ids equal to
-    ``ignore_index`` count nothing. ``weight`` (C,) weighs the classes, and the mean divides by the weights of the labels (by N ...
-    for probabilities). ``label_smoothing`` s gives every class s / C of the label's probability (Szegedy et al. 2016).
+    Ids may be any integers or integer-valued floats; one outside 0..C-1 raises IndexError when the loss is read. Ids
+    equal to ``ignore_index`` count nothing. ``weight`` (C,) weighs the classes, and the mean divides by the weights
+    of the labels (by N ... for probabilities). ``label_smoothing`` s gives every class s / C of the label's
+    probability (Szegedy et al. 2016).
     """
     if target.shape == logits.shape and logits.ndim > 0 and is_floating(target.dtype):
         x, y = (logits, target) if logits.ndim > 1 else (reshape(logits, (1, -1)), reshape(target, (1, -1)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from netcl.core import Tensor
@@ -12,7 +14,7 @@ from netcl.ops.table import composite
 Ints = int | tuple[int, ...]
 
 
-def _relu(x: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _relu(x: Any) -> Any:
     return np.maximum(x, 0)
 
 
@@ -30,7 +32,9 @@ def add_relu(a: Tensor, b: Tensor) -> Tensor:
 @composite(
     amp="half",
     domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(0.1, 1, (3, 4)), rng.uniform(0.1, 1, (2, 4)), rng.uniform(-0.1, 0, 2)), {})]),
+        cases=lambda rng: iter(
+            [((rng.uniform(0.1, 1, (3, 4)), rng.uniform(0.1, 1, (2, 4)), rng.uniform(-0.1, 0, 2)), {})]
+        ),
         reference=lambda x, w, b: _relu(x @ w.T + b),
     ),
 )
@@ -59,9 +63,9 @@ def conv2d_relu(
     return relu(conv2d(x, weight, bias, stride, padding, dilation, groups))  # type: ignore[no-any-return]
 
 
-def _normalized(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _normalized(x: Any, weight: Any, bias: Any) -> Any:
     y = (x - x.mean((0, 2, 3), keepdims=True)) / np.sqrt(x.var((0, 2, 3), keepdims=True) + 1e-5)
-    return y * weight[:, None, None] + bias[:, None, None]  # type: ignore[no-any-return]
+    return y * weight[:, None, None] + bias[:, None, None]
 
 
 @composite(

@@ -21,7 +21,9 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Group:
-    """One gradient program: ``row`` over ``sources`` (positions among saved tensors and gradients), giving gradients of ``inputs``."""
+    """One gradient program: ``row`` over ``sources`` (positions among saved tensors and gradients), giving gradients
+    of ``inputs``.
+    """
 
     row: OpRow
     sources: tuple[int, ...]
@@ -32,8 +34,8 @@ class Group:
 class Plan:
     """How the gradients of a program's inputs are computed.
 
-    ``inputs`` and ``outputs`` are saved; ``groups`` compute; ``passed`` are (input, output) whose gradients are one and the same.
-    ``used``: outputs whose gradients the groups take. ``shapes`` of the outputs in the iteration space.
+    ``inputs`` and ``outputs`` are saved; ``groups`` compute; ``passed`` are (input, output) whose gradients are one
+    and the same. ``used``: outputs whose gradients the groups take. ``shapes`` of the outputs in the iteration space.
     """
 
     inputs: tuple[int, ...]
@@ -45,7 +47,9 @@ class Plan:
 
 
 def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> Plan | None:
-    """The plan for the inputs in ``needs`` (their ``shapes`` are part of the program's key); None where no output is floating."""
+    """The plan for the inputs in ``needs`` (their ``shapes`` are part of the program's key); None where no output is
+    floating.
+    """
     if needs not in program.gradients:
         floating = tuple(output.dtype in FLOATING for output in program.outputs)
         program.gradients[needs] = _plan(program, shapes, needs, floating) if any(floating) else None
@@ -53,7 +57,9 @@ def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) 
 
 
 def _fewer(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
-    """The plan where only outputs in ``given`` have a gradient, on what the whole plan saved; the whole one if that is not enough."""
+    """The plan where only outputs in ``given`` have a gradient, on what the whole plan saved; the whole one if that
+    is not enough.
+    """
     key = (needs, given)
     if key not in program.gradients:
         entire: Plan = program.gradients[needs]
@@ -63,7 +69,11 @@ def _fewer(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], g
 
 
 def _plan(
-    program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...], saved: Plan | None = None
+    program: Program,
+    shapes: Sequence[Shape],
+    needs: tuple[bool, ...],
+    given: tuple[bool, ...],
+    saved: Plan | None = None,
 ) -> Plan | None:
     outputs, n, m = program.outputs, len(shapes), len(program.outputs)
     # Slots: inputs, then outputs as they are saved, then the gradients of the outputs.
@@ -107,11 +117,11 @@ def _plan(
 
 
 def _through_outputs(found: dict[int, Expr | None], outputs: Sequence[Expr], n: int) -> dict[int, Expr | None]:
-    """The gradients in terms of saved outputs where these occur, if that saves no more tensors or spares a reduction."""
+    """The gradients in terms of saved outputs where these occur, if that keeps no more tensors or spares a sum."""
     there = [slot for slot, gradient in found.items() if gradient is not None]
     plain = [found[slot] for slot in there]
     saved = {output: Load(n + i, output.dtype) for i, output in enumerate(outputs) if output.children}
-    through = substitute_all(plain, saved)  # type: ignore[type-var, arg-type]
+    through = substitute_all(plain, saved)  # type: ignore[arg-type]
     last = n + len(outputs)
 
     def count(expressions: Any) -> int:
@@ -124,7 +134,9 @@ def _through_outputs(found: dict[int, Expr | None], outputs: Sequence[Expr], n: 
 
 
 def _sources(gradients: Any, program: Program, shapes: Sequence[Shape], n: int, m: int) -> list[int]:
-    """The slots that a gradient program takes: those it loads, and inputs that span axes of the iteration space it lacks."""
+    """The slots that a gradient program takes: those it loads, and inputs that span axes of the iteration space it
+    lacks.
+    """
     gradients = tuple(gradients)
     sources = slots(gradients)
     rank = len(program.shapes[0])
@@ -160,7 +172,9 @@ def _group(
 ) -> Group:
     """The gradients of equal shape as one program, with its slots numbered anew."""
     new = {slot: position for position, slot in enumerate(sources)}
-    loads = {node: Load(new[node.slot], node.dtype) for node in walk(part.values()) if isinstance(node, Load)}
+    loads: dict[Expr, Expr] = {
+        node: Load(new[node.slot], node.dtype) for node in walk(part.values()) if isinstance(node, Load)
+    }
     expressions = substitute_all(tuple(part.values()), loads)
     derived = Program(
         name=f"{program.name}_grad",
@@ -205,7 +219,9 @@ def _rejoined(step: Step, plan: Plan, saved: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _shaped(walk: Walk, plan: Plan, position: int, grads: Sequence[Tensor | None]) -> Any:
-    """The gradient of an output in its shape in the iteration space; zeros for one that has none, where it is used at all."""
+    """The gradient of an output in its shape in the iteration space; zeros for one that has none, where it is used at
+    all.
+    """
     grad, shape = grads[position], plan.shapes[position]
     if grad is None:
         if position not in plan.used:
@@ -218,8 +234,8 @@ def _shaped(walk: Walk, plan: Plan, position: int, grads: Sequence[Tensor | None
 def _standardized(
     outputs: Sequence[Expr], grads: Sequence[Expr | None], wanted: Sequence[int], present: Mapping[int, frozenset[int]]
 ) -> dict[int, Expr | None]:
-    """Gradients where input 0 is standardized: y = (x - mean) / sqrt(var + eps) has
-    dx = (dy - mean(dy) - y mean(dy y)) / sqrt(var + eps) (Ioffe and Szegedy 2015, gathered), two reductions side by side.
+    """Gradients where input 0 is standardized: y = (x - mean) / sqrt(var + eps) has dx = (dy - mean(dy) - y mean(dy
+    y)) / sqrt(var + eps) (Ioffe and Szegedy 2015, gathered), two reductions side by side.
     """
     core = next(
         node
@@ -247,7 +263,7 @@ def _dtype_of_slot(outputs: Sequence[Expr], slot: int) -> str:
     return next(node.dtype for node in walk(outputs) if isinstance(node, Load) and node.slot == slot)
 
 
-# -- gradients that are simpler in terms of the output: (expression, saved output, gradient of the output) -> gradient -----
+# -- gradients that are simpler in terms of the output: (expression, saved output, gradient of the output) -> gradient
 
 
 def _reduced_axes(output: Expr) -> tuple[int, ...]:

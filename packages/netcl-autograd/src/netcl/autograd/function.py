@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from netcl.autograd.mode import no_grad, state
 from netcl.autograd.node import Node
@@ -43,7 +44,8 @@ def apply_op(
     op_name: str = "",
     attrs: Mapping[str, Any] | None = None,
 ) -> Node:
-    """``fn(*args, **attrs)`` as one recorded op: ``grad_fn(grad)`` gives a Tensor or None for each Tensor among ``args``.
+    """``fn(*args, **attrs)`` as one recorded op: ``grad_fn(grad)`` gives a Tensor or None for each Tensor among
+    ``args``.
 
     What ``fn`` calls is not recorded. ShapeError names the op where a gradient does not fit its parent.
     """
@@ -61,7 +63,9 @@ def apply_op(
 
 
 class Context:
-    """What ``forward`` of a Function leaves for its ``backward``: any attributes, and tensors by ``save_for_backward``."""
+    """What ``forward`` of a Function leaves for its ``backward``: any attributes, and tensors by
+    ``save_for_backward``.
+    """
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -82,7 +86,8 @@ class Context:
         self._constant = tuple(id(output) for output in outputs)
 
 
-class _Recorded(NamedTuple):
+@dataclass(frozen=True)
+class _Recorded:
     function: type[Function]
     context: Context
     facts: tuple[Fact, ...]
@@ -92,7 +97,8 @@ class _Recorded(NamedTuple):
 
 
 class Function:
-    """An op as a class: ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, both static; ``Name.apply(*args)`` calls it.
+    """An op as a class: ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, both static; ``Name.apply(*args)``
+    calls it.
 
     ``backward`` gives one gradient or None per argument of ``forward``. It is differentiable itself where it uses
     recorded ops.
@@ -148,7 +154,9 @@ def _run_function(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Se
         context._saved = ()
     results = given if isinstance(given, tuple) else (given,)
     if len(results) != recorded.count:
-        raise RuntimeError(f"{step.name}: backward gave {len(results)} gradients for {recorded.count} arguments of forward")
+        raise RuntimeError(
+            f"{step.name}: backward gave {len(results)} gradients for {recorded.count} arguments of forward"
+        )
     return checked(step, [results[position] for position in recorded.tensors], recorded.facts, walk)
 
 

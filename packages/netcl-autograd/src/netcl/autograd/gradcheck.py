@@ -16,7 +16,12 @@ from netcl.core import Tensor
 Array = np.ndarray[Any, Any]
 
 # (step, relative and absolute tolerance) by the coarsest dtype among the inputs
-_STEPS = {"float64": (1e-6, 1e-5, 1e-6), "float32": (1e-2, 2e-2, 2e-3), "float16": (5e-2, 1e-1, 5e-2), "bfloat16": (2e-1, 2e-1, 2e-1)}
+_STEPS = {
+    "float64": (1e-6, 1e-5, 1e-6),
+    "float32": (1e-2, 2e-2, 2e-3),
+    "float16": (5e-2, 1e-1, 5e-2),
+    "bfloat16": (2e-1, 2e-1, 2e-1),
+}
 
 
 def _floating(results: Any) -> list[Tensor]:
@@ -33,10 +38,12 @@ def gradcheck(
     atol: float | None = None,
     seed: int = 0,
 ) -> bool:
-    """Whether the gradients of ``fn(*inputs)`` by the inputs that require grad equal central differences; True, or RuntimeError.
+    """Whether the gradients of ``fn(*inputs)`` by the inputs that require grad equal central differences; True, or
+    RuntimeError.
 
-    The outputs are weighed with random numbers and summed, so every output takes part. ``eps`` is the step (default 1e-6
-    in float64); other dtypes than float64 are checked coarsely. The error names the input, the place and both numbers.
+    The outputs are weighed with random numbers and summed, so every output takes part. ``eps`` is the step (default
+    1e-6 in float64); other dtypes than float64 are checked coarsely. The error names the input, the place and both
+    numbers.
     """
     args = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     xs = [arg for arg in args if isinstance(arg, Tensor) and arg.requires_grad and arg.dtype in FLOATING]
@@ -65,7 +72,8 @@ def gradcheck(
         if ours.size and not off.max() <= 0:
             at = np.unravel_index(int(np.nanargmax(np.where(np.isnan(off), np.inf, off))), off.shape)
             raise RuntimeError(
-                f"gradcheck: by input {number} (shape {x.shape}, {x.dtype}) at {tuple(map(int, at))} the gradient is {ours[at]:.8g}, "
+                f"gradcheck: by input {number} (shape {x.shape}, {x.dtype}) at {tuple(map(int, at))} the gradient is "
+                f"{ours[at]:.8g}, "
                 f"central differences give {numeric[at]:.8g}"
             )
     return True
@@ -98,7 +106,9 @@ def gradgradcheck(
     atol: float | None = None,
     seed: int = 0,
 ) -> bool:
-    """``gradcheck`` of the gradients themselves: second derivatives by the inputs and by the gradients of the outputs."""
+    """``gradcheck`` of the gradients themselves: second derivatives by the inputs and by the gradients of the
+    outputs.
+    """
     args = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad and a.dtype in FLOATING]
     rng = np.random.default_rng(seed + 1)

@@ -46,7 +46,8 @@ def zero_at_least(value: Expr) -> Expr:
 
 def averaged(values: Any, reduction: str = "mean") -> Any:
     """What ``reduction`` makes of single values: for the references."""
-    return {"mean": np.mean, "sum": np.sum, "none": np.asarray}[reduction](values)
+    how: dict[str, Any] = {"mean": np.mean, "sum": np.sum, "none": np.asarray}
+    return how[reduction](values)
 
 
 def _domain(reference: Any, low: float = -2.0, high: float = 2.0, t_low: float = -2.0, t_high: float = 2.0) -> Domain:
@@ -62,7 +63,7 @@ def _domain(reference: Any, low: float = -2.0, high: float = 2.0, t_low: float =
     return Domain(cases=cases, reference=of)
 
 
-# -- regression ----------------------------------------------------------------------------------------------------------
+# -- regression ------------------------------------------------------------------------------------------------------
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t: (x - t) ** 2))
@@ -86,7 +87,7 @@ def _huber(x: Any, t: Any, delta: float = 1.0) -> Any:
 def huber_loss(x: Expr, target: Expr, reduction: str = "mean", delta: float = 1.0, *, space: Space) -> Expr:
     """d^2 / 2 for d = |x - target| up to delta, then delta (d - delta / 2) (Huber 1964)."""
     d = apply("abs", x - target)
-    return reduced(apply("where", d < delta, d * d * 0.5, delta * (d - delta * 0.5)), reduction, space.axes(None))  # type: ignore[operator]
+    return reduced(apply("where", d < delta, d * d * 0.5, delta * (d - delta * 0.5)), reduction, space.axes(None))
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t, beta=1.0: _huber(x, t, beta) / beta))
@@ -96,7 +97,7 @@ def smooth_l1_loss(x: Expr, target: Expr, reduction: str = "mean", beta: float =
     return reduced(apply("where", d < beta, d * d * 0.5 / beta, d - beta * 0.5), reduction, space.axes(None))
 
 
-# -- two classes and distributions -----------------------------------------------------------------------------------------
+# -- two classes and distributions -----------------------------------------------------------------------------------
 
 
 def _log(p: Expr) -> Expr:
@@ -177,7 +178,9 @@ def _kl_cases(rng: np.random.Generator) -> Cases:
 
 @expression(amp="float32", shapes=whole, domain=Domain(cases=_kl_cases, reference=_kl_reference))
 def kl_div(x: Expr, target: Expr, reduction: str = "mean", log_target: bool = False, *, space: Space) -> Expr:
-    """target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length of axis 0."""
+    """target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length of
+    axis 0.
+    """
     if log_target:
         value = apply("exp", target) * (target - x)
     else:
@@ -196,7 +199,10 @@ def _signs(rng: np.random.Generator, shape: Shape) -> Any:
 
 def _hinge_cases(rng: np.random.Generator) -> Cases:
     for reduction in ("mean", "sum", "none"):
-        yield (rng.permutation(np.linspace(-1.93, 1.9, 15)).reshape(3, 5), _signs(rng, (3, 5))), {"reduction": reduction}
+        yield (
+            (rng.permutation(np.linspace(-1.93, 1.9, 15)).reshape(3, 5), _signs(rng, (3, 5))),
+            {"reduction": reduction},
+        )
 
 
 @expression(
@@ -212,7 +218,7 @@ def hinge_loss(x: Expr, target: Expr, reduction: str = "mean", margin: float = 1
     return reduced(zero_at_least(margin - x * target), reduction, space.axes(None))
 
 
-# -- pairs and triplets of vectors: distances over the last axis -------------------------------------------------------------
+# -- pairs and triplets of vectors: distances over the last axis -----------------------------------------------------
 
 
 def _pair_cases(rng: np.random.Generator) -> Cases:
@@ -239,14 +245,14 @@ def cosine_embedding_pairs(
 
 def _one_each(op: str, x: Tensor, target: Tensor) -> Tensor:
     if target.shape != x.shape[:-1]:
-        raise ShapeError(f"{op}: target has shape {target.shape}, expected {x.shape[:-1]} for vectors of shape {x.shape}", op=op)
+        raise ShapeError(
+            f"{op}: target has shape {target.shape}, expected {x.shape[:-1]} for vectors of shape {x.shape}", op=op
+        )
     return reshape(target, (*x.shape[:-1], 1))  # type: ignore[no-any-return]
 
 
 @composite(amp="float32", domain=Domain(gradient=False, cases=lambda rng: iter(())))
-def cosine_embedding_loss(
-    a: Tensor, b: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
-) -> Tensor:
+def cosine_embedding_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
     """1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1; a and b (..., D), target (...)."""
     column = _one_each("cosine_embedding_loss", a, target)
     return cosine_embedding_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]
@@ -266,7 +272,9 @@ def _triplet_cases(rng: np.random.Generator) -> Cases:
         yield tuple(rng.normal(size=(6, 4)) for _ in range(3)), attributes
 
 
-def _triplet_reference(a: Any, p: Any, n: Any, reduction: str = "mean", margin: float = 1.0, distance: str = "squared") -> Any:
+def _triplet_reference(
+    a: Any, p: Any, n: Any, reduction: str = "mean", margin: float = 1.0, distance: str = "squared"
+) -> Any:
     near, far = ((a - p) ** 2).sum(-1), ((a - n) ** 2).sum(-1)
     if distance == "euclidean":
         near, far = np.sqrt(near), np.sqrt(far)
@@ -284,7 +292,9 @@ def triplet_loss(
     *,
     space: Space,
 ) -> Expr:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance over the last axis."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance over the last
+    axis.
+    """
     last = space.axis(-1)
     gap = _distance(anchor, positive, last, distance) - _distance(anchor, negative, last, distance)
     return reduced(zero_at_least(gap + margin), reduction, space.axes(None)[:-1])
@@ -292,9 +302,10 @@ def triplet_loss(
 
 def _contrastive_cases(rng: np.random.Generator) -> Cases:
     for reduction in ("mean", "sum", "none"):
-        yield (rng.normal(size=(6, 4)) * 0.4, rng.normal(size=(6, 4)) * 0.4, rng.choice([0.0, 1.0], (6, 1))), {
-            "reduction": reduction
-        }
+        yield (
+            (rng.normal(size=(6, 4)) * 0.4, rng.normal(size=(6, 4)) * 0.4, rng.choice([0.0, 1.0], (6, 1))),
+            {"reduction": reduction},
+        )
 
 
 def _contrastive_reference(a: Any, b: Any, t: Any, reduction: str = "mean", margin: float = 1.0) -> Any:
@@ -315,6 +326,8 @@ def contrastive_pairs(
 
 @composite(amp="float32", domain=Domain(gradient=False, cases=lambda rng: iter(())))
 def contrastive_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """d^2 where target is 1 (alike), max(0, margin - d)^2 where it is 0; d the distance of a and b (..., D) (Hadsell et al. 2006)."""
+    """d^2 where target is 1 (alike), max(0, margin - d)^2 where it is 0; d the distance of a and b (..., D) (Hadsell
+    et al. 2006).
+    """
     column = _one_each("contrastive_loss", a, target)
     return contrastive_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from netcl import ops
 from netcl.autograd.losses import zero_at_least
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Index, apply, cast, reduce
-from netcl import ops
 from netcl.ops.table import composite, expression
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -35,12 +35,15 @@ def _unit(x: Tensor) -> Tensor:
 
 @composite(amp="float32", domain=Domain(cases=_contrast_cases, reference=_contrast_reference))
 def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07) -> Tensor:
-    """Cross entropy of the cosines of query i with all keys, over ``temperature``, key i being right (van den Oord et al. 2018).
+    """Cross entropy of the cosines of query i with all keys, over ``temperature``, key i being right (van den Oord et
+    al. 2018).
 
     query and keys (N, D).
     """
     if query.ndim != 2 or query.shape != keys.shape:
-        raise ShapeError(f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)", op="info_nce_loss")
+        raise ShapeError(
+            f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)", op="info_nce_loss"
+        )
     cosines = ops.div(ops.matmul(_unit(query), _unit(keys), transpose_b=True), temperature)
     return ops.mean(ops.sub(ops.logsumexp(cosines, axis=1), ops.diag(cosines)))  # type: ignore[no-any-return]
 
@@ -142,7 +145,8 @@ def every_triplet(
 
 @composite(amp="float32", domain=Domain(cases=_labelled, reference=_all_reference, second=False))
 def batch_all_triplet_loss(x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared") -> Tensor:
-    """The mean of d(anchor, positive) - d(anchor, negative) + margin over the triplets of the batch for which it is positive.
+    """The mean of d(anchor, positive) - d(anchor, negative) + margin over the triplets of the batch for which it is
+    positive.
 
     x (N, D), labels (N,) (Hermans et al. 2017); 0 where there is none.
     """

@@ -90,7 +90,8 @@ def is_grad_enabled() -> bool:
 
 
 class detect_anomaly(_Switch):
-    """Inside, each op remembers where it was called, and a backward pass that meets NaN or Inf raises NonFiniteError naming both.
+    """Inside, each op remembers where it was called, and a backward pass that meets NaN or Inf raises NonFiniteError
+    naming both.
 
     Each gradient is read on the host, so this is for debugging.
     """

@@ -37,8 +37,8 @@ def hooks_of(leaf: Tensor) -> Sequence[Callable[[Tensor], Tensor | None]]:
 class Node(Tensor):
     """A differentiable value on the storage of ``value``: what recorded ops give.
 
-    ``grad_fn(grad)`` gives one Tensor or None per entry of ``parents``. Without it the node is a leaf: its ``grad`` accumulates
-    where ``requires_grad`` is set.
+    ``grad_fn(grad)`` gives one Tensor or None per entry of ``parents``. Without it the node is a leaf: its ``grad``
+    accumulates where ``requires_grad`` is set.
     """
 
     # No slots of its own: a Tensor fresh from an engine becomes a Node by its class alone.
@@ -97,19 +97,23 @@ class Node(Tensor):
     def backward(self, grad: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Adds the gradient of this node to ``grad`` of every leaf that requires it.
 
-        ``grad`` is the gradient of the node itself, of its shape; a node of one element needs none. The graph is freed
-        unless ``retain_graph`` (default: ``create_graph``); with ``create_graph`` the gradients can be differentiated again.
+        ``grad`` is the gradient of the node itself, of its shape; a node of one element needs none. The graph is
+        freed unless ``retain_graph`` (default: ``create_graph``); with ``create_graph`` the gradients can be
+        differentiated again.
         """
         from netcl.autograd.backward import backward
 
         if grad is None and self.size != 1:
             raise RuntimeError(
-                f"backward: a node of shape {self.shape} has no one gradient to begin with; pass grad= of that shape, or sum() it first"
+                f"backward: a node of shape {self.shape} has no one gradient to begin with; pass grad= of that "
+                "shape, or sum() it first"
             )
         backward((self,), (grad,), retain=retain_graph or create_graph, create_graph=create_graph)
 
     def register_hook(self, fn: Callable[[Tensor], Tensor | None]) -> Hook:
-        """Calls ``fn(grad)`` when the gradient of this node is known; a Tensor that it returns takes the gradient's place."""
+        """Calls ``fn(grad)`` when the gradient of this node is known; a Tensor that it returns takes the gradient's
+        place.
+        """
         if not self.requires_grad:
             raise RuntimeError("register_hook: this node does not require grad, so no gradient will come")
         target, index = edge_of(self)
@@ -134,7 +138,8 @@ class Node(Tensor):
     def _refuse_in_place(self, what: str) -> None:
         if self.grad_fn is not None and state.enabled:
             raise RuntimeError(
-                f"{what} in place into the result of {self.op_name}, which is part of a gradient graph; the gradient would not see it. "
+                f"{what} in place into the result of {self.op_name}, which is part of a gradient graph; the gradient "
+                "would not see it. "
                 "Use where() or masked_fill(), or write into .detach()"
             )
 
@@ -152,14 +157,14 @@ class Parameter(Node):
 
     __slots__ = ()
 
-    def __new__(cls, value: Any = None, requires_grad: bool = True) -> Parameter:  # type: ignore[misc]
+    def __new__(cls, value: Any = None, requires_grad: bool = True) -> Parameter:
         if value is None:
             return Tensor.__new__(cls)
         if not isinstance(value, Tensor):
             value = Tensor.from_host(value)
         leaf = value if value.grad_fn is None else value.detach()
         leaf.__class__ = cls
-        return leaf  # type: ignore[return-value, no-any-return]
+        return leaf  # type: ignore[no-any-return]
 
     def __init__(self, value: Any, requires_grad: bool = True) -> None:
         self.requires_grad = requires_grad
@@ -167,7 +172,9 @@ class Parameter(Node):
 
 
 def tensor(t: Any, requires_grad: bool = False) -> Node:
-    """``t`` as a Node: a Tensor becomes one itself, sharing storage and grad; other data are copied to the active device."""
+    """``t`` as a Node: a Tensor becomes one itself, sharing storage and grad; other data are copied to the active
+    device.
+    """
     value = t if isinstance(t, Tensor) else Tensor.from_host(t)
     if not isinstance(value, Node):
         value.__class__ = Node

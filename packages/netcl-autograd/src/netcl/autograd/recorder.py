@@ -21,7 +21,9 @@ def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, An
     """Runs a call and gives Nodes; with a step behind them where grad is enabled and an input requires it."""
     if state.enabled and _wanted(args, kwargs):
         if "out" in kwargs:
-            raise RuntimeError(f"{row.name}: out= cannot be used where a gradient is recorded; use no_grad or leave it out")
+            raise RuntimeError(
+                f"{row.name}: out= cannot be used where a gradient is recorded; use no_grad or leave it out"
+            )
         return _record(next, row, args, kwargs)
     result = next(row, args, kwargs)
     if type(result) is Tensor:

@@ -6,6 +6,7 @@ import itertools
 import os
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
@@ -22,8 +23,8 @@ _order = itertools.count()
 # The folders netcl/ that hold netcl.core and netcl.autograd; an installed netcl has one.
 _OWN = tuple(str(Path(file or "").parents[1]) + os.sep for file in (__file__, dtypes.__file__))
 
-Grads = Sequence[Union[Tensor, None]]
-Backward = Callable[["Walk", "Step", list[Union[Tensor, None]], Sequence[bool]], Grads]
+Grads = Sequence[Tensor | None]
+Backward = Callable[["Walk", "Step", list[Tensor | None], Sequence[bool]], Grads]
 Edge = tuple[Union["Step", Tensor], int]
 
 
@@ -43,8 +44,9 @@ class Fact(NamedTuple):
 class Step:
     """One recorded op. It holds no output of its own, so that a graph without users is freed by reference counts.
 
-    ``edges``: per input (step or leaf, index), None where no gradient is wanted. ``saved``: tensors the gradient needs.
-    ``backward(walk, step, grads, wanted)`` gives one gradient or None per edge; ``static`` is whatever it needs beside.
+    ``edges``: per input (step or leaf, index), None where no gradient is wanted. ``saved``: tensors the gradient
+    needs. ``backward(walk, step, grads, wanted)`` gives one gradient or None per edge; ``static`` is whatever it
+    needs beside.
     """
 
     __slots__ = (
@@ -88,19 +90,23 @@ class Step:
         """The saved tensors; RuntimeError where they are freed or were overwritten since."""
         if self.saved is None:
             raise RuntimeError(
-                f"{self.name}: backward a second time through a graph that is freed; pass retain_graph=True to the first "
+                f"{self.name}: backward a second time through a graph that is freed; pass retain_graph=True to the "
+                "first "
                 "backward, or call it on a Tape"
             )
         for tensor, version in zip(self.saved, self.versions):
             if tensor.version != version:
                 raise RuntimeError(
-                    f"{self.name}: a tensor of shape {tensor.shape} that its gradient needs was overwritten in place after the op; "
+                    f"{self.name}: a tensor of shape {tensor.shape} that its gradient needs was overwritten in place "
+                    "after the op; "
                     "write into a clone() instead"
                 )
         return self.saved
 
     def release(self) -> None:
-        """Frees what was saved, so that another backward through this step raises; a step that saved nothing stays usable."""
+        """Frees what was saved, so that another backward through this step raises; a step that saved nothing stays
+        usable.
+        """
         if self.saved or self.backward is _user_backward:
             self.saved = self.static = None
 
@@ -123,7 +129,8 @@ def _called_from() -> str:
     return "".join(traceback.format_list(frames))
 
 
-class Output(NamedTuple):
+@dataclass(frozen=True)
+class Output:
     """``grad_fn`` of the second and further outputs of a step."""
 
     step: Step
@@ -155,7 +162,7 @@ def belongs(tensor: Tensor, step: Step, index: int) -> Tensor:
     return tensor
 
 
-# -- gradients given by the user ------------------------------------------------------------------------------------------
+# -- gradients given by the user -------------------------------------------------------------------------------------
 
 
 class _User(NamedTuple):
@@ -188,11 +195,13 @@ def checked(step: Step, given: Any, facts: Sequence[Fact], walk: Walk) -> Grads:
             raise TypeError(f"{step.name}: the gradient of input {position} is a {type(result).__name__}, not a Tensor")
         if result.shape != fact.shape:
             raise ShapeError(
-                f"{step.name}: the gradient of input {position} has shape {result.shape}, the input {fact.shape}", op=step.name
+                f"{step.name}: the gradient of input {position} has shape {result.shape}, the input {fact.shape}",
+                op=step.name,
             )
         if result.queue is not fact.queue:
             raise BackendMismatchError(
-                f"{step.name}: the gradient of input {position} lives on {result.device}, the input elsewhere", op=step.name
+                f"{step.name}: the gradient of input {position} lives on {result.engine.device_label}, the input elsewhere",
+                op=step.name,
             )
         walk.borrow(result)
         results[position] = walk.call("cast", result, dtype=fact.dtype) if result.dtype != fact.dtype else result

@@ -27,11 +27,12 @@ def _count(change: int) -> None:
 
 
 class Tape:
-    """An explicit scope: ``with Tape() as tape: loss = ...`` and then ``tape.backward(loss)``, inside or after the block.
+    """An explicit scope: ``with Tape() as tape: loss = ...`` and then ``tape.backward(loss)``, inside or after the
+    block.
 
-    Recording needs no tape. A tape keeps what its nodes saved until it is reset or gone, so its backward can run again and
-    adds the same again. With ``retain_grads`` every node on the tape gets its ``grad``, not just the leaves. Tapes nest; the innermost
-    one of a thread records.
+    Recording needs no tape. A tape keeps what its nodes saved until it is reset or gone, so its backward can run
+    again and adds the same again. With ``retain_grads`` every node on the tape gets its ``grad``, not just the
+    leaves. Tapes nest; the innermost one of a thread records.
     """
 
     def __init__(self, retain_grads: bool = False) -> None:

@@ -32,7 +32,9 @@ def _rules(n: int) -> None:
         if call.wants("grad_output"):
             found["grad_output"] = call.op(name, grad, call.weight, **_geometry(call))
         if call.wants("weight"):
-            found["weight"] = call.op(f"{name}_grad_weight", grad, call.grad_output, call.weight.shape, **_geometry(call))
+            found["weight"] = call.op(
+                f"{name}_grad_weight", grad, call.grad_output, call.weight.shape, **_geometry(call)
+            )
         return found
 
     @rule(f"{name}_grad_weight", x="grad_output", grad_output="x")

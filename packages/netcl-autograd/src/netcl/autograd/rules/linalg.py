@@ -12,7 +12,9 @@ from netcl.autograd.rules.shape import summed_to
 
 @rule("matmul", a="b", b="a")
 def matmul(call: Call, grad: Any) -> Mapping[str, Any]:
-    """For C = A B: dA = dC B^T and dB = A^T dC, with the transposes of the call and stacks summed to the operand's shape."""
+    """For C = A B: dA = dC B^T and dB = A^T dC, with the transposes of the call and stacks summed to the operand's
+    shape.
+    """
     a, b = call.a, call.b
     swap_a, swap_b = call.transpose_a and a.ndim > 1, call.transpose_b and b.ndim > 1
     a_shape = a.shape if a.ndim > 1 else (1, *a.shape)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rule:
-    """``backward(call, grad)`` gives gradients by operand name; ``saves`` says which tensors the gradient of an operand needs."""
+    """``backward(call, grad)`` gives gradients by operand name; ``saves`` says which tensors the gradient of an
+    operand needs.
+    """
 
     backward: Callable[[Call, Any], Mapping[str, Any]]
     saves: Mapping[str, tuple[str, ...]]
@@ -141,7 +143,8 @@ def run_rule(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
     known = RULES.get(recorded.row.name)
     if known is None:
         raise UnsupportedError(
-            f"{step.name} has no gradient; detach() its input, or give it one with netcl.autograd.Function", op=step.name
+            f"{step.name} has no gradient; detach() its input, or give it one with netcl.autograd.Function",
+            op=step.name,
         )
     if walk.create_graph:
         for position, index in recorded.outputs.items():
@@ -156,10 +159,10 @@ def run_rule(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
     names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)
     found = known.backward(Call(walk, arguments, names, grads), grads[0])
     results: list[Tensor | None] = []
-    for (name, position), fact, wants in zip(recorded.places, recorded.facts, wanted):
+    for (name, among), fact, wants in zip(recorded.places, recorded.facts, wanted):
         grad = found.get(name) if wants else None
-        if grad is not None and position is not None:
-            grad = grad[position]
+        if grad is not None and among is not None:
+            grad = grad[among]
         if grad is not None and grad.dtype != fact.dtype:
             grad = walk.call("cast", grad, dtype=fact.dtype)
         results.append(grad)
@@ -171,5 +174,3 @@ def _rejoined(step: Step, tensor: Tensor, index: int) -> Tensor:
     from netcl.autograd.step import belongs
 
     return belongs(Node(tensor), step, index)
-
-
