@@ -138,7 +138,8 @@ def draw(path: Path, history: History, test: tuple[Array, Array], probabilities:
         print('no picture: it needs matplotlib, pip install "netcl-trainer[plot]"')
         return False
     figure = Figure(figsize=(12, 5.2), layout="constrained", facecolor="white")
-    left, right = figure.subfigures(1, 2, width_ratios=(1.1, 1), wspace=0.04)
+    halves: Any = figure.subfigures(1, 2, width_ratios=(1.1, 1), wspace=0.04)
+    left, right = halves
     draw_curves(left, history)
     draw_misread(right, test, probabilities)
     figure.savefig(path, dpi=130)
@@ -149,7 +150,7 @@ def draw_curves(figure: Any, history: History) -> None:
     """Loss and error over the epochs, on logarithmic scales."""
     epochs = history.column("epoch")
     above, below = figure.subplots(2, 1, sharex=True)
-    for prefix, label, color in (("", "trained on (augmented)", "#4c72b0"), ("val_", "held out", "#dd8452")):
+    for prefix, label, color in (("", "trained on (distorted)", "#4c72b0"), ("val_", "held out", "#dd8452")):
         above.plot(epochs, history.column(f"{prefix}loss"), color=color, label=label)
         below.plot(epochs, [100 * value for value in history.column(f"{prefix}accuracy")], color=color)
     above.set_yscale("log")
@@ -187,8 +188,11 @@ def draw_misread(figure: Any, test: tuple[Array, Array], probabilities: Array, r
         axes.set_yticks([])
         for spine in axes.spines.values():
             spine.set_edgecolor("#c44e52" if wrong else "#cccccc")
-    more = f", {rows * columns} of them here" if misread > rows * columns else ", then the least sure of the right ones"
-    figure.suptitle(f"{misread} of {len(labels)} misread{more}", fontsize=11)
+    if misread > rows * columns:
+        also = f"{rows * columns} of them here"
+    else:
+        also = "then the least sure of the right ones" if misread else "here the least sure"
+    figure.suptitle(f"{misread or 'none'} of {len(labels)} misread, {also}", fontsize=11)
 
 
 def main() -> None:
