@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -290,6 +291,64 @@ def test_a_file_that_lies(saved: Path, change, message: str) -> None:
     rewritten(saved, change)
     with pytest.raises(CheckpointError, match=message):
         load_model(saved)
+
+
+STRANGE = (
+    None,
+    True,
+    0,
+    -1,
+    3.5,
+    1e308,
+    10**30,
+    "",
+    "x",
+    [],
+    [[]],
+    {},
+    {"a": 1},
+    {"module": 3},
+    {"tuple": 3},
+    {"shared": -1},
+    {"*": 1},
+)
+
+
+def places(tree, path=()):
+    yield path
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        yield from places(value, (*path, key))
+
+
+def changed(tree, path, value):
+    if not path:
+        return value
+    copied = copy.copy(tree)
+    copied[path[0]] = changed(tree[path[0]], path[1:], value)
+    return copied
+
+
+def test_a_strange_config_raises_nothing_else(saved: Path, rng) -> None:
+    """Whatever stands in the JSON, the file loads or CheckpointError says why not."""
+    with np.load(saved) as arrays:
+        values = {key: arrays[key] for key in arrays.files if key != "__netcl_meta__"}
+        meta = json.loads(str(arrays["__netcl_meta__"]))
+    entries = [entry_of(key, value) for key, value in values.items()]
+    refused = tried = 0
+    for path in places(meta):
+        for value in STRANGE:
+            if path and path[0] in ("dtypes", "sha256") or not path:
+                with open(saved, "wb") as file:
+                    np.savez(file, __netcl_meta__=np.array(json.dumps(changed(meta, path, value))), **values)
+            else:
+                write_archive(saved, changed(meta, path, value), entries)
+            tried += 1
+            try:
+                load_model(saved)
+            except CheckpointError:
+                refused += 1
+    assert tried > 500 and refused > tried // 2
 
 
 def add_member(path: Path, name: str, data: bytes, compression: int = zipfile.ZIP_STORED) -> None:

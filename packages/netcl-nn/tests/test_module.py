@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -142,6 +144,20 @@ def test_to_another_device(normal) -> None:
     assert block(x.to("cpu")).shape == (4, 3)
     assert nn.Linear(2, 2, device="cpu", dtype="float64").weight.dtype == "float64"
     assert nn.Linear(2, 2, device="cpu").weight.device.backend == "cpu"
+
+
+def test_deepcopy_shares_nothing_but_what_was_shared() -> None:
+    block = Block()
+    block.twin = block.body
+    block.scale.requires_grad = False
+    other = copy.deepcopy(block)
+    assert other.twin is other.body and other.body is not block.body
+    assert not other.scale.requires_grad and isinstance(other.scale, ag.Parameter)
+    before = other.body[0].weight.to_host()
+    np.testing.assert_array_equal(before, block.body[0].weight.to_host())
+    block.body[0].weight.write(before + 1)
+    np.testing.assert_array_equal(other.body[0].weight.to_host(), before)
+    assert list(other.state_dict()) == list(block.state_dict())
 
 
 def test_forward_hooks(normal) -> None:

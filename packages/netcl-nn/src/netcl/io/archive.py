@@ -140,7 +140,7 @@ class Archive:
         except CheckpointError:
             self._file.close()
             raise
-        except (*_UNREADABLE, RecursionError) as error:
+        except (*_UNREADABLE, RecursionError, TypeError, LookupError, AttributeError, MemoryError) as error:
             self._file.close()
             raise CheckpointError(f"is damaged or no file of netcl ({error})", path, self._size()) from error
 

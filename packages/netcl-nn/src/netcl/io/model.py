@@ -17,6 +17,18 @@ from netcl.nn.module import Module
 from netcl.nn.placement import limited, queue_of
 from netcl.nn.registry import UnknownModuleError, from_config, to_config
 
+# What a constructor may raise when a file gives it arguments without sense.
+_UNBUILDABLE = (
+    NetclError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 FORMAT = "netcl.single-file"
 VERSIONS = (2, 3)
 
@@ -50,6 +62,9 @@ def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None
         model = _built(archive, queue)
         state = model.state_dict()
         _check(archive, names, state)
+        frozen = archive.meta.get("frozen", [])
+        if not isinstance(frozen, list):
+            raise archive.refuse(f"names no frozen parameters but {frozen!r}")
         archive.check()
         done: set[int] = set()
 
@@ -64,7 +79,6 @@ def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None
             if id(tensor) not in done:
                 done.add(id(tensor))
                 tensor.write(archive.read(names[name]))
-        frozen = set(archive.meta.get("frozen", ()))
         for name, parameter in model.named_parameters():
             parameter.requires_grad = name not in frozen
         return model
@@ -88,7 +102,7 @@ def _built(archive: Archive, queue: Any) -> Module:
         stack.enter_context(init.skipped())
         try:
             return from_config(config)  # type: ignore[arg-type]
-        except (NetclError, TypeError, ValueError, LookupError, RecursionError) as error:
+        except _UNBUILDABLE as error:
             raise archive.refuse(f"the model cannot be built: {error}") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -263,6 +264,19 @@ class Module:
             return moved(t, device, dtype if t.dtype in ("float16", "bfloat16", "float32", "float64") else None)
 
         return self.replace_tensors(change)
+
+    def __deepcopy__(self: M, memo: dict[int, Any]) -> M:
+        # Tensors hold their queue, which has no copy; their values have.
+        for module in self.modules():
+            for table in (module._parameters, module._buffers):
+                for old in table.values():
+                    if old is not None and id(old) not in memo:
+                        new = Tensor.empty(old.shape, old.dtype, queue=old.queue, persistent=True).write(old.detach())
+                        memo[id(old)] = ag.Parameter(new, old.requires_grad) if isinstance(old, ag.Parameter) else new
+        copied = memo[id(self)] = type(self).__new__(type(self))
+        for name, value in self.__dict__.items():
+            object.__setattr__(copied, name, copy.deepcopy(value, memo))
+        return copied
 
     # -- modes -------------------------------------------------------------------------------------------------------
 
