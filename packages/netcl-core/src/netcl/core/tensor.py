@@ -461,7 +461,9 @@ class Tensor(dispatch.Operand):
         return id(self._version)
 
     def __repr__(self) -> str:
-        values = np.array2string(self.to_host(), precision=4, threshold=64, edgeitems=3, prefix="Tensor(")
+        values = np.array2string(
+            self.to_host(), precision=4, threshold=64, edgeitems=3, separator=", ", prefix="Tensor("
+        )
         grad = ", requires_grad=True" if self.requires_grad else ""
         return f"Tensor({values}, dtype={self.dtype}, device={self.engine.device_label!r}{grad})"
 
