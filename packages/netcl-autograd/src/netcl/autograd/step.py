@@ -200,7 +200,8 @@ def checked(step: Step, given: Any, facts: Sequence[Fact], walk: Walk) -> Grads:
             )
         if result.queue is not fact.queue:
             raise BackendMismatchError(
-                f"{step.name}: the gradient of input {position} lives on {result.engine.device_label}, the input elsewhere",
+                f"{step.name}: the gradient of input {position} lives on {result.engine.device_label}, the input "
+                "elsewhere",
                 op=step.name,
             )
         walk.borrow(result)
