@@ -39,10 +39,9 @@ def _reference(
     for tap in np.ndindex(*kernel):
         window = tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilations, sizes, steps))
         for g in range(groups):
-            part = padded[(slice(None), slice(g * c, (g + 1) * c), *window)]
-            out[:, g * f : (g + 1) * f] += np.einsum(
-                "nc...,fc->nf...", part, weight[(slice(g * f, (g + 1) * f), slice(None), *tap)]
-            )
+            taken = (slice(None), slice(g * c, (g + 1) * c), *window)
+            weights = (slice(g * f, (g + 1) * f), slice(None), *tap)
+            out[:, g * f : (g + 1) * f] += np.einsum("nc...,fc->nf...", padded[taken], weight[weights])
     return out if bias is None else out + bias.reshape(-1, *(1,) * n)
 
 
@@ -332,10 +331,11 @@ def _transposed_reference(
             at = tuple(i * step + t * dil for i, step, t, dil in zip(place, s, tap, d))
             for g in range(groups):
                 channels = slice(g * c, (g + 1) * c)
-                part = x[(slice(None), channels, *place)] @ weight[(channels, slice(None), *tap)]
-                out[(slice(None), slice(g * f, (g + 1) * f), *at)] += part
-    inside = tuple(slice(low, size - low) for low, size in zip(p, full))
-    return out[(slice(None), slice(None), *inside)] + bias.reshape(-1, *(1,) * n)
+                taken, weights = (slice(None), channels, *place), (channels, slice(None), *tap)
+                target = (slice(None), slice(g * f, (g + 1) * f), *at)
+                out[target] += x[taken] @ weight[weights]
+    inside = tuple([slice(None)] * 2 + [slice(low, size - low) for low, size in zip(p, full)])
+    return out[inside] + bias.reshape(-1, *(1,) * n)
 
 
 def _conv_transpose(n: int) -> OpFunction:

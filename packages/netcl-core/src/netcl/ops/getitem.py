@@ -79,7 +79,8 @@ def _is_mask(item: Any) -> bool:
 
 def _block(items: Sequence[Any], shape: tuple[int, ...]) -> Block:
     """The block of a key without arrays (an array's axis is taken whole)."""
-    starts, steps, sizes, final, axes = [], [], [], [], []
+    starts, steps, sizes, final = [], [], [], []
+    axes: list[int | None] = []
     axis = 0
     for item in items:
         if item is None:
@@ -122,7 +123,8 @@ def _positions(items: Sequence[Any], shape: tuple[int, ...]) -> Array:
             item = item.numpy()
         key.append(item)
     size = int(np.prod(shape, dtype=np.int64))
-    return np.arange(size).reshape(shape)[tuple(key)]
+    positions: Array = np.arange(size).reshape(shape)[tuple(key)]
+    return positions
 
 
 _KEYS: tuple[tuple[tuple[int, ...], Any], ...] = (
@@ -221,7 +223,7 @@ def _value(x: Tensor, value: Any) -> Tensor:
         )
     if isinstance(value, (bool, int, float, np.generic)):
         source = x.engine.empty((), x.dtype)
-        x.engine.fill(source, value)
+        x.engine.fill(source, value.item() if isinstance(value, np.generic) else value)
         return source
     return x.engine.tensor(*to_storage(value, x.dtype))
 

@@ -119,7 +119,8 @@ def _whole_batch_reference(
     shape = (3,) + (1,) * (x.ndim - 2)
     if training:
         return _batch_reference(x, weight.reshape(shape), bias.reshape(shape), eps)[0]
-    return _inference_reference(x, *(v.reshape(shape) for v in (mean, var, weight, bias)), eps)
+    mean, var, weight, bias = (v.reshape(shape) for v in (mean, var, weight, bias))
+    return _inference_reference(x, mean, var, weight, bias, eps)
 
 
 @composite(amp="half", domain=Domain(cases=_whole_batch_cases, reference=_whole_batch_reference))
@@ -230,7 +231,7 @@ def _rms_cases(rng: np.random.Generator) -> Cases:
     domain=Domain(
         cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(0.5, 2, 5)), {"axes": (1,)})]),
         reference=lambda x, weight, axes: _rms_reference(x, 5, weight),
-    )
+    ),
 )
 def rms_scale(x: Expr, weight: Expr | None = None, axes: Any = (), eps: float = 1e-6, *, space: Space) -> Expr:
     """x / sqrt(mean(x^2) + eps) over ``axes``, times weight."""

@@ -36,7 +36,7 @@ def _geometry(
         raise ShapeError(
             f"{op}: padding {padding} is more than half of kernel_size {kernel}", op=op, parameter="padding"
         )
-    windows = {"kernel": kernel, "stride": steps, "padding": pads, "dilation": dilations}
+    windows: dict[str, Any] = {"kernel": kernel, "stride": steps, "padding": pads, "dilation": dilations}
     return windows, output_sizes(op, shape[2:], ceil_mode=ceil_mode, **windows)
 
 
@@ -49,7 +49,7 @@ def _taps(x: Any, fill: float, windows: dict[str, Any], sizes: Sequence[int]) ->
     for tap in np.ndindex(*windows["kernel"]):
         rows = zip(tap, windows["dilation"], sizes, windows["stride"])
         taps.append(
-            padded[(slice(None), slice(None), *(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in rows))]
+            padded[tuple([slice(None)] * 2 + [slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in rows])]
         )
     return np.stack(taps, -1)
 

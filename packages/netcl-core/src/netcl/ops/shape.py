@@ -169,7 +169,7 @@ def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
 
     ``transpose(x)``, ``transpose(x, 0, 1)``, ``transpose(x, (2, 0, 1))``; two axes always mean a swap.
     """
-    wanted = (axes, *more) if isinstance(axes, (int, np.integer)) else tuple(axes)
+    wanted: tuple[int, ...] = (int(axes), *more) if isinstance(axes, (int, np.integer)) else tuple(axes)
     order = list(range(x.ndim))
     if not wanted:
         order.reverse()
@@ -450,7 +450,11 @@ def _below(space: Space, diagonal: int) -> Expr:
     return apply("sub", Index(space.rank - 1), Index(space.rank - 2)) - diagonal
 
 
-_TRIANGLES = (((4, 3), {}), ((2, 3, 4), {"diagonal": 1}), ((3, 3), {"diagonal": -1}))
+_TRIANGLES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
+    ((4, 3), {}),
+    ((2, 3, 4), {"diagonal": 1}),
+    ((3, 3), {"diagonal": -1}),
+)
 
 
 @expression(domain=sampled(lambda x, diagonal=0: np.tril(x, diagonal), *_TRIANGLES))

@@ -43,7 +43,8 @@ def _reference(x: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dila
         window = tuple(
             slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, g["dilation"], sizes, g["stride"])
         )
-        columns[(..., *tap)] = np.moveaxis(padded[(slice(None), slice(None), *window)], 1, -1)
+        place, taken = (..., *tap), (slice(None), slice(None), *window)
+        columns[place] = np.moveaxis(padded[taken], 1, -1)
     return columns.reshape(x.shape[0] * math.prod(sizes), x.shape[1] * math.prod(g["kernel"]))
 
 
