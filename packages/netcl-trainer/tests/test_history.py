@@ -6,8 +6,10 @@ import builtins
 import csv
 import io
 import math
+import re
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,22 +103,37 @@ def test_one_line_per_epoch_where_there_is_no_terminal(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_bar_in_a_terminal(
-    numpy_device: object, make_network: Make, make_loader: Make, monkeypatch: pytest.MonkeyPatch
+def test_a_bar_in_a_terminal_while_an_epoch_runs(
+    numpy_device: object,
+    make_network: Make,
+    make_loader: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
+    class Slow(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            for batch in super().__iter__():
+                time.sleep(0.06)  # a bar is drawn anew after a tenth of a second, not before
+                yield batch
+
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "81")
     model = make_network()
-    Trainer(model, SGD(model.parameters()), metrics_stride=1).fit(make_loader(), make_loader(), epochs=2)
-    text = terminal.getvalue()
-    assert "epoch 2/2 100% |" in text and "3/3" in text
-    last = text.rstrip().split("\r")[-1]
-    for word in ("loss", "accuracy", "val_accuracy", "samples/s"):
-        assert word in last
+    loader = Slow(make_loader(n=80))
+    Trainer(model, SGD(model.parameters()), metrics_stride=1).fit(loader, make_loader(), epochs=2)
+    shown = [line for line in terminal.getvalue().split("\r") if line.strip()]
+    assert re.search(r"^epoch 2/2 \|.+\| \d/5, loss \d\.\d+  accuracy \d+\.\d\d %  [\d,]+ samples/s$", shown[-1])
+    assert all(len(line) <= 80 for line in shown)
+    # The bar is wiped at the end; one line per epoch stays.
+    assert terminal.getvalue().endswith(" \r")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:9] for line in lines] == ["epoch 1/2", "epoch 2/2"]
+    assert all("val_accuracy" in line for line in lines)
 
 
 def test_a_progress_bar_of_ones_own_is_the_only_one(

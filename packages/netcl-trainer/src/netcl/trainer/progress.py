@@ -1,7 +1,8 @@
-"""ProgressBar: a bar per epoch in a terminal, a line per epoch elsewhere."""
+"""ProgressBar: a line per epoch, and in a terminal a bar while an epoch runs."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
@@ -37,10 +38,10 @@ def _title(trainer: Trainer) -> str:
 
 
 class ProgressBar(Callback):
-    """Loss, metrics and samples per second while an epoch runs; ``log_every`` epochs apart.
+    """A line for the epochs that ``log_every`` picks, the first and the last: loss, metrics, seconds and samples per
+    second.
 
-    In a terminal every epoch has a bar (on stderr), which stays for those that ``log_every`` picks. Where ``file``
-    (default: stdout) is no terminal, these epochs print one line each.
+    Lines go to ``file``, stdout by default. In a terminal (on stderr) a bar shows the same while an epoch runs.
     """
 
     def __init__(self, log_every: int = 1, file: TextIO | None = None) -> None:
@@ -51,40 +52,37 @@ class ProgressBar(Callback):
         self._start = 0.0
 
     def on_epoch_start(self, trainer: Trainer) -> None:
-        if self.file is None and sys.stderr.isatty():
-            self._bar = tqdm(
-                total=trainer.steps_per_epoch,
-                desc=_title(trainer),
-                leave=self._picked(trainer),
-                unit="step",
-                dynamic_ncols=True,
-                file=sys.stderr,
-                bar_format="{desc} {percentage:3.0f}% |{bar:24}| {n_fmt}/{total_fmt} {elapsed}{postfix}",
-            )
-            self._start = time.perf_counter()
+        if self.file is not None or not sys.stderr.isatty():
+            return
+        # A pseudo-terminal may say that it has no rows and columns, for which tqdm would show nothing.
+        size = shutil.get_terminal_size((100, 24))
+        self._start = time.perf_counter()
+        self._bar = tqdm(
+            total=trainer.steps_per_epoch,
+            desc=_title(trainer),
+            leave=False,
+            file=sys.stderr,
+            ncols=min(size.columns - 1, 120),
+            nrows=size.lines,
+            bar_format=None if trainer.steps_per_epoch is None else "{desc} |{bar}| {n_fmt}/{total_fmt}{postfix}",
+        )
 
     def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
         if self._bar is None:
             return
-        self._bar.update()
         if logs:
             rate = trainer.samples / (time.perf_counter() - self._start)
             self._bar.set_postfix_str(f"{describe_logs(logs)}  {rate:,.0f} samples/s", refresh=False)
+        self._bar.update()
 
     def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
-        rate = f"{logs['samples_per_second']:,.0f} samples/s"
-        if self._bar is not None:
-            self._bar.set_postfix_str(f"{describe_logs(logs)}  {rate}")
-            self._close()
-        elif self._picked(trainer):
-            line = f"{_title(trainer)}  {describe_logs(logs)}  {logs['seconds']:.1f} s  {rate}"
-            print(line, file=self.file or sys.stdout, flush=True)
+        self._close()
+        if trainer.epoch % self.log_every == 0 or trainer.epoch in (1, trainer.epochs):
+            timing = f"{logs['seconds']:.1f} s  {logs['samples_per_second']:,.0f} samples/s"
+            print(f"{_title(trainer)}  {describe_logs(logs)}  {timing}", file=self.file or sys.stdout, flush=True)
 
     def on_exception(self, trainer: Trainer, error: BaseException) -> None:
         self._close()
-
-    def _picked(self, trainer: Trainer) -> bool:
-        return trainer.epoch % self.log_every == 0 or trainer.epoch in (1, trainer.epochs)
 
     def _close(self) -> None:
         if self._bar is not None:

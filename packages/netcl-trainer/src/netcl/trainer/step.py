@@ -36,8 +36,8 @@ class TrainingStep:
         loss = self.measures.loss(output, target)
         if not (isinstance(loss, Node) and loss.requires_grad):
             raise RuntimeError(
-                "the loss has no gradient: the model's parameters are frozen, or the loss function uses netcl.ops, which "
-                "is forward only, in place of netcl.autograd"
+                "the loss has no gradient: the model's parameters are frozen, or the loss function uses netcl.ops, "
+                "which is forward only, in place of netcl.autograd"
             )
         loss.backward()
         if self.grad_clip is not None:

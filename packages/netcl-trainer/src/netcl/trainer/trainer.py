@@ -108,8 +108,8 @@ class Trainer:
         """Trains for ``epochs`` passes over ``train_loader``, evaluating on ``val_loader`` after each, and gives their
         History.
 
-        Shows loss, metrics and samples per second: a bar per epoch in a terminal, a line elsewhere, ``log_every``
-        epochs apart (0: nothing). ValueError where the loader gives no batch.
+        Prints loss, metrics and samples per second every ``log_every`` epochs (0: never), and in a terminal shows a bar
+        while an epoch runs. ValueError where the loader gives no batch.
         """
         if epochs < 0 or log_every < 0:
             raise ValueError(f"epochs and log_every are at least 0, not {epochs} and {log_every}")
