@@ -192,6 +192,23 @@ def test_checkpoint_keeps_only_its_inputs(leaf: Any) -> None:
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp(2 * x.numpy()), rtol=1e-5)
 
 
+def test_checkpoint_repeats_under_the_same_autocast(leaf: Any) -> None:
+    from netcl.amp import autocast
+
+    x, w, seen = leaf(4, 3), leaf(3, 5), []
+
+    def product(x: Tensor) -> Tensor:
+        y = ag.matmul(x, w)
+        seen.append(y.dtype)
+        return y  # type: ignore[no-any-return]
+
+    with autocast(dtype="bfloat16"):
+        y = ag.checkpoint(product, x)
+    y.sum().backward()
+    assert seen == ["bfloat16", "bfloat16"]
+    assert w.grad.dtype == "float32"
+
+
 def test_checkpoint_of_parameters_alone_and_within_grad(leaf: Any) -> None:
     w, x = leaf(3), Tensor.ones(3)
     y = ag.checkpoint(lambda x: (x * w).sum(), x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -149,13 +150,13 @@ def test_forward_only_call_under_a_tape_warns_once(leaf: Any) -> None:
             ops.tanh(w.detach())
 
 
-def test_graph_dies_with_its_tape_without_the_collector(leaf: Any) -> None:
-    import weakref
+@pytest.mark.parametrize("retain_grads", [False, True])
+def test_graph_dies_with_its_tape_without_the_collector(retain_grads: bool, leaf: Any) -> None:
 
     w = leaf(3)
     gc.disable()
     try:
-        with ag.Tape() as tape:
+        with ag.Tape(retain_grads) as tape:
             y = (w * 2).softmax().sum()
         tape.backward(y)
         watched = [weakref.ref(node) for node in tape.nodes] + [weakref.ref(node.grad_fn) for node in tape.nodes]

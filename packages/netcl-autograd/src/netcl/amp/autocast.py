@@ -138,6 +138,11 @@ def is_autocast_enabled() -> bool:
     return _current.hook is not None
 
 
+def autocast_dtype() -> str | None:
+    """The dtype of the autocast block that this thread is inside of; None outside of one."""
+    return None if _current.hook is None else _current.hook.dtype
+
+
 def supports_fp16(q: Any = None) -> bool:
     """Whether the device of a queue or handle (None: the active one) has cl_khr_fp16; NumPy has half of its own."""
     return bool(manager.profile(q).has_fp16)

@@ -32,7 +32,7 @@ class Walk:
     ) -> None:
         self.retain = retain
         self.create_graph = create_graph
-        self.sink = self._accumulate if sink is None else sink
+        self._sink = sink
         self.watched = watched or {}
         self._borrowed: set[int] = set()
 
@@ -76,7 +76,8 @@ class Walk:
         while heap:
             _, step = heappop(heap)
             grads = pending.pop(step)
-            self._report(step, grads)
+            if step.hooks or self.watched:
+                self._report(step, grads)
             wanted = steps[step]
             results = step.backward(self, step, grads, wanted)
             if not self.retain:
@@ -100,7 +101,7 @@ class Walk:
 
     def _report(self, step: Step, grads: list[Tensor | None]) -> None:
         """Runs the hooks on the outputs of a step and reports those that are watched."""
-        for index, hooks in step.hooks.items():
+        for index, hooks in (step.hooks or {}).items():
             for hook in tuple(hooks.values()):
                 if grads[index] is not None:
                     grads[index] = _hooked(hook, grads[index])
@@ -116,7 +117,11 @@ class Walk:
             grad = _hooked(hook, grad)
         self.sink(leaf, grad)
 
-    def _accumulate(self, leaf: Tensor, grad: Tensor) -> None:
+    def sink(self, leaf: Tensor, grad: Tensor) -> None:
+        """Hands over the gradient of a leaf: to the walk's sink, else to the leaf's ``grad``."""
+        if self._sink is not None:
+            self._sink(leaf, grad)
+            return
         if leaf.grad is not None:
             leaf.grad = self.call("add", leaf.grad, grad)
             return

@@ -22,16 +22,19 @@ class _Recorded(NamedTuple):
     kwargs: dict[str, Any]
     places: tuple[int, ...]
     rng: dict[str, int]
+    autocast: str | None
 
 
 def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)``, whose intermediate values are dropped and computed again when the gradient needs them.
 
-    Random draws repeat exactly. ``fn`` gives a Tensor or a tuple of them; parameters that it uses get their gradients
-    too.
+    Random draws repeat exactly, and autocast is as it was. ``fn`` gives a Tensor or a tuple of them; parameters that it
+    uses get their gradients too.
     """
     if not state.enabled:
         return fn(*args, **kwargs)
+    from netcl.amp.autocast import autocast_dtype
+
     rng = get_rng_state()
     with no_grad():
         result = fn(*args, **kwargs)
@@ -39,13 +42,14 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     places = tuple(position for position, arg in enumerate(args) if isinstance(arg, Tensor))
     inputs = tuple(args[position] for position in places)
     kept = tuple(None if isinstance(arg, Tensor) else arg for arg in args)
-    static = _Recorded(fn, kept, kwargs, places, rng)
+    static = _Recorded(fn, kept, kwargs, places, rng, autocast_dtype())
     step = Step("checkpoint", _run_again, edges_of(inputs), inputs, len(results), static, opaque=True)
     nodes = _as_nodes(results, step)
     return tuple(nodes) if isinstance(result, tuple) else nodes[0]
 
 
 def _run_again(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
+    from netcl.amp.autocast import autocast
     from netcl.autograd.backward import Walk as Inner
 
     if walk.create_graph:
@@ -61,7 +65,7 @@ def _run_again(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Seque
     now = get_rng_state()
     set_rng_state(recorded.rng)
     try:
-        with enable_grad():
+        with enable_grad(), autocast(recorded.autocast is not None, recorded.autocast or "float16"):
             result = recorded.function(*args, **recorded.kwargs)
     finally:
         set_rng_state(now)

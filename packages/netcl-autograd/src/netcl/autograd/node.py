@@ -119,6 +119,8 @@ class Node(Tensor):
         target, index = edge_of(self)
         key = next(_hook_ids)
         if isinstance(target, Step):
+            if target.hooks is None:
+                target.hooks = {}
             hooks = target.hooks.setdefault(index, {})
         else:
             if id(self) not in _leaf_hooks:

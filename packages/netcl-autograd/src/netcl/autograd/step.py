@@ -82,7 +82,7 @@ class Step:
         self.outputs = outputs
         self.static = static
         self.opaque = opaque  # its gradient reaches leaves that are not among its edges
-        self.hooks: dict[int, dict[int, Any]] = {}
+        self.hooks: dict[int, dict[int, Any]] | None = None
         self.order = next(_order)  # larger than that of every step it depends on
         self.trace = _called_from() if state.anomaly else None
 
