@@ -243,6 +243,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "gelu": "(x, *, approximate='none')",
         "get_rng_state": "()",
         "getitem": "(x, key)",
+        "glu": "(x, axis=-1)",
         "group_norm": "(x, num_groups, weight=None, bias=None, eps=1e-05)",
         "gt": "(a, b)",
         "hard_sigmoid": "(x)",

@@ -86,6 +86,8 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     """Runs ``row`` through the hook stack."""
     if kwargs:
         kwargs = by_own_names(row, kwargs)
+        if row.expression is None and "out" in kwargs and "out" not in row.signature.parameters:
+            return _call_into(row, args, kwargs, record)
     if record is None:
         record = _thread.record
         if _watcher is not None and not record:
@@ -102,6 +104,19 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
             return _recorder(execute, row, args, kwargs)
         return execute(row, args, kwargs)
     return _through(hooks, record, row, args, kwargs)
+
+
+def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+    """The op with ``out=`` where it is no expression: computed, then copied into ``out``."""
+    out = kwargs["out"]
+    result = call_row(row, args, {name: value for name, value in kwargs.items() if name != "out"}, record)
+    if out is None:
+        return result
+    if not isinstance(result, Operand):
+        raise TypeError(f"{row.name}: out= is for ops with one result")
+    check_out(row.name, out, result.shape, result.dtype, result.engine)
+    assign(out, result)
+    return out
 
 
 def _through(
@@ -177,7 +192,7 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     out = kwargs.pop("out", None) if "out" in kwargs else None
     ready = bound(row, args, kwargs)
     if out is not None:
-        check_out(row.name, out, ready)
+        check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
     results = ready.run(None if out is None else (out,))
     return results[0] if ready.program.single else results
 

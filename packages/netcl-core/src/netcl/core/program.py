@@ -215,13 +215,13 @@ def bound(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound
     return bind(row, args, kwargs) if row.name in TABLE else bind_program(row, args, kwargs)
 
 
-def check_out(name: str, out: Any, ready: Bound) -> None:
-    shape, dtype = ready.program.finals[0], ready.program.outputs[0].dtype
+def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> None:
+    """ShapeError or BackendMismatchError unless ``out`` can take a result of this shape and dtype on ``engine``."""
     if out.shape != shape or out.dtype != dtype:
         raise ShapeError(
             f"{name}: out has shape {out.shape} and dtype {out.dtype}, the result {shape} and {dtype}", op=name
         )
-    if out.engine is not ready.inputs[0].engine:
+    if out.engine is not engine:
         raise BackendMismatchError(f"{name}: out lives on {out.engine.device_label}", op=name)
 
 

@@ -1,6 +1,4 @@
-"""Elementwise ops: one row each, as text over v0, v1, ... where that says it, as a builder of expressions where it
-takes more.
-"""
+"""Elementwise ops, one row each: as text over v0, v1, ..., or as a builder of expressions where it takes more."""
 
 from __future__ import annotations
 
@@ -9,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dispatch import Domain
+from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
 from netcl.core.tensor import Tensor
-from netcl.ops.shape import reshape
+from netcl.ops.shape import chunk, reshape
 from netcl.ops.table import composite, elementwise, expression
 
 _POSITIVE = Domain(0.2, 3.0)
@@ -232,6 +231,25 @@ def gelu(x: Expr, *, approximate: str = "none") -> Expr:
     if approximate != "none":
         raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
     return parse("0.5f * v0 * (1.0f + erf(v0 * 0.7071067811865476f))", [x])
+
+
+def _glu_cases(rng: np.random.Generator) -> Any:
+    yield (rng.uniform(-2, 2, (3, 6)),), {}
+    yield (rng.uniform(-2, 2, (4, 5)),), {"axis": 0}
+
+
+def _glu_reference(x: Any, axis: int = -1) -> Any:
+    a, b = np.split(x, 2, axis)
+    return a / (1 + np.exp(-b))
+
+
+@composite(domain=Domain(cases=_glu_cases, reference=_glu_reference))
+def glu(x: Tensor, axis: int = -1) -> Tensor:
+    """a * sigmoid(b), with a and b the halves of x along ``axis`` (Dauphin et al. 2017)."""
+    if x.ndim == 0 or x.shape[axis] % 2:
+        raise ShapeError(f"glu: axis {axis} of shape {x.shape} has no two halves", op="glu", parameter="axis")
+    a, b = chunk(x, 2, axis)
+    return mul(a, sigmoid(b))  # type: ignore[no-any-return]
 
 
 # -- text given by the user --------------------------------------------------------------------------------------------
