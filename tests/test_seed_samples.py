@@ -50,7 +50,7 @@ for x, y in loader:                       # data API
     sync_grads(replicas)                  # distributed API
 """
 
-# Seed 004, PyOpenCL: "a typical PyOpenCL pattern in netcl". `ctx` and `queue` come from the device under test, where the
+# Seed 004, PyOpenCL: "a typical PyOpenCL pattern in netcl". `ctx` and `queue` come from the device under test; the
 # seed has `cl.create_some_context()`, which asks on a terminal.
 PYOPENCL_RELU = '''
 # Build a kernel.
