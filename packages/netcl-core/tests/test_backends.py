@@ -1,4 +1,4 @@
-"""The two backends are twins: the protocol's calls, the files and their functions have the same names and parameters."""
+"""The two backends are twins: calls, files and their functions have the same names and parameters."""
 
 from __future__ import annotations
 

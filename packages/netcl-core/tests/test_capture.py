@@ -1,4 +1,4 @@
-"""Capture and replay on netcl-core alone: the same bits as eager calls, fresh random numbers, and what cannot be captured."""
+"""Capture and replay on netcl-core alone: the bits of eager calls, fresh random numbers, and what is refused."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def simplify(expression: Expr) -> Expr:
 
 
 def _product_of_others(node: Reduce) -> Expr:
-    """For each element of a product the product of all others, without dividing by zero, and with the right derivative."""
+    """For each element of a product the product of all others, without dividing by zero."""
     arg, axes = node.arg, node.axes
     zero = apply("eq", arg, 0.0)
     safe = apply("where", zero, 1.0, arg)
