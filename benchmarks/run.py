@@ -63,7 +63,7 @@ def measure(handle: DeviceHandle, runs: int) -> dict[str, float]:
 def handles(wanted: str | None) -> list[DeviceHandle]:
     """NumPy first, then every OpenCL device, or those that the comma-separated selectors name."""
     if wanted is None:
-        return [manager.default("cpu"), *manager.select()]
+        return sorted(manager.select(), key=lambda handle: handle.backend != "cpu")
     return [handle for handle in map(manager.default, wanted.split(",")) if handle is not None]
 
 
