@@ -215,6 +215,7 @@ def test_version_2_names_its_arrays_by_layer_and_parameter(tmp_path: Path) -> No
     with np.load(tmp_path / "three") as arrays:
         meta = json.loads(str(arrays["__netcl_meta__"]))
         values = {key.replace(".", ":"): arrays[key] for key in arrays.files if key != "__netcl_meta__"}
+    model.train()
     old = {"format": meta["format"], "version": 2, "type": meta["type"], "config": meta["config"]}
     with open(tmp_path / "two", "wb") as file:
         np.savez(file, __netcl_meta__=np.array(json.dumps(old)), **values)
@@ -337,7 +338,7 @@ def test_a_strange_config_raises_nothing_else(saved: Path, rng) -> None:
     entries = [entry_of(key, value) for key, value in values.items()]
     refused = tried = 0
     for path in places(meta):
-        for value in STRANGE:
+        for value in rng.choice(np.array(STRANGE, dtype=object), 6, replace=False):
             if path and path[0] in ("dtypes", "sha256") or not path:
                 with open(saved, "wb") as file:
                     np.savez(file, __netcl_meta__=np.array(json.dumps(changed(meta, path, value))), **values)
@@ -348,7 +349,7 @@ def test_a_strange_config_raises_nothing_else(saved: Path, rng) -> None:
                 load_model(saved)
             except CheckpointError:
                 refused += 1
-    assert tried > 500 and refused > tried // 2
+    assert tried > 200 and refused > tried // 2
 
 
 def add_member(path: Path, name: str, data: bytes, compression: int = zipfile.ZIP_STORED) -> None:

@@ -11,7 +11,7 @@ from netcl.core import Tensor
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.optim import fused
 
-ALL = ["SGD", "Momentum", "Adam", "AdamW", "RMSProp", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "Lion"]
+ALL = ["SGD", "Momentum", "Adam", "AdamW", "RMSProp", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "Lion", "LAMB"]
 
 
 def run(optimizer, params, grads, at) -> None:

@@ -96,6 +96,15 @@ def lion(p, grads, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
         yield p
 
 
+def lamb(p, grads, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0):
+    m = v = np.zeros_like(p)
+    for t, g in enumerate(grads, 1):
+        m, v = betas[0] * m + (1 - betas[0]) * g, betas[1] * v + (1 - betas[1]) * g**2
+        r = m / (1 - betas[0] ** t) / (np.sqrt(v / (1 - betas[1] ** t)) + eps) + weight_decay * p
+        p = p - lr * np.sqrt((p**2).sum() / (r**2).sum()) * r
+        yield p
+
+
 def rmsprop(p, grads, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False):
     v = mean = b = np.zeros_like(p)
     for g in grads:
@@ -150,6 +159,8 @@ CASES: list[tuple[str, Reference, dict[str, Any]]] = [
     ("RAdam", radam, {"weight_decay": 0.1, "decoupled_weight_decay": True}),
     ("Lion", lion, {}),
     ("Lion", lion, {"lr": 0.01, "weight_decay": 0.1}),
+    ("LAMB", lamb, {}),
+    ("LAMB", lamb, {"lr": 0.02, "weight_decay": 0.1}),
     ("RMSProp", rmsprop, {}),
     ("RMSProp", rmsprop, {"momentum": 0.9, "weight_decay": 0.01}),
     ("RMSProp", rmsprop, {"centered": True, "momentum": 0.5, "alpha": 0.9}),
@@ -172,6 +183,18 @@ def test_fifty_steps(name: str, reference: Reference, options: dict[str, Any], m
         p.grad = Tensor.from_host(grad)
         optimizer.step()
         np.testing.assert_allclose(p.to_host(), expected, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 2, 4), (70001,)])
+def test_lamb_on_any_shape(shape: tuple[int, ...], rng, parameter) -> None:
+    start, grad = rng.standard_normal(shape), rng.standard_normal(shape)
+    p = parameter(start, grad)
+    optim.LAMB([p], lr=0.1).step()
+    (expected,) = lamb(start, [grad], lr=0.1)
+    np.testing.assert_allclose(p.to_host(), expected, rtol=1e-4, atol=1e-5)
+    zero = parameter(np.zeros(shape), grad)
+    optim.LAMB([zero], lr=0.1).step()
+    np.testing.assert_allclose(zero.to_host(), -0.1 * grad / (np.abs(grad) + 1e-6), rtol=1e-4)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (70001,)])

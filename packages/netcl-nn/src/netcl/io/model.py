@@ -47,6 +47,7 @@ def save_model(model: Module, path: str | os.PathLike[str]) -> None:
     state = model.state_dict()
     meta = {"format": FORMAT, "version": 3, "type": type(model).__name__, "config": config}
     meta["frozen"] = [name for name, p in model.named_parameters() if not p.requires_grad]
+    meta["evaluating"] = [name for name, module in model.named_modules() if not module.training]
     write_archive(path, meta, [entry_of(name, tensor) for name, tensor in state.items()])
 
 
@@ -62,9 +63,7 @@ def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None
         model = _built(archive, queue)
         state = model.state_dict()
         _check(archive, names, state)
-        frozen = archive.meta.get("frozen", [])
-        if not isinstance(frozen, list):
-            raise archive.refuse(f"names no frozen parameters but {frozen!r}")
+        frozen, evaluating = _listed(archive, "frozen"), _listed(archive, "evaluating")
         archive.check()
         done: set[int] = set()
 
@@ -81,7 +80,16 @@ def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None
                 tensor.write(archive.read(names[name]))
         for name, parameter in model.named_parameters():
             parameter.requires_grad = name not in frozen
+        for name, module in model.named_modules():
+            module.training = name not in evaluating
         return model
+
+
+def _listed(archive: Archive, key: str) -> list[Any]:
+    names = archive.meta.get(key, [])
+    if not isinstance(names, list):
+        raise archive.refuse(f"has no list of names under {key!r} but {names!r}")
+    return names
 
 
 def _names(archive: Archive) -> dict[str, str]:

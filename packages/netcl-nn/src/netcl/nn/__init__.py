@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netcl.autograd import Parameter
-from netcl.nn import functional, init
+from netcl.nn import functional, init, resnet, simple
 from netcl.nn.__about__ import __version__
 from netcl.nn.activation import (
     CELU,
@@ -242,16 +242,18 @@ __all__ = [
     "build_sequential",
     "functional",
     "init",
+    "resnet",
+    "simple",
     "register",
 ]
 
-for _layer in list(globals().values()):
-    # Containers registered themselves, with the config that suits them.
-    if (
-        isinstance(_layer, type)
-        and issubclass(_layer, Module)
-        and _layer is not Module
-        and _layer.__module__ != "netcl.nn.container"
-    ):
-        register(_layer)
-del _layer
+
+def _register_layers() -> None:
+    """Makes every layer savable; containers and models registered themselves, with the config that suits them."""
+    apart = ("netcl.nn.container", "netcl.nn.resnet", "netcl.nn.simple", "netcl.nn.module")
+    for layer in list(globals().values()):
+        if isinstance(layer, type) and issubclass(layer, Module) and layer.__module__ not in apart:
+            register(layer)
+
+
+_register_layers()

@@ -71,8 +71,8 @@ class Module:
             raise AttributeError(
                 f"{type(self).__name__}.__init__ has to call super().__init__() before it sets {name!r}"
             )
-        tables: tuple[dict[str, Any], ...] = (self._parameters, self._buffers, self._modules)
-        kind: dict[str, Any] | None = (
+        tables: Any = (self._parameters, self._buffers, self._modules)
+        kind: Any = (
             self._parameters
             if isinstance(value, ag.Parameter)
             else self._modules
@@ -241,7 +241,8 @@ class Module:
         """
         done: dict[int, Tensor] = {}
         for path, module in self.named_modules():
-            for table in (module._parameters, module._buffers):
+            tables: Any = (module._parameters, module._buffers)
+            for table in tables:
                 for name, old in table.items():
                     if old is None:
                         continue
@@ -250,7 +251,7 @@ class Module:
                         if isinstance(old, ag.Parameter) and new is not old:
                             new = ag.Parameter(new, requires_grad=old.requires_grad)
                         done[id(old)] = new
-                    table[name] = done[id(old)]  # type: ignore[assignment]
+                    table[name] = done[id(old)]
         return self
 
     def to(self: M, device: Any = None, dtype: str | None = None) -> M:

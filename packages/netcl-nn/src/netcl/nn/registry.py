@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import netcl.autograd as ag
 from netcl.core.errors import NetclError
 from netcl.nn.container import Concat, ModuleDict, ModuleList, Sequential
@@ -93,8 +95,6 @@ def _encode_module(module: Module, seen: dict[int, int]) -> dict[str, Any]:
     entry = _entry_of(type(module))
     config: dict[str, Any] = {"type": type(module).__name__, "origin": type(module).__module__}
     config["arguments"] = {name: _encode(value, seen) for name, value in entry.to_config(module).items()}
-    if not module.training:
-        config["training"] = False
     return config
 
 
@@ -121,7 +121,7 @@ def _encode(value: Any, seen: dict[int, int]) -> Any:
         return {"tuple": [_encode(item, seen) for item in value]}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {"dict": {key: _encode(item, seen) for key, item in value.items()}}
-    if hasattr(value, "item") and getattr(value, "shape", None) == () and not isinstance(value, ag.Node):
+    if isinstance(value, np.generic):
         return value.item()
     raise UnknownModuleError(
         f"a {type(value).__name__} is no plain value; give register a to_config= that leaves it out or rewrites it"
@@ -162,7 +162,6 @@ def _decode_module(config: Any, seen: list[Module | None]) -> Module:
     values = {key: _decode(value, seen) for key, value in arguments.items()}
     module = entry.cls(*values.pop("*", ()), **values)
     seen[at] = module
-    module.training = config.get("training", True) is not False
     return module
 
 
@@ -191,7 +190,7 @@ def build_sequential(config: Mapping[str, Any] | Iterable[Mapping[str, Any]]) ->
     "arguments": {...}}, ...]``.
     """
     if isinstance(config, Mapping):
-        module = from_config(config)
+        module = _decode_module(config, [])
         if not isinstance(module, Sequential):
             raise ValueError(f"the config is that of a {type(module).__name__}, not of a Sequential")
         return module

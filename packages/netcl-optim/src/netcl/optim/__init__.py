@@ -13,6 +13,7 @@ from netcl.optim.adam_variants import Adamax, NAdam, RAdam
 from netcl.optim.clip import clip_grad_norm, clip_grad_norm_device, clip_grad_value
 from netcl.optim.ema import SWA, ModelEMA, update_bn
 from netcl.optim.fused import Rule
+from netcl.optim.lamb import LAMB
 from netcl.optim.lion import Lion
 from netcl.optim.optimizer import Optimizer
 from netcl.optim.rmsprop import RMSProp, RMSprop
@@ -36,6 +37,7 @@ from netcl.optim.sgd import SGD, Momentum
 
 __all__ = [
     "AMPGradScaler",
+    "LAMB",
     "SGD",
     "SWA",
     "Adadelta",

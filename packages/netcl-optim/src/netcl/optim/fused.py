@@ -49,6 +49,10 @@ class Rule:
         """
         return {}
 
+    def for_rank(self, rank: int) -> Rule:
+        """The rule for parameters of so many dimensions; only those that reduce over the parameter differ."""
+        return self
+
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
         """The new parameter and states; ``g`` points uphill already, also when maximizing."""
         raise TypeError(f"{type(self).__name__} has no update")
@@ -228,6 +232,6 @@ class Lane:
     def update(self, rule: Rule, p: Tensor, states: Sequence[Tensor], found_inf: Tensor | None) -> None:
         """Steps one parameter and its states in place, in one launch."""
         assert p.grad is not None
-        kernel = update_kernel(rule, self.names, p.dtype, p.grad.dtype, found_inf is not None)
+        kernel = update_kernel(rule.for_rank(p.ndim), self.names, p.dtype, p.grad.dtype, found_inf is not None)
         inputs = [p, p.grad, *states, *self.scalars(kernel.scalars, found_inf)]
         evaluate(kernel.outputs, inputs, out=[p, *states])

@@ -1,0 +1,61 @@
+"""LAMB: Adam whose step is as long, layer by layer, as the layer's weights allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from netcl.core.expr import Expr, apply, reduce
+from netcl.optim.adam import MomentsOptimizer, MomentsRule
+from netcl.optim.fused import Rule, Values, one_minus_power
+
+
+@dataclass(frozen=True)
+class LAMBRule(MomentsRule):
+    """r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p; p = p - lr ||p|| / ||r|| r.
+
+    The ratio of the norms is 1 where one of them is zero.
+    """
+
+    rank: int = 0
+
+    def for_rank(self, rank: int) -> Rule:
+        return replace(self, rank=rank)
+
+    def advance(self, running: Values, numbers: Values) -> Values:
+        step = running["step"] + 1.0
+        return {
+            "step": step,
+            "share1": 1.0 / one_minus_power(numbers["log_beta1"], step),
+            "root2": apply("sqrt", one_minus_power(numbers["log_beta2"], step)),
+        }
+
+    def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
+        m, v = self.moments(g, states, numbers)
+        r = numbers["share1"] * m / (apply("sqrt", v) / numbers["root2"] + numbers["eps"])
+        r = r + numbers["weight_decay"] * p
+        squares = [reduce("sum", x * x, tuple(range(self.rank))) for x in (p, r)]
+        some = (squares[0] > 0.0) & (squares[1] > 0.0)
+        ratio = apply("where", some, apply("sqrt", squares[0]) / apply("sqrt", squares[1]), 1.0)
+        return p - numbers["lr"] * ratio * r, {"exp_avg": m, "exp_avg_sq": v}
+
+
+class LAMB(MomentsOptimizer):
+    """Layer-wise adaptive moments for large batches (You et al. 2019)."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: Sequence[float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, defaults)
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        return LAMBRule(group["maximize"])
