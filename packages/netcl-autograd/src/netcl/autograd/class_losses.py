@@ -203,7 +203,26 @@ def cross_entropy_probabilities(
 
 # -- as they are called ----------------------------------------------------------------------------------------------
 
-_COMPOSED = Domain(gradient=False, cases=lambda rng: iter(()))
+
+def _called_cases(rng: np.random.Generator) -> Cases:
+    """The cases of ids as they are called: targets (N, ...), weights (C,)."""
+    for (x, labels, *weight), attributes in _id_cases(rng):
+        if "smooth" not in attributes:
+            yield (x, labels[:, 0], *(each[0] for each in weight)), attributes
+
+
+def _smoothed_cases(rng: np.random.Generator) -> Cases:
+    yield from _called_cases(rng)
+    yield (rng.uniform(-2, 2, (4, 5)), np.array([1, -100, 4, 0]), rng.uniform(0.5, 2, 5)), {"label_smoothing": 0.1}
+    yield (rng.uniform(-2, 2, 5), np.array(3)), {}
+
+
+def _called_reference(x: Any, target: Any, weight: Any = None, logits: bool = True, **attributes: Any) -> Any:
+    if x.ndim == 1:
+        return _called_reference(x[None], target[None], weight, logits, **attributes)
+    wide = None if weight is None else weight.reshape(1, -1, *(1,) * (x.ndim - 2))
+    result = _ids_reference(x, np.expand_dims(target, 1), wide, logits=logits, **attributes)
+    return result[0] if isinstance(result, tuple) else result
 
 
 def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -236,7 +255,7 @@ def _code(op: str, x: Tensor, ignore_index: int | None) -> int:
     return x.engine.flag_code(f"{op}: a target is no class id 0..C-1{but}, C being the length of axis 1 of the logits")
 
 
-@composite(amp="float32", domain=_COMPOSED)
+@composite(amp="float32", domain=Domain(cases=_smoothed_cases, reference=_called_reference))
 def cross_entropy(
     logits: Tensor,
     target: Tensor,
@@ -277,7 +296,7 @@ def _single(result: Any, given: Tensor) -> Tensor:
     return reshape(value, ()) if given.ndim == 1 else value  # type: ignore[no-any-return]
 
 
-@composite(amp="float32", domain=_COMPOSED)
+@composite(amp="float32", domain=Domain(cases=_called_cases, reference=partial(_called_reference, logits=False)))
 def nll_loss(
     log_probabilities: Tensor,
     target: Tensor,
@@ -325,7 +344,13 @@ def multi_margin_ids(
     return reduced(mean(value, 1), reduction, (0,))
 
 
-@composite(amp="float32", domain=_COMPOSED)
+@composite(
+    amp="float32",
+    domain=Domain(
+        cases=lambda rng: (((x, labels[:, 0]), attributes) for (x, labels), attributes in _margin_cases(rng)),
+        reference=lambda x, target, **attributes: _margin_reference(x, target[:, None], **attributes),
+    ),
+)
 def multi_margin_loss(
     x: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:

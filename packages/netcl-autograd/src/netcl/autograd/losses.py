@@ -251,7 +251,21 @@ def _one_each(op: str, x: Tensor, target: Tensor) -> Tensor:
     return reshape(target, (*x.shape[:-1], 1))  # type: ignore[no-any-return]
 
 
-@composite(amp="float32", domain=Domain(gradient=False, cases=lambda rng: iter(())))
+def _columns(reference: Any, cases: Any) -> Domain:
+    """The cases and the reference of pairs for targets of shape (...)."""
+
+    def called(rng: np.random.Generator) -> Cases:
+        for (a, b, target), attributes in cases(rng):
+            yield (a, b, np.sign(target[..., 0])), attributes
+
+    # Targets are labels: nobody wants their gradient, and differences by them cross a jump.
+    return Domain(
+        cases=lambda rng: (((a, b, t.astype(np.int32)), attributes) for (a, b, t), attributes in called(rng)),
+        reference=lambda a, b, target, **attributes: reference(a, b, target[..., None], **attributes),
+    )
+
+
+@composite(amp="float32", domain=_columns(_cosine_reference, _pair_cases))
 def cosine_embedding_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
     """1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1; a and b (..., D), target (...)."""
     column = _one_each("cosine_embedding_loss", a, target)
@@ -324,7 +338,7 @@ def contrastive_pairs(
     return reduced(target * d * d + (1.0 - target) * apart * apart, reduction, space.axes(None)[:-1])
 
 
-@composite(amp="float32", domain=Domain(gradient=False, cases=lambda rng: iter(())))
+@composite(amp="float32", domain=_columns(_contrastive_reference, _contrastive_cases))
 def contrastive_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """d^2 where target is 1 (alike), max(0, margin - d)^2 where it is 0; d the distance of a and b (..., D) (Hadsell
     et al. 2006).

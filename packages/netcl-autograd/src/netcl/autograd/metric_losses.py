@@ -54,8 +54,12 @@ def _distances(x: Any, distance: str) -> Any:
 
 
 def _hard_reference(x: Any, labels: Any, margin: float = 1.0, distance: str = "squared") -> Any:
-    d, values = _distances(x, distance), []
-    for i in range(len(x)):
+    return _hardest_reference(_distances(x, distance), labels[:, None], labels[None], margin)
+
+
+def _hardest_reference(d: Any, rows: Any, columns: Any, margin: float = 1.0) -> Any:
+    values, labels = [], rows[:, 0]
+    for i in range(len(d)):
         same = labels == labels[i]
         other = ~same
         same[i] = False
@@ -65,7 +69,12 @@ def _hard_reference(x: Any, labels: Any, margin: float = 1.0, distance: str = "s
 
 
 def _all_reference(x: Any, labels: Any, margin: float = 1.0, distance: str = "squared") -> Any:
-    d, n = _distances(x, distance), len(x)
+    d = _distances(x, distance)
+    return _every_reference(d[:, :, None], d[:, None], labels[:, None, None], None, None, margin)
+
+
+def _every_reference(near: Any, far: Any, anchor: Any, positive: Any, negative: Any, margin: float = 1.0) -> Any:
+    d, labels, n = near[:, :, 0], anchor[:, 0, 0], len(near)
     values = [
         d[a, p] - d[a, q] + margin
         for a in range(n)
@@ -82,7 +91,17 @@ def _labelled(rng: np.random.Generator) -> Cases:
         yield (rng.normal(size=(7, 3)), np.array([0, 1, 0, 2, 1, 0, 3])), {"distance": distance}
 
 
-@expression(amp="float32", domain=Domain(gradient=False, cases=lambda rng: iter(())))
+def _product_cases(rng: np.random.Generator) -> Cases:
+    for distance in ("squared", "euclidean"):
+        yield (rng.uniform(-1, 1, (4, 4)), rng.uniform(2, 3, (4, 1)), rng.uniform(2, 3, (1, 4))), {"distance": distance}
+
+
+def _product_reference(products: Any, rows: Any, columns: Any, distance: str) -> Any:
+    square = rows + columns - 2 * products
+    return square if distance == "squared" else np.sqrt(square)
+
+
+@expression(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference))
 def pair_distances(squares: Expr, rows: Expr, columns: Expr, distance: str = "squared", *, space: Space) -> Expr:
     """|a|^2 + |b|^2 - 2 ab from products (N, N) and squares (N, 1), (1, N); not below 0."""
     square = zero_at_least(rows + columns - squares * 2.0)
@@ -106,7 +125,24 @@ def _nothing(shape: Any, operands: Any, attributes: Any) -> tuple[int, ...]:
     return ()
 
 
-@expression(amp="float32", shapes=_nothing, domain=Domain(gradient=False, cases=lambda rng: iter(())))
+_LABELS = np.array([0, 1, 0, 2, 1])
+
+
+def _distance_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.permutation(np.linspace(0, 3, 25)).reshape(5, 5), _LABELS[:, None], _LABELS[None]), {}
+
+
+def _cube_cases(rng: np.random.Generator) -> Cases:
+    d = rng.permutation(np.linspace(0, 3, 25)).reshape(5, 5)
+    labels = _LABELS[:, None, None], _LABELS[None, :, None], _LABELS[None, None]
+    yield (d[:, :, None], d[:, None], *labels), {"margin": 0.31}
+
+
+@expression(
+    amp="float32",
+    shapes=_nothing,
+    domain=Domain(cases=_distance_cases, reference=_hardest_reference, second=False),
+)
 def hardest_triplets(d: Expr, rows: Expr, columns: Expr, margin: float = 1.0, *, space: Space) -> Expr:
     """``batch_hard_triplet_loss`` of distances (N, N) and labels (N, 1), (1, N)."""
     same = apply("eq", rows, columns)
@@ -132,7 +168,7 @@ def batch_hard_triplet_loss(x: Tensor, labels: Tensor, margin: float = 1.0, dist
     return hardest_triplets(d, ops.reshape(labels, (n, 1)), ops.reshape(labels, (1, n)), margin=margin)  # type: ignore[no-any-return]
 
 
-@expression(amp="float32", shapes=_nothing, domain=Domain(gradient=False, cases=lambda rng: iter(())))
+@expression(amp="float32", shapes=_nothing, domain=Domain(cases=_cube_cases, reference=_every_reference, second=False))
 def every_triplet(
     near: Expr, far: Expr, anchor: Expr, positive: Expr, negative: Expr, margin: float = 1.0, *, space: Space
 ) -> Expr:
