@@ -16,6 +16,7 @@ from netcl.optim.fused import Rule
 from netcl.optim.lamb import LAMB
 from netcl.optim.lion import Lion
 from netcl.optim.optimizer import Optimizer
+from netcl.optim.plateau import ReduceLROnPlateau
 from netcl.optim.rmsprop import RMSProp, RMSprop
 from netcl.optim.schedules import (
     ConstantLR,
@@ -27,7 +28,6 @@ from netcl.optim.schedules import (
     MultiStepLR,
     OneCycleLR,
     PolynomialLR,
-    ReduceLROnPlateau,
     Scheduler,
     SequentialLR,
     StepLR,

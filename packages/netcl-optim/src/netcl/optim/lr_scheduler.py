@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from netcl.optim.plateau import ReduceLROnPlateau
 from netcl.optim.schedules import (
     ConstantLR,
     CosineAnnealingLR,
@@ -12,7 +13,6 @@ from netcl.optim.schedules import (
     MultiStepLR,
     OneCycleLR,
     PolynomialLR,
-    ReduceLROnPlateau,
     Scheduler,
     SequentialLR,
     StepLR,

@@ -1,0 +1,75 @@
+"""A schedule that follows a metric instead of the epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from netcl.optim.optimizer import Optimizer, require
+from netcl.optim.schedules import Scheduler
+
+
+class ReduceLROnPlateau(Scheduler):
+    """Multiplies the learning rate by ``factor`` after more than ``patience`` steps without a better metric.
+
+    Better: below best (1 - threshold) for mode "min", above best (1 + threshold) for "max"; with
+    ``threshold_mode="abs"`` best -/+ threshold.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        min_lr: float | Sequence[float] = 0.0,
+        *,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        require(factor < 1, f"factor is below 1, not {factor}")
+        require(
+            mode in ("min", "max") and threshold_mode in ("rel", "abs"), "mode is min or max, threshold_mode rel or abs"
+        )
+        count = len(optimizer.param_groups)
+        self.min_lrs = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * count
+        require(len(self.min_lrs) == count, f"{len(self.min_lrs)} values of min_lr for {count} groups")
+        self.optimizer = optimizer
+        self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
+        self.threshold_mode, self.cooldown, self.eps = threshold_mode, cooldown, eps
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs, self.cooldown_counter, self.last_epoch = 0, 0, 0
+        self.lrs = self.get_last_lr()
+
+    def is_better(self, metric: float) -> bool:
+        """Whether ``metric`` counts as progress."""
+        sign = -1.0 if self.mode == "min" else 1.0
+        rel = self.threshold_mode == "rel"
+        mark = self.best * (1.0 + sign * self.threshold) if rel else self.best + sign * self.threshold
+        return sign * metric > sign * mark
+
+    def step(self, metric: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Takes note of ``metric`` (a number or a 0-d tensor) and reduces the rate when it is time."""
+        value = float(metric)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(value):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            for group, least in zip(self.optimizer.param_groups, self.min_lrs):
+                new = max(group["lr"] * self.factor, least)
+                if group["lr"] - new > self.eps:
+                    group["lr"] = new
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self.lrs = self.get_last_lr()
+
+    def _set_after_load(self) -> None:
+        for group, lr in zip(self.optimizer.param_groups, self.lrs):
+            group["lr"] = lr
