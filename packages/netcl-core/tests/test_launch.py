@@ -155,8 +155,10 @@ def test_out_of_memory_that_stays(launcher, arena, monkeypatch):
         axpy(launcher, y, y, 1)
 
 
-def test_lost_device_is_refused_at_once(launcher, arena, monkeypatch):
-    y = tensor(arena, launcher, 1)
+def test_lost_device_is_refused_at_once(launcher, monkeypatch, tmp_path):
+    context = cl.Context([launcher.device])  # of its own: the loss stays with the context
+    launcher = Launcher(cl.CommandQueue(context), ProgramCache(tmp_path))
+    y = tensor(launcher.new_recording().pool, launcher, 1)
     axpy(launcher, y, y, 0)
     inject(monkeypatch, -2, cl.RuntimeError, 99)
     for _ in range(2):

@@ -265,6 +265,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_no_fork_hooks_where_the_system_has_none(monkeypatch):
     monkeypatch.delattr(os, "register_at_fork", raising=False)
     monkeypatch.setattr(teardown, "_queues", {})
+    monkeypatch.setattr(teardown, "register_queue", lambda queue: None)
 
     class Queue:
         int_ptr = 1

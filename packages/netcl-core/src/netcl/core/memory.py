@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .errors import ShapeError, UnsupportedError, format_bytes
-from .out_of_memory import pools_of
+from .out_of_memory import pools_of, with_room
 from .pools import BufferHandle, BufferPool, PersistentBufferPool, PinnedBufferPool, PoolStats
 
 try:
@@ -108,10 +108,13 @@ def create_pinned_buffer(q: Any, nbytes: int) -> tuple[Any, np.ndarray[Any, np.d
     if operator.index(nbytes) <= 0:
         raise ShapeError(f"a pinned buffer needs at least one byte, not {nbytes}")
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
-    buffer = cl.Buffer(queue.context, flags, nbytes)
     access = cl.map_flags.READ | cl.map_flags.WRITE
-    array, _ = cl.enqueue_map_buffer(queue, buffer, access, 0, (nbytes,), np.dtype(np.uint8))  # type: ignore[arg-type]
-    return buffer, array
+
+    def make() -> tuple[Any, Any]:
+        buffer = cl.Buffer(queue.context, flags, nbytes)
+        return buffer, cl.enqueue_map_buffer(queue, buffer, access, 0, (nbytes,), np.dtype(np.uint8))[0]  # type: ignore[arg-type]
+
+    return with_room(queue.context, make, nbytes)
 
 
 def create_zero_copy_buffer(q: Any, array: np.ndarray[Any, Any]) -> tuple[Any, np.ndarray[Any, Any]]:
@@ -127,7 +130,8 @@ def create_zero_copy_buffer(q: Any, array: np.ndarray[Any, Any]) -> tuple[Any, n
     if not array.flags.c_contiguous or array.ctypes.data % alignment:
         array = _aligned_copy(array, alignment)
     access = cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
-    return cl.Buffer(queue.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array), array
+    flags = access | cl.mem_flags.USE_HOST_PTR
+    return with_room(queue.context, lambda: cl.Buffer(queue.context, flags, hostbuf=array), array.nbytes), array
 
 
 def _aligned_copy(array: np.ndarray[Any, Any], alignment: int) -> np.ndarray[Any, Any]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 import threading
 import tracemalloc
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import OutOfMemoryError
+from .queue_state import check_lost, is_lost, lose
 
 if TYPE_CHECKING:
     from .pools import BufferHandle, BufferPool
@@ -19,6 +23,8 @@ except ImportError:
     cl = None  # type: ignore[assignment]
 
 _HOLDERS_SHOWN = 5
+
+T = TypeVar("T")
 
 _pools: weakref.WeakSet[BufferPool] = weakref.WeakSet()
 _pools_lock = threading.RLock()
@@ -85,6 +91,26 @@ def out_of_memory(context: Any, requested: int, free: int | None = None) -> OutO
     return OutOfMemoryError(requested, free, largest_buffer(context), holders, device=devices)
 
 
+def with_room(context: Any, make: Callable[[], T], requested: int) -> T:
+    """``make()``, which takes ``requested`` bytes of the device, and once more with empty caches if there is no room.
+
+    OutOfMemoryError, DeviceLostError or RuntimeError for the driver's errors.
+    """
+    check_lost(context)
+    for last in (False, True):
+        try:
+            return make()
+        except cl.Error as error:
+            if is_lost(error):
+                raise lose(context, f"{requested} bytes were asked for", error) from error
+            if not is_out_of_memory(error):
+                raise RuntimeError(f"a buffer of {requested} bytes cannot be made: {error}") from error
+            if last:
+                raise out_of_memory(context, requested) from error
+        release_cached(context)
+    raise AssertionError("unreachable")
+
+
 def _describe(handle: BufferHandle) -> str:
     note = handle.note
     if isinstance(note, tuple) and len(note) == 2:
@@ -93,5 +119,8 @@ def _describe(handle: BufferHandle) -> str:
         text = "a buffer" if note is None else str(note)
     trace = tracemalloc.get_object_traceback(handle) if tracemalloc.is_tracing() else None
     if trace:
-        text += f" allocated at {trace[-1].filename}:{trace[-1].lineno}"
+        # The newest frame outside netcl; with a trace too short to have one, the oldest there is.
+        inside = tuple(folder + os.sep for folder in sys.modules["netcl"].__path__)
+        frame = next((frame for frame in reversed(trace) if not frame.filename.startswith(inside)), trace[0])
+        text += f" allocated at {frame.filename}:{frame.lineno}"
     return text

@@ -7,7 +7,9 @@ the next ``allocate`` sorts what came back.
 
 A buffer may be given back while a kernel that was enqueued still uses it: an in-order queue runs the next user's
 kernels after it. That holds for one queue, hence one PersistentBufferPool per queue. ``BufferPool`` and
-``PinnedBufferPool`` serve a context: give back what one queue still uses with ``release_after(event)``.
+``PinnedBufferPool`` serve a context: once netcl works on a second queue of it, a buffer that comes back waits for
+markers on all of them. Queues that netcl has never been given it does not know: give back what such a queue still uses
+with ``release_after(event)``.
 
 Drivers allocate lazily: a buffer that was made may still not exist, and the driver's error then comes with its first
 use. The launch place and the transfers turn that one into ``out_of_memory`` too, after ``release_cached``.
@@ -15,6 +17,7 @@ use. The launch place and the transfers turn that one into ``out_of_memory`` too
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import threading
@@ -26,6 +29,7 @@ from typing import Any
 from . import config
 from .errors import ForkedProcessError, ShapeError
 from .out_of_memory import is_out_of_memory, largest_buffer, out_of_memory, register_pool, release_cached
+from .queue_state import check_lost, is_lost, lose, queues_of
 
 try:
     import pyopencl as cl
@@ -186,10 +190,12 @@ class BufferPool:
         handle.release()
 
     def clear(self) -> None:
-        """Drop every unused buffer."""
+        """Drop every unused buffer; the driver keeps one that a kernel still uses until the kernel has ended."""
         with self._lock:
             self._collect()
             self._evict(self._cached)
+            for _ in range(len(self._returned)):
+                self._allocated -= _size_of(self._returned.popleft()[0])
 
     @property
     def stats(self) -> PoolStats:
@@ -234,12 +240,16 @@ class BufferPool:
         """Sort what was returned into the free stacks; lock held."""
         returned = self._returned
         free = self._free
-        for _ in range(len(returned)):
+        count = len(returned)  # before the markers: what comes back later may be in use by work behind them
+        markers = self._markers() if count else None
+        for _ in range(count):
             try:
                 key, buffer, event = returned.popleft()
             except IndexError:  # a re-entrant call was faster
                 break
             size = key if type(key) is int else key[0]
+            if event is None:
+                event = markers
             if buffer is None or (size >= self._counted_from and len(free.get(key, ())) >= self._most_counted):
                 self._allocated -= size
             elif event is not None and not _complete(event):
@@ -253,6 +263,18 @@ class BufferPool:
                 self._cached += size
         if self._cached > self._cached_limit:
             self._evict(self._cached - int(self._cached_limit))
+
+    def _markers(self) -> tuple[Any, ...] | None:
+        """Events behind all work enqueued so far on the context's queues, None where one queue orders it all."""
+        queues = queues_of(self.context)
+        if len(queues) < 2 or os.getpid() != self._process:
+            return None
+        markers = []
+        with contextlib.suppress(cl.Error):  # a lost device does no more work
+            for queue in queues:
+                markers.append(cl.enqueue_marker(queue))
+                queue.flush()
+        return tuple(markers)
 
     def _evict(self, nbytes: int) -> None:
         """Drop the least recently used of the unused buffers until ``nbytes`` bytes are gone; lock held."""
@@ -274,6 +296,7 @@ class BufferPool:
                 "this process was forked from one that already used OpenCL, whose devices it cannot use: "
                 "start processes by spawn or forkserver, or fork before the first use of a device"
             )
+        check_lost(self.context)
         budget = self._budget()
         buffer = self._try(bucket, flags, budget)
         if buffer is None:
@@ -295,14 +318,20 @@ class BufferPool:
                     return None
             self._allocated += bucket
             self._peak = max(self._peak, self._allocated - self._cached)
+        buffer = None
         try:
-            return cl.Buffer(self.context, self._flags if flags is None else flags | self._extra_flags, bucket)
+            buffer = cl.Buffer(self.context, self._flags if flags is None else flags | self._extra_flags, bucket)
+            return buffer
         except cl.Error as error:
-            with self._lock:
-                self._allocated -= bucket
+            if is_lost(error):
+                raise lose(self.context, f"a buffer of {bucket} bytes was made", error) from error
             if is_out_of_memory(error):
                 return None
-            raise
+            raise RuntimeError(f"a buffer of {bucket} bytes cannot be made: {error}") from error
+        finally:
+            if buffer is None:
+                with self._lock:
+                    self._allocated -= bucket
 
 
 class PinnedBufferPool(BufferPool):
@@ -350,6 +379,9 @@ class PersistentBufferPool(BufferPool):
         step = (1 << (nbytes.bit_length() - 1)) >> 3
         return -(-nbytes // step) * step
 
+    def _markers(self) -> None:
+        return None
+
     def _budget(self) -> int | None:
         # Asked for only when a buffer is made: the warm path reads no variables.
         if self._reads_limit:
@@ -366,5 +398,8 @@ def _size_of(key: Any) -> int:
 
 
 def _complete(event: Any) -> bool:
+    """Whether an event, or each of several, is complete."""
+    if isinstance(event, tuple):
+        return all(map(_complete, event))
     # Negative states are errors: the command will not run any more.
     return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)

@@ -5,6 +5,7 @@ name.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from netcl.core.device import DeviceHandle
 
 Array = np.ndarray[Any, Any]
+_MOST_ELEMENTS = sys.maxsize // 8
 _T = TypeVar("_T", bound="Tensor")
 
 
@@ -36,12 +38,20 @@ def _dtype_nbytes(dtype: str) -> int:
 
 
 def check_shape(shape: Any) -> tuple[int, ...]:
-    """A shape given as an int or a sequence of ints, as a tuple; ShapeError where a length is negative or not whole."""
-    sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    """A shape given as an int or a sequence of ints, as a tuple; ShapeError where a length is negative or not whole, or
+    where no memory could have so many elements.
+    """
+    try:
+        sizes = tuple(shape)
+    except TypeError:  # an int, or nothing that a shape could be
+        sizes = (shape,)
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
             raise ShapeError(f"a shape needs whole, non-negative lengths, not {sizes}")
-    return tuple(int(size) for size in sizes)
+    sizes = tuple([int(size) for size in sizes])
+    if math.prod(sizes) > _MOST_ELEMENTS or max(sizes, default=0) > _MOST_ELEMENTS:
+        raise ShapeError(f"a tensor of shape {sizes} has more elements than memory can be addressed")
+    return sizes
 
 
 def _default_dtype(data: Array) -> str:
@@ -52,7 +62,7 @@ def _default_dtype(data: Array) -> str:
     if kind == "b":
         return "bool"
     if kind in "iu":
-        return "int32" if size <= 2 or data.dtype == np.int32 else "int64"
+        return "int32" if size <= 2 or (kind, size) == ("i", 4) else "int64"
     if data.dtype.name in ("float16", "bfloat16"):
         return str(data.dtype.name)
     if kind == "f":

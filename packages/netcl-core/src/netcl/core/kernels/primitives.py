@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import c_type
-from ..errors import BackendMismatchError, DTypeError, UnsupportedError
-from ..memory import opencl_queue
+from ..errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
+from ..memory import BufferHandle, opencl_queue
 from .signature import Parameter, convert_scalar, parameters_of
 
 try:
@@ -127,6 +128,7 @@ class BuiltKernel:
             self.context, device = queue.context, queue.device
         self.program = default_cache().get_program(self.context, self.source, device, self.options)
         self._parameters = parameters_of(self.source, spec.name)
+        self._count = self.kernel().num_args if self._parameters is None else len(self._parameters)
 
     def kernel(self) -> Any:
         """A new cl.Kernel; its arguments are state, so threads must not share one."""
@@ -139,14 +141,21 @@ class BuiltKernel:
         scalars, or Python numbers, converted to the parameter's type. ``local_size`` None takes the tuned size, else
         ``workgroup_size``, where it fits the device and divides ``global_size``; else the driver chooses.
 
-        UnsupportedError: a wrong number or kind of arguments; DTypeError: a tensor or number of another type than the
-        parameter; BackendMismatchError: a tensor elsewhere.
+        ShapeError: sizes that are not whole and positive, or a local size of another rank; UnsupportedError: a wrong
+        number or kind of arguments, or memory that was released; DTypeError: a tensor or number of another type than
+        the parameter; BackendMismatchError: a tensor of another queue, whose work this queue does not wait for, or a
+        buffer of another context.
         """
         from ..backend.opencl.launch import launcher_for
 
         queue = opencl_queue(queue)
-        size = tuple(int(n) for n in global_size)
-        local = self._local_size(queue, size) if local_size is None else tuple(int(n) for n in local_size)
+        size = _sizes(self.spec.name, "global", global_size)
+        if local_size is None:
+            local = self._local_size(queue, size)
+        else:
+            local = _sizes(self.spec.name, "local", local_size)
+            if len(local) != len(size) or 0 in local:
+                raise ShapeError(f"kernel {self.spec.name}: local size {local} does not fit global size {size}")
         key = ("KernelSpec", self.source, self.options)
         arguments = self._checked(queue, args)
         launcher_for(queue).launch(key, self.source, self.spec.name, size, local, arguments, self.options)
@@ -157,7 +166,7 @@ class BuiltKernel:
     def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...]:
         """The fastest local size for these arguments, measured on copies of them and recorded in the KernelSpec."""
         queue = opencl_queue(queue)
-        size = tuple(int(n) for n in global_size)
+        size = _sizes(self.spec.name, "global", global_size)
         copies = [_copied(queue, arg) for arg in self._checked(queue, args)]
         candidates = _local_sizes(self.kernel(), queue.device, size)
         best = min(candidates, key=lambda local: self._seconds(queue, size, local, copies))
@@ -185,16 +194,19 @@ class BuiltKernel:
 
     def _checked(self, queue: Any, args: Sequence[Any]) -> list[Any]:
         parameters = self._parameters
+        if len(args) != self._count:
+            declared = f" ({', '.join(parameter.text for parameter in parameters)})" if parameters else ""
+            raise UnsupportedError(
+                f"kernel {self.spec.name} takes {self._count} arguments{declared}, {len(args)} given"
+            )
+        for index, arg in enumerate(args):
+            where = f"argument {index}" if parameters is None else f"argument {parameters[index].text!r}"
+            _check_place(queue, arg, f"kernel {self.spec.name}, {where}")
         if parameters is None:
             return list(args)
-        if len(args) != len(parameters):
-            declared = ", ".join(parameter.text for parameter in parameters)
-            raise UnsupportedError(
-                f"kernel {self.spec.name} takes {len(parameters)} arguments ({declared}), {len(args)} given"
-            )
-        return [self._argument(queue, parameter, arg) for parameter, arg in zip(parameters, args)]
+        return [self._argument(parameter, arg) for parameter, arg in zip(parameters, args)]
 
-    def _argument(self, queue: Any, parameter: Parameter, arg: Any) -> Any:
+    def _argument(self, parameter: Parameter, arg: Any) -> Any:
         where = f"kernel {self.spec.name}, argument {parameter.text!r}"
         if not parameter.space:
             if isinstance(arg, (bool, int, float, np.number, np.bool_)):
@@ -205,17 +217,15 @@ class BuiltKernel:
             if parameter.scalar is not None:
                 raise UnsupportedError(f"{where}: a number is wanted, {type(arg).__name__} given")
             return arg
-        if isinstance(arg, (bool, int, float, np.generic, np.ndarray)):
-            raise UnsupportedError(
-                f"{where}: a tensor or cl.Buffer is wanted, {type(arg).__name__} given; "
-                "Tensor.from_host copies an array to the device"
-            )
+        local = parameter.space == "local"
+        plain = arg is None or isinstance(arg, (bool, int, float, np.generic, np.ndarray))
+        if plain or local != isinstance(arg, cl.LocalMemory):
+            wanted = "cl.LocalMemory(bytes)" if local else "a tensor or cl.Buffer"
+            hint = "; Tensor.from_host copies an array to the device" if isinstance(arg, np.ndarray) else ""
+            raise UnsupportedError(f"{where}: {wanted} is wanted, {type(arg).__name__} given{hint}")
         dtype = getattr(arg, "dtype", None)
-        if isinstance(dtype, str):
-            if getattr(arg, "buffer", None) is None or arg.buffer.context != queue.context:
-                raise BackendMismatchError(f"{where}: the tensor is not on {str(queue.device.name).strip()}")
-            if not parameter.takes(c_type(dtype)):
-                raise DTypeError(f"{where}: a tensor of {c_type(dtype)} ({dtype}) given")
+        if isinstance(dtype, str) and not parameter.takes(c_type(dtype)):
+            raise DTypeError(f"{where}: a tensor of {c_type(dtype)} ({dtype}) given")
         return arg
 
 
@@ -294,6 +304,40 @@ def build_elementwise_kernel(
     if builder.dtype == "half":
         spec.options = (*spec.options, _FAST_OPTION)
     return spec, None if context is None else builder.build(context, spec, options)
+
+
+def _sizes(name: str, which: str, sizes: Any) -> tuple[int, ...]:
+    """A global or local size, an int or up to three, as a tuple."""
+    try:
+        whole = tuple(operator.index(n) for n in ((sizes,) if isinstance(sizes, int) else sizes))
+    except TypeError:
+        raise ShapeError(f"kernel {name}: the {which} size is one to three whole numbers, not {sizes!r}") from None
+    if not 1 <= len(whole) <= 3 or min(whole) < 0:
+        raise ShapeError(f"kernel {name}: the {which} size is one to three numbers from 0, not {whole}")
+    return whole
+
+
+def _check_place(queue: Any, arg: Any, where: str) -> None:
+    """BackendMismatchError for memory that kernels on ``queue`` cannot use, UnsupportedError where it was released."""
+    lease = getattr(arg, "pool_handle", arg)
+    if isinstance(lease, BufferHandle) and lease.released:
+        raise UnsupportedError(
+            f"{where}: the memory was released, {arg!r} given"
+            if lease is arg
+            else f"{where}: the buffer of the tensor was released"
+        )
+    if isinstance(getattr(arg, "dtype", None), str):
+        device = str(queue.device.name).strip()
+        if getattr(arg, "buffer", None) is None or arg.buffer.context != queue.context:
+            raise BackendMismatchError(f"{where}: the tensor is not on {device}")
+        if arg.queue != queue:
+            raise BackendMismatchError(
+                f"{where}: the tensor belongs to another queue of {device}, whose work this one does not wait for; "
+                "run the kernel on tensor.queue"
+            )
+    buffer = getattr(arg, "buffer", arg)
+    if isinstance(buffer, cl.MemoryObject) and buffer.context != queue.context:
+        raise BackendMismatchError(f"{where}: the buffer belongs to another context")
 
 
 def _joined(preamble: str, text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,18 +17,17 @@ from netcl.core.backend.opencl import index as _index
 from netcl.core.backend.opencl import random as _random
 from netcl.core.backend.opencl import run as _run
 from netcl.core.backend.opencl import window as _window
-from netcl.core.backend.opencl.launch import launcher_for
+from netcl.core.backend.opencl.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.teardown import (
     install_sigint_handler,
     interruptible_finish,
     register_queue_for_cleanup,
-    wait_for,
 )
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.opencl.transfer import Transfer
 from netcl.core.device import DeviceHandle, DeviceManager
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
-from netcl.core.errors import CaptureError, DTypeError
+from netcl.core.errors import BackendMismatchError, CaptureError, DTypeError, UnsupportedError
 from netcl.core.expr.nodes import Expr
 from netcl.core.memory import BufferHandle, get_persistent_pool, opencl_queue
 from netcl.core.tensor import Tensor, to_storage
@@ -39,6 +38,19 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 __all__ = ["OpenCLBackend", "install_sigint_handler", "interruptible_finish", "register_queue_for_cleanup"]
+
+
+class _DeviceTransfer(HostTransfer):
+    """A HostTransfer whose wait SIGINT can interrupt and whose errors are netcl's."""
+
+    def __init__(self, event: Any, finish: Callable[[], Array], launcher: Launcher) -> None:
+        super().__init__(event, finish)
+        self._launcher = launcher
+
+    def wait(self) -> Array:
+        """The values, in the tensor's shape; raises what the device has reported."""
+        self._launcher.wait(self.event)
+        return super().wait()
 
 
 class OpenCLBackend:
@@ -112,7 +124,7 @@ class OpenCLBackend:
 
     def wait(self, event: Any = None) -> None:
         """Waits for ``event`` (None: nothing pending) and raises what the device has reported."""
-        wait_for(event)
+        self.launcher.wait(event)
         self._check_flag()
 
     def reshape(self, storage: Any, shape: Sequence[int]) -> Any:
@@ -129,11 +141,20 @@ class OpenCLBackend:
             recording = self.launcher.recording
             private = recording is not None and not persistent and recording.thread == threading.get_ident()
             pool = recording.pool if private and recording is not None else self.pool
-        lease = pool.allocate(math.prod(shape) * itemsize(dtype))
+        else:
+            self._check_pool(pool)
+        lease = pool.allocate(math.prod(shape) * itemsize(dtype), None, (shape, dtype))
         tensor = Tensor._wrap(self, shape, dtype, lease.buffer, None, lease)
         if persistent:
             tensor.persistent = lease.keep = True
         return tensor
+
+    def _check_pool(self, pool: Any) -> None:
+        if pool.context != self.context or getattr(pool, "queue", self.queue) != self.queue:
+            raise BackendMismatchError(
+                f"the {type(pool).__name__} given belongs to another queue or context than {self.device_label}; "
+                "take get_persistent_pool(queue), or a BufferPool of the queue's context"
+            )
 
     def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
         tensor = self.empty(shape, dtype, persistent=persistent)
@@ -164,7 +185,7 @@ class OpenCLBackend:
         self._forbid_upload()
         shared = None if copy else self.transfer.zero_copy(data)
         if shared is not None:
-            return (shared[0], None, None), None, None, shared[1]
+            return (shared[0], None, self.transfer.lease_shared(shared[0], data.nbytes)), None, None, shared[1]
         target = self.empty(data.shape, dtype, persistent=persistent)
         event, pending, host_ref = self.transfer.upload(
             target.buffer, data, private=private, async_copy=async_copy, use_pinned=use_pinned
@@ -188,23 +209,26 @@ class OpenCLBackend:
 
     def write(self, target: Tensor, data: Array) -> None:
         self._forbid_upload()
+        _check_lease(target)
         target.pending_event, _, target.host_ref = self.transfer.upload(target.buffer, data)
 
     def read(self, source: Tensor) -> Array:
+        _check_lease(source)
         return self.to_host(source.buffer, source.shape, source.dtype)
 
     def read_async(self, source: Tensor) -> HostTransfer:
         """A copy to the host under way."""
+        _check_lease(source)
         out, event = self.to_host_async(source.buffer, source.shape, source.dtype)
 
         def finish() -> Array:
             self._check_flag()
             return from_bfloat16(out) if source.dtype == "bfloat16" else out
 
-        return HostTransfer(event, finish)
+        return _DeviceTransfer(event, finish, self.launcher)
 
     def finish(self) -> None:
-        self.queue.finish()
+        self.launcher.finish()
 
     # -- recording -----------------------------------------------------------------------------------------------------
 
@@ -375,3 +399,13 @@ class OpenCLBackend:
                 "host data were written to the device while a step is captured, so a replay would see the old values; "
                 "make the tensor before the capture and pass it in"
             )
+
+
+def _check_lease(tensor: Tensor) -> None:
+    """UnsupportedError where the tensor's lease was released: its buffer may be another tensor's by now."""
+    lease = tensor.pool_handle
+    if lease is not None and lease.buffer is None:
+        raise UnsupportedError(
+            f"the buffer of this {tensor.dtype} tensor of shape {tensor.shape} was released; "
+            "drop the tensor (del t) instead of releasing its lease"
+        )

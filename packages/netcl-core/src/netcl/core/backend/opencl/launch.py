@@ -11,6 +11,8 @@ API for the engine (one Launcher for each queue)::
     launcher.new_recording() -> Recording              with an arena pool of its own
     launcher.guard(what)                               context manager: the driver's errors become netcl's
     launcher.call(function, what, requested)           the same, and once more with empty caches if out of memory
+    launcher.wait(event), launcher.finish()            waits that SIGINT can interrupt, with the same errors
+    launcher.launched                                  the names of the newest launches, for the watchdog
 
 ``args`` are cl.Buffers, tensors (their buffer), NumPy scalars, or other things a kernel takes (cl.LocalMemory). In
 ``prepare`` an argument None is a buffer given at each call. ``source`` may be a function without arguments that gives
@@ -26,7 +28,7 @@ kept. A driver that allocates lazily reports a missing buffer here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
@@ -34,9 +36,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DeviceLostError, KernelBuildError, UnsupportedError
+from ...errors import KernelBuildError, UnsupportedError
 from ...out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from ...pools import PersistentBufferPool
+from ...queue_state import LaunchLog, is_lost, log_of, lose, settle, state_of
 from ..recording import Recording
 from . import teardown
 from .programs import ProgramCache, default_cache
@@ -51,9 +54,6 @@ __all__ = ["Launcher", "PreparedLaunch", "launcher_for"]
 Size = tuple[int, ...]
 Source = str | Callable[[], str]
 
-# CL_DEVICE_NOT_AVAILABLE, and -9999: NVIDIA's code for a device that faulted.
-_LOST = (-2, -9999)
-
 
 class Launcher:
     """Launches kernels on one in-order queue; thread-safe."""
@@ -64,9 +64,10 @@ class Launcher:
         self.device = queue.device
         self.programs = default_cache() if programs is None else programs
         self.recording: Recording | None = None
+        self.launched = log_of(queue)
+        self._state = state_of(queue.context)
         self._local = threading.local()
         self._programs: dict[Any, Any] = {}
-        self._lost: str | None = None
 
     def launch(
         self,
@@ -92,10 +93,11 @@ class Launcher:
             return
         try:
             kernel = self._local.kernels[program_key, kernel_name]
-            _set_arguments(kernel, args)
         except (AttributeError, KeyError):
             kernel = self._new_kernel(program_key, source, kernel_name, args, options)
             vars(self._local).setdefault("kernels", {})[program_key, kernel_name] = kernel
+        else:
+            self._set(kernel, enumerate(args))
         self._enqueue(kernel, kernel_name, global_size, local_size)
 
     def prepare(
@@ -113,14 +115,28 @@ class Launcher:
 
     def new_recording(self) -> Recording:
         """An empty Recording for this thread, with an arena pool on this queue; the engine opens and closes it."""
-        return Recording(pool=PersistentBufferPool(self.context, self.queue), guard=self.guard)
+        pool = PersistentBufferPool(self.context, self.queue)
+        return _KernelRecording(pool=pool, guard=self.guard, launched=self.launched)
 
     def check(self) -> None:
         """ForkedProcessError in a forked child, DeviceLostError once the device is lost."""
         if teardown.forked:
             teardown.check_process()
-        if self._lost is not None:
-            raise DeviceLostError(self._lost)
+        self._state.check()
+
+    def wait(self, event: Any) -> None:
+        """Wait for a cl.Event of this queue, None: nothing to wait for."""
+        with self.guard("a wait"):
+            teardown.wait_for(event)
+
+    def finish(self) -> None:
+        """Wait for all work on the queue."""
+        with self.guard("a wait"):
+            teardown.interruptible_finish(self.queue, None)
+
+    def settled(self, count: int) -> None:
+        """A wait has seen the end of the oldest ``count`` of ``launched``."""
+        settle(self.launched, count)
 
     @contextmanager
     def guard(self, what: str = "a replay", requested: int = 0) -> Iterator[None]:
@@ -146,12 +162,11 @@ class Launcher:
 
     def translate(self, error: Any, what: str, requested: int = 0) -> Exception:
         """The netcl error for a cl.Error met in ``what``."""
-        device = f"{str(self.device.name).strip()} ({str(self.device.platform.name).strip()})"
-        if error.code in _LOST:
-            self._lost = f"{device} is lost since {what}: {error}. Save host copies and start a new process"
-            return DeviceLostError(self._lost)
+        if is_lost(error):
+            return lose(self.context, what, error)
         if is_out_of_memory(error):
             return out_of_memory(self.context, requested)
+        device = f"{str(self.device.name).strip()} ({str(self.device.platform.name).strip()})"
         return RuntimeError(f"{what} failed on {device}: {error}")
 
     def _program(self, program_key: Any, source: Source, options: str) -> Any:
@@ -177,12 +192,22 @@ class Launcher:
         if args is not None:
             if kernel.num_args != len(args):
                 raise UnsupportedError(f"kernel {kernel_name} takes {kernel.num_args} arguments, {len(args)} given")
-            _set_arguments(kernel, args)
+            self._set(kernel, enumerate(args))
         return kernel
 
+    def _set(self, kernel: Any, numbered: Iterable[tuple[int, Any]]) -> None:
+        try:
+            _set_arguments(kernel, numbered)
+        except cl.Error as error:
+            what = f"an argument of kernel {kernel.function_name}"
+            if is_lost(error) or is_out_of_memory(error):
+                raise self.translate(error, what) from error
+            raise UnsupportedError(f"{what} is of the wrong size or kind: {error}", op=kernel.function_name) from error
+
     def _enqueue(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> None:
-        if teardown.forked or self._lost is not None:
+        if teardown.forked or self._state.lost is not None:
             self.check()
+        self.launched.append(kernel_name)
         try:
             cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
         except cl.Error:
@@ -233,7 +258,12 @@ class PreparedLaunch:
             kernel = self._kernels[thread] = self._new_kernel()
         set_arg = kernel.set_arg
         for position, buffer in zip(self._positions, buffers):
-            set_arg(position, buffer if type(buffer) is _Buffer else buffer.buffer)
+            if type(buffer) is not _Buffer:
+                lease = buffer.pool_handle
+                if lease is not None and lease.buffer is None:
+                    raise _released(self._name, position)
+                buffer = buffer.buffer
+            set_arg(position, buffer)
         launcher._enqueue(kernel, self._name, self._global_size, self._local_size)
 
     def _new_kernel(self) -> Any:
@@ -241,14 +271,30 @@ class PreparedLaunch:
         if kernel.num_args != len(self._args):
             raise UnsupportedError(f"kernel {self._name} takes {kernel.num_args} arguments, {len(self._args)} prepared")
         fixed = [(index, arg) for index, arg in enumerate(self._args) if arg is not None]
-        _set_some_arguments(kernel, fixed)
+        self._launcher._set(kernel, fixed)
         return kernel
 
     def _record(self, recording: Recording, buffers: Sequence[Any]) -> None:
         kernel = self._new_kernel()
-        _set_some_arguments(kernel, zip(self._positions, buffers))
+        self._launcher._set(kernel, zip(self._positions, buffers))
         enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self._global_size, self._local_size)
         recording.append(enqueue, (*buffers, *self._args))
+
+
+class _KernelRecording(Recording):
+    """A Recording whose replays tell the watchdog which kernels they launch."""
+
+    def __init__(self, *, launched: LaunchLog, **options: Any) -> None:
+        super().__init__(**options)
+        self._launched = launched
+        self._names: tuple[str, ...] = ()
+
+    def replay(self) -> None:
+        if not self._names:
+            launches: list[Any] = [getattr(launch, "args", ()) for launch in self._launches]
+            self._names = tuple(dict.fromkeys(args[1].function_name for args in launches if len(args) > 1))
+        self._launched.append(self._names)
+        super().replay()
 
 
 _launchers: dict[int, Launcher] = {}
@@ -268,11 +314,7 @@ def launcher_for(queue: Any) -> Launcher:
 _Buffer = cl.Buffer if cl is not None else None
 
 
-def _set_arguments(kernel: Any, args: Sequence[Any]) -> None:
-    _set_some_arguments(kernel, enumerate(args))
-
-
-def _set_some_arguments(kernel: Any, numbered: Any) -> None:
+def _set_arguments(kernel: Any, numbered: Iterable[tuple[int, Any]]) -> None:
     set_arg = kernel.set_arg
     scalars: list[Any] = []
     for index, arg in numbered:
@@ -290,9 +332,21 @@ def _set_some_arguments(kernel: Any, numbered: Any) -> None:
 def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
     # None would be set as a null pointer, and a kernel that follows it ends the process.
     argument = getattr(arg, "buffer", arg)
+    lease = getattr(arg, "pool_handle", None)
+    if lease is not None and lease.buffer is None:
+        raise _released(kernel.function_name, index)
     if argument is None or isinstance(argument, (bool, int, float, np.ndarray)):
         raise UnsupportedError(
             f"argument {index} of kernel {kernel.function_name} is {arg!r}; "
             "a kernel takes buffers, OpenCL tensors and NumPy scalars such as np.int32(3)"
         )
     return argument
+
+
+def _released(name: str, index: int) -> UnsupportedError:
+    """The error for a tensor whose lease has ended: its buffer may be another tensor's by now."""
+    return UnsupportedError(
+        f"argument {index} of kernel {name} is a tensor whose buffer was released; "
+        "drop a tensor (del t) instead of releasing its lease",
+        op=name,
+    )

@@ -38,8 +38,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import config
-from ...errors import DeviceTimeoutError, ForkedProcessError
+from ...errors import DeviceLostError, DeviceTimeoutError, ForkedProcessError
 from ...out_of_memory import live_buffers
+from ...queue_state import check_lost, is_lost, log_of, lose, register_queue, settle
+from . import watchdog
 
 try:
     import pyopencl as cl
@@ -87,6 +89,7 @@ def register_queue_for_cleanup(queue: Any) -> None:
                 before=_before_fork, after_in_parent=_snapshot.clear, after_in_child=_after_fork_in_child
             )
     _queues[queue.int_ptr] = queue
+    register_queue(queue)
 
 
 def run_at_exit(callback: Callable[[], object]) -> None:
@@ -98,7 +101,7 @@ def _finish_at_exit() -> None:
     if forked:
         return
     for queue in list(_queues.values()):
-        with contextlib.suppress(cl.Error):  # a lost device has nothing left to finish
+        with contextlib.suppress(cl.Error, DeviceLostError):  # a lost device has nothing left to finish
             interruptible_finish(queue, None)
     for callback in _exit_callbacks:
         callback()
@@ -173,14 +176,25 @@ def _soon_complete(event: Any) -> bool:
 
 
 def wait_for(event: Any) -> None:
-    """Wait for a cl.Event (None: nothing to wait for) whose queue has been flushed; SIGINT is served meanwhile."""
+    """Wait for a cl.Event (None: nothing to wait for) whose queue has been flushed; SIGINT is served meanwhile.
+
+    DeviceLostError where the device is lost; a wait beyond NETCL_WATCHDOG_S names the kernels in a warning.
+    """
     if event is None:
         return
     check_process()
-    if _may_block() or _soon_complete(event):
-        event.wait()
-    else:
-        _call_interruptibly(event.wait, None)
+    watchdog.begin(event)
+    try:
+        if _may_block() or _soon_complete(event):
+            event.wait()
+        else:
+            _call_interruptibly(event.wait, None)
+    except cl.Error as error:
+        if is_lost(error):
+            raise lose(event.context, "a wait", error) from error
+        raise
+    finally:
+        watchdog.end()
 
 
 def _may_block() -> bool:
@@ -190,21 +204,33 @@ def _may_block() -> bool:
 def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
     """``queue.finish()`` in a worker thread, polled every 10 ms, so that SIGINT is served meanwhile.
 
-    DeviceTimeoutError after ``timeout`` seconds (0 or None: no limit); the work on the device goes on. ``queue`` is a
-    queue or a DeviceHandle.
+    DeviceTimeoutError after ``timeout`` seconds (0 or None: no limit); the work on the device goes on. DeviceLostError
+    where the device is lost. ``queue`` is a queue or a DeviceHandle.
     """
     queue = getattr(queue, "queue", queue)
     if cl is None or not isinstance(queue, cl.CommandQueue):
         queue.finish()
         return
     check_process()
-    if not timeout and _may_block():
-        queue.finish()
-    elif not _call_interruptibly(queue.finish, timeout):
-        raise DeviceTimeoutError(
-            f"{queue.device.name.strip()} did not finish within {timeout:g} s; its work goes on. "
-            "Wait longer (timeout=None: without limit), or look for a kernel that never ends"
-        )
+    check_lost(queue.context)
+    log = log_of(queue)
+    launches = len(log)
+    watchdog.begin(queue)
+    try:
+        if not timeout and _may_block():
+            queue.finish()
+        elif not _call_interruptibly(queue.finish, timeout):
+            raise DeviceTimeoutError(
+                f"{queue.device.name.strip()} did not finish within {timeout:g} s; its work goes on. "
+                "Wait longer (timeout=None: without limit), or look for a kernel that never ends"
+            )
+    except cl.Error as error:
+        if is_lost(error):
+            raise lose(queue.context, "a wait", error) from error
+        raise
+    finally:
+        watchdog.end()
+    settle(log, launches)
 
 
 _previous_handler: Any = None
@@ -320,10 +346,13 @@ def _finish_then_release(queue: Any, lock: Any) -> None:
 
 def _before_fork() -> None:
     """Collect every live OpenCL object, so that the child can keep them from being released."""
-    kinds = (cl.Buffer, cl.CommandQueue, cl.Kernel, cl.Program, cl.Event, cl.Context)
+    kinds = (cl.Buffer, cl.CommandQueue, cl.Kernel, cl.Program, cl.Context)
     _snapshot[:] = live_buffers()
     _snapshot.extend(_queues.values())
-    _snapshot.extend(item for item in gc.get_objects() if isinstance(item, kinds))
+    objects = gc.get_objects()
+    _snapshot.extend(item for item in objects if isinstance(item, kinds))
+    # The collector does not track events; it knows what holds them.
+    _snapshot.extend(item for item in gc.get_referents(*objects) if isinstance(item, cl.Event))
 
 
 def _after_fork_in_child() -> None:
@@ -333,6 +362,7 @@ def _after_fork_in_child() -> None:
     for item in _snapshot:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
     _Waiter.idle.clear()  # their threads stayed with the parent
+    watchdog.forget()
     if _watched:
         # The pipe is the parent's too: a SIGINT of the child must not look like one of the parent.
         with contextlib.suppress(ValueError):

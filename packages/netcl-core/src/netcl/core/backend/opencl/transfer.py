@@ -7,6 +7,7 @@ API for the engine (one Transfer for each queue)::
     transfer.download(buffer, out)                     waits; out is a C-contiguous array, its nbytes are read
     event = transfer.download_async(buffer, out)       flushed; keep out until the event is complete
     pair = transfer.zero_copy(array)                   (buffer, host_ref) on the array itself, or None
+    lease = transfer.lease_shared(buffer, nbytes)      keeps such a buffer until the work that uses it has ended
     transfer.fill(target, nbytes, value, capacity=)    by a kernel, so that it can be recorded
 
 ``upload`` takes the values that ``array`` has at the call, whatever the caller does to it next: an array that nobody
@@ -19,14 +20,14 @@ are kept here until they are complete. enqueue_fill is slow on some drivers (2 G
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from typing import Any
 
 import numpy as np
 
 from ... import config
-from ...memory import create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
-from . import teardown
+from ...memory import BufferHandle, create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
 from .launch import Launcher
 
 try:
@@ -61,6 +62,31 @@ __kernel void fill_tail(__global uchar* out, const ulong value, const ulong star
 """
 
 
+class _SharedBuffers:
+    """Where leases of buffers on host arrays end: each buffer, and with it its array, is kept until the queue has
+    passed the work that was enqueued before."""
+
+    def __init__(self, queue: Any) -> None:
+        self.context = queue.context
+        self._queue = queue
+        self._lock = threading.Lock()
+        self._returned: deque[tuple[Any, Any, Any]] = deque()  # what BufferHandle appends to, from the collector too
+        self._passing: deque[tuple[Any, list[Any]]] = deque()  # (marker, buffers)
+
+    def drop_passed(self) -> None:
+        """Let go of what the queue has passed, and see how far it is with the rest."""
+        if not self._returned and not self._passing:
+            return
+        with self._lock:
+            count = len(self._returned)  # before the marker: what comes back later may be in use by work behind it
+            if count:
+                marker = cl.enqueue_marker(self._queue)
+                self._queue.flush()
+                self._passing.append((marker, [self._returned.popleft()[1] for _ in range(count)]))
+            while self._passing and _complete(self._passing[0][0]):
+                self._passing.popleft()
+
+
 class Transfer:
     """Moves bytes between the host and the buffers of one queue."""
 
@@ -70,6 +96,7 @@ class Transfer:
         self._shares_memory = is_integrated_gpu(self.queue)
         self._is_cpu = bool(launcher.device.type & cl.device_type.CPU)
         self._in_flight: deque[Any] = deque()
+        self._shared = _SharedBuffers(self.queue)
         self._staging_queue: Any = None
 
     def upload(
@@ -99,19 +126,23 @@ class Transfer:
             event = self._upload_staged(buffer, source)
             if asynchronous:
                 return event, None, None
-            teardown.wait_for(event)
+            self.launcher.wait(event)
             return None, None, None
         if asynchronous and not private and source.nbytes <= _COPIED_FIRST:
             source, private = source.copy(), True
         event = self._copy(buffer, source)
         if asynchronous and private:
             return event, None, source
-        teardown.wait_for(event)
+        self.launcher.wait(event)
         return None, None, None
 
     def download(self, buffer: Any, out: Array) -> None:
         """Copy the first ``out.nbytes`` bytes of ``buffer`` into the C-contiguous ``out``, after all work before it."""
-        teardown.wait_for(self.download_async(buffer, out))
+        launches = len(self.launcher.launched)
+        self.launcher.wait(self.download_async(buffer, out))
+        self.launcher.settled(launches)
+        with self.launcher.guard("a marker"):
+            self._shared.drop_passed()
 
     def download_async(self, buffer: Any, out: Array) -> Any:
         """The event of the same copy under way, None where there is nothing to copy."""
@@ -125,6 +156,13 @@ class Transfer:
             return None
         buffer, kept = create_zero_copy_buffer(self.queue, array)
         return buffer, kept
+
+    def lease_shared(self, buffer: Any, nbytes: int) -> BufferHandle:
+        """A lease of a buffer of ``zero_copy``; when it ends, the buffer and its array stay until the work on the queue
+        that may use them has ended."""
+        with self.launcher.guard("a marker"):
+            self._shared.drop_passed()
+        return BufferHandle(buffer, nbytes, nbytes, self._shared)  # type: ignore[arg-type]
 
     def fill(self, target: Any, nbytes: int, value: Any, capacity: int = 0) -> None:
         """Set the first ``nbytes`` bytes of ``target`` (buffer or tensor) to repeats of ``value``, a NumPy scalar.
@@ -165,7 +203,7 @@ class Transfer:
         # In order: what is behind an incomplete copy is not complete either.
         while in_flight:
             oldest = in_flight[0]
-            if oldest.command_execution_status > cl.command_execution_status.COMPLETE:
+            if not _complete(oldest):
                 return
             # By value, not by place: another thread may have dropped it meanwhile.
             try:
@@ -183,7 +221,7 @@ class Transfer:
         events: deque[Any] = deque()
         for start in range(0, flat.nbytes, _STAGE):
             if len(events) == _STAGES_IN_FLIGHT:
-                teardown.wait_for(events.popleft())
+                self.launcher.wait(events.popleft())
             part = flat[start : start + _STAGE]
             events.append(self.launcher.call(lambda: self._stage(pool, buffer, part, start), "a copy", part.nbytes))  # noqa: B023
             self.queue.flush()
@@ -203,3 +241,7 @@ class Transfer:
         )
         lease.release_after(event)
         return event
+
+
+def _complete(event: Any) -> bool:
+    return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
