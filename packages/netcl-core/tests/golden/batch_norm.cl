@@ -1,7 +1,7 @@
 // 1 work-items in groups of 1, numbers (8, 4, 96, 4, 4)
 #pragma OPENCL FP_CONTRACT OFF
 
-__kernel void rows_586148abcb(
+__kernel void rows_21e7a26a56(
     __global const float *in0,
     __global float *out0,
     __global float *out1,
@@ -11,7 +11,7 @@ __kernel void rows_586148abcb(
     const ulong n2,
     const ulong rows,
     const ulong rows_each,
-    const float s_size_0_2) {
+    const float s_size_0_2_float) {
     size_t item = get_global_id(0);
     size_t first = item * rows_each;
     for (size_t row = first; row < min(first + rows_each, rows); ++row) {
@@ -33,7 +33,7 @@ __kernel void rows_586148abcb(
       float2 t9 = t8.lo + t8.hi;
       float t10 = t9.lo + t9.hi;
       float t11 = t10 + acc4;
-      float t12 = t11 / s_size_0_2;
+      float t12 = t11 / s_size_0_2_float;
       float8 acc14 = 0.0f;
       float acc15 = 0.0f;
       for (size_t i0 = 0; i0 < n0; ++i0) {
@@ -55,7 +55,7 @@ __kernel void rows_586148abcb(
       float2 t24 = t23.lo + t23.hi;
       float t25 = t24.lo + t24.hi;
       float t26 = t25 + acc15;
-      float t27 = t26 / s_size_0_2;
+      float t27 = t26 / s_size_0_2_float;
       float t28 = t27 + 1e-05f;
       float t29 = rsqrt(t28);
       for (size_t i0 = 0; i0 < n0; ++i0) {

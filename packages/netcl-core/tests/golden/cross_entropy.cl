@@ -1,7 +1,7 @@
 // 1 work-items in groups of 1, numbers (64, 10, 1, 1)
 #pragma OPENCL FP_CONTRACT OFF
 
-__kernel void reduce_5a5e3a5b91(
+__kernel void reduce_a41c54cb63(
     __global const float *in0,
     __global const long *in1,
     __global float *out0,
@@ -9,7 +9,7 @@ __kernel void reduce_5a5e3a5b91(
     const ulong n1,
     const ulong rows,
     const ulong rows_each,
-    const float s_size_0) {
+    const float s_size_0_float) {
     float acc1 = 0.0f;
     for (size_t i0 = 0; i0 < n0; ++i0) {
       float8 acc2 = 0.0f;
@@ -66,7 +66,7 @@ __kernel void reduce_5a5e3a5b91(
       float t39 = t38 - t27;
       acc1 = acc1 + t39;
     }
-    float t40 = acc1 / s_size_0;
+    float t40 = acc1 / s_size_0_float;
     size_t item = get_global_id(0);
     size_t first = item * rows_each;
     for (size_t row = first; row < min(first + rows_each, rows); ++row) {

@@ -1,7 +1,7 @@
 // 1 work-items in groups of 1, numbers (64, 10, 64, 64)
 #pragma OPENCL FP_CONTRACT OFF
 
-__kernel void rows_7f8e782184(
+__kernel void rows_c1f4029011(
     __global const float *in0,
     __global const long *in1,
     __global float *out0,
@@ -9,8 +9,8 @@ __kernel void rows_7f8e782184(
     const ulong n1,
     const ulong rows,
     const ulong rows_each,
-    const float s_size_0) {
-    float t6 = 1.0f / s_size_0;
+    const float s_size_0_float) {
+    float t6 = 1.0f / s_size_0_float;
     float t7 = -t6;
     size_t item = get_global_id(0);
     size_t first = item * rows_each;

@@ -68,7 +68,8 @@ class Walk:
             if slots is None:
                 slots = pending[target] = [None] * target.outputs
                 heappush(heap, (-target.order, target))
-            slots[index] = grad if slots[index] is None else self.call("add", slots[index], grad)
+            earlier = slots[index]
+            slots[index] = grad if earlier is None else self.call("add", earlier, grad)
 
         for root, first in zip(roots, given):
             self.borrow(first)

@@ -199,9 +199,8 @@ def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
     results: list[Tensor | None] = [None] * len(wanted)
     for slot, output in plan.passed:
         results[slot] = grads[output]
-    if plan.groups:
-        shaped = [_shaped(walk, plan, position, grads) for position in range(len(grads))]
-        values = (*saved, *shaped)
+    shaped = [_shaped(walk, plan, position, grads) for position in range(len(grads))] if plan.groups else []
+    values = (*saved, *shaped)
     for group in plan.groups:
         if any(wanted[slot] for slot in group.inputs):
             inputs = tuple([values[source] for source in group.sources])

@@ -80,7 +80,7 @@ class Step:
         self.saved: tuple[Tensor, ...] | None = saved
         self.versions = [tensor.version for tensor in saved]
         self.outputs = outputs
-        self.static = static
+        self.static: Any = static
         self.opaque = opaque  # its gradient reaches leaves that are not among its edges
         self.hooks: dict[int, dict[int, Any]] | None = None
         self.order = next(_order)  # larger than that of every step it depends on

@@ -192,6 +192,7 @@ def avg_pool(
 
 
 def _avg_grad_cases(rng: np.random.Generator) -> Cases:
+    attributes: dict[str, Any]
     for shape, attributes in (
         ((1, 2, 5), {"kernel_size": 3, "stride": 2, "padding": 1}),
         *_POOLS[2][:3],

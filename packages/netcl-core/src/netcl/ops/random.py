@@ -41,10 +41,11 @@ class _Generator:
 
     def current_seed(self) -> int:
         with self.lock:
-            if self.seed is None:
+            seed = self.seed
+            if seed is None:
                 given = config.get("SEED")
-                self.seed = int.from_bytes(os.urandom(8), "little") if given is None else given % 2**64
-            return self.seed
+                seed = self.seed = int.from_bytes(os.urandom(8), "little") if given is None else int(given) % 2**64
+            return seed
 
     def put(self, engine: Any, seed: int, base: int) -> None:
         """Makes the engine's ``rng_state`` (seed, base), unless it is."""

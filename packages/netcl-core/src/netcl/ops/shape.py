@@ -106,7 +106,7 @@ def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
 )
 def unsqueeze(x: Tensor, axis: Axes) -> Tensor:
     """The same storage with an axis of length one at ``axis`` (several: positions in the result)."""
-    axes = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
+    axes = (int(axis),) if isinstance(axis, (int, np.integer)) else tuple(int(a) for a in axis)
     rank = x.ndim + len(axes)
     places, sizes = normalize_axes(axes, rank, "unsqueeze"), iter(x.shape)
     return reshape(x, tuple(1 if a in places else next(sizes) for a in range(rank)))  # type: ignore[no-any-return]

@@ -140,7 +140,7 @@ class PairFilter(ABC):
         partner = np.argsort(source.random((len(images), 1))[:, 0], kind="stable")
         mixed, weight = self.mix(images, partner, source.beta(self.alpha, self.alpha), source)
         own = np.float32(weight)
-        return mixed, own * labels + (np.float32(1) - own) * labels[partner]
+        return mixed, (own * labels + (np.float32(1) - own) * labels[partner]).astype(np.float32, copy=False)
 
     @abstractmethod
     def mix(self, x: Array, partner: Array, weight: float, rng: RandomSource) -> tuple[Array, float]:

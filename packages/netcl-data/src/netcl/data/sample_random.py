@@ -27,9 +27,11 @@ class RandomSource(Protocol):
 
     def random(self, size: Any = ...) -> Any:
         """Uniform float64 in [0, 1) of the given shape."""
+        ...
 
     def beta(self, a: float, b: float) -> float:
         """One number of the Beta(a, b) distribution."""
+        ...
 
 
 def check_seed(seed: int | None) -> int:

@@ -79,4 +79,4 @@ def data_parallel_step(
 
 
 def _placed(part: Any, queue: Any) -> Tensor:
-    return part.to(queue) if isinstance(part, Tensor) else Tensor.from_host(queue, part)  # type: ignore[no-any-return]
+    return part.to(queue) if isinstance(part, Tensor) else Tensor.from_host(queue, part)

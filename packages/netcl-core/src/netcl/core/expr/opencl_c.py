@@ -135,7 +135,7 @@ class _Writer:
         if isinstance(node, Const):
             return c.literal(node), False
         if isinstance(node, Scalar):
-            return scalar_name(node.name), False
+            return scalar_name(node), False
         home = self.home(node, scope)
         if node not in home.values:
             home.values[node] = self.write(node, home)
@@ -410,7 +410,7 @@ class _Writer:
             params += ["const ulong chunk", "const ulong chunks"]
         if self.layout.split is not None:
             params += ["const ulong parts", "const ulong part_size"]
-        return params + [f"const {c.scalar_type(s.dtype)} {scalar_name(s.name)}" for s in scalars_of(self.outputs)]
+        return params + [f"const {c.scalar_type(s.dtype)} {scalar_name(s)}" for s in scalars_of(self.outputs)]
 
     def preamble(self) -> str:
         lines = [c.PRAGMAS["contract"]]
@@ -429,14 +429,15 @@ def _plus(a: str, b: str) -> str:
     return b if a == "0" else f"{a} + {b}"
 
 
-def scalar_name(name: str) -> str:
-    """The parameter of a launch scalar: its name, or ``size_0_2`` for ``size:0,2``."""
-    return "s_" + name.replace(":", "_").replace(",", "_")
+def scalar_name(scalar: Scalar) -> str:
+    """The parameter of a launch scalar: ``s_slope_float``, or ``s_size_0_2_int`` for ``size:0,2``."""
+    return f"s_{scalar.name.replace(':', '_').replace(',', '_')}_{c.scalar_type(scalar.dtype)}"
 
 
 def scalars_of(outputs: Sequence[Expr]) -> list[Scalar]:
     """The launch scalars of expressions, in the order of the kernel's parameters."""
-    return sorted({node for node in walk(outputs) if isinstance(node, Scalar)}, key=lambda s: (s.name, s.dtype))
+    found = {(node.name, c.scalar_type(node.dtype)): node for node in walk(outputs) if isinstance(node, Scalar)}
+    return [found[key] for key in sorted(found)]
 
 
 def uses_flag(outputs: Sequence[Expr]) -> bool:

@@ -35,9 +35,11 @@ def matmul(
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64)."""
     m = a.shape[-1] if transpose_a else a.shape[-2]
     n = b.shape[-2] if transpose_b else b.shape[-1]
+    result: Tensor
     if out is None:
-        out = engine.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n), a.dtype)
+        result = engine.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n), a.dtype)
     else:
-        out._version[0] += 1
-    engine.launch(_matmul, a.storage, b.storage, out.storage, transpose_a, transpose_b, a.dtype)
-    return out
+        result = out
+        result._version[0] += 1
+    engine.launch(_matmul, a.storage, b.storage, result.storage, transpose_a, transpose_b, a.dtype)
+    return result

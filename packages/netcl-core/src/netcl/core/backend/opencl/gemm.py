@@ -132,17 +132,19 @@ def matmul(
     ``variant`` forces ``packed``, ``dot`` or ``stream`` (where the layout allows them), ``tiled`` or ``direct``.
     """
     plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
+    result: Tensor
     if out is None:
-        out = engine.empty(plan.shape, a.dtype)
+        result = engine.empty(plan.shape, a.dtype)
     else:
-        out._version[0] += 1
+        result = out
+        result._version[0] += 1
     first, second = (b, a) if plan.swapped else (a, b)
     variant = variant or plan.variant
     for c in plan.contractions:
         if c.empty:
             continue
         if variant in ("dot", "stream"):
-            _thin(engine, c, first, second, out, variant)
+            _thin(engine, c, first, second, result, variant)
         else:
-            contract(engine, c, first, second, out, variant=variant)
-    return out
+            contract(engine, c, first, second, result, variant=variant)
+    return result

@@ -218,8 +218,14 @@ def _key(source: str, options: str, device: Any) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+def _raw_program(*args: Any) -> Any:
+    # cl.Program would write pyopencl's own binary cache, whose faults this one is here to avoid.
+    private: Any = cl
+    return private._cl._Program(*args)
+
+
 def _from_source(context: Any, device: Any, source: str, options: str) -> Any:
-    raw = cl._cl._Program(context, source)
+    raw = _raw_program(context, source)
     try:
         _build(raw, device, options)
     except cl.Error as error:
@@ -232,7 +238,7 @@ def _from_source(context: Any, device: Any, source: str, options: str) -> Any:
 def _from_binary(context: Any, device: Any, binary: bytes, options: str) -> Any:
     """The program of a binary, None where the driver refuses it (another driver build of the same version)."""
     try:
-        raw = cl._cl._Program(context, [device], [binary])
+        raw = _raw_program(context, [device], [binary])
         _build(raw, device, options)
     except cl.Error:
         return None
