@@ -64,10 +64,10 @@ class Walk:
                 before = pending.get(target)
                 pending[target] = grad if before is None else self.call("add", before, grad)
                 return
-            slots = pending.get(target)
-            if slots is None:
-                slots = pending[target] = [None] * target.outputs
+            if target not in pending:
+                pending[target] = [None] * target.outputs
                 heappush(heap, (-target.order, target))
+            slots: list[Tensor | None] = pending[target]
             earlier = slots[index]
             slots[index] = grad if earlier is None else self.call("add", earlier, grad)
 

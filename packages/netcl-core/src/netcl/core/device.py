@@ -356,7 +356,7 @@ def _new_queue(context: Any, dev: Any) -> Any:
     return cl.CommandQueue(context, dev)
 
 
-manager = DeviceManager()
+manager: DeviceManager = DeviceManager()
 
 
 class _Active(threading.local):

@@ -128,7 +128,7 @@ class OutOfMemoryError(NetclError, MemoryError):
         self.requested = requested
         self.free = free
         self.largest = largest
-        self.holders = tuple(holders)
+        self.holders: tuple[tuple[str, int], ...] = tuple(holders)
         where = f" on {device}" if device else ""
         message = f"out of device memory{where}: {format_bytes(requested)} requested"
         if free is not None:

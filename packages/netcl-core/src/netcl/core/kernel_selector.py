@@ -115,7 +115,7 @@ class KernelSelector:
     def __init__(self, device: Any = None, profile: ExtendedDeviceProfile | DeviceProfile | None = None) -> None:
         if isinstance(profile, DeviceProfile):
             profile = ExtendedDeviceProfile(profile, family_of(profile))
-        self.profile = profile or extended_device_profile(_opencl_device(device))
+        self.profile: ExtendedDeviceProfile = profile or extended_device_profile(_opencl_device(device))
         self._chosen: dict[tuple[Any, ...], KernelConfig] = {}
 
     def clear_cache(self) -> None:

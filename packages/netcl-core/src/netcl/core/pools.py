@@ -54,11 +54,11 @@ class BufferHandle:
     __slots__ = ("__weakref__", "_key", "_live", "bucket_size", "buffer", "keep", "nbytes", "note", "pool")
 
     def __init__(self, buffer: Any, nbytes: int, bucket_size: int = 0, pool: BufferPool | None = None) -> None:
-        self.buffer = buffer
-        self.nbytes = nbytes
-        self.bucket_size = bucket_size
-        self.pool = pool
-        self.keep = False
+        self.buffer: Any = buffer
+        self.nbytes: int = nbytes
+        self.bucket_size: int = bucket_size
+        self.pool: BufferPool | None = pool
+        self.keep: bool = False
         self.note: Any = None
         self._key: Any = bucket_size
         self._live = True

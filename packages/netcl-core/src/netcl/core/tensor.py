@@ -205,7 +205,7 @@ class Tensor(dispatch.Operand):
 
     # -- making tensors ------------------------------------------------------------------------------------------
 
-    from_host = _FromHost()
+    from_host: ClassVar[_FromHost] = _FromHost()
 
     @classmethod
     def _from_host(
@@ -619,7 +619,8 @@ class Tensor(dispatch.Operand):
     def __invert__(self) -> Tensor:
         return _call("logical_not", self)
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def __getitem__(self, key: Any) -> Tensor:
         return _call("getitem", self, key)

@@ -206,7 +206,7 @@ class DeviceFlags:
             return next(text for text, number in self._codes.items() if number == code)
 
 
-flags = DeviceFlags()
+flags: DeviceFlags = DeviceFlags()
 
 
 class HostTransfer:
@@ -215,7 +215,7 @@ class HostTransfer:
     """
 
     def __init__(self, event: Any, finish: Callable[[], np.ndarray[Any, Any]]) -> None:
-        self.event = event
+        self.event: Any = event
         self._finish = finish
         self._values: np.ndarray[Any, Any] | None = None
 

@@ -31,7 +31,7 @@ class Recording:
         thread: int | None = None,
     ) -> None:
         self.pool = pool
-        self.thread = threading.get_ident() if thread is None else thread
+        self.thread: int = threading.get_ident() if thread is None else thread
         self._guard = guard
         self._launches: list[Callable[[], object]] = []
         self._kept: dict[int, Any] = {}

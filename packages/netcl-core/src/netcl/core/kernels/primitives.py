@@ -80,12 +80,13 @@ class KernelSpec:
         if (src is None) == (body is None) or (src is not None and params is not None):
             raise UnsupportedError(f"KernelSpec {name!r} needs either params and body, or src")
         self.name = name
-        self.params = tuple(params or ())
+        self.params: tuple[str, ...] = tuple(params or ())
         self.body = body
         self.preamble = preamble
         self.src = src
-        self.options = (options,) if isinstance(options, str) else tuple(options)
-        self.workgroup_size = (workgroup_size,) if isinstance(workgroup_size, int) else workgroup_size
+        self.options: tuple[str, ...] = (options,) if isinstance(options, str) else tuple(options)
+        local = (workgroup_size,) if isinstance(workgroup_size, int) else workgroup_size
+        self.workgroup_size: tuple[int, ...] | None = None if local is None else tuple(local)
         self.tuned: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = {}  # (device, global size) -> local size
 
     def to_source(self) -> str:
@@ -119,14 +120,14 @@ class BuiltKernel:
         from ..backend.opencl.programs import default_cache
 
         self.spec = spec
-        self.source = spec.to_source()
-        self.options = " ".join(spec.options)
+        self.source: str = spec.to_source()
+        self.options: str = " ".join(spec.options)
         if isinstance(target, cl.Context):
             self.context, device = target, target.devices[0]
         else:
             queue = opencl_queue(target)
             self.context, device = queue.context, queue.device
-        self.program = default_cache().get_program(self.context, self.source, device, self.options)
+        self.program: Any = default_cache().get_program(self.context, self.source, device, self.options)
         self._parameters = parameters_of(self.source, spec.name)
         self._count = self.kernel().num_args if self._parameters is None else len(self._parameters)
 

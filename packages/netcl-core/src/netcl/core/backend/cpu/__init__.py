@@ -33,9 +33,9 @@ class CPUBackend:
     name = "cpu"
 
     def __init__(self, queue: Any = None) -> None:
-        self.queue = queue if queue is not None else CPUQueue()
-        self.context = None
-        self.handle = DeviceHandle("NumPy", f"NumPy {np.__version__}", "cpu", "cpu", None, self.queue)
+        self.queue: CPUQueue = queue if queue is not None else CPUQueue()
+        self.context: None = None
+        self.handle: DeviceHandle = DeviceHandle("NumPy", f"NumPy {np.__version__}", "cpu", "cpu", None, self.queue)
         self.device_label = "cpu (NumPy)"
         self.recording: Recording | None = None
         self._flag = np.zeros(1, np.int32)

@@ -29,7 +29,8 @@ from netcl.core.device import DeviceHandle, DeviceManager
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, CaptureError, DTypeError, UnsupportedError
 from netcl.core.expr.nodes import Expr
-from netcl.core.memory import BufferHandle, get_persistent_pool, opencl_queue
+from netcl.core.expr.schedule import Target
+from netcl.core.memory import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
 from netcl.core.tensor import Tensor, to_storage
 
 if TYPE_CHECKING:
@@ -59,16 +60,18 @@ class OpenCLBackend:
     name = "cl"
 
     def __init__(self, queue: Any = None) -> None:
-        self.queue = opencl_queue(queue)
-        self.context = self.queue.context
+        self.queue: Any = opencl_queue(queue)
+        self.context: Any = self.queue.context
         device = self.queue.device
         names = device.platform.name.strip(), device.name.strip()
-        self.device_label = f"{names[1]} ({names[0]})"
-        self.handle = DeviceHandle(*names, "cl", DeviceManager._device_type(device), self.context, self.queue)
-        self.launcher = launcher_for(self.queue)
-        self.transfer = Transfer(self.launcher)
-        self.pool = get_persistent_pool(self.queue)
-        self.target = _run.target_of(traits(self).is_cpu, traits(self).vector, device.max_compute_units)
+        self.device_label: str = f"{names[1]} ({names[0]})"
+        self.handle: DeviceHandle = DeviceHandle(
+            *names, "cl", DeviceManager._device_type(device), self.context, self.queue
+        )
+        self.launcher: Launcher = launcher_for(self.queue)
+        self.transfer: Transfer = Transfer(self.launcher)
+        self.pool: PersistentBufferPool = get_persistent_pool(self.queue)
+        self.target: Target = _run.target_of(traits(self).is_cpu, traits(self).vector, device.max_compute_units)
         self.plans: dict[Any, Any] = {}
         self._has_fp64 = "cl_khr_fp64" in device.extensions
         self._flag: BufferHandle | None = None

@@ -59,10 +59,10 @@ class Launcher:
     """Launches kernels on one in-order queue; thread-safe."""
 
     def __init__(self, queue: Any, programs: ProgramCache | None = None) -> None:
-        self.queue = queue
-        self.context = queue.context
-        self.device = queue.device
-        self.programs = default_cache() if programs is None else programs
+        self.queue: Any = queue
+        self.context: Any = queue.context
+        self.device: Any = queue.device
+        self.programs: ProgramCache = default_cache() if programs is None else programs
         self.recording: Recording | None = None
         self.launched = log_of(queue)
         self._state = state_of(queue.context)

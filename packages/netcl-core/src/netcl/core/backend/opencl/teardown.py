@@ -63,7 +63,7 @@ _SPIN_S = 100e-6
 _EXIT_SIGINT = 130
 
 # True in a child that was forked after a queue was registered. Read as ``teardown.forked`` before each OpenCL call.
-forked = False
+forked: bool = False
 
 _queues: dict[int, Any] = {}
 _exit_callbacks: list[Callable[[], object]] = []

@@ -91,8 +91,8 @@ class Transfer:
     """Moves bytes between the host and the buffers of one queue."""
 
     def __init__(self, launcher: Launcher) -> None:
-        self.launcher = launcher
-        self.queue = launcher.queue
+        self.launcher: Launcher = launcher
+        self.queue: Any = launcher.queue
         self._shares_memory = is_integrated_gpu(self.queue)
         self._is_cpu = bool(launcher.device.type & cl.device_type.CPU)
         self._in_flight: deque[Any] = deque()
