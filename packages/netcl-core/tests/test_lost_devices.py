@@ -1,0 +1,171 @@
+"""Devices that are lost and kernels that hang: named errors and warnings, and nothing is killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from netcl import ops
+from netcl.core import Tensor, config
+from netcl.core.backend.registry import engine_for
+from netcl.core.device import manager
+from netcl.core.errors import ConfigError, DeviceLostError, DeviceNotFoundError, NetclError
+from netcl.core.kernels.primitives import KernelSpec
+from netcl.core.memory import create_pinned_buffer, get_persistent_pool
+from netcl.runtime.capture import capture
+
+cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
+from netcl.core.backend.opencl import interruptible_finish, teardown, watchdog  # noqa: E402
+
+
+@pytest.fixture(params=["pocl", "intel"])
+def driver(request):
+    try:
+        manager.default(request.param)
+    except DeviceNotFoundError:
+        pytest.skip(f"the OpenCL driver {request.param} is not installed")
+    return request.param
+
+
+@pytest.fixture
+def queue(driver):
+    return manager.default(driver).queue
+
+
+@pytest.fixture
+def fresh(queue):
+    """A queue in a context of its own: what is done to it stays with it."""
+    context = cl.Context([queue.device])
+    yield cl.CommandQueue(context)
+
+
+# -- a device that is lost ---------------------------------------------------------------------------------------------
+
+
+def lost(code=-2, kind=None):
+    return (kind or cl.RuntimeError)(cl._cl._ErrorRecord(msg="injected", code=code, routine="injected"))
+
+
+def refuse(code):
+    def refused(*args, **kwargs):
+        raise lost(code)
+
+    return refused
+
+
+@pytest.mark.parametrize("code", [-2, -36, -9999])
+@pytest.mark.parametrize("where", ["enqueue_nd_range_kernel", "enqueue_copy", "Buffer", "wait", "finish"])
+def test_a_lost_device(fresh, monkeypatch, where, code):
+    engine = engine_for(fresh)
+    x = Tensor.from_host(fresh, np.arange(6.0))
+    saved, beside = x.to_host(), x.to("cpu")
+    with monkeypatch.context() as patch:
+        if where in ("wait", "finish"):
+            patch.setattr(teardown, "_may_block", lambda: False)
+            patch.setattr(teardown, "_soon_complete", lambda event: False)
+            patch.setattr(teardown, "_call_interruptibly", refuse(code))
+        else:
+            patch.setattr(cl, where, refuse(code))
+        get_persistent_pool(fresh).clear()
+        with pytest.raises(DeviceLostError, match=rf"is lost since .*injected.*{code}|is lost since .*injected"):
+            ops.exp(x).to_host()
+            engine.finish()
+    # The driver answers again; netcl does not go back to it.
+    for use in (
+        x.to_host,
+        x.to_host_async,
+        lambda: ops.exp(x),
+        lambda: x.write(np.zeros(6)),
+        lambda: Tensor.from_host(fresh, saved),
+        lambda: Tensor.zeros((1 << 18,), queue=fresh),
+        lambda: create_pinned_buffer(fresh, 10),
+        lambda: interruptible_finish(fresh),
+        engine.finish,
+    ):
+        with pytest.raises(DeviceLostError, match="save what the host has copies of"):
+            use()
+    assert np.array_equal(saved, np.arange(6.0)) and (beside * 2).tolist() == [0, 2, 4, 6, 8, 10]
+    other = Tensor.from_host(manager.default("cpu"), saved)
+    assert np.array_equal(other.to_host(), saved)
+
+
+def test_the_loss_of_one_context_is_not_that_of_another(queue, fresh, monkeypatch):
+    x = Tensor.ones((3,), queue=fresh)
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "enqueue_copy", refuse(-2))
+        with pytest.raises(DeviceLostError):
+            x.to_host()
+    assert Tensor.ones((3,), queue=queue).tolist() == [1.0] * 3
+
+
+def test_a_wait_that_fails_otherwise_is_a_named_error(queue, monkeypatch):
+    x = Tensor.ones((3,), queue=queue)
+    with monkeypatch.context() as patch:
+        patch.setattr(teardown, "_may_block", lambda: False)
+        patch.setattr(teardown, "_soon_complete", lambda event: False)
+        patch.setattr(teardown, "_call_interruptibly", refuse(-14))
+        with pytest.raises(RuntimeError, match="a wait failed on") as caught:
+            x.to_host()
+    assert not isinstance(caught.value, (cl.Error, NetclError)) and x.tolist() == [1.0] * 3
+
+
+# -- a kernel that hangs -----------------------------------------------------------------------------------------------
+
+HANG = """
+import sys, time
+from netcl.core import Tensor
+from netcl.core.device import manager
+from netcl.core.kernels.primitives import KernelSpec
+queue = manager.default(sys.argv[1]).queue
+body = '''uint x = out[0] + 1;
+for (ulong i = 0; i < rounds; i++) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; }
+out[0] = x;'''
+spin = KernelSpec("spin", ["__global int* out", "const ulong rounds"], body).build(queue)
+x = Tensor.ones((1,), "int32", queue=queue)
+y = Tensor.ones((4,), queue=queue)
+spin.run(queue, 1, 1, x, 1)
+start = time.perf_counter(); spin.run(queue, 1, 1, x, 10**7); x.to_host()
+rounds = int(10**7 * 1.6 / (time.perf_counter() - start))
+print("long wait", file=sys.stderr, flush=True)
+spin.run(queue, 1, 1, x, rounds)
+x.to_host()
+print("done", file=sys.stderr, flush=True)
+"""
+
+
+@pytest.mark.parametrize("limit", ["0.2", "0"])
+def test_a_kernel_that_hangs_is_named_and_nothing_is_killed(driver, limit, tmp_path):
+    environment = {**os.environ, "NETCL_WATCHDOG_S": limit, "NETCL_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", HANG, driver]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.partition("long wait\n")[2].partition("done\n")[0]
+    if limit == "0":
+        assert said == ""
+    else:
+        assert said.count("kernel spin hangs, or is very slow. Nothing is ended; NETCL_WATCHDOG_S") == 1
+        assert "has taken more than 0.2 s" in said
+
+
+def test_the_kernels_of_a_wait_are_those_launched_since_the_last(queue):
+    x = Tensor.ones((4,), queue=queue)
+    captured = capture(lambda x: ops.exp(x), x)
+    x.to_host()
+    assert "no kernel of netcl" in watchdog.describe(queue, 1)
+    KernelSpec("first", ["__global float* x"], "x[0] = 1;").build(queue).run(queue, 1, None, x)
+    KernelSpec("second", ["__global float* x"], "x[0] = 1;").build(queue).run(queue, 1, None, x)
+    assert "one hangs: first, second. Nothing" in watchdog.describe(queue, 1)
+    engine_for(queue).finish()
+    captured.replay(x)
+    assert "no kernel" not in watchdog.describe(queue, 1) and "hangs" in watchdog.describe(queue, 1)
+    x.to_host()
+    assert "no kernel of netcl" in watchdog.describe(queue, 1)
+
+
+def test_a_bad_limit_is_named(queue):
+    with pytest.raises(ConfigError, match="WATCHDOG_S"), config.override(WATCHDOG_S="soon"):
+        Tensor.ones((2,), queue=queue).to_host()
