@@ -177,7 +177,7 @@ def test_several_processes_share_a_folder(tmp_path):
     script = f"""
 from netcl.core.device import manager
 from netcl.core.backend.opencl.programs import ProgramCache
-queue = manager.default("pocl").queue
+queue = manager.default("opencl").queue
 cache = ProgramCache({str(tmp_path)!r})
 for i in range(5):
     cache.get_program(queue.context, {SOURCE!r} + "// %d" % i, queue.device)
