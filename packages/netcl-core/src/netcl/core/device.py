@@ -6,6 +6,8 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, ClassVar, TypeAlias
 
@@ -107,6 +109,12 @@ _TYPE_SELECTOR = re.compile(
 _drivers_loaded = False
 
 
+@cache
+def _has_backend() -> bool:
+    """Whether this netcl-core has the OpenCL backend; another one may have none, pyopencl or not."""
+    return find_spec("netcl.core.backend.opencl") is not None
+
+
 def drivers_loaded() -> bool:
     """Whether this process has made its first OpenCL call through netcl, after which a fork is unsafe."""
     return _drivers_loaded
@@ -123,9 +131,9 @@ class DeviceManager:
         self._said_numpy = False
 
     def discover(self) -> list[tuple[Any, Any]]:
-        """All (platform, device) pairs within NETCL_PLATFORM_FILTER; empty without pyopencl or driver."""
+        """All (platform, device) pairs within NETCL_PLATFORM_FILTER; empty without pyopencl, backend or driver."""
         global _drivers_loaded
-        if cl is None:
+        if cl is None or not _has_backend():
             return []
         icd.ensure_drivers()
         _drivers_loaded = True

@@ -16,8 +16,9 @@ import numpy as np
 from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError, UnsupportedError
 from netcl.core.expr import Load, apply
+from netcl.core.host import to_storage
 from netcl.core.layout import aligned, broadcast_shapes, contiguous_strides
-from netcl.core.tensor import Tensor, to_storage
+from netcl.core.tensor import Tensor
 from netcl.ops.index import index_select
 from netcl.ops.shape import reshape, strided_slice
 from netcl.ops.table import as_dtype, composite, computed, engine_of

@@ -24,7 +24,8 @@ from netcl.core.dispatch import Domain
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
-from netcl.core.tensor import Tensor, check_shape
+from netcl.core.host import check_shape
+from netcl.core.tensor import Tensor
 from netcl.ops.table import composite, computed, elementwise, engine_of
 
 _UNTESTED = Domain(gradient=False)  # draws have no reference; their statistics and bits are tested by name

@@ -21,8 +21,9 @@ from netcl.core.dtypes import from_bfloat16, numpy_dtype
 from netcl.core.errors import CaptureError
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.numpy_eval import evaluate
+from netcl.core.host import to_storage
 from netcl.core.layout import broadcast_shapes
-from netcl.core.tensor import Tensor, to_storage
+from netcl.core.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 

@@ -30,8 +30,9 @@ from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, CaptureError, DTypeError, UnsupportedError
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.schedule import Target
+from netcl.core.host import to_storage
 from netcl.core.memory import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
-from netcl.core.tensor import Tensor, to_storage
+from netcl.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
