@@ -8,17 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.base import HostTransfer, Pair, flags, host_read_allowed
-from netcl.core.backend.cpu import conv as _conv
-from netcl.core.backend.cpu import copy as _copy
-from netcl.core.backend.cpu import gemm as _gemm
-from netcl.core.backend.cpu import index as _index
-from netcl.core.backend.cpu import random as _random
-from netcl.core.backend.cpu import window as _window
+from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
+from netcl.core.backend.cpu import conv, copy, gemm, index, random, window
 from netcl.core.backend.recording import Recording
+from netcl.core.backend.twins import TwinCalls, Twins
 from netcl.core.device import CPUQueue, DeviceHandle
 from netcl.core.dtypes import from_bfloat16, numpy_dtype
-from netcl.core.errors import CaptureError
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.numpy_eval import evaluate
 from netcl.core.host import to_storage
@@ -28,10 +23,11 @@ from netcl.core.tensor import Tensor
 Array = np.ndarray[Any, Any]
 
 
-class CPUBackend:
+class CPUBackend(TwinCalls):
     """The engine of a CPUQueue: computes with NumPy in the calling thread."""
 
     name = "cpu"
+    twins = Twins(gemm, conv, window, index, random, copy)
 
     def __init__(self, queue: Any = None) -> None:
         self.queue: CPUQueue = queue if queue is not None else CPUQueue()
@@ -83,14 +79,9 @@ class CPUBackend:
         tensor.persistent = persistent
         return tensor
 
-    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
-        tensor = self.empty(shape, dtype, persistent=persistent)
-        self.fill(tensor, 0)
-        return tensor
-
     def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Tensor:
         storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
-        self._forbid_upload()
+        self.forbid_upload()
         tensor = self.empty(storage.shape, dtype, persistent=persistent)
         tensor.storage[...] = storage
         return tensor
@@ -99,7 +90,7 @@ class CPUBackend:
         self, data: Array, dtype: str, *, async_copy: bool | None, use_pinned: bool | None, copy: bool, persistent: bool
     ) -> tuple[tuple[Any, Array, Any], Any, Any, Array | None]:
         """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is aliased."""
-        self._forbid_upload()
+        self.forbid_upload()
         return (None, data.copy() if copy else data, None), None, None, None if copy else data
 
     def fill(self, tensor: Tensor, value: float) -> None:
@@ -111,7 +102,7 @@ class CPUBackend:
             self.launch(_fill, tensor.storage, stored)
 
     def write(self, target: Tensor, data: Array) -> None:
-        self._forbid_upload()
+        self.forbid_upload()
         target.storage[...] = data
 
     def read(self, source: Tensor) -> Array:
@@ -179,83 +170,6 @@ class CPUBackend:
         for store, value in zip(stores, evaluate(outputs, arrays, scalars, shape=space, failed=self._raise_later)):
             store[...] = value
 
-    def matmul(
-        self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
-    ) -> Tensor:
-        return _gemm.matmul(self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out)
-
-    def conv(
-        self,
-        kind: str,
-        a: Tensor,
-        b: Tensor,
-        *,
-        stride: Sequence[int],
-        padding: Sequence[Pair],
-        dilation: Sequence[int],
-        groups: int,
-        shape: Sequence[int] | None = None,
-    ) -> Tensor:
-        return _conv.conv(
-            self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape
-        )
-
-    def window(
-        self,
-        kind: str,
-        x: Tensor,
-        *,
-        kernel: Sequence[int],
-        stride: Sequence[int],
-        padding: Sequence[Pair],
-        dilation: Sequence[int],
-        shape: Sequence[int] | None = None,
-        indices: Tensor | None = None,
-        count_include_pad: bool = True,
-    ) -> Any:
-        return _window.window(
-            self,
-            kind,
-            x,
-            kernel=kernel,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            shape=shape,
-            indices=indices,
-            count_include_pad=count_include_pad,
-        )
-
-    def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
-        return _index.index(self, kind, x, indices, axis=axis, shape=shape)
-
-    def random(
-        self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
-    ) -> Tensor:
-        return _random.random(self, kind, shape, dtype, offset=offset, low=low, high=high)
-
-    def copy(
-        self,
-        source: Tensor,
-        out: Tensor,
-        *,
-        shape: Sequence[int],
-        source_strides: Sequence[int],
-        source_offset: int,
-        out_strides: Sequence[int],
-        out_offset: int,
-    ) -> None:
-        _copy.copy(
-            self,
-            source,
-            out,
-            shape=shape,
-            source_strides=source_strides,
-            source_offset=source_offset,
-            out_strides=out_strides,
-            out_offset=out_offset,
-        )
-
     @property
     def rng_state(self) -> Tensor:
         """(seed, base) of the random generator as int64[2]."""
@@ -265,10 +179,6 @@ class CPUBackend:
             return self._rng_state
 
     # -- checks that report late ---------------------------------------------------------------------------------------
-
-    def flag_code(self, message: str) -> int:
-        """The code under which a check raises ``message`` at the next host read."""
-        return flags.code(message)
 
     def raise_flag(self, code: int) -> None:
         """Reports a failed check: the next host read raises IndexError with its message."""
@@ -281,13 +191,6 @@ class CPUBackend:
         if code:
             self._flag[0] = 0
             raise IndexError(flags.message(code))
-
-    def _forbid_upload(self) -> None:
-        if self.recording is not None and self.recording.thread == threading.get_ident():
-            raise CaptureError(
-                "host data were written to the device while a step is captured, so a replay would see the old values; "
-                "make the tensor before the capture and pass it in"
-            )
 
 
 def _fill(target: Array, value: Array) -> None:

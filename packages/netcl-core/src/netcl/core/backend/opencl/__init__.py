@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.base import HostTransfer, Pair, flags, host_read_allowed
-from netcl.core.backend.opencl import conv as _conv
-from netcl.core.backend.opencl import copy as _copy
-from netcl.core.backend.opencl import gemm as _gemm
-from netcl.core.backend.opencl import index as _index
-from netcl.core.backend.opencl import random as _random
+from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
+from netcl.core.backend.opencl import conv, copy, gemm, index, random, window
 from netcl.core.backend.opencl import run as _run
-from netcl.core.backend.opencl import window as _window
 from netcl.core.backend.opencl.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.teardown import (
     install_sigint_handler,
@@ -25,9 +20,10 @@ from netcl.core.backend.opencl.teardown import (
 )
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.opencl.transfer import Transfer
+from netcl.core.backend.twins import TwinCalls, Twins
 from netcl.core.device import DeviceHandle, DeviceManager
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
-from netcl.core.errors import BackendMismatchError, CaptureError, DTypeError, UnsupportedError
+from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.schedule import Target
 from netcl.core.host import to_storage
@@ -55,10 +51,11 @@ class _DeviceTransfer(HostTransfer):
         return super().wait()
 
 
-class OpenCLBackend:
+class OpenCLBackend(TwinCalls):
     """The engine of a command queue (in order); making the first one installs the SIGINT handler and the exit hook."""
 
     name = "cl"
+    twins = Twins(gemm, conv, window, index, random, copy)
 
     def __init__(self, queue: Any = None) -> None:
         self.queue: Any = opencl_queue(queue)
@@ -160,14 +157,9 @@ class OpenCLBackend:
                 "take get_persistent_pool(queue), or a BufferPool of the queue's context"
             )
 
-    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
-        tensor = self.empty(shape, dtype, persistent=persistent)
-        self.fill(tensor, 0)
-        return tensor
-
     def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Tensor:
         storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
-        self._forbid_upload()
+        self.forbid_upload()
         tensor = self.empty(storage.shape, dtype, persistent=persistent)
         tensor.pending_event, _, tensor.host_ref = self.transfer.upload(tensor.buffer, storage)
         return tensor
@@ -186,7 +178,7 @@ class OpenCLBackend:
         """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is read or
         aliased.
         """
-        self._forbid_upload()
+        self.forbid_upload()
         shared = None if copy else self.transfer.zero_copy(data)
         if shared is not None:
             return (shared[0], None, self.transfer.lease_shared(shared[0], data.nbytes)), None, None, shared[1]
@@ -212,7 +204,7 @@ class OpenCLBackend:
             self.launcher.recording = recording
 
     def write(self, target: Tensor, data: Array) -> None:
-        self._forbid_upload()
+        self.forbid_upload()
         _check_lease(target)
         target.pending_event, _, target.host_ref = self.transfer.upload(target.buffer, data)
 
@@ -249,8 +241,7 @@ class OpenCLBackend:
         """An empty recording for this thread."""
         return self.launcher.new_recording()
 
-    # -- computing
-    # -------------------------------------------------------------------------------------------------------
+    # -- computing -----------------------------------------------------------------------------------------------------
 
     def launch(
         self,
@@ -276,83 +267,6 @@ class OpenCLBackend:
     ) -> tuple[Tensor, ...]:
         return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
 
-    def matmul(
-        self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
-    ) -> Tensor:
-        return _gemm.matmul(self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out)
-
-    def conv(
-        self,
-        kind: str,
-        a: Tensor,
-        b: Tensor,
-        *,
-        stride: Sequence[int],
-        padding: Sequence[Pair],
-        dilation: Sequence[int],
-        groups: int,
-        shape: Sequence[int] | None = None,
-    ) -> Tensor:
-        return _conv.conv(
-            self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape
-        )
-
-    def window(
-        self,
-        kind: str,
-        x: Tensor,
-        *,
-        kernel: Sequence[int],
-        stride: Sequence[int],
-        padding: Sequence[Pair],
-        dilation: Sequence[int],
-        shape: Sequence[int] | None = None,
-        indices: Tensor | None = None,
-        count_include_pad: bool = True,
-    ) -> Any:
-        return _window.window(
-            self,
-            kind,
-            x,
-            kernel=kernel,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            shape=shape,
-            indices=indices,
-            count_include_pad=count_include_pad,
-        )
-
-    def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
-        return _index.index(self, kind, x, indices, axis=axis, shape=shape)
-
-    def random(
-        self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
-    ) -> Tensor:
-        return _random.random(self, kind, shape, dtype, offset=offset, low=low, high=high)
-
-    def copy(
-        self,
-        source: Tensor,
-        out: Tensor,
-        *,
-        shape: Sequence[int],
-        source_strides: Sequence[int],
-        source_offset: int,
-        out_strides: Sequence[int],
-        out_offset: int,
-    ) -> None:
-        _copy.copy(
-            self,
-            source,
-            out,
-            shape=shape,
-            source_strides=source_strides,
-            source_offset=source_offset,
-            out_strides=out_strides,
-            out_offset=out_offset,
-        )
-
     @property
     def rng_state(self) -> Tensor:
         """(seed, base) of the random generator as int64[2]."""
@@ -363,12 +277,7 @@ class OpenCLBackend:
                 self._rng_state = state
             return self._rng_state
 
-    # -- checks that report late
-    # -------------------------------------------------------------------------------------------
-
-    def flag_code(self, message: str) -> int:
-        """The code under which a check raises ``message`` at the next host read."""
-        return flags.code(message)
+    # -- checks that report late ---------------------------------------------------------------------------------------
 
     @property
     def flag(self) -> Any:
@@ -395,14 +304,6 @@ class OpenCLBackend:
         if code[0]:
             self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
             raise IndexError(flags.message(int(code[0])))
-
-    def _forbid_upload(self) -> None:
-        recording = self.launcher.recording
-        if recording is not None and recording.thread == threading.get_ident():
-            raise CaptureError(
-                "host data were written to the device while a step is captured, so a replay would see the old values; "
-                "make the tensor before the capture and pass it in"
-            )
 
 
 def _check_lease(tensor: Tensor) -> None:

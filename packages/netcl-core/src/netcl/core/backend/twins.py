@@ -1,0 +1,131 @@
+"""What both backends share: computing calls go to the twin file of their name, recordings refuse host writes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from netcl.core.backend.base import Pair, flags
+from netcl.core.errors import CaptureError
+
+if TYPE_CHECKING:
+    from netcl.core.backend.recording import Recording
+    from netcl.core.tensor import Tensor
+
+
+class Twins(NamedTuple):
+    """The files of a backend that have a twin in the other."""
+
+    gemm: Any
+    conv: Any
+    window: Any
+    index: Any
+    random: Any
+    copy: Any
+
+
+class TwinCalls:
+    """The computing calls of an engine, as ``DeviceBackend`` describes them; ``twins`` are the backend's files."""
+
+    twins: Twins
+    recording: Recording | None
+
+    def matmul(
+        self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
+    ) -> Tensor:
+        result: Tensor = self.twins.gemm.matmul(self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out)
+        return result
+
+    def conv(
+        self,
+        kind: str,
+        a: Tensor,
+        b: Tensor,
+        *,
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        groups: int,
+        shape: Sequence[int] | None = None,
+    ) -> Tensor:
+        result: Tensor = self.twins.conv.conv(
+            self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape
+        )
+        return result
+
+    def window(
+        self,
+        kind: str,
+        x: Tensor,
+        *,
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        shape: Sequence[int] | None = None,
+        indices: Tensor | None = None,
+        count_include_pad: bool = True,
+    ) -> Any:
+        return self.twins.window.window(
+            self,
+            kind,
+            x,
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            shape=shape,
+            indices=indices,
+            count_include_pad=count_include_pad,
+        )
+
+    def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
+        result: Tensor = self.twins.index.index(self, kind, x, indices, axis=axis, shape=shape)
+        return result
+
+    def random(
+        self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
+    ) -> Tensor:
+        result: Tensor = self.twins.random.random(self, kind, shape, dtype, offset=offset, low=low, high=high)
+        return result
+
+    def copy(
+        self,
+        source: Tensor,
+        out: Tensor,
+        *,
+        shape: Sequence[int],
+        source_strides: Sequence[int],
+        source_offset: int,
+        out_strides: Sequence[int],
+        out_offset: int,
+    ) -> None:
+        self.twins.copy.copy(
+            self,
+            source,
+            out,
+            shape=shape,
+            source_strides=source_strides,
+            source_offset=source_offset,
+            out_strides=out_strides,
+            out_offset=out_offset,
+        )
+
+    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
+        engine: Any = self
+        tensor: Tensor = engine.empty(shape, dtype, persistent=persistent)
+        engine.fill(tensor, 0)
+        return tensor
+
+    def flag_code(self, message: str) -> int:
+        """The code under which a check raises ``message`` at the next host read."""
+        return flags.code(message)
+
+    def forbid_upload(self) -> None:
+        """CaptureError while this thread records: a replay would see the values of the recording."""
+        if self.recording is not None and self.recording.thread == threading.get_ident():
+            raise CaptureError(
+                "host data were written to the device while a step is captured, so a replay would see the old values; "
+                "make the tensor before the capture and pass it in"
+            )
