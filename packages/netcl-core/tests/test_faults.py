@@ -32,7 +32,13 @@ def queue(request):
     except DeviceNotFoundError:
         pytest.skip(f"the OpenCL driver {request.param} is not installed")
     context = cl.Context([device])  # held here: a queue of Intel's runtime does not keep its context
-    yield cl.CommandQueue(context)
+    queue = cl.CommandQueue(context)
+    for work, _ in JOBS.values():
+        work(queue)  # programs, plans and what the engine keeps for good
+    gc.collect()
+    gc.freeze()  # the collector is asked after every fault: it need not look at the rest of the suite
+    yield queue
+    gc.unfreeze()
 
 
 class Fault:
@@ -153,7 +159,7 @@ FAULTS = [
 )
 def test_a_fault_at_every_call(queue, monkeypatch, job, name, error, times, raised):
     work, expected = JOBS[job]
-    work(queue)  # programs, plans and what the engine keeps for good
+    work(queue)
     ledger = Ledger(queue)
     clean = ledger.count()
     at = 0
@@ -184,3 +190,14 @@ def test_a_fault_at_every_call(queue, monkeypatch, job, name, error, times, rais
 def check(results, expected):
     for result, right in zip(results, expected):
         np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)
+
+
+def test_the_ledger_sees_what_leaks(queue):
+    ledger = Ledger(queue)
+    clean = ledger.count()
+    leaked = Tensor.zeros((3,), queue=queue)
+    assert [now - before for now, before in zip(ledger.count()[:2], clean[:2])] == [1, 1]
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 64)
+    assert ledger.count()[0] == clean[0] + 2
+    del leaked, buffer
+    assert ledger.count() == clean

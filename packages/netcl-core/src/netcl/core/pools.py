@@ -124,6 +124,7 @@ class BufferPool:
     """
 
     _extra_flags = 0
+    _in_order = False  # whether all work on the buffers is ordered by one queue
 
     def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
         if cl is None:
@@ -164,18 +165,17 @@ class BufferPool:
         if flags is not None and flags != self._flags:
             key = (bucket, flags)
         with self._lock:
-            if self._returned:
-                self._collect()
-            stack = self._free.get(key)
-            if stack:
-                buffer = stack.pop()[1]
-                self._cached -= bucket
-                self._hits += 1
-            else:
-                buffer = None
-                self._misses += 1
-            if self._allocated - self._cached > self._peak:
-                self._peak = self._allocated - self._cached
+            buffer = self._taken_back(key) if self._returned else None
+            if buffer is None:
+                stack = self._free.get(key)
+                if stack:
+                    buffer = stack.pop()[1]
+                    self._cached -= bucket
+                    self._hits += 1
+                else:
+                    self._misses += 1
+                if self._allocated - self._cached > self._peak:
+                    self._peak = self._allocated - self._cached
         if buffer is None:
             buffer = self._make(bucket, flags)
         handle = BufferHandle(buffer, nbytes, bucket, self)
@@ -236,6 +236,20 @@ class BufferPool:
         bucket = self._buckets[size] = self.bucket_for(size)
         return bucket
 
+    def _taken_back(self, key: Any) -> Any:
+        """The buffer that came back last if it is one of ``key``, else None, and all are sorted; lock held."""
+        if self._in_order:
+            try:
+                last = self._returned.pop()
+            except IndexError:  # a re-entrant call was faster
+                return None
+            if last[0] == key and last[1] is not None and last[2] is None:
+                self._hits += 1
+                return last[1]
+            self._returned.append(last)
+        self._collect()
+        return None
+
     def _collect(self) -> None:
         """Sort what was returned into the free stacks; lock held."""
         returned = self._returned
@@ -266,7 +280,7 @@ class BufferPool:
 
     def _markers(self) -> tuple[Any, ...] | None:
         """Events behind all work enqueued so far on the context's queues, None where one queue orders it all."""
-        queues = queues_of(self.context)
+        queues = () if self._in_order else queues_of(self.context)
         if len(queues) < 2 or os.getpid() != self._process:
             return None
         markers = []
@@ -356,6 +370,8 @@ class PersistentBufferPool(BufferPool):
     all again. NETCL_POOL_BUDGET_FRAC of the device's memory bounds what the pool holds in all.
     """
 
+    _in_order = True
+
     BUCKETS = (1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, _MIB, 4 * _MIB, 16 * _MIB, 64 * _MIB, 256 * _MIB)
 
     def __init__(
@@ -378,9 +394,6 @@ class PersistentBufferPool(BufferPool):
             return next(bucket for bucket in self.BUCKETS if nbytes <= bucket)
         step = (1 << (nbytes.bit_length() - 1)) >> 3
         return -(-nbytes // step) * step
-
-    def _markers(self) -> None:
-        return None
 
     def _budget(self) -> int | None:
         # Asked for only when a buffer is made: the warm path reads no variables.

@@ -1,0 +1,144 @@
+"""Runs netcl-core for long and in many threads: no wrong result, and no growth of memory, events, files or threads."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pyopencl as cl
+
+from netcl import ops
+from netcl.core import DeviceHandle, Tensor, config
+from netcl.core.device import DeviceManager
+from netcl.core.memory import get_persistent_pool
+
+THREADS = 8
+# What may come and go between two looks: allocators keep pages, and transfers under way keep their events.
+SLACK = {"resident KB": 2048, "events": 40, "files": 2, "threads": 1, "pool KB": 1024}
+
+
+def held(handle: DeviceHandle) -> dict[str, int]:
+    """What the process holds now."""
+    gc.collect()
+    handle.queue.finish()
+    events = {id(item) for item in gc.get_referents(*gc.get_objects()) if isinstance(item, cl.Event)}
+    with open("/proc/self/statm", encoding="ascii") as file:
+        resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "resident KB": resident >> 10,
+        "events": len(events),
+        "files": len(os.listdir("/proc/self/fd")),
+        "threads": threading.active_count(),
+        "pool KB": int(get_persistent_pool(handle).get_stats()["bytes_allocated"]) >> 10,
+    }
+
+
+def launches(handle: DeviceHandle) -> Callable[[], None]:
+    """One launch, with a read now and then."""
+    x, one = (Tensor.from_host(handle, np.ones(16, np.float32)) for _ in range(2))
+    state = {"x": x, "count": 0}
+
+    def launch() -> None:
+        state["x"] = ops.add(state["x"], one)
+        state["count"] += 1
+        if state["count"] % 500 == 0:
+            # float32 counts to 2**24; the tensor starts over long before that.
+            if state["x"].to_host()[0] != 1 + state["count"]:
+                raise SystemExit(f"a wrong sum after {state['count']} launches")
+            if state["count"] == 100_000:
+                state.update(x=x, count=0)
+
+    return launch
+
+
+def leases(handle: DeviceHandle) -> Callable[[], None]:
+    """One cycle of allocating, writing and freeing tensors of several sizes, up and down."""
+    sizes = [16, 3000, 70_000, 300_000]
+
+    def cycle() -> None:
+        tensors = [Tensor.from_host(handle, np.ones(size // 4, np.float32)) for size in sizes]
+        tensors.append(Tensor.zeros((5, 7), queue=handle.queue))
+        del tensors
+
+    return cycle
+
+
+def grows(handle: DeviceHandle, name: str, work: Callable[[], None], count: int) -> bool:
+    """Whether anything grew between the first and the last tenth of ``count`` runs; prints what is held at both."""
+    tenth = max(1, count // 10)
+    start = time.perf_counter()
+    looks = []
+    for part in range(10):
+        for _ in range(tenth):
+            work()
+        if part in (0, 9):
+            looks.append(held(handle))
+    seconds = time.perf_counter() - start
+    first, last = looks
+    faults = [what for what, slack in SLACK.items() if last[what] - first[what] > slack]
+    cells = "  ".join(f"{what} {first[what]} -> {last[what]}" for what in SLACK)
+    print(f"  {name}, {count} in {seconds:.0f} s: {cells}  {'GROWS: ' + ', '.join(faults) if faults else 'flat'}")
+    return bool(faults)
+
+
+def threads_agree(handle: DeviceHandle, count: int) -> bool:
+    """Whether eight threads that launch one op on data of their own, ``count`` times in all, get their own sums."""
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        x = Tensor.from_host(handle, np.full(64, i, np.float32))
+        total = Tensor.zeros((64,), queue=handle.queue)
+        for done in range(1, count // THREADS + 1):
+            total = ops.add(total, x)
+            if done % 1000 == 0 and not (total.to_host() == done * i).all():
+                wrong.append(i)
+                return
+        if not (total.to_host() == count // THREADS * i).all():
+            wrong.append(i)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    start = time.perf_counter()
+    try:
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    seconds = time.perf_counter() - start
+    print(f"  {THREADS} threads, {count} launches in {seconds:.0f} s: {f'WRONG in {wrong}' if wrong else 'all right'}")
+    return not wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--devices", default="pocl,intel", help="selectors of OpenCL devices, separated by commas")
+    parser.add_argument("--launches", type=int, default=1_000_000)
+    parser.add_argument("--cycles", type=int, default=100_000)
+    parser.add_argument("--threaded", type=int, default=100_000)
+    options = parser.parse_args()
+    failed = False
+    for selector in options.devices.split(","):
+        for profiling in (False, True):
+            # A manager of its own, so that the queue is made with profiling on or off.
+            with config.override(PROFILE_EVENTS=profiling):
+                handle = DeviceManager().default(selector)
+            if handle is None or handle.backend == "cpu":
+                raise SystemExit(f"{selector} is no OpenCL device here")
+            print(f"{handle.platform_name}, {handle.device_name}, profiling events {'on' if profiling else 'off'}")
+            failed |= grows(handle, "launches", launches(handle), options.launches)
+            failed |= grows(handle, "allocate and free", leases(handle), options.cycles)
+            failed |= not threads_agree(handle, options.threaded)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
