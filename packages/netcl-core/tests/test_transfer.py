@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -96,6 +98,26 @@ def test_no_events_are_kept(transfer, pool):
     transfer.queue.finish()
     round_trip(transfer, pool, np.ones(100, np.float32))
     assert len(transfer._in_flight) <= 2
+
+
+@pytest.mark.parametrize(("n", "count"), [(100, 256), (150_000, 110)])
+def test_copies_under_way_are_bounded(transfer, pool, n, count):
+    """A host faster than the device waits for it, instead of piling up copies of its arrays."""
+    handle = pool.allocate(4 * n)
+    gate = cl.UserEvent(transfer.launcher.context)
+    cl.enqueue_barrier(transfer.queue, wait_for=[gate])
+    opener = threading.Timer(0.3, gate.set_status, [cl.command_execution_status.COMPLETE])
+    begin = time.perf_counter()
+    opener.start()
+    most = 0
+    for i in range(300):
+        transfer.upload(handle.buffer, np.full(n, i, np.float32))
+        most = max(most, len(transfer._in_flight))
+    opener.join()
+    out = np.empty(n, np.float32)
+    transfer.download(handle.buffer, out)
+    assert (out == 299).all()
+    assert count - 10 < most <= count + 2 and time.perf_counter() - begin > 0.25
 
 
 def test_async_download(transfer, pool):

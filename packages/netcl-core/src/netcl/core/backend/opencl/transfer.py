@@ -42,6 +42,8 @@ Array = np.ndarray[Any, Any]
 _COPIED_FIRST = 1 << 20  # bytes up to which a private copy is cheaper than waiting for the queue
 _STAGE = 16 << 20
 _STAGES_IN_FLIGHT = 4
+_COPIES_IN_FLIGHT = 256
+_BYTES_IN_FLIGHT = 64 << 20
 _LINE = 64  # bytes written by one store of the fill kernel
 _CPU_FILL_ITEMS = 64
 
@@ -95,7 +97,9 @@ class Transfer:
         self.queue: Any = launcher.queue
         self._shares_memory = is_integrated_gpu(self.queue)
         self._is_cpu = bool(launcher.device.type & cl.device_type.CPU)
-        self._in_flight: deque[Any] = deque()
+        self._lock = threading.RLock()  # re-entrant: dropping a copy may run a finaliser that makes another
+        self._in_flight: deque[tuple[Any, int]] = deque()
+        self._bytes_in_flight = 0
         self._shared = _SharedBuffers(self.queue)
         self._staging_queue: Any = None
 
@@ -194,22 +198,22 @@ class Transfer:
             lambda: cl.enqueue_copy(self.queue, target, source, is_blocking=False), "a copy", nbytes
         )
         self.queue.flush()
-        self._keep(event)
+        self._keep(event, nbytes)
         return event
 
-    def _keep(self, event: Any) -> None:
-        in_flight = self._in_flight
-        in_flight.append(event)
-        # In order: what is behind an incomplete copy is not complete either.
-        while in_flight:
-            oldest = in_flight[0]
-            if not _complete(oldest):
-                return
-            # By value, not by place: another thread may have dropped it meanwhile.
-            try:
-                in_flight.remove(oldest)
-            except ValueError:
-                return
+    def _keep(self, event: Any, nbytes: int) -> None:
+        """Hold ``event``, and by it the ``nbytes`` of host memory it reads or writes, until it is complete."""
+        with self._lock:
+            in_flight = self._in_flight
+            in_flight.append((event, nbytes))
+            self._bytes_in_flight += nbytes
+            # In order: what is behind an incomplete copy is not complete either.
+            while in_flight and _complete(in_flight[0][0]):
+                self._bytes_in_flight -= in_flight.popleft()[1]
+            crowded = len(in_flight) > _COPIES_IN_FLIGHT or self._bytes_in_flight > _BYTES_IN_FLIGHT
+            oldest = in_flight[0][0] if crowded else None
+        # A host that is faster than the device would pile up copies of its arrays.
+        self.launcher.wait(oldest)
 
     def _upload_staged(self, buffer: Any, source: Array) -> Any:
         """Copy through page-locked memory; the values of ``source`` have been read when this returns."""
