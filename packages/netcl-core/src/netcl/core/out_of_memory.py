@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import OutOfMemoryError
-from .queue_state import check_lost, is_lost, lose
+from .queue_state import check_lost, check_process, is_lost, lose
 
 if TYPE_CHECKING:
     from .pools import BufferHandle, BufferPool
@@ -96,6 +96,7 @@ def with_room(context: Any, make: Callable[[], T], requested: int) -> T:
 
     OutOfMemoryError, DeviceLostError or RuntimeError for the driver's errors.
     """
+    check_process()
     check_lost(context)
     for last in (False, True):
         try:

@@ -27,9 +27,9 @@ from math import inf
 from typing import Any
 
 from . import config
-from .errors import ForkedProcessError, ShapeError
+from .errors import ShapeError
 from .out_of_memory import is_out_of_memory, largest_buffer, out_of_memory, register_pool, release_cached
-from .queue_state import check_lost, is_lost, lose, queues_of
+from .queue_state import check_lost, forked_error, is_lost, lose, queues_of
 
 try:
     import pyopencl as cl
@@ -306,10 +306,7 @@ class BufferPool:
     def _make(self, bucket: int, flags: int | None) -> Any:
         """A new buffer from the driver; without the lock, since making room empties other pools under theirs."""
         if os.getpid() != self._process:
-            raise ForkedProcessError(
-                "this process was forked from one that already used OpenCL, whose devices it cannot use: "
-                "start processes by spawn or forkserver, or fork before the first use of a device"
-            )
+            raise forked_error()
         check_lost(self.context)
         budget = self._budget()
         buffer = self._try(bucket, flags, budget)

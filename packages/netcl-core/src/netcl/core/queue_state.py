@@ -1,4 +1,6 @@
-"""What is known of the command queues in use: which there are, what was launched on them last, whose device is lost."""
+"""What is known of the queues in use: which there are, what was launched on them last, whose device is lost, and
+whether they are this process's.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,18 @@ import threading
 from collections import deque
 from typing import Any
 
-from .errors import DeviceLostError
+from .errors import DeviceLostError, ForkedProcessError
 
 __all__ = [
     "ContextState",
     "LaunchLog",
     "check_lost",
+    "check_process",
+    "forked_error",
     "is_lost",
     "log_of",
     "lose",
+    "mark_forked",
     "names_in",
     "queues_of",
     "register_queue",
@@ -52,6 +57,29 @@ _lock = threading.Lock()
 # held, so its number is not given to another.
 _states: dict[int, tuple[Any, ContextState]] = {}
 _logs: dict[int, tuple[Any, LaunchLog]] = {}
+
+
+# True in a child that was forked after a queue was registered. Read as ``queue_state.forked`` before OpenCL calls.
+forked: bool = False
+
+
+def mark_forked() -> None:
+    """Say that this process is a child whose queues are its parent's."""
+    global forked
+    forked = True
+
+
+def check_process() -> None:
+    """ForkedProcessError where this process was forked from one that used OpenCL."""
+    if forked:
+        raise forked_error()
+
+
+def forked_error() -> ForkedProcessError:
+    return ForkedProcessError(
+        "this process was forked from one that already used OpenCL, whose devices it cannot use: "
+        "start processes by spawn or forkserver, or fork before the first use of a device"
+    )
 
 
 def state_of(context: Any) -> ContextState:

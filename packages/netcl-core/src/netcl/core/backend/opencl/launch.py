@@ -36,6 +36,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import queue_state
+from ...driver_probes import needs_flush
 from ...errors import KernelBuildError, UnsupportedError
 from ...out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from ...pools import PersistentBufferPool
@@ -65,6 +67,7 @@ class Launcher:
         self.programs: ProgramCache = default_cache() if programs is None else programs
         self.recording: Recording | None = None
         self.launched = log_of(queue)
+        self.flushes = False  # whether each launch is followed by a flush
         self._state = state_of(queue.context)
         self._local = threading.local()
         self._programs: dict[Any, Any] = {}
@@ -90,6 +93,8 @@ class Launcher:
         if recording is not None and recording.thread == get_ident():
             kernel = self._new_kernel(program_key, source, kernel_name, args, options)
             recording.append(partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size), args)
+            if self.flushes:
+                recording.append(self.queue.flush)
             return
         try:
             kernel = self._local.kernels[program_key, kernel_name]
@@ -120,8 +125,7 @@ class Launcher:
 
     def check(self) -> None:
         """ForkedProcessError in a forked child, DeviceLostError once the device is lost."""
-        if teardown.forked:
-            teardown.check_process()
+        queue_state.check_process()
         self._state.check()
 
     def wait(self, event: Any) -> None:
@@ -205,7 +209,7 @@ class Launcher:
             raise UnsupportedError(f"{what} is of the wrong size or kind: {error}", op=kernel.function_name) from error
 
     def _enqueue(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> None:
-        if teardown.forked or self._state.lost is not None:
+        if queue_state.forked or self._state.lost is not None:
             self.check()
         self.launched.append(kernel_name)
         try:
@@ -213,6 +217,8 @@ class Launcher:
         except cl.Error:
             what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
             self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
+        if self.flushes:
+            self.queue.flush()
 
 
 class PreparedLaunch:
@@ -279,6 +285,8 @@ class PreparedLaunch:
         self._launcher._set(kernel, zip(self._positions, buffers))
         enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self._global_size, self._local_size)
         recording.append(enqueue, (*buffers, *self._args))
+        if self._launcher.flushes:
+            recording.append(self._launcher.queue.flush)
 
 
 class _KernelRecording(Recording):
@@ -301,12 +309,16 @@ _launchers: dict[int, Launcher] = {}
 _launchers_lock = threading.Lock()
 
 
-def launcher_for(queue: Any) -> Launcher:
-    """The Launcher of a cl.CommandQueue, made at first use; the queue is then finished at exit."""
+def launcher_for(queue: Any, kind: Callable[[Any], Launcher] | None = None) -> Launcher:
+    """The Launcher of a cl.CommandQueue, made at first use, by ``kind`` where given; the queue is then finished at exit.
+
+    On a device that needs it (a probe, once per driver version) the queue is flushed after each kernel.
+    """
     with _launchers_lock:
         launcher = _launchers.get(queue.int_ptr)
         if launcher is None:
-            launcher = _launchers[queue.int_ptr] = Launcher(queue)
+            launcher = _launchers[queue.int_ptr] = (kind or Launcher)(queue)
+            launcher.flushes = needs_flush(queue.device)
             teardown.register_queue_for_cleanup(queue)
         return launcher
 

@@ -37,10 +37,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ... import config
-from ...errors import DeviceLostError, DeviceTimeoutError, ForkedProcessError
+from ... import config, queue_state
+from ...errors import DeviceLostError, DeviceTimeoutError
 from ...out_of_memory import live_buffers
-from ...queue_state import check_lost, is_lost, log_of, lose, register_queue, settle
+from ...queue_state import check_lost, check_process, is_lost, log_of, lose, mark_forked, register_queue, settle
 from . import watchdog
 
 try:
@@ -62,21 +62,9 @@ _POLL_S = 0.01
 _SPIN_S = 100e-6
 _EXIT_SIGINT = 130
 
-# True in a child that was forked after a queue was registered. Read as ``teardown.forked`` before each OpenCL call.
-forked: bool = False
-
 _queues: dict[int, Any] = {}
 _exit_callbacks: list[Callable[[], object]] = []
 _snapshot: list[Any] = []
-
-
-def check_process() -> None:
-    """ForkedProcessError where this process was forked from one that used OpenCL."""
-    if forked:
-        raise ForkedProcessError(
-            "this process was forked from one that already used OpenCL, whose devices it cannot use: "
-            "start processes by spawn or forkserver, or fork before the first use of a device"
-        )
 
 
 def register_queue_for_cleanup(queue: Any) -> None:
@@ -98,7 +86,7 @@ def run_at_exit(callback: Callable[[], object]) -> None:
 
 
 def _finish_at_exit() -> None:
-    if forked:
+    if queue_state.forked:
         return
     for queue in list(_queues.values()):
         with contextlib.suppress(cl.Error, DeviceLostError):  # a lost device has nothing left to finish
@@ -302,7 +290,7 @@ def _on_sigint(number: int, frame: Any) -> None:
     global _draining
     if _draining:
         os._exit(_EXIT_SIGINT)
-    if not forked:
+    if not queue_state.forked:
         _draining = True
         deadline = time.monotonic() + GRACE_S
         drained = _drained(_start_draining(), deadline, GRACE_S)
@@ -357,8 +345,7 @@ def _before_fork() -> None:
 
 def _after_fork_in_child() -> None:
     """Raise the reference counts of the snapshot, so that no destructor calls the driver, and refuse devices."""
-    global forked
-    forked = True
+    mark_forked()
     for item in _snapshot:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
     _Waiter.idle.clear()  # their threads stayed with the parent
