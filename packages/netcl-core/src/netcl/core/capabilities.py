@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config
+from . import config, driver_probes
 
 try:
     import pyopencl
@@ -21,30 +20,27 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["DeviceProfile", "device_profile", "kernel_strategy", "meets", "requirements", "type_of"]
+__all__ = [
+    "DeviceProfile",
+    "device_profile",
+    "kernel_strategy",
+    "meets",
+    "profile_of",
+    "requirements",
+    "see_as",
+    "type_of",
+]
 
 _TYPE_BITS = ((4, "gpu"), (2, "cpu"), (8, "accel"))  # the numbers of OpenCL, so that this needs no pyopencl
 _TINY_LOCAL_MEMORY = 24 * 1024
 
-# Tells half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is 0.
-_HALF_PROBE = """
-#pragma OPENCL FP_CONTRACT OFF
-#ifdef cl_khr_fp16
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#endif
-__kernel void netcl_half_probe(__global const float* x, __global float* out) {
-    size_t i = get_global_id(0);
-    half a = (half)x[2 * i], b = (half)x[2 * i + 1];
-    half sum = a + b;
-    out[2 * i] = (float)(sum - a);
-    out[2 * i + 1] = (float)(a * b);
-}
-"""
-
 
 @dataclass(frozen=True)
 class DeviceProfile:
-    """What a device can do; memory in bytes, ``extensions`` the names the driver reports."""
+    """What a device can do; memory in bytes, ``extensions`` the names the driver reports.
+
+    ``unified_memory``: host and device share it, as on CPUs and on GPUs that say so.
+    """
 
     name: str
     vendor: str
@@ -62,6 +58,7 @@ class DeviceProfile:
     has_svm: bool
     has_command_buffer: bool
     is_cpu: bool
+    unified_memory: bool = False
     _device: Any = field(default=None, repr=False, compare=False)
 
     @property
@@ -76,10 +73,10 @@ class DeviceProfile:
 
     @property
     def half_arithmetic(self) -> bool:
-        """Whether half arithmetic was seen to work: a small kernel, run at the first question and remembered."""
+        """Whether half arithmetic was seen to work: a small kernel in a child process, once per driver version."""
         if self._device is None:
             return self.has_fp16
-        return self.has_fp16 and _probe_half(self._device)
+        return self.has_fp16 and driver_probes.half_works(self._device)
 
 
 def type_of(dev: Any) -> str:
@@ -117,6 +114,7 @@ def _host_profile() -> DeviceProfile:
         has_svm=False,
         has_command_buffer=False,
         is_cpu=True,
+        unified_memory=True,
     )
 
 
@@ -144,30 +142,26 @@ def device_profile(cl_device: Any = None) -> DeviceProfile:
         has_svm=_has_svm(cl_device),
         has_command_buffer="cl_khr_command_buffer" in extensions,
         is_cpu=device_type == "cpu",
+        unified_memory=device_type == "cpu" or (device_type == "gpu" and bool(cl_device.host_unified_memory)),
         _device=cl_device,
     )
 
 
-@lru_cache(maxsize=64)
-def _probe_half(dev: Any) -> bool:
-    values = np.array([2048.0, 1.0, 1.5, 3.0], dtype=np.float32)
-    expected = np.array([0.0, 2048.0, 3.0, 4.5], dtype=np.float32)
-    result = np.empty_like(values)
-    try:
-        context = cl.Context([dev])
-        queue = cl.CommandQueue(context, dev)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)
-            program = cl.Program(context, _HALF_PROBE).build()
-        flags = cl.mem_flags
-        source = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=values)
-        target = cl.Buffer(context, flags.WRITE_ONLY, result.nbytes)
-        program.netcl_half_probe(queue, (2,), None, source, target)
-        cl.enqueue_copy(queue, result, target)
-    except cl.Error as error:
-        config.get_logger().debug("%s reports fp16, but a kernel with half fails: %s", dev.name, error)
-        return False
-    return bool(np.array_equal(result, expected))
+# By context: a device that is seen as a lesser one (``testing.masked``) has a context of its own.
+_seen_as: dict[int, DeviceProfile] = {}
+
+
+def profile_of(place: Any = None) -> DeviceProfile:
+    """The profile of the device of a queue or DeviceHandle, as it is to be seen there; None is the NumPy host."""
+    context = None if place is None else place.context
+    if context is None:
+        return device_profile(None)
+    return _seen_as.get(context.int_ptr) or device_profile(getattr(place, "queue", place).device)
+
+
+def see_as(context: Any, profile: DeviceProfile) -> None:
+    """From now on the device is seen as ``profile`` in this context, which the caller keeps for good."""
+    _seen_as[context.int_ptr] = profile
 
 
 _CAPABILITIES = {

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from . import config, icd
-from .capabilities import DeviceProfile, device_profile, meets, requirements, type_of
+from .capabilities import DeviceProfile, device_profile, meets, profile_of, requirements, type_of
 from .device_order import in_platform, rank, usable
 from .errors import DeviceNotFoundError
 from .fission import sub_devices
@@ -82,7 +82,7 @@ class DeviceHandle:
     @property
     def profile(self) -> DeviceProfile:
         """What the device can do."""
-        return device_profile(self.device)
+        return profile_of(self)
 
     @property
     def selector(self) -> str:
@@ -248,7 +248,7 @@ class DeviceManager:
         """The profile of a pyopencl device, a handle or a queue; None is the active device."""
         if dev is None:
             dev = get_active_device()
-        return device_profile(dev.device if isinstance(dev, DeviceHandle) or hasattr(dev, "finish") else dev)
+        return profile_of(dev) if isinstance(dev, DeviceHandle) or hasattr(dev, "finish") else device_profile(dev)
 
     def split(self, handle: DeviceHandle, n: int) -> list[DeviceHandle]:
         """n handles that share the device out: sub-devices with contexts of their own where the driver can part it.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .capabilities import profile_of
 from .errors import ShapeError, UnsupportedError, format_bytes
 from .out_of_memory import pools_of, with_room
 from .pools import BufferHandle, BufferPool, PersistentBufferPool, PinnedBufferPool, PoolStats
@@ -85,10 +86,7 @@ def is_integrated_gpu(q: Any = None) -> bool:
     """Whether host and device share memory: Intel's integrated GPUs, AMD's APUs, OpenCL CPU devices, NumPy."""
     if getattr(getattr(q, "queue", q), "backend", None) == "cpu":
         return True
-    device = opencl_queue(q).device
-    if device.type & cl.device_type.CPU:
-        return True
-    return bool(device.type & cl.device_type.GPU and device.host_unified_memory)
+    return profile_of(opencl_queue(q)).unified_memory
 
 
 def has_svm_support(q: Any = None) -> bool:

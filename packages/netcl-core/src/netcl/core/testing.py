@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from netcl.core.backend.base import DeviceBackend
 from netcl.core.backend.registry import cpu_engine, engine_for
+from netcl.core.capabilities import DeviceProfile
 from netcl.core.contract import CONTRACT
+from netcl.core.device import DeviceHandle, device
 from netcl.core.dispatch import TABLE, Domain, OpRow, call_row, row_of
 from netcl.core.dtypes import from_bfloat16, is_floating, to_bfloat16
 from netcl.core.errors import NetclError
@@ -25,6 +29,7 @@ from netcl.core.tensor import Tensor
 
 __all__ = [
     "CONTRACT",
+    "MASKS",
     "TOLERANCE",
     "Case",
     "Report",
@@ -33,6 +38,7 @@ __all__ = [
     "check_core",
     "check_device",
     "expected",
+    "masked",
     "op_cases",
     "run_case",
     "signature_of",
@@ -205,6 +211,42 @@ _QUICK = (
 def check_device(handle: Any, quick: bool = True) -> Report:
     """``check_backend`` on the device of a handle or queue; quick takes one op of each kernel family."""
     return check_backend(engine_for(handle), _QUICK if quick else None)
+
+
+# What smaller devices lack, as limits of ``masked``.
+MASKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "OpenCL C 1.2": {"opencl_c_version": "OpenCL C 1.2", "has_svm": False, "has_command_buffer": False},
+        "group 128, 32 KB local": {"max_work_group_size": 128, "local_mem_size": 32 * 1024, "is_cpu": False},
+        "no fp16 fp64 subgroups int64_atomics": {
+            "has_fp16": False,
+            "has_fp64": False,
+            "has_subgroups": False,
+            "fast_atomics": False,
+        },
+        "no unified memory": {"unified_memory": False, "is_cpu": False},
+    }
+)
+
+
+@contextmanager
+def masked(handle: DeviceHandle, **limits: Any) -> Iterator[DeviceHandle]:
+    """Within the block the thread works on the handle's device as if it had no more than ``limits``, fields of its
+    DeviceProfile (``max_work_group_size=64``, ``is_cpu=False`` for the kernels of a GPU); all of MASKS without any.
+
+    The handle that it yields has a context and an engine of its own. A kernel beyond the limits does not build, or
+    raises UnsupportedError. NumPy, which has none of this, stays what it is. ValueError: no such field.
+    """
+    known = {entry.name for entry in fields(DeviceProfile)}
+    if unknown := sorted(set(limits) - known):
+        raise ValueError(f"masked: no limit {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    if not limits:
+        limits = {name: value for mask in MASKS.values() for name, value in mask.items()}
+    if handle.backend != "cpu":
+        module = importlib.import_module("netcl.core.backend.opencl.masked")
+        handle = module.masked_handle(handle, limits)
+    with device(handle):
+        yield handle
 
 
 def signature_of(value: Any) -> str:

@@ -21,7 +21,8 @@ from netcl.core.backend.opencl.teardown import (
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.opencl.transfer import Transfer
 from netcl.core.backend.twins import TwinCalls, Twins
-from netcl.core.device import DeviceHandle, DeviceManager
+from netcl.core.capabilities import profile_of
+from netcl.core.device import DeviceHandle
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.nodes import Expr
@@ -64,14 +65,15 @@ class OpenCLBackend(TwinCalls):
         names = device.platform.name.strip(), device.name.strip()
         self.device_label: str = f"{names[1]} ({names[0]})"
         self.handle: DeviceHandle = DeviceHandle(
-            *names, "cl", DeviceManager._device_type(device), self.context, self.queue
+            *names, "cl", profile_of(self.queue).device_type, self.context, self.queue
         )
         self.launcher: Launcher = launcher_for(self.queue)
         self.transfer: Transfer = Transfer(self.launcher)
         self.pool: PersistentBufferPool = get_persistent_pool(self.queue)
-        self.target: Target = _run.target_of(traits(self).is_cpu, traits(self).vector, device.max_compute_units)
+        seen = traits(self)
+        self.target: Target = _run.target_of(seen.is_cpu, seen.vector, device.max_compute_units, seen.group)
         self.plans: dict[Any, Any] = {}
-        self._has_fp64 = "cl_khr_fp64" in device.extensions
+        self._has_fp64 = profile_of(self.queue).has_fp64
         self._flag: BufferHandle | None = None
         self._flag_raised = False
         self._rng_state: Tensor | None = None

@@ -20,8 +20,7 @@ _DEPTH = 384  # rows of B that a work-item holds
 _CHUNK = 16  # row tiles whose sums can wait for the next rows of B
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _LEAST_SPLIT = 1024  # products summed by one part at least
-_TILE = 64  # edge of a tile of the GPU kernel
-_EDGE = 16
+_EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
 
 
 @dataclass(frozen=True)
@@ -89,10 +88,12 @@ def cpu_program(device: Traits, dtype: str) -> Program:
     )
 
 
-@lru_cache(maxsize=16)
-def gpu_program(dtype: str) -> tuple[str, str]:
-    """The key and text of the GPU template."""
-    return f"contract_gpu-{dtype}", source(("storage", "contract_gpu"), ((f"DTYPE_{dtype.upper()}", 1),))
+@lru_cache(maxsize=32)
+def gpu_program(device: Traits, dtype: str) -> tuple[str, str, int]:
+    """The key, the text and the group's edge of the GPU template."""
+    edge = _EDGE if device.group >= _EDGE * _EDGE else _EDGE // 2
+    text = source(("storage", "contract_gpu"), ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge)))
+    return f"contract_gpu-{dtype}-{edge}", text, edge
 
 
 def compute_dtype(dtype: str) -> str:
@@ -203,15 +204,15 @@ def _gpu_argument(c: Contraction) -> Any:
 
 
 def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
-    """The GPU kernel: 64 x 64 tiles through local memory."""
-    key, text = gpu_program(a.dtype)
-    size = (-(-prod(c.n) // _TILE) * _EDGE, -(-c.m // _TILE) * _EDGE, prod(c.batch))
-    engine.launch(key, text, "tiled", size, (_EDGE, _EDGE, 1), [a, b, out, _gpu_argument(c)])
+    """The GPU kernel: tiles of 64 x 64 (32 x 32 where groups are small) through local memory."""
+    key, text, edge = gpu_program(traits(engine), a.dtype)
+    size = (-(-prod(c.n) // (4 * edge)) * edge, -(-c.m // (4 * edge)) * edge, prod(c.batch))
+    engine.launch(key, text, "tiled", size, (edge, edge, 1), [a, b, out, _gpu_argument(c)])
 
 
 def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
     """The GPU kernel of one work-item per output."""
-    key, text = gpu_program(a.dtype)
+    key, text, _ = gpu_program(traits(engine), a.dtype)
     local = (1, 1, 1) if traits(engine).is_cpu else None
     engine.launch(key, text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [a, b, out, _gpu_argument(c)])
 
@@ -220,7 +221,7 @@ def default_variant(engine: Any, c: Contraction) -> str:
     """``packed`` on CPU devices; elsewhere ``tiled``, and ``direct`` for a few rows."""
     if traits(engine).is_cpu:
         return "packed"
-    return "tiled" if c.m >= 8 else "direct"
+    return "tiled" if c.m >= 8 and traits(engine).group >= (_EDGE // 2) ** 2 else "direct"
 
 
 def contract(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, *, variant: str | None = None) -> None:

@@ -310,7 +310,7 @@ _launchers_lock = threading.Lock()
 
 
 def launcher_for(queue: Any, kind: Callable[[Any], Launcher] | None = None) -> Launcher:
-    """The Launcher of a cl.CommandQueue, made at first use, by ``kind`` where given; the queue is then finished at exit.
+    """The Launcher of a cl.CommandQueue, made at first use (by ``kind`` if given); the queue is then finished at exit.
 
     On a device that needs it (a probe, once per driver version) the queue is flushed after each kernel.
     """

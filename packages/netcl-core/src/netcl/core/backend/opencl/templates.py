@@ -10,8 +10,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from netcl.core.capabilities import profile_of
+from netcl.core.driver_probes import sixteen_lanes_work
+
 _UNITS_ON_CPU = 64
-_CPU = 2  # CL_DEVICE_TYPE_CPU
 
 
 class Traits(NamedTuple):
@@ -20,6 +22,7 @@ class Traits(NamedTuple):
     is_cpu: bool
     vector: int  # float lanes of one explicit vector
     local_memory: int
+    group: int = 256  # work-items that a group may have
 
 
 _traits: WeakKeyDictionary[Any, Traits] = WeakKeyDictionary()
@@ -29,16 +32,29 @@ def traits(engine: Any) -> Traits:
     """The traits of the device behind an engine, asked for once."""
     known = _traits.get(engine)
     if known is None:
-        device = engine.queue.device
-        # PoCL reports the 16 lanes of the host but compiles for fewer, and its LLVM aborts on wider multiply-adds.
-        widest = 8 if "Portable Computing" in device.platform.name else 16
+        profile = profile_of(engine.queue)
         known = Traits(
-            is_cpu=bool(int(device.type) & _CPU),
-            vector=max(4, min(widest, int(device.native_vector_width_float))),
-            local_memory=int(device.local_mem_size),
+            is_cpu=profile.is_cpu,
+            vector=_lanes(engine.queue.device) if profile.is_cpu else 4,
+            local_memory=profile.local_mem_size,
+            group=profile.max_work_group_size,
         )
         _traits[engine] = known
     return known
+
+
+def _lanes(device: Any) -> int:
+    """Float lanes of a CPU's vectors: at most 8 where multiply-adds of 16 do not compile."""
+    lanes = max(4, min(16, int(device.native_vector_width_float)))
+    if lanes == 16 and not device.platform.name.startswith("Intel") and not _sixteen_lanes(device):
+        return 8
+    return lanes
+
+
+def _sixteen_lanes(device: Any) -> bool:
+    # PoCL 3.0 reports the 16 lanes of the host but compiles for fewer, and its LLVM aborts over them: known, so its
+    # users do not wait for the probe.
+    return "PoCL 3.0" not in device.platform.version and sixteen_lanes_work(device)
 
 
 @lru_cache(maxsize=256)

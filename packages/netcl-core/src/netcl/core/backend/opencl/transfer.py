@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from ... import config
+from ...capabilities import profile_of
 from ...memory import BufferHandle, create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
 from .launch import Launcher
 
@@ -96,7 +97,7 @@ class Transfer:
         self.launcher: Launcher = launcher
         self.queue: Any = launcher.queue
         self._shares_memory = is_integrated_gpu(self.queue)
-        self._is_cpu = bool(launcher.device.type & cl.device_type.CPU)
+        self._is_cpu = profile_of(self.queue).is_cpu
         self._lock = threading.RLock()  # re-entrant: dropping a copy may run a finaliser that makes another
         self._in_flight: deque[tuple[Any, int]] = deque()
         self._bytes_in_flight = 0

@@ -1,14 +1,13 @@
 // Contraction for devices with many small cores: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting
 // through four levels with strides of their own (see contract_cpu.cl), A and B read in place.
 //
-// tiled   work-group 16 x 16: a tile of 64 x 64 outputs, 4 x 4 per work-item (rows and columns 16 apart), k in steps of 16
-//         through local memory (2 * 16 * 65 elements).
+// tiled   work-group EDGE x EDGE: a tile of TILE x TILE outputs, 4 x 4 per work-item (rows and columns EDGE apart), k in
+//         steps of EDGE through local memory (2 * EDGE * (TILE + 1) elements).
 // direct  one work-item per output; for groups of few rows, where a tile would be mostly empty.
 //
 // Contraction of a*b+c into one rounding is allowed here.
 
-#define TILE 64
-#define EDGE 16
+#define TILE (4 * EDGE)
 
 typedef struct {
     long m, k, n, inner_batch, accumulate, parts;

@@ -1,0 +1,148 @@
+"""The probes of OpenCL drivers: half arithmetic, vectors of sixteen lanes, and order between kernels.
+
+``half_works`` and ``sixteen_lanes_work`` compile what drivers have been seen to fail at, in a child process;
+``needs_flush`` launches kernels that depend on each other, in this process.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from . import config
+from .probe import RIGHT, WRONG, driver_key, verdict
+
+try:
+    import pyopencl
+except ImportError:
+    cl: Any = None
+else:
+    cl = pyopencl
+
+__all__ = ["half_works", "needs_flush", "sixteen_lanes_work"]
+
+# Tells half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is 0.
+_HALF = """
+#pragma OPENCL FP_CONTRACT OFF
+#ifdef cl_khr_fp16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+__kernel void probe(__global const float* x, __global float* out) {
+    size_t i = get_global_id(0);
+    half a = (half)x[2 * i], b = (half)x[2 * i + 1];
+    half sum = a + b;
+    out[2 * i] = (float)(sum - a);
+    out[2 * i + 1] = (float)(a * b);
+}
+"""
+# The multiply-add that contractions are made of; LLVM 14 (PoCL 3.0) ends the process over sixteen lanes of it.
+_SIXTEEN = """
+__kernel void probe(__global const float* x, __global float* out) {
+    float16 sum = 0, a = vload16(0, x);
+    for (int k = 0; k < 16; k++) sum += x[k] * a;
+    vstore16(sum, 0, out);
+    out[16] = fma(a, a, sum).s5;
+}
+"""
+_SHIFTED = """
+__kernel void probe(__global const uint* x, __global uint* out, const uint count) {
+    uint i = get_global_id(0);
+    out[i] = x[(i * 7u + 4099u) % count] + 1u;
+}
+"""
+_CHAIN = 48
+_COUNT = 1 << 14
+
+
+def half_works(device: Any) -> bool:
+    """Whether half arithmetic compiled and ran right, in a child process."""
+    return _tried("half_arithmetic", device)
+
+
+def sixteen_lanes_work(device: Any) -> bool:
+    """Whether multiply-adds on float16 vectors compiled and ran right, in a child process."""
+    return _tried("sixteen_lanes", device)
+
+
+def needs_flush(device: Any) -> bool:
+    """Whether kernels see what the kernel before them wrote only if the queue is flushed between the two."""
+    try:
+        return not verdict("kernel_order", driver_key(device), partial(_ordered, device))
+    except cl.Error as error:  # no kernel runs on it; the first one of the program will say so
+        config.get_logger().debug("the order of kernels on %s is not known: %s", device.name, error)
+        return False
+
+
+def _tried(name: str, device: Any) -> bool:
+    script = f"from netcl.core.driver_probes import in_child\nsys.exit(in_child({name!r}, sys.argv[1]))\n"
+    return verdict(name, driver_key(device), script, 60.0, driver_key(device))
+
+
+def in_child(name: str, key: str) -> int:
+    """The exit code of a trial on the first device of the driver ``key``; LookupError where there is none."""
+    from .device import manager
+
+    with config.override(PLATFORM_FILTER=None):
+        device = next((found for _, found in manager.discover() if driver_key(found) == key), None)
+    if device is None:
+        raise LookupError(f"the child does not find the device {key}")
+    return RIGHT if _TRIALS[name](device) else WRONG
+
+
+def _run(device: Any, source: str, values: Any, count: int, items: int) -> Any:
+    """What the kernel ``probe(values, out)`` writes; None where the driver refuses it."""
+    result = np.empty(count, values.dtype)
+    try:
+        context = cl.Context([device])
+        queue = cl.CommandQueue(context, device)
+        kernel = _kernel(context, source)
+        flags = cl.mem_flags
+        given = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=values)
+        target = cl.Buffer(context, flags.WRITE_ONLY, result.nbytes)
+        kernel(queue, (items,), None, given, target)
+        cl.enqueue_copy(queue, result, target)
+    except cl.Error as error:
+        config.get_logger().debug("%s refuses a probe: %s", device.name, error)
+        return None
+    return result
+
+
+def _kernel(context: Any, source: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        return cl.Kernel(cl.Program(context, source).build(cache_dir=False), "probe")
+
+
+def _half(device: Any) -> bool:
+    values = np.array([2048.0, 1.0, 1.5, 3.0], np.float32)
+    result = _run(device, _HALF, values, 4, 2)
+    return result is not None and np.array_equal(result, np.array([0.0, 2048.0, 3.0, 4.5], np.float32))
+
+
+def _sixteen(device: Any) -> bool:
+    values = np.arange(1, 17, dtype=np.float32)
+    result = _run(device, _SIXTEEN, values, 17, 1)
+    sums = values * values.sum()
+    return result is not None and np.array_equal(result, np.append(sums, values[5] ** 2 + sums[5]))
+
+
+def _ordered(device: Any) -> bool:
+    """Whether a chain of kernels, each reading all over what the one before wrote, is right without a flush."""
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context, device)
+    kernel = _kernel(context, _SHIFTED)
+    start = np.zeros(_COUNT, np.uint32)
+    flags = cl.mem_flags
+    buffers = [cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=start) for _ in range(2)]
+    for step in range(_CHAIN):
+        kernel(queue, (_COUNT,), None, buffers[step % 2], buffers[1 - step % 2], np.uint32(_COUNT))
+    result = np.empty_like(start)
+    cl.enqueue_copy(queue, result, buffers[_CHAIN % 2])
+    return bool((result == _CHAIN).all())
+
+
+_TRIALS: dict[str, Callable[[Any], bool]] = {"half_arithmetic": _half, "sixteen_lanes": _sixteen}
