@@ -174,8 +174,12 @@ def test_unknown_dtypes(handle: DeviceHandle):
 def test_float64_where_the_device_has_none(queue, monkeypatch):
     engine = engine_for(queue)
     monkeypatch.setattr(engine, "_has_fp64", False)
+    raw = np.zeros(4096 + 64, np.uint8)
+    aligned = raw[-raw.ctypes.data % 4096 :][:64].view(np.float64)  # what a device that shares memory takes as it is
     for make in (
         lambda: Tensor.from_host(queue, np.ones(3), "float64"),
+        lambda: Tensor.from_host(queue, aligned, "float64", copy=False),
+        lambda: engine.from_host(aligned, "float64"),
         lambda: Tensor.zeros((3,), "float64", queue=queue),
         lambda: Tensor.ones((3,), queue=queue).astype("float64"),
         lambda: engine.from_host(np.ones(3), "float64", use_pinned=True),

@@ -88,6 +88,7 @@ class OpenCLBackend(TwinCalls):
         """(buffer, event, pending_release, host_ref): on a device that shares memory the buffer lies on ``data`` itself
         where dtype and alignment allow it (``host_ref`` keeps it alive), else it is a copy."""
         storage, _ = to_storage(data, dtype)
+        self._check_dtype(dtype)
         shared = self.transfer.zero_copy(storage) if storage is data else None
         if shared is not None:
             return shared[0], None, None, shared[1]
@@ -138,8 +139,7 @@ class OpenCLBackend(TwinCalls):
 
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
         shape = tuple(shape)
-        if dtype == "float64" and not self._has_fp64:
-            raise DTypeError(f"{self.device_label} has no float64 (cl_khr_fp64); use float32, or the cpu device")
+        self._check_dtype(dtype)
         if pool is None:
             recording = self.launcher.recording
             private = recording is not None and not persistent and recording.thread == threading.get_ident()
@@ -151,6 +151,10 @@ class OpenCLBackend(TwinCalls):
         if persistent:
             tensor.persistent = lease.keep = True
         return tensor
+
+    def _check_dtype(self, dtype: str) -> None:
+        if dtype == "float64" and not self._has_fp64:
+            raise DTypeError(f"{self.device_label} has no float64 (cl_khr_fp64); use float32, or the cpu device")
 
     def _check_pool(self, pool: Any) -> None:
         if pool.context != self.context or getattr(pool, "queue", self.queue) != self.queue:
@@ -181,6 +185,7 @@ class OpenCLBackend(TwinCalls):
         aliased.
         """
         self.forbid_upload()
+        self._check_dtype(dtype)
         shared = None if copy else self.transfer.zero_copy(data)
         if shared is not None:
             return (shared[0], None, self.transfer.lease_shared(shared[0], data.nbytes)), None, None, shared[1]
