@@ -21,7 +21,7 @@ from netcl.core.errors import (
     UnsupportedError,
 )
 from netcl.core.kernels.primitives import KernelSpec
-from netcl.core.memory import get_persistent_pool
+from netcl.core.memory import PinnedBufferPool, get_persistent_pool
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 
@@ -98,6 +98,16 @@ def test_out_of_memory_of_the_host(monkeypatch):
         Tensor.empty((2**50,))
     with device("cpu"):
         assert Tensor.ones((2,)).tolist() == [1.0, 1.0]
+
+
+def test_pinned_host_memory_that_is_not_used_is_bounded(queue):
+    with config.override(PINNED_MAX_MB=1):
+        pool = PinnedBufferPool(queue.context)
+    leases = [pool.allocate(256 << 10) for _ in range(12)]
+    assert pool.stats.bytes_allocated == 12 * (256 << 10)
+    del leases
+    queue.finish()
+    assert pool.stats.bytes_allocated <= MIB
 
 
 def arrays():

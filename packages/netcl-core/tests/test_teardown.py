@@ -215,6 +215,28 @@ def test_exit_finishes_the_queues_then_runs_the_callbacks(start):
     assert process.communicate(timeout=20)[0] == "True\n" and process.returncode == 0
 
 
+def test_exit_waits_for_threads_inside_the_driver(start):
+    """One that comes back during the shutdown would abort the process."""
+    process = start(
+        """
+        def slowly(queue, lock):
+            time.sleep(0.5)
+            queue.finish()
+            print("drained", flush=True)
+            lock.release()
+        teardown._finish_then_release = slowly
+        locks = teardown._start_draining()
+        assert not teardown._drained(locks, time.monotonic() + 0.05, 1)
+        def late():
+            time.sleep(0.7)
+            print("waited", flush=True)
+        assert not teardown._call_interruptibly(late, 0.05)
+        """
+    )
+    output, errors = process.communicate(timeout=20)
+    assert (sorted(output.split()), process.returncode) == (["drained", "waited"], 0), errors
+
+
 @posix
 def test_fork_leaves_the_parent_unharmed_and_names_the_error_in_the_child(start):
     process = start(

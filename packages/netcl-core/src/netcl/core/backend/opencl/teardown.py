@@ -91,14 +91,32 @@ def _finish_at_exit() -> None:
     for queue in list(_queues.values()):
         with contextlib.suppress(cl.Error, DeviceLostError):  # a lost device has nothing left to finish
             interruptible_finish(queue, None)
+    _end_driver_threads()
     for callback in _exit_callbacks:
         callback()
+
+
+def _end_driver_threads() -> None:
+    """Let no thread of ours be inside the driver from now on.
+
+    One that comes back while the interpreter shuts down is ended by Python with pthread_exit, which C++ frames on its
+    stack turn into an abort of the process.
+    """
+    global _ended
+    with _drain_lock:
+        _ended = True
+    for lock in _drains:
+        lock.acquire()
+        lock.release()
+    for outcome in list(_Waiter.busy):
+        outcome.finished.wait()
 
 
 class _Waiter:
     """A daemon thread that makes one blocking call at a time, and is idle between them."""
 
     idle: deque[_Waiter] = deque()
+    busy: set[_Outcome] = set()
 
     def __init__(self) -> None:
         self._calls: queues.SimpleQueue[tuple[Callable[[], object], _Outcome]] = queues.SimpleQueue()
@@ -113,6 +131,7 @@ class _Waiter:
 
     def start(self, call: Callable[[], object]) -> _Outcome:
         outcome = _Outcome()
+        _Waiter.busy.add(outcome)
         self._calls.put((call, outcome))
         return outcome
 
@@ -124,6 +143,7 @@ class _Waiter:
             except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
                 outcome.error = error
             _Waiter.idle.append(self)
+            _Waiter.busy.discard(outcome)
             outcome.finished.set()
             del call, outcome
 
@@ -226,6 +246,9 @@ _installed = False
 _watched = False
 _wakeup = -1
 _draining = False
+_drain_lock = threading.RLock()  # re-entrant: the handler may interrupt the main thread inside it
+_drains: list[Any] = []  # the locks of draining threads that may be inside the driver
+_ended = False
 
 
 def install_sigint_handler() -> bool:
@@ -307,12 +330,14 @@ def _on_sigint(number: int, frame: Any) -> None:
 def _start_draining() -> list[Any]:
     """One lock for each registered queue, released when the queue has finished."""
     # Not threading.Thread: the handler may have interrupted the main thread inside that module's lock.
-    locks = []
-    for queue in list(_queues.values()):
-        lock = _thread.allocate_lock()
-        lock.acquire()
-        _thread.start_new_thread(_finish_then_release, (queue, lock))
-        locks.append(lock)
+    locks: list[Any] = []
+    with _drain_lock:
+        for queue in () if _ended else list(_queues.values()):
+            lock = _thread.allocate_lock()
+            lock.acquire()
+            _thread.start_new_thread(_finish_then_release, (queue, lock))
+            locks.append(lock)
+        _drains[:] = [lock for lock in _drains if lock.locked()] + locks
     return locks
 
 
@@ -320,7 +345,7 @@ def _drained(locks: list[Any], deadline: float, patience: float) -> bool:
     """Whether all locks are released by ``deadline``, or within ``patience`` seconds if that is sooner."""
     until = min(deadline, time.monotonic() + patience)
     while locks and locks[-1].acquire(timeout=max(0.0, until - time.monotonic())):
-        locks.pop()
+        locks.pop().release()
     return not locks
 
 
