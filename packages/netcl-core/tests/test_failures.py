@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 
 import numpy as np
@@ -106,7 +107,9 @@ def test_pinned_host_memory_that_is_not_used_is_bounded(queue):
     leases = [pool.allocate(256 << 10) for _ in range(12)]
     assert pool.stats.bytes_allocated == 12 * (256 << 10)
     del leases
-    queue.finish()
+    deadline = time.monotonic() + 5
+    while pool.stats.bytes_allocated > MIB and time.monotonic() < deadline:
+        queue.finish()  # other queues of the context may have to be passed too
     assert pool.stats.bytes_allocated <= MIB
 
 
