@@ -1,11 +1,13 @@
-"""``python -m netcl.core``: platforms, devices, the drivers that were found, and what to install."""
+"""``python -m netcl.core [doctor [--full]]``: platforms, devices, drivers, what to install; the examination of all."""
 
 from __future__ import annotations
 
+import argparse
 import platform
 import sys
+from collections.abc import Sequence
 
-from . import config, icd
+from . import config, doctor, icd
 from .__about__ import __version__
 from .capabilities import DeviceProfile
 from .device import manager
@@ -55,7 +57,17 @@ def _report_devices() -> None:
         print(f"    cpu  cpu  {host.device_name}, {host.profile.compute_units} cores")
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
+    """The command of ``arguments``: the doctor, or without any the report."""
+    parser = argparse.ArgumentParser(prog="python -m netcl.core", description="What netcl finds on this machine.")
+    commands = parser.add_subparsers(dest="command")
+    examination = commands.add_parser("doctor", help="run every kernel family on every device against NumPy")
+    examination.add_argument("--full", action="store_true", help="every op, and every device as smaller ones")
+    chosen = parser.parse_args(arguments)
+    return doctor.run(chosen.full) if chosen.command == "doctor" else report()
+
+
+def report() -> int:
     """Print the report; 1 when NETCL_ variables ask for a device that is not there."""
     print(f"netcl-core {__version__}, Python {platform.python_version()} on {platform.platform()}")
     try:
@@ -79,4 +91,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

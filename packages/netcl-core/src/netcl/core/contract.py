@@ -148,6 +148,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     },
     "netcl.core.testing": {
         "CONTRACT": "",
+        "MASKS": "",
         "TOLERANCE": "",
         "Case": "",
         "Report": "",
@@ -155,7 +156,10 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "check_backend": "(backend, names=None, dtype='float32')",
         "check_core": "()",
         "check_device": "(handle, quick=True)",
+        "check_family": "(backend, family, dtype='float32', quick=True)",
         "expected": "(name, case, dtype='float32')",
+        "families_of": "(handle)",
+        "masked": "(handle, **limits)",
         "op_cases": "(name, seed=0)",
         "run_case": "(name, case, engine, dtype='float32')",
     },

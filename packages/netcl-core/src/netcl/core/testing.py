@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -21,10 +22,11 @@ from netcl.core.backend.base import DeviceBackend
 from netcl.core.backend.registry import cpu_engine, engine_for
 from netcl.core.capabilities import DeviceProfile
 from netcl.core.contract import CONTRACT
-from netcl.core.device import DeviceHandle, device
+from netcl.core.device import DeviceHandle, device, manager
 from netcl.core.dispatch import TABLE, Domain, OpRow, call_row, row_of
 from netcl.core.dtypes import from_bfloat16, is_floating, to_bfloat16
 from netcl.core.errors import NetclError
+from netcl.core.families import DTYPES, FAMILIES, ops_of
 from netcl.core.tensor import Tensor
 
 __all__ = [
@@ -37,7 +39,9 @@ __all__ = [
     "check_backend",
     "check_core",
     "check_device",
+    "check_family",
     "expected",
+    "families_of",
     "masked",
     "op_cases",
     "run_case",
@@ -158,13 +162,34 @@ def assert_close(a: Any, b: Any, dtype: str = "float32") -> None:
     np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=relative, atol=absolute)
 
 
+def relative_error(found: Array, wanted: Array, dtype: str) -> float:
+    """The largest difference in parts of the value wanted, which counts at least as much as makes TOLERANCE's relative
+    and absolute part meet: within tolerance it is at most the relative one. Whole numbers: 0, or inf where they differ.
+    """
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape:
+        return float("inf")
+    if not is_floating(dtype):
+        return 0.0 if np.array_equal(found, wanted) else float("inf")
+    relative, absolute = TOLERANCE[dtype]
+    with np.errstate(all="ignore"):
+        found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+        parts = abs(found - wanted) / (abs(wanted) + absolute / relative)
+        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        parts = np.where(same, 0.0, np.where(np.isnan(parts), np.inf, parts))
+    return float(parts.max(initial=0.0))
+
+
 @dataclass
 class Report:
-    """What a check found: how many cases held, and what failed, by op or name, with the reason."""
+    """What a check found: how many cases held, and what failed, by op or name, with the reason; ``error`` is the
+    largest relative error of all results.
+    """
 
     subject: str
     passed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    error: float = 0.0
 
     def __bool__(self) -> bool:
         return not self.failed
@@ -181,36 +206,82 @@ def check_backend(backend: DeviceBackend, names: Iterable[str] | None = None, dt
     importlib.import_module("netcl.ops")
     report = Report(f"{backend.device_label}, {dtype}")
     for name in TABLE if names is None else names:
-        for case in op_cases(name):
-            try:
-                for got, want in zip(run_case(name, case, backend, dtype), expected(name, case, dtype)):
-                    assert_close(got, want, got.dtype)
-            except (AssertionError, NetclError, TypeError, ValueError, LookupError) as error:
-                shapes = [getattr(operand, "shape", operand) for operand in case.operands]
-                report.failed[name] = f"{shapes} {case.attributes}: {type(error).__name__}: {error}"
-                break
-            report.passed += 1
+        _check_op(report, name, backend, dtype, op_cases(name))
     return report
 
 
-_QUICK = (
-    "add",
-    "exp",
-    "sum",
-    "softmax",
-    "cast",
-    "permute",
-    "concatenate",
-    "matmul",
-    "conv2d",
-    "max_pool",
-    "index_select",
-)
+def _check_op(report: Report, name: str, backend: DeviceBackend, dtype: str, cases: Iterable[Case]) -> None:
+    for case in cases:
+        try:
+            for got, want in zip(run_case(name, case, backend, dtype), expected(name, case, dtype)):
+                report.error = max(report.error, relative_error(got.numpy(), want, got.dtype))
+                assert_close(got, want, got.dtype)
+        except (AssertionError, NetclError, RuntimeError, TypeError, ValueError, LookupError) as error:
+            shapes = [getattr(operand, "shape", operand) for operand in case.operands]
+            report.failed[name] = f"{shapes} {case.attributes}: {type(error).__name__}: {error}"
+            return
+        report.passed += 1
+
+
+_DRAWS = {
+    "float32": (("uniform", "float32"), ("normal", "float32"), ("bits", "int32"), ("randint", "int64")),
+    "float16": (("uniform", "float16"),),
+    "bfloat16": (("uniform", "bfloat16"),),
+}
+
+
+def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
+    """Random numbers: the same as NumPy's engine draws from the same state."""
+    draws = importlib.import_module("netcl.ops.random")
+    for kind, of in _DRAWS.get(dtype, ()):
+        drawn = []
+        for engine in (backend, cpu_engine()):
+            draws.position(engine, 5)
+            drawn.append(engine.random(kind, (1001,), of, offset=3, low=-7, high=1000).numpy())
+        report.error = max(report.error, relative_error(*drawn, of))
+        try:
+            assert_close(*drawn, of)
+        except AssertionError as error:
+            report.failed[kind] = str(error)
+        else:
+            report.passed += 1
+
+
+def check_family(backend: DeviceBackend, family: str, dtype: str = "float32", quick: bool = True) -> Report:
+    """One kernel family of ``netcl.core.families`` in one dtype; quick takes few ops, and few cases of them in dtypes
+    other than float32, which change the loads and stores of a kernel alone.
+    """
+    importlib.import_module("netcl.ops")
+    report = Report(f"{backend.device_label}, {family}, {dtype}")
+    if family == "random":
+        _check_draws(report, backend, dtype)
+        return report
+    for name in ops_of(family, dtype, quick):
+        own = row_of(name).domain.cases is not None
+        first, last = (None, None) if dtype == "float32" else (0, 2) if own else (4, 5)
+        _check_op(report, name, backend, dtype, islice(op_cases(name), first, last))
+    return report
+
+
+def families_of(handle: Any) -> list[tuple[str, str]]:
+    """The (family, dtype) pairs that there are on a device."""
+    doubles = manager.profile(handle).has_fp64
+    dtypes = [dtype for dtype in DTYPES if dtype != "float64" or doubles]
+    return [(f, d) for f in FAMILIES for d in dtypes if (d in _DRAWS if f == "random" else ops_of(f, d, quick=True))]
 
 
 def check_device(handle: Any, quick: bool = True) -> Report:
-    """``check_backend`` on the device of a handle or queue; quick takes one op of each kernel family."""
-    return check_backend(engine_for(handle), _QUICK if quick else None)
+    """Every kernel family in every dtype on the device of a handle or queue, in one report; quick takes few ops of
+    each.
+    """
+    engine = engine_for(handle)
+    report = Report(engine.device_label)
+    for family, dtype in families_of(handle):
+        part = check_family(engine, family, dtype, quick)
+        report.passed += part.passed
+        report.error = max(report.error, part.error)
+        report.failed.update({f"{name} ({dtype})": reason for name, reason in part.failed.items()})
+    return report
 
 
 # What smaller devices lack, as limits of ``masked``.

@@ -1,0 +1,243 @@
+"""``python -m netcl.core doctor``: every kernel family on every device against NumPy, and what is wrong here.
+
+Each device is examined in a child process: a driver that ends the process or hangs costs the row it was at, and the
+rest goes on in another child. Devices are examined side by side.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import config, icd
+from .device import manager
+from .families import DTYPES, FAMILIES
+from .provider_check import find_conflicts
+
+__all__ = ["Examination", "Row", "examine", "run"]
+
+Job = tuple[str, str, str]  # mask ("": none), family, dtype
+
+_QUICK_S, _FULL_S = 60.0, 900.0  # seconds that one row may take
+_CHILD = "from netcl.core.doctor import serve; serve()"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel family in one dtype: cases that held, the largest relative error, and what failed, by op."""
+
+    job: Job
+    passed: int
+    error: float
+    failed: dict[str, str]
+
+
+@dataclass
+class Examination:
+    """What was found of one device; ``problem`` says why it could not be examined at all."""
+
+    selector: str
+    name: str
+    rows: list[Row] = field(default_factory=list)
+    problem: str = ""
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return not self.problem and not any(row.failed for row in self.rows)
+
+
+def run(full: bool = False) -> int:
+    """Print a table per device; 1 where something is wrong, else 0.
+
+    ``full`` takes every op of the table, and each device again under the masks of ``netcl.core.testing``.
+    """
+    conflicts = find_conflicts()
+    for message in conflicts:
+        print(f"wrong: {message}")
+    found = [(selector, f"{dev.name.strip()} ({platform.name.strip()})") for selector, platform, dev in _devices()]
+    if not found:
+        only = config.get("PLATFORM_FILTER")
+        why = f"NETCL_PLATFORM_FILTER={only!r} leaves no OpenCL platform." if only else icd.advice()
+        print(f"no OpenCL platform was found, so netcl computes with NumPy. {why}")
+    found.append(("cpu", "NumPy"))
+    with ThreadPoolExecutor(max_workers=max(1, min(len(found), os.cpu_count() or 1))) as workers:
+        examinations = workers.map(lambda device: examine(*device, full=full), found)
+        well = [bool(_show(examination)) for examination in examinations]
+    wrong = well.count(False)
+    verdict = f"{wrong} with wrong kernels" if wrong else "every kernel family is right on each"
+    print(f"\n{len(well)} devices, {verdict}")
+    return int(bool(wrong or conflicts))
+
+
+def _devices() -> Iterator[tuple[str, Any, Any]]:
+    return manager.numbered()
+
+
+def examine(selector: str, name: str = "", full: bool = False, child: Sequence[str] = ()) -> Examination:
+    """Runs the families on the device of a selector in child processes (``child``: the command instead of ours)."""
+    start = time.monotonic()
+    found = Examination(selector, name or selector)
+    command = list(child) or [sys.executable, "-c", _CHILD]
+    jobs: list[Job] | None = None
+    while jobs is None or jobs:
+        try:
+            process = _Child([*command, json.dumps([selector, full, jobs])])
+        except (OSError, ValueError) as error:
+            found.problem = f"no child process can be started: {error}"
+            break
+        with process:
+            limit = _FULL_S if full else _QUICK_S
+            message = process.read(limit)
+            if message is None or "jobs" not in message:
+                found.problem = f"{process.ending()} before the first kernel: {process.last_words()}"
+                break
+            jobs = [(mask, family, dtype) for mask, family, dtype in message["jobs"]]
+            while jobs:
+                message = process.read(limit)
+                if message is None:
+                    reason = process.ending()
+                    found.rows.append(Row(jobs.pop(0), 0, float("inf"), {"the driver": reason}))
+                    break
+                found.rows.append(Row(jobs.pop(0), message["passed"], message["error"], message["failed"]))
+    found.seconds = time.monotonic() - start
+    return found
+
+
+class _Child:
+    """A child that examines a device and writes one line of JSON after the other."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        )
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._errors: list[bytes] = []
+        self._hung = 0.0
+        self._threads = [threading.Thread(target=task, daemon=True) for task in (self._collect, self._listen)]
+        for thread in self._threads:
+            thread.start()
+
+    def _collect(self) -> None:
+        for line in self._process.stdout or ():
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def _listen(self) -> None:
+        for line in self._process.stderr or ():
+            self._errors[:] = [*self._errors[-9:], line]
+
+    def read(self, seconds: float) -> dict[str, Any] | None:
+        """The next message; None where the child ended, or said nothing for so long and was killed."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                self._hung = seconds
+                self._process.kill()
+                return None
+            if line is None:
+                return None
+            try:
+                message = json.loads(line)
+            except ValueError:  # a driver's own words
+                continue
+            if isinstance(message, dict):
+                return message
+
+    def ending(self) -> str:
+        """How the child ended."""
+        code = self._process.wait()
+        if self._hung:
+            return f"hung for {self._hung:g} s"
+        return f"ended the process (signal {-code})" if code < 0 else f"ended the process (exit code {code})"
+
+    def last_words(self) -> str:
+        """The end of what the child wrote on stderr."""
+        self._threads[1].join(1.0)
+        return b"".join(self._errors).decode(errors="replace").strip()[-500:]
+
+    def __enter__(self) -> _Child:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self._process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for thread in self._threads:
+            thread.join(1.0)
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def serve() -> None:
+    """The child's side: the jobs, then a message for each, as lines of JSON on stdout."""
+    from . import testing
+    from .backend.registry import engine_for
+
+    selector, full, jobs = json.loads(sys.argv[1])
+    handle = manager.default(selector)
+    if handle is None:
+        raise manager.not_found(selector)
+    if jobs is None:
+        jobs = [("", family, dtype) for family, dtype in testing.families_of(handle)]
+        if full and handle.backend == "cl":
+            for mask, limits in testing.MASKS.items():
+                with testing.masked(handle, **limits) as seen:
+                    jobs += [(mask, *pair) for pair in testing.families_of(seen) if pair[1] == "float32"]
+    _say({"jobs": jobs})
+    for mask, family, dtype in jobs:
+        if mask:
+            with testing.masked(handle, **testing.MASKS[mask]) as seen:
+                report = testing.check_family(engine_for(seen), family, dtype, not full)
+        else:
+            report = testing.check_family(engine_for(handle), family, dtype, not full)
+        _say({"passed": report.passed, "error": report.error, "failed": report.failed})
+
+
+def _say(message: dict[str, Any]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def _show(examination: Examination) -> Examination:
+    print(f"\n{examination.selector}  {examination.name}, {examination.seconds:.0f} s")
+    if examination.problem:
+        print(f"  cannot be used: {examination.problem}")
+        return examination
+    for mask in dict.fromkeys(row.job[0] for row in examination.rows):
+        rows = {row.job[1:]: row for row in examination.rows if row.job[0] == mask}
+        dtypes = [dtype for dtype in DTYPES if any(pair[1] == dtype for pair in rows)]
+        if mask:
+            print(f"  seen as a device of: {mask}")
+        print("  " + "family".ljust(8) + "".join(dtype.rjust(10) for dtype in dtypes) + "  cases  verdict")
+        for family in FAMILIES:
+            own = [rows.get((family, dtype)) for dtype in dtypes]
+            there = [row for row in own if row is not None]
+            if there:
+                verdict = "WRONG" if any(row.failed for row in there) else "right"
+                cells = "".join(_cell(row).rjust(10) for row in own)
+                print(f"  {family:8}{cells}{sum(row.passed for row in there):7}  {verdict}")
+    for row in examination.rows:
+        for name, reason in row.failed.items():
+            where = " ".join(filter(None, (row.job[1], row.job[2], f"({row.job[0]})" if row.job[0] else "")))
+            print(f"  {where}: {name}: {reason}")
+    return examination
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    return "exact" if row.error == 0 else f"{row.error:.1e}"

@@ -1,0 +1,65 @@
+"""The kernel families of the op table, and which ops and dtypes stand for each in a quick check of a device."""
+
+from __future__ import annotations
+
+from .dispatch import TABLE, OpRow
+
+__all__ = ["DTYPES", "FAMILIES", "QUICK", "family_of", "ops_of"]
+
+FAMILIES = ("map", "reduce", "rows", "matmul", "conv", "window", "index", "random", "copy")
+
+# The ops of a quick check: each kernel text of the family at least once.
+QUICK: dict[str, tuple[str, ...]] = {
+    "map": ("add", "where", "gelu", "cast"),
+    "reduce": ("sum", "max", "var"),
+    "rows": ("softmax", "log_softmax", "batch_norm_training", "layer_norm"),
+    "matmul": ("matmul", "linear"),
+    "conv": ("conv2d", "conv2d_grad_input", "conv2d_grad_weight"),
+    "window": ("max_pool", "max_pool_grad", "avg_pool", "avg_pool_grad", "im2col", "col2im"),
+    "index": ("index_select", "index_select_grad", "gather", "gather_grad"),
+    "random": (),  # draws have no cases; they are compared with NumPy's by bits
+    "copy": ("permute", "concatenate", "pad", "flip"),
+}
+# Ops that make sense on whole numbers, and on bool.
+_WHOLE: dict[str, tuple[str, ...]] = {
+    "map": ("add", "maximum"),
+    "reduce": ("sum", "max"),
+    "index": ("index_select",),
+    "copy": ("permute", "concatenate", "flip"),
+}
+_BOOL: dict[str, tuple[str, ...]] = {"index": ("index_select",), "copy": ("permute", "concatenate", "flip")}
+
+DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")
+
+# By the module that the row's function is written in; rows that are a text are maps.
+_MODULES = {
+    "reduce": "reduce",
+    "norm": "rows",
+    "linalg": "matmul",
+    "conv": "conv",
+    "pool": "window",
+    "unfold": "window",
+    "index": "index",
+    "getitem": "index",
+    "random": "random",
+    "shape": "copy",
+    "pad": "copy",
+}
+
+
+def family_of(row: OpRow) -> str:
+    """The family of most kernels that an op launches."""
+    if row.name in ("softmax", "log_softmax", "logsumexp"):
+        return "rows"
+    function = row.expression if callable(row.expression) else row.call or row.composite
+    module = getattr(function, "__module__", "").rpartition(".")[2]
+    return _MODULES.get(module, "map")
+
+
+def ops_of(family: str, dtype: str, quick: bool) -> tuple[str, ...]:
+    """The ops that are checked for a family in a dtype; empty where the family does not know the dtype."""
+    if dtype in ("int32", "int64"):
+        return _WHOLE.get(family, ())
+    if dtype == "bool":
+        return _BOOL.get(family, ())
+    return QUICK[family] if quick else tuple(name for name, row in TABLE.items() if family_of(row) == family)

@@ -1,0 +1,145 @@
+"""The doctor: its table, its exit code, and drivers that end the process or hang while it examines them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from netcl.core import __main__, config, doctor, testing
+from netcl.core.backend.registry import cpu_engine
+from netcl.core.device import manager
+from netcl.core.dispatch import TABLE
+from netcl.core.families import FAMILIES, QUICK, family_of
+
+CHILD = """
+import json, os, sys, time
+selector, full, jobs = json.loads(sys.argv[1])
+def say(message):
+    print(json.dumps(message), flush=True)
+print("a driver's own words")
+jobs = [["", "map", "float32"], ["", "rows", "float32"], ["", "copy", "float32"]] if jobs is None else jobs
+say({"jobs": jobs})
+for _, family, _ in jobs:
+    if family == "rows":
+        sys.stderr.write("LLVM ERROR")
+        %s
+    say({"passed": 3, "error": 1e-7, "failed": {}})
+"""
+
+
+def fake(at_rows):
+    return [sys.executable, "-c", CHILD % at_rows]
+
+
+def test_numpy_is_examined_in_a_child():
+    found = doctor.examine("cpu")
+    assert found, [row for row in found.rows if row.failed]
+    assert {row.job[1] for row in found.rows} == set(FAMILIES)
+    assert all(row.passed and row.error < 1e-2 for row in found.rows)
+
+
+def test_a_driver_that_ends_the_process_costs_one_row():
+    found = doctor.examine("fake", child=fake("os.abort()"))
+    assert [row.job[1] for row in found.rows] == ["map", "rows", "copy"]
+    assert not found
+    assert "ended the process" in found.rows[1].failed["the driver"]
+    assert found.rows[2].passed == 3 and not found.rows[2].failed
+
+
+def test_a_driver_that_hangs_costs_one_row(monkeypatch):
+    monkeypatch.setattr(doctor, "_QUICK_S", 2.0)
+    found = doctor.examine("fake", child=fake("time.sleep(60)"))
+    assert [bool(row.failed) for row in found.rows] == [False, True, False]
+    assert found.rows[1].failed["the driver"] == "hung for 2 s"
+
+
+def test_a_device_that_cannot_be_opened_is_a_problem():
+    found = doctor.examine("no such device")
+    assert not found
+    assert "no such device" in found.problem
+
+
+def test_a_wrong_kernel_is_shown_and_exits_with_one(monkeypatch, capsys):
+    wrong = doctor.Row(("", "matmul", "float16"), 7, 0.25, {"matmul": "[(3, 5)]: AssertionError"})
+    well = doctor.Row(("", "matmul", "float32"), 7, 2e-6, {})
+
+    def examine(selector, name, full):
+        assert full
+        return doctor.Examination(selector, name, [well, wrong])
+
+    monkeypatch.setattr(doctor, "examine", examine)
+    assert __main__.main(["doctor", "--full"]) == 1
+    shown = capsys.readouterr().out
+    assert "2.0e-06   2.5e-01     14  WRONG" in shown
+    assert "matmul float16: matmul: [(3, 5)]: AssertionError" in shown
+    monkeypatch.setattr(doctor, "examine", lambda selector, name, full: doctor.Examination(selector, name, [well]))
+    assert __main__.main(["doctor"]) == 0
+    assert "every kernel family is right" in capsys.readouterr().out
+
+
+def test_two_owners_of_one_file_are_wrong(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "find_conflicts", lambda: ["netcl 0.1 and netcl-core 0.1 both own netcl/core/x.py"])
+    monkeypatch.setattr(doctor, "examine", lambda selector, name, full: doctor.Examination(selector, name, []))
+    assert __main__.main(["doctor"]) == 1
+    assert "both own" in capsys.readouterr().out
+
+
+def test_without_a_platform_it_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "examine", lambda selector, name, full: doctor.Examination(selector, name, []))
+    monkeypatch.setattr(doctor, "_devices", lambda: iter(()))
+    monkeypatch.setattr(doctor.icd, "advice", lambda: 'pip install "netcl-core[cpu]"')
+    assert __main__.main(["doctor"]) == 0
+    assert 'pip install "netcl-core[cpu]"' in capsys.readouterr().out
+    with config.override(PLATFORM_FILTER="nobody's"):
+        assert __main__.main(["doctor"]) == 0
+    assert 'NETCL_PLATFORM_FILTER="nobody\'s"' in capsys.readouterr().out
+
+
+def test_the_command_in_a_process_of_its_own():
+    environment = {**os.environ, "NETCL_PLATFORM_FILTER": "nobody's"}
+    command = [sys.executable, "-m", "netcl.core", "doctor"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for family in FAMILIES:
+        assert family in done.stdout
+    bad = subprocess.run([*command, "--ful1"], capture_output=True, text=True, timeout=60)
+    assert bad.returncode == 2
+
+
+def test_families_cover_the_table():
+    assert {family_of(row) for row in TABLE.values()} == set(FAMILIES)
+    for family, names in QUICK.items():
+        assert all(family_of(TABLE[name]) == family for name in names if family != "map")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_wrong_result_is_noticed(monkeypatch, family):
+    original = testing.expected
+    monkeypatch.setattr(testing, "expected", lambda *args: tuple(one + 1 for one in original(*args)))
+    draws = testing._DRAWS
+    monkeypatch.setattr(testing, "_DRAWS", {"float32": (("uniform", "float32"),)})
+    monkeypatch.setattr(testing, "assert_close", _one_more(testing.assert_close) if family == "random" else _plain)
+    report = testing.check_family(cpu_engine(), family)
+    assert not report
+    assert family == "random" or report.error > 1e-2
+    assert draws
+
+
+def _plain(found, wanted, dtype):
+    import numpy as np
+
+    np.testing.assert_allclose(np.asarray(found.numpy(), float), np.asarray(wanted, float), 1e-3, 1e-3)
+
+
+def _one_more(check):
+    return lambda found, wanted, dtype: check(found, wanted + 1, dtype)
+
+
+def test_pairs_of_families_and_dtypes_of_a_device():
+    pairs = testing.families_of(manager.default("cpu"))
+    assert ("map", "float64") in pairs and ("matmul", "int32") not in pairs and ("copy", "bool") in pairs
+    report = testing.check_device(manager.default("cpu"))
+    assert report and report.passed > 300

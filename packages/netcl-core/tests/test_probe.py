@@ -1,0 +1,166 @@
+"""Probes of drivers: children that abort, hang or fail, verdicts on disk, and what follows from them."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from netcl.core import Tensor, config, driver_probes, probe
+from netcl.core.backend.opencl import launch, templates
+from netcl.core.device import manager
+
+RIGHT, WRONG = "sys.exit(0)", "sys.exit(10)"
+ABORTS = "import os\nos.abort()"
+HANGS = "import time\ntime.sleep(60)"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(probe, "_known", {})
+    with config.override(CACHE_DIR=tmp_path):
+        yield tmp_path / "probes"
+
+
+def as_a_new_process():
+    probe._known.clear()
+
+
+@pytest.mark.parametrize(("script", "right"), [(RIGHT, True), (WRONG, False)])
+def test_the_exit_code_of_the_child_is_the_verdict_and_is_kept(own_cache, script, right):
+    assert probe.verdict("try", "driver 1", script) is right
+    (path,) = own_cache.glob("try-*.json")
+    assert json.loads(path.read_text())["driver"] == "driver 1"
+    as_a_new_process()
+    path.write_text(json.dumps({"right": not right}))
+    assert probe.verdict("try", "driver 1", script) is not right  # read, not tried
+    assert probe.verdict("try", "driver 2", script) is right  # another version is tried itself
+
+
+def test_a_child_that_aborts_is_a_no(own_cache, caplog):
+    assert probe.verdict("aborts", "driver", ABORTS) is False
+    assert "ended the process" in caplog.text
+    (path,) = own_cache.glob("aborts-*.json")
+    assert json.loads(path.read_text())["right"] is False
+
+
+def test_a_child_that_hangs_is_ended_and_is_a_no(own_cache, caplog):
+    start = time.monotonic()
+    assert probe.verdict("hangs", "driver", HANGS, timeout=1.0) is False
+    assert time.monotonic() - start < 20
+    assert "did not end within 1 s" in caplog.text
+    as_a_new_process()
+    start = time.monotonic()
+    assert probe.verdict("hangs", "driver", HANGS, timeout=1.0) is False
+    assert time.monotonic() - start < 0.5, "the verdict on disk was not used"
+
+
+def test_an_end_that_says_nothing_of_the_driver_is_not_kept(own_cache):
+    assert probe.verdict("broken", "driver", "import no_such_module") is False
+    assert not own_cache.exists()
+
+
+def test_a_damaged_verdict_is_tried_again(own_cache):
+    assert probe.verdict("try", "driver", lambda: True)
+    (path,) = own_cache.glob("*.json")
+    for damage in ("", '{"right": 1', '{"right": 3}', "[]"):
+        path.write_text(damage)
+        as_a_new_process()
+        assert probe.verdict("try", "driver", lambda: True)
+        assert json.loads(path.read_text())["right"] is True
+
+
+def test_without_a_folder_each_process_tries(own_cache):
+    own_cache.write_text("a file where the folder would be")
+    tries = []
+    for _ in range(2):
+        as_a_new_process()
+        for _ in range(2):
+            assert probe.verdict("try", "driver", lambda: tries.append(1) is None)
+    with config.override(CACHE=False):
+        as_a_new_process()
+        assert probe.verdict("try", "driver", lambda: tries.append(1) is None)
+    assert len(tries) == 3
+
+
+def test_forget_tries_again():
+    assert probe.verdict("try", "driver", lambda: True)
+    probe.forget()
+    assert probe.verdict("try", "driver", lambda: False) is False
+
+
+@pytest.fixture
+def device(handle):
+    if handle.backend == "cpu":
+        pytest.skip("needs an OpenCL device: NumPy has no driver")
+    return handle.device
+
+
+def test_sixteen_lanes_are_found_out_in_a_child(monkeypatch, device, caplog):
+    """LLVM 14 in PoCL 3.0 aborts over them, or does not come back; Intel's runtime computes right."""
+    pocl = "PoCL 3.0" in device.platform.version
+    monkeypatch.setattr(driver_probes, "_TIMEOUT_S", 5.0 if pocl else 30.0)
+    right = driver_probes.sixteen_lanes_work(device)
+    if pocl:
+        assert not right
+        assert "ended the process" in caplog.text or "did not end" in caplog.text
+    if device.platform.name.startswith("Intel"):
+        assert right
+
+
+def test_vectors_are_narrower_where_sixteen_lanes_fail(monkeypatch, device):
+    monkeypatch.setattr(templates, "sixteen_lanes_work", lambda _: False)
+
+    class Unknown:
+        native_vector_width_float = 16
+
+        class platform:
+            name = version = "Some new driver"
+
+    assert templates._lanes(Unknown) == 8
+    monkeypatch.setattr(templates, "sixteen_lanes_work", lambda _: True)
+    assert templates._lanes(Unknown) == 16
+
+
+def test_kernels_are_in_order_here(device):
+    assert not driver_probes.needs_flush(device)
+
+
+def test_a_device_out_of_order_gets_a_flush_after_each_kernel(monkeypatch, device):
+    """In eager launches and in replays; the probe finds such a device by a chain of kernels that comes out wrong."""
+    monkeypatch.setattr(driver_probes, "_ordered", lambda _: False)
+    (other, _) = manager.split(manager.default(device.platform.name), 2)
+    flushes = []
+
+    class Queue:
+        def __init__(self, queue):
+            self._queue = queue
+
+        def __getattr__(self, name):
+            return getattr(self._queue, name)
+
+        def flush(self):
+            flushes.append(1)
+            self._queue.flush()
+
+    x = Tensor.from_host(other, np.arange(5, dtype=np.float32))
+    launcher = launch.launcher_for(other.queue)
+    assert launcher.flushes
+    monkeypatch.setattr(launcher, "queue", Queue(other.queue))
+    monkeypatch.setattr(launch.cl, "enqueue_nd_range_kernel", _unwrapped(launch.cl.enqueue_nd_range_kernel))
+    eager = (x + x).numpy()
+    assert len(flushes) == 1
+    recording = launcher.new_recording()
+    launcher.recording = recording
+    result = x + x
+    launcher.recording = None
+    assert len(flushes) == 1
+    recording.replay()
+    assert len(flushes) == 2
+    np.testing.assert_array_equal(result.numpy(), eager)
+
+
+def _unwrapped(enqueue):
+    return lambda queue, *rest: enqueue(getattr(queue, "_queue", queue), *rest)
