@@ -199,13 +199,18 @@ def test_ten_thousand_launches_and_copies_leave_nothing(queues):
         x.to_host()
 
     rounds(3000)
-    before = events(), resident(), threading.active_count(), get_persistent_pool(queue).get_stats()["bytes_allocated"]
-    rounds(10_000)
-    after = events(), resident(), threading.active_count(), get_persistent_pool(queue).get_stats()["bytes_allocated"]
+    before = events(), threading.active_count(), get_persistent_pool(queue).get_stats()["bytes_allocated"]
+    growth = []
+    for _ in range(4):
+        start = resident()
+        rounds(2500)
+        growth.append(resident() - start)
+    after = events(), threading.active_count(), get_persistent_pool(queue).get_stats()["bytes_allocated"]
     assert x.to_host()[0] == 13_001
     assert max(before[0], after[0]) < 40, "events are kept"
-    assert after[1] - before[1] < 4 << 20, "memory grows"
-    assert after[2:] == before[2:]
+    # What leaks grows each time; now and then the process takes memory for something else.
+    assert min(growth) < 1 << 20, f"memory grows by {growth} bytes"
+    assert after[1:] == before[1:]
 
 
 def test_eight_threads_launch_one_op_on_their_own_data(queues):
