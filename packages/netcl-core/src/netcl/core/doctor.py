@@ -70,7 +70,7 @@ def run(full: bool = False) -> int:
         print(f"no OpenCL platform was found, so netcl computes with NumPy. {why}")
     found.append(("cpu", "NumPy"))
     with ThreadPoolExecutor(max_workers=max(1, min(len(found), os.cpu_count() or 1))) as workers:
-        examinations = workers.map(lambda device: examine(*device, full=full), found)
+        examinations = workers.map(lambda device: examine(device[0], device[1], full), found)
         well = [bool(_show(examination)) for examination in examinations]
     wrong = well.count(False)
     verdict = f"{wrong} with wrong kernels" if wrong else "every kernel family is right on each"

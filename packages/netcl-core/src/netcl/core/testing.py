@@ -234,13 +234,14 @@ def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
     """Random numbers: the same as NumPy's engine draws from the same state."""
     draws = importlib.import_module("netcl.ops.random")
     for kind, of in _DRAWS.get(dtype, ()):
-        drawn = []
+        drawn: list[Array] = []
         for engine in (backend, cpu_engine()):
             draws.position(engine, 5)
             drawn.append(engine.random(kind, (1001,), of, offset=3, low=-7, high=1000).numpy())
-        report.error = max(report.error, relative_error(*drawn, of))
+        found, wanted = drawn
+        report.error = max(report.error, relative_error(found, wanted, of))
         try:
-            assert_close(*drawn, of)
+            assert_close(found, wanted, of)
         except AssertionError as error:
             report.failed[kind] = str(error)
         else:
