@@ -208,8 +208,9 @@ def test_ten_thousand_launches_and_copies_leave_nothing(queues):
     after = events(), threading.active_count(), get_persistent_pool(queue).get_stats()["bytes_allocated"]
     assert x.to_host()[0] == 13_001
     assert max(before[0], after[0]) < 40, "events are kept"
-    # What leaks grows each time; now and then the process takes memory for something else.
-    assert min(growth) < 1 << 20, f"memory grows by {growth} bytes"
+    # What leaks first fills what earlier work left free in the heap, and then grows each time; now and then the
+    # process takes memory for something else.
+    assert min(growth[-2:]) < 1 << 20, f"memory grows by {growth} bytes"
     assert after[1:] == before[1:]
 
 
