@@ -153,7 +153,7 @@ def _sibling_fault(
         )
     if sub not in OWNER:
         return "bare netcl is for users: import the subpackage that owns the name"
-    if inside in TABLE_READERS and found.module == "netcl.ops" and found.place.in_function:
+    if inside in TABLE_READERS and f"{found.module}.".startswith("netcl.ops.") and found.place.in_function:
         return None
     if package.name == "netcl-core" and inside.parts[0] == "core" and sub != "core":
         return f"netcl.core does not import netcl.{sub}, which is built on it"

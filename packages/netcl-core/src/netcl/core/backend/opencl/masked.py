@@ -14,12 +14,15 @@ from collections.abc import Mapping, Sequence
 from math import gcd, prod
 from typing import Any
 
-import pyopencl as cl
-
 from ...capabilities import DeviceProfile, profile_of, see_as
 from ...device import DeviceHandle
 from ...errors import UnsupportedError
 from .launch import Launcher, PreparedLaunch, Size, Source, launcher_for
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
 
 __all__ = ["MaskedLauncher", "masked_handle"]
 
