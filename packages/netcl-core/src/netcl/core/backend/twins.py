@@ -29,7 +29,6 @@ class TwinCalls:
     """The computing calls of an engine, as ``DeviceBackend`` describes them; ``twins`` are the backend's files."""
 
     twins: Twins
-    recording: Recording | None
 
     def matmul(
         self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
@@ -124,7 +123,9 @@ class TwinCalls:
 
     def forbid_upload(self) -> None:
         """CaptureError while this thread records: a replay would see the values of the recording."""
-        if self.recording is not None and self.recording.thread == threading.get_ident():
+        engine: Any = self
+        recording: Recording | None = engine.recording
+        if recording is not None and recording.thread == threading.get_ident():
             raise CaptureError(
                 "host data were written to the device while a step is captured, so a replay would see the old values; "
                 "make the tensor before the capture and pass it in"
