@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import netcl.ops
 from netcl.core import __main__, config, doctor, testing
 from netcl.core.backend.registry import cpu_engine
 from netcl.core.device import manager
@@ -110,6 +111,7 @@ def test_the_command_in_a_process_of_its_own():
 
 
 def test_families_cover_the_table():
+    assert set(netcl.ops.__all__) & set(TABLE)
     assert {family_of(row) for row in TABLE.values()} == set(FAMILIES)
     for family, names in QUICK.items():
         assert all(family_of(TABLE[name]) == family for name in names if family != "map")

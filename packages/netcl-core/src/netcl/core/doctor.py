@@ -28,6 +28,8 @@ __all__ = ["Examination", "Row", "examine", "run"]
 Job = tuple[str, str, str]  # mask ("": none), family, dtype
 
 _QUICK_S, _FULL_S = 60.0, 900.0  # seconds that one row may take
+_LOOK_S = 0.5
+_stopped = threading.Event()  # the user has interrupted the examination
 _CHILD = "from netcl.core.doctor import serve; serve()"
 
 
@@ -69,9 +71,14 @@ def run(full: bool = False) -> int:
         why = f"NETCL_PLATFORM_FILTER={only!r} leaves no OpenCL platform." if only else icd.advice()
         print(f"no OpenCL platform was found, so netcl computes with NumPy. {why}")
     found.append(("cpu", "NumPy"))
+    _stopped.clear()
     with ThreadPoolExecutor(max_workers=max(1, min(len(found), os.cpu_count() or 1))) as workers:
-        examinations = workers.map(lambda device: examine(device[0], device[1], full), found)
-        well = [bool(_show(examination)) for examination in examinations]
+        try:
+            examinations = workers.map(lambda device: examine(device[0], device[1], full), found)
+            well = [bool(_show(examination)) for examination in examinations]
+        except KeyboardInterrupt:
+            _stopped.set()
+            raise
     wrong = well.count(False)
     verdict = f"{wrong} with wrong kernels" if wrong else "every kernel family is right on each"
     print(f"\n{len(well)} devices, {verdict}")
@@ -88,7 +95,7 @@ def examine(selector: str, name: str = "", full: bool = False, child: Sequence[s
     found = Examination(selector, name or selector)
     command = list(child) or [sys.executable, "-c", _CHILD]
     jobs: list[Job] | None = None
-    while jobs is None or jobs:
+    while (jobs is None or jobs) and not _stopped.is_set():
         try:
             process = _Child([*command, json.dumps([selector, full, jobs])])
         except (OSError, ValueError) as error:
@@ -141,8 +148,10 @@ class _Child:
         end = time.monotonic() + seconds
         while True:
             try:
-                line = self._lines.get(timeout=max(0.0, end - time.monotonic()))
+                line = self._lines.get(timeout=_LOOK_S)
             except queue.Empty:
+                if not _stopped.is_set() and time.monotonic() < end:
+                    continue
                 self._hung = seconds
                 self._process.kill()
                 return None
