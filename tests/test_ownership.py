@@ -15,11 +15,15 @@ FIND = "packages/netcl-core/src/netcl/core/provider_check.py"
 
 
 def put(site: Path, name: str, version: str, *files: str) -> None:
-    """Write the record of an installed distribution into the folder `site`."""
+    """Write an installed distribution into the folder `site`: its record, and the files, empty."""
     info = site / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n", encoding="utf-8")
     (info / "RECORD").write_text("".join(f"{file},,\n" for file in files), encoding="utf-8")
+    # From Python 3.12 on importlib.metadata leaves out what is recorded and not there.
+    for file in files:
+        (site / file).parent.mkdir(parents=True, exist_ok=True)
+        (site / file).touch()
 
 
 def conflicts(root: Path, *sites: Path) -> list[str]:
