@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dtypes import canonical, promote
+from netcl.core.dtypes import promote
 from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
@@ -238,8 +238,3 @@ def evaluate(
     if not inputs:
         raise ExpressionError("expressions without inputs have no engine to run on")
     return inputs[0].engine.run(outputs, inputs, scalars, **kwargs)  # type: ignore[no-any-return]
-
-
-def dtype_of(value: Any) -> str:
-    """The dtype of a tensor or the default dtype of a Python number."""
-    return value.dtype if isinstance(value, Operand) else canonical(promote(type(value)))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from netcl.core.dtypes import c_type, compute_type, is_floating
+from netcl.core.dtypes import compute_type, is_floating
 from netcl.core.expr.nodes import Const
 
 PRAGMAS = {
@@ -104,16 +104,6 @@ def bfloat16_helper(width: int) -> str:
         f"  return {narrow}((x != x) ? ((bits >> 16) | 64u) : rounded);\n"
         f"}}"
     )
-
-
-def parameter_type(dtype: str) -> str:
-    """The element type of a buffer parameter."""
-    return c_type(dtype)
-
-
-def scalar_type(dtype: str) -> str:
-    """The type of a launch scalar of ``dtype``."""
-    return compute_type(dtype)
 
 
 def identity(kind: str, dtype: str) -> str:

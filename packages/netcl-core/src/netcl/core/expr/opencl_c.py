@@ -18,7 +18,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from netcl.core.dtypes import compute_type, is_floating
+from netcl.core.dtypes import c_type, compute_type, is_floating
 from netcl.core.expr import c_types as c
 from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar
 from netcl.core.expr.rewrite import axes_of, walk
@@ -400,8 +400,8 @@ class _Writer:
     def parameters(self) -> list[str]:
         """The kernel's parameters; ``schedule`` gives arguments in this order."""
         loaded = {node.slot: node.dtype for node in self.nodes if isinstance(node, Load)}
-        params = [f"__global const {c.parameter_type(loaded[slot])} *in{slot}" for slot in sorted(loaded)]
-        params += [f"__global {c.parameter_type(out.dtype)} *out{k}" for k, out in enumerate(self.outputs)]
+        params = [f"__global const {c_type(loaded[slot])} *in{slot}" for slot in sorted(loaded)]
+        params += [f"__global {c_type(out.dtype)} *out{k}" for k, out in enumerate(self.outputs)]
         if uses_flag(self.outputs):
             params.append("__global int *flag")
         params += [f"const ulong n{axis}" for axis in range(self.layout.rank)]
@@ -410,7 +410,7 @@ class _Writer:
             params += ["const ulong chunk", "const ulong chunks"]
         if self.layout.split is not None:
             params += ["const ulong parts", "const ulong part_size"]
-        return params + [f"const {c.scalar_type(s.dtype)} {scalar_name(s)}" for s in scalars_of(self.outputs)]
+        return params + [f"const {compute_type(s.dtype)} {scalar_name(s)}" for s in scalars_of(self.outputs)]
 
     def preamble(self) -> str:
         lines = [c.PRAGMAS["contract"]]
@@ -431,12 +431,12 @@ def _plus(a: str, b: str) -> str:
 
 def scalar_name(scalar: Scalar) -> str:
     """The parameter of a launch scalar: ``s_slope_float``, or ``s_size_0_2_int`` for ``size:0,2``."""
-    return f"s_{scalar.name.replace(':', '_').replace(',', '_')}_{c.scalar_type(scalar.dtype)}"
+    return f"s_{scalar.name.replace(':', '_').replace(',', '_')}_{compute_type(scalar.dtype)}"
 
 
 def scalars_of(outputs: Sequence[Expr]) -> list[Scalar]:
     """The launch scalars of expressions, in the order of the kernel's parameters."""
-    found = {(node.name, c.scalar_type(node.dtype)): node for node in walk(outputs) if isinstance(node, Scalar)}
+    found = {(node.name, compute_type(node.dtype)): node for node in walk(outputs) if isinstance(node, Scalar)}
     return [found[key] for key in sorted(found)]
 
 

@@ -8,7 +8,7 @@ pieces whose results a second kernel reduces.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from netcl.core.expr.nodes import Const, Expr, Index, Load, Reduce, Scalar, cast
@@ -324,8 +324,3 @@ def make_plan(
 ) -> Plan:
     """The plan that computes ``outputs`` (of ``shapes``) from inputs of the given shapes over the iteration space."""
     return _Planner(outputs, shapes, inputs, space, target).plan
-
-
-def plan_scalars(plan: Plan, scalars: Mapping[str, float | int]) -> dict[str, float | int]:
-    """The launch scalars of a run: those given, and the sizes of the plan."""
-    return {**plan.sizes, **scalars}
