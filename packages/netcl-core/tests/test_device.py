@@ -388,6 +388,15 @@ def test_select_by_name_platform_type_and_capability(full):
         full.select(device_type="quantum")
 
 
+@needs_opencl
+def test_what_the_loader_shows_twice_is_listed_once(monkeypatch):
+    from netcl.core.device import cl
+
+    twice = [*cl.get_platforms(), *cl.get_platforms()]
+    monkeypatch.setattr(cl, "get_platforms", lambda: twice)
+    assert manager.discover() == OPENCL
+
+
 @needs_pyopencl
 def test_a_device_that_does_not_open_is_passed_over(full, caplog):
     full.broken = ("Radeon",)

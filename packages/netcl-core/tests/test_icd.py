@@ -208,6 +208,20 @@ def test_a_broken_entry_of_the_system_is_reported(fake_intel, tmp_path):
     assert found["Mesa rusticl"].problem == ""  # a bare name is the dynamic linker's to find
 
 
+def test_a_driver_of_two_names_is_listed_once(fake_intel, tmp_path, monkeypatch):
+    folder = tmp_path / "linker"
+    folder.mkdir()
+    (folder / "libpocl.so.2.11.0").write_text("")
+    (folder / "libpocl.so.2").symlink_to("libpocl.so.2.11.0")
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system" / "nvidia.icd").write_text("libnvidia-opencl.so.1\n")
+    (tmp_path / "system" / "pocl.icd").write_text(f"{folder}/libpocl.so.2.11.0\n")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
+    monkeypatch.setenv("OCL_ICD_FILENAMES", "libpocl.so.2:libnvidia-opencl.so.1")
+    names = [driver.name for driver in icd.find_drivers()]
+    assert names.count("PoCL") == names.count("NVIDIA") == 1
+
+
 def test_the_folder_is_made_whole_again(tmp_path):
     files = {"00-a.icd": "liba.so\n", "01-b.icd": "libb.so\n"}
     folder = icd._write_folder(tmp_path / "deep" / "netcl-icd-1", files)

@@ -12,9 +12,13 @@ import pytest
 
 # What macOS, Windows and others lack is taken away after the standard library has been set up for the real system.
 HIDE = """
-import ctypes, logging, multiprocessing, os, pathlib, platform, select, signal, sqlite3, subprocess, sys, tempfile
+import ctypes, logging, multiprocessing, os, pathlib, platform, select, signal, sqlite3, subprocess, sys, tempfile, types
 import numpy.testing, opt_einsum
 system, machine = sys.argv[1:3]
+for module in (os, signal):  # what subprocess stands on is this system's: Windows starts children in ways of its own
+    own = types.ModuleType(module.__name__)
+    own.__dict__.update(module.__dict__)
+    setattr(subprocess, module.__name__, own)
 for name in ("fcntl", "resource", "pwd", "grp", "termios", "syslog"):
     sys.modules[name] = None
 lacking = {
@@ -124,6 +128,8 @@ x = Tensor.from_host(queue, np.arange(12.0).reshape(3, 4))
 assert np.array_equal(ops.matmul(x, x.T).to_host(), np.arange(12).reshape(3, 4) @ np.arange(12).reshape(3, 4).T)
 assert teardown.install_sigint_handler() and teardown._watched == (system != "win32")
 teardown.interruptible_finish(queue)
+from netcl.core.probe import verdict
+assert verdict("try", "driver", "sys.exit(0)") and not verdict("try", "driver", "sys.exit(10)")
 print(x.to_host_async().wait().sum())
 """,
         system,

@@ -131,14 +131,17 @@ class DeviceManager:
         self._said_numpy = False
 
     def discover(self) -> list[tuple[Any, Any]]:
-        """All (platform, device) pairs within NETCL_PLATFORM_FILTER; empty without pyopencl, backend or driver."""
+        """All (platform, device) pairs within NETCL_PLATFORM_FILTER; empty without pyopencl, backend or driver.
+
+        A driver that the loader knows by two names shows its devices twice; each is listed once.
+        """
         global _drivers_loaded
         if cl is None or not _has_backend():
             return []
         icd.ensure_drivers()
         _drivers_loaded = True
         wanted = config.get("PLATFORM_FILTER").lower()
-        found: list[tuple[Any, Any]] = []
+        found: dict[tuple[int, int], tuple[Any, Any]] = {}
         try:
             platforms = cl.get_platforms()
         except cl.Error as error:  # the loader's way to say that there is no driver
@@ -148,10 +151,11 @@ class DeviceManager:
             if not in_platform(wanted, platform.name):
                 continue
             try:
-                found += [(platform, dev) for dev in platform.get_devices()]
+                for dev in platform.get_devices():
+                    found.setdefault((platform.int_ptr, dev.int_ptr), (platform, dev))
             except cl.Error as error:
                 config.get_logger().warning("OpenCL platform %s shows no device: %s", platform.name, error)
-        return found
+        return list(found.values())
 
     def numbered(self) -> Iterator[tuple[str, Any, Any]]:
         """``discover()`` with selectors: (``opencl:<platform>:<device>``, platform, device)."""

@@ -100,6 +100,18 @@ def _library_of(icd: Path) -> str:
         return ""
 
 
+def _identity(library: str) -> str:
+    """What two names of one driver share: the real path of the file, found where the linker looks for a bare name."""
+    if os.path.isabs(library):
+        return os.path.realpath(library)
+    system = (f"/usr/lib/{platform.machine()}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
+    for folder in (*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *system):
+        path = os.path.join(folder, library)
+        if folder and os.path.exists(path):
+            return os.path.realpath(path)
+    return library
+
+
 def _missing(library: str) -> str:
     return "" if not os.path.isabs(library) or os.path.exists(library) else f"{library} does not exist"
 
@@ -203,7 +215,7 @@ def _entries() -> list[_Entry]:
         found = (*_installed(), *_of_loader())
     entries: dict[str, _Entry] = {}
     for entry in found:
-        entries.setdefault(os.path.realpath(entry.driver.library), entry)
+        entries.setdefault(_identity(entry.driver.library), entry)
     return list(entries.values())
 
 

@@ -38,14 +38,10 @@ _WITHOUT = {
             for name in ("get_sub_group_size", "get_sub_group_id", "get_sub_group_local_id", "sub_group_barrier")
         ),
     ),
-    "fast_atomics": (
-        *(f"#undef cl_khr_int64_{kind}_atomics" for kind in ("base", "extended")),
-        *(
-            f"#define atom_{name} no_64_bit_atomics_here"
-            for name in ("add", "sub", "xchg", "inc", "dec", "cmpxchg", "min", "max", "and", "or", "xor")
-        ),
-    ),
+    "fast_atomics": tuple(f"#undef cl_khr_int64_{kind}_atomics" for kind in ("base", "extended")),
 }
+# NVIDIA's headers write atomic_max as atom_max, so a macro of that name would take the 32-bit atomics away too.
+_WIDE_ATOMICS = re.compile(r"\batom_(?:add|sub|xchg|inc|dec|cmpxchg|min|max|and|or|xor)\b")
 _EXTENSIONS = {  # what the names of a feature's extensions have in common
     "has_fp64": "fp64",
     "has_fp16": "fp16",
@@ -107,7 +103,10 @@ class MaskedLauncher(Launcher):
         # -w: compilers warn of a macro of theirs that is taken away.
         standard = " -w" if wanted else f" -w -cl-std=CL{self._standard}"
         text = source if isinstance(source, str) else source()
-        return super()._program(program_key, self._head + text, (options + standard).strip())
+        head = self._head
+        if not self.profile.fast_atomics and _WIDE_ATOMICS.search(text):
+            head += "#error there are no 64-bit atomics here\n"
+        return super()._program(program_key, head + text, (options + standard).strip())
 
     def _new_kernel(
         self, program_key: Any, source: Source, kernel_name: str, args: Sequence[Any] | None, options: str
