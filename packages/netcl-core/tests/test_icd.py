@@ -216,6 +216,7 @@ def test_a_driver_of_two_names_is_listed_once(fake_intel, tmp_path, monkeypatch)
     (tmp_path / "system").mkdir()
     (tmp_path / "system" / "nvidia.icd").write_text("libnvidia-opencl.so.1\n")
     (tmp_path / "system" / "pocl.icd").write_text(f"{folder}/libpocl.so.2.11.0\n")
+    monkeypatch.setattr(icd, "_loader_folder", lambda: None)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
     monkeypatch.setenv("OCL_ICD_FILENAMES", "libpocl.so.2:libnvidia-opencl.so.1")
     names = [driver.name for driver in icd.find_drivers()]

@@ -12,7 +12,8 @@ import pytest
 
 # What macOS, Windows and others lack is taken away after the standard library has been set up for the real system.
 HIDE = """
-import ctypes, logging, multiprocessing, os, pathlib, platform, select, signal, sqlite3, subprocess, sys, tempfile, types
+import ctypes, logging, multiprocessing, os, pathlib, platform, select, signal, sqlite3, subprocess, sys, tempfile
+import types
 import numpy.testing, opt_einsum
 system, machine = sys.argv[1:3]
 for module in (os, signal):  # what subprocess stands on is this system's: Windows starts children in ways of its own
