@@ -31,6 +31,7 @@ def real(handle):
     return handle
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mask", MASKS)
 def test_ops(real, mask):
     with masked(real, **MASKS[mask]) as seen:

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import netcl.ops
-from netcl.core import Tensor
+from netcl.core import Tensor, manager
+from netcl.core.backend.registry import engine_for
+from netcl.core.device import device
 from netcl.core.dispatch import TABLE
 from netcl.core.dtypes import is_floating
 from netcl.core.testing import Case, assert_close, expected, op_cases, rounded, run_case
@@ -138,10 +140,27 @@ def test_forward_in_float32(name: str, engine: Any) -> None:
 
 
 # Storage in half changes the loads and stores of a kernel, not its layouts: a few cases tell, each a kernel to build.
-@pytest.mark.parametrize("name", ROWS)
-def test_forward_in_float16(name: str, engine: Any) -> None:
+def check_half(name: str, engine: Any) -> None:
     first, last = (0, 3) if TABLE[name].domain.cases is not None else (4, 5)
     check(name, engine, "float16", islice(op_cases(name), first, last))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_forward_in_float16_on_numpy(name: str) -> None:
+    handle = manager.default("cpu")
+    with device(handle):
+        check_half(name, engine_for(handle))
+
+
+@pytest.mark.parametrize("name", ["add", "sum", "softmax", "matmul", "conv2d", "max_pool", "index_select"])
+def test_forward_in_float16(name: str, engine: Any) -> None:
+    check_half(name, engine)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ROWS)
+def test_every_forward_in_float16(name: str, engine: Any) -> None:
+    check_half(name, engine)
 
 
 LAYOUTS = [
