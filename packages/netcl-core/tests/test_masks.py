@@ -7,10 +7,11 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from netcl.core import Tensor, device, testing
+from netcl.core import Tensor, config, device, testing
 from netcl.core.backend.registry import engine_for
 from netcl.core.errors import DTypeError, KernelBuildError, UnsupportedError
-from netcl.core.kernels.primitives import KernelSpec
+from netcl.core.kernel_selector import get_kernel_selector
+from netcl.core.kernels.primitives import KernelSpec, WorkGroupTuner
 from netcl.core.memory import is_integrated_gpu
 from netcl.core.testing import MASKS, assert_close, expected, masked, op_cases, run_case
 
@@ -99,6 +100,27 @@ def test_what_the_device_is_seen_as(real):
         assert host is device.manager.default("cpu")
     with pytest.raises(ValueError, match="no limit work_group"), masked(real, work_group=3):
         pass
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_chosen_kernels_fit_a_small_device(real, mask):
+    with masked(real, **MASKS[mask]) as seen, config.override(AUTOTUNE="off"):
+        group, local = seen.profile.max_work_group_size, seen.profile.local_mem_size
+        chooser = get_kernel_selector()
+        assert chooser.profile.base is seen.profile
+        assert (chooser is get_kernel_selector(real)) == (seen.profile == real.profile)
+        chosen = [chooser.select_matmul_kernel(n, n, n, dtype) for n in (4, 100, 600) for dtype in ("float32", "half")]
+        chosen += [chooser.select_conv2d_kernel(2, 8, 8, n, n, k, k, padding=1) for n in (8, 64) for k in (1, 3, 5)]
+        chosen += [chooser.select_elementwise_kernel(n) for n in (10, 10**6)]
+        chosen += [chooser.select_reduction_kernel(n) for n in (10, 1000, 10**6)]
+        for one in chosen:
+            assert one.local_size_1d <= group and one.local_size_2d[0] * one.local_size_2d[1] <= group
+            assert not one.use_local_memory or (one.tile_m + one.tile_n) * one.tile_k * 4 <= local
+        (size,), (items,) = WorkGroupTuner().global_local_sizes(1000, seen)
+        assert items <= group and size >= 1000 and size % items == 0
+        out = Tensor.zeros((size,))
+        kernel("out[get_global_id(0)] = get_local_size(0);").build(seen).run(seen.queue, (size,), (items,), out)
+        assert (out.numpy() == items).all()
 
 
 def kernel(body, name="probe", options=()):

@@ -153,6 +153,17 @@ def test_a_build_log_is_no_warning(queue, tmp_path):
         get(ProgramCache(tmp_path), queue, "#warning look here\n" + SOURCE)
 
 
+def test_texts_of_kernels_are_shown_on_request(queue, tmp_path, caplog):
+    with config.override(LOG="info"):
+        get(ProgramCache(tmp_path), queue)
+    assert "twice" not in caplog.text
+    for _ in range(2):  # built, and read from disk
+        caplog.clear()
+        with config.override(LOG="kernels"):
+            get(ProgramCache(tmp_path), queue)
+        assert SOURCE in caplog.text and queue.device.name.strip() in caplog.text
+
+
 def test_threads_build_once(queue, tmp_path):
     cache = ProgramCache(tmp_path)
     found = []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
 from . import config
-from .capabilities import DeviceProfile
+from .capabilities import DeviceProfile, profile_of
 from .device import DeviceHandle, get_active_device
 from .device_profile import ExtendedDeviceProfile, GPUFamily, extended_device_profile, family_of
 from .dtypes import DTypeLike, canonical, is_floating, itemsize
@@ -96,7 +96,8 @@ def register_measurements(lookup: Measurements | None) -> None:
     """Let selectors ask ``lookup(profile, op, shape, dtype)`` for a measured config before they apply their rules.
 
     ``op`` is matmul, conv2d, elementwise, reduction or batchnorm; ``shape`` the positional sizes of its ``select_``
-    method. With NETCL_AUTOTUNE=off nobody asks. Selectors forget what they chose before; None removes the lookup.
+    method. With NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1 nobody asks. Selectors forget what they chose before; None
+    removes the lookup.
     """
     global _measurements
     _measurements = lookup
@@ -115,7 +116,7 @@ class KernelSelector:
     def __init__(self, device: Any = None, profile: ExtendedDeviceProfile | DeviceProfile | None = None) -> None:
         if isinstance(profile, DeviceProfile):
             profile = ExtendedDeviceProfile(profile, family_of(profile))
-        self.profile: ExtendedDeviceProfile = profile or extended_device_profile(_opencl_device(device))
+        self.profile: ExtendedDeviceProfile = profile or _seen_profile(device)
         self._chosen: dict[tuple[Any, ...], KernelConfig] = {}
 
     def clear_cache(self) -> None:
@@ -179,7 +180,8 @@ class KernelSelector:
         rule: Callable[[tuple[Any, ...], str, tuple[Any, ...]], KernelConfig],
     ) -> KernelConfig:
         name = canonical(dtype)
-        measured = config.get("AUTOTUNE") != "off"
+        # Another measurement could choose another order of summing.
+        measured = config.get("AUTOTUNE") != "off" and not config.get("DETERMINISTIC")
         key = (op, shape, name, flags, measured)
         chosen = self._chosen.get(key)
         if chosen is None:
@@ -193,7 +195,7 @@ class KernelSelector:
         (allow_vectorized,) = flags
         flops = 2 * m * n * k
         if m * n < _MATMUL_TINY_OUTPUTS or flops < _MATMUL_TINY_FLOPS:
-            return self._scalar(KernelVariant.MATMUL_NAIVE, local_size_2d=self._fit_group(16, 16))
+            return self._scalar(KernelVariant.MATMUL_NAIVE)
         if flops < _MATMUL_LARGE_FLOPS:
             return self._tiles(KernelVariant.MATMUL_TILED, 16, 16, 16, 1, dtype)
         work = _REGISTER_WORK.get(self.profile.family, 4)
@@ -226,6 +228,7 @@ class KernelSelector:
             KernelVariant.ELEMENTWISE_VECTORIZED,
             work_per_thread=width,
             local_size_1d=self._group_limit(256),
+            local_size_2d=self._fit_group(16, 16),
             use_local_memory=False,
             vector_width=width,
         )
@@ -238,6 +241,7 @@ class KernelSelector:
         return KernelConfig(
             KernelVariant.REDUCTION_WORKGROUP if staged else KernelVariant.REDUCTION_PARALLEL,
             local_size_1d=self._group_limit(256),
+            local_size_2d=self._fit_group(16, 16),
             extra={"kind": kind, "stages": 2 if staged else 1},
         )
 
@@ -245,7 +249,12 @@ class KernelSelector:
         training, fuse_relu = flags
         fused = fuse_relu and not training
         variant = KernelVariant.BATCHNORM_FUSED if fused else KernelVariant.BATCHNORM_NAIVE
-        return KernelConfig(variant, local_size_1d=self._group_limit(256), use_local_memory=bool(training))
+        return KernelConfig(
+            variant,
+            local_size_1d=self._group_limit(256),
+            local_size_2d=self._fit_group(16, 16),
+            use_local_memory=bool(training),
+        )
 
     def _group_limit(self, wanted: int) -> int:
         """The largest power of two not above ``wanted`` and the device's work-group limit."""
@@ -258,14 +267,12 @@ class KernelSelector:
             columns, rows = (columns, rows // 2) if rows >= columns else (columns // 2, rows)
         return columns, rows
 
-    def _scalar(
-        self, variant: KernelVariant, local_size_2d: tuple[int, int] = (16, 16), extra: dict[str, Any] | None = None
-    ) -> KernelConfig:
+    def _scalar(self, variant: KernelVariant, extra: dict[str, Any] | None = None) -> KernelConfig:
         return KernelConfig(
             variant,
             work_per_thread=1,
             local_size_1d=self._group_limit(256),
-            local_size_2d=local_size_2d,
+            local_size_2d=self._fit_group(16, 16),
             use_local_memory=False,
             use_vectorization=False,
             vector_width=1,
@@ -305,10 +312,23 @@ def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
 
 def _opencl_device(device: Any) -> Any:
     """The pyopencl device behind a device, handle or queue; None for NumPy."""
-    if device is None:
-        device = get_active_device()
     is_queue = hasattr(device, "finish")
     return device.device if is_queue or isinstance(device, DeviceHandle) else device
+
+
+def _seen_profile(device: Any) -> ExtendedDeviceProfile:
+    """The extended profile of a device, handle or queue (None: the active device), as it is to be seen there."""
+    if device is None:
+        device = get_active_device()
+    found = _opencl_device(device)
+    real = extended_device_profile(found)
+    if found is device:
+        return real
+    seen = profile_of(device)
+    if seen == real.base:
+        return real
+    family = real.family if seen.is_cpu == real.is_cpu else family_of(seen)
+    return replace(real, base=seen, family=family, unified_memory=seen.unified_memory)
 
 
 _selectors: dict[Any, KernelSelector] = {}
@@ -317,11 +337,11 @@ _selectors_lock = threading.Lock()
 
 def get_kernel_selector(device: Any = None) -> KernelSelector:
     """The one selector of a device (a pyopencl device, handle or queue; None: the active device)."""
-    found = _opencl_device(device)
-    selector = _selectors.get(found)
+    profile = _seen_profile(device)
+    selector = _selectors.get(profile)
     if selector is None:
         with _selectors_lock:
-            selector = _selectors.setdefault(found, KernelSelector(profile=extended_device_profile(found)))
+            selector = _selectors.setdefault(profile, KernelSelector(profile=profile))
     return selector
 
 

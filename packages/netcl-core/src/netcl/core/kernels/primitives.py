@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .. import config
+from ..capabilities import profile_of
 from ..dtypes import c_type
 from ..errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
 from ..memory import BufferHandle, opencl_queue
+from . import tuning
 from .signature import Parameter, convert_scalar, parameters_of
 
 try:
@@ -55,7 +57,6 @@ _FAST_OPTION = "-cl-fast-relaxed-math"
 _HALF = ("half", "float16")
 _ELEMENT_TYPES = {"float": "float", "float32": "float", "double": "double", "float64": "double"}
 _ELEMENT_TYPES |= dict.fromkeys(_HALF, "half") | {name: name for name in ("int", "long", "uint", "uchar")}
-_TUNE_RUNS = 5
 
 
 class KernelSpec:
@@ -103,8 +104,12 @@ class KernelSpec:
         """
         return BuiltKernel(self, target)
 
-    def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...]:
-        """The fastest local size for these arguments, measured on copies of them and recorded for later runs."""
+    def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...] | None:
+        """The fastest local size for these arguments, measured on copies of them and recorded for later runs.
+
+        A size with which the kernel writes other bits than without tuning is dropped, with one warning; None where that
+        leaves none.
+        """
         return self.build(queue).tune(queue, global_size, *args)
 
     def __repr__(self) -> str:
@@ -164,27 +169,21 @@ class BuiltKernel:
             if parameter.writes and hasattr(arg, "_version"):
                 arg._version[0] += 1
 
-    def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...]:
-        """The fastest local size for these arguments, measured on copies of them and recorded in the KernelSpec."""
+    def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...] | None:
+        """The fastest local size for these arguments, see ``KernelSpec.tune``."""
         queue = opencl_queue(queue)
         size = _sizes(self.spec.name, "global", global_size)
-        copies = [_copied(queue, arg) for arg in self._checked(queue, args)]
-        candidates = _local_sizes(self.kernel(), queue.device, size)
-        best = min(candidates, key=lambda local: self._seconds(queue, size, local, copies))
-        self.spec.tuned[queue.device.int_ptr, size] = best
+        arguments = self._checked(queue, args)
+        self.spec.tuned.pop((queue.device.int_ptr, size), None)
+        best, dropped = tuning.fastest(self.kernel, queue, size, self._local_size(queue, size), arguments)
+        if dropped:
+            config.get_logger().warning(
+                "kernel %s gives other results on %s with local sizes %s than without tuning; they are not used",
+                *(self.spec.name, str(queue.device.name).strip(), ", ".join(map(str, dropped))),
+            )
+        if best is not None:
+            self.spec.tuned[queue.device.int_ptr, size] = best
         return best
-
-    def _seconds(self, queue: Any, size: tuple[int, ...], local: tuple[int, ...], args: Sequence[Any]) -> float:
-        kernel = self.kernel()
-        kernel.set_args(*args)
-        times = []
-        for _ in range(_TUNE_RUNS + 1):
-            queue.finish()
-            start = time.perf_counter()
-            cl.enqueue_nd_range_kernel(queue, kernel, size, local)
-            queue.finish()
-            times.append(time.perf_counter() - start)
-        return min(times[1:])  # the first compiles on some drivers
 
     def _local_size(self, queue: Any, size: tuple[int, ...]) -> tuple[int, ...] | None:
         local = self.spec.tuned.get((queue.device.int_ptr, size))
@@ -237,8 +236,11 @@ class WorkGroupTuner:
         self.max_local = max_local
 
     def choose_local_size(self, device: Any = None) -> int:
-        """The local size for a cl.Device; ``max_local`` rounded down to a power of two without one."""
+        """The local size for a cl.Device, a queue or a handle; ``max_local`` rounded down to a power of two without."""
         limit = self.max_local
+        if hasattr(device, "queue") or hasattr(device, "finish"):
+            limit = min(limit, profile_of(device).max_work_group_size)
+            device = getattr(device, "queue", device).device
         if device is not None:
             limit = min(limit, device.max_work_group_size, device.max_work_item_sizes[0])
         return 1 << (max(1, int(limit)).bit_length() - 1)
@@ -352,21 +354,3 @@ def _clamped(local: tuple[int, ...], device: Any) -> tuple[int, ...]:
         largest = sizes.index(max(sizes))
         sizes[largest] = max(1, sizes[largest] // 2)
     return tuple(sizes)
-
-
-def _local_sizes(kernel: Any, device: Any, size: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Local sizes worth a try: powers of two along the first side that divide it."""
-    limit = min(
-        kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device), device.max_work_item_sizes[0]
-    )
-    sides = [1 << power for power in range(int(limit).bit_length()) if size[0] % (1 << power) == 0]
-    return [(side, *(1 for _ in size[1:])) for side in sides]
-
-
-def _copied(queue: Any, arg: Any) -> Any:
-    buffer = getattr(arg, "buffer", arg)
-    if not isinstance(buffer, cl.Buffer):
-        return arg
-    copy = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, buffer.size)
-    cl.enqueue_copy(queue, copy, buffer)
-    return copy

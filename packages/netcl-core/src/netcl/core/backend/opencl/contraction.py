@@ -1,13 +1,21 @@
-"""Sums of products over strided operands: what matrix products and convolutions have in common, and its launches."""
+"""Sums of products over strided operands: what matrix products and convolutions have in common, and its launches.
+
+Where a driver does not build a template, the plain one (``variant="plain"``: a loop per output) takes its place.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
+
+from netcl.core.errors import KernelBuildError
 
 from .templates import Traits, source, struct, traits
 
@@ -80,7 +88,7 @@ def cpu_program(device: Traits, dtype: str) -> Program:
     )  # fmt: skip
     return Program(
         f"contract_cpu-{dtype}-{rows}x2x{vector}-{depth}-{chunk}",
-        source(("storage", "contract_cpu"), defines),
+        source(("storage", "contract_parts", "contract_cpu"), defines),
         rows,
         2 * vector,
         depth,
@@ -92,8 +100,49 @@ def cpu_program(device: Traits, dtype: str) -> Program:
 def gpu_program(device: Traits, dtype: str) -> tuple[str, str, int]:
     """The key, the text and the group's edge of the GPU template."""
     edge = _EDGE if device.group >= _EDGE * _EDGE else _EDGE // 2
-    text = source(("storage", "contract_gpu"), ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge)))
-    return f"contract_gpu-{dtype}-{edge}", text, edge
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge))
+    return f"contract_gpu-{dtype}-{edge}", source(("storage", "contract_parts", "contract_gpu"), defines), edge
+
+
+@lru_cache(maxsize=32)
+def plain_program(dtype: str) -> tuple[str, str]:
+    """The key and the text of the kernel that asks least of a compiler."""
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1))
+    return f"contract_plain-{dtype}", source(("storage", "contract_parts", "contract_gpu"), defines)
+
+
+_plain: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # by engine: dtypes whose templates do not build
+
+
+Computation = TypeVar("Computation", bound=Callable[..., Any])
+
+
+def falls_back(compute: Computation) -> Computation:
+    """``compute(engine, ..., variant=)`` on tensors of one dtype, by the plain kernel where the chosen one does not
+    build: after one warning, for good. A variant that was asked for by name raises KernelBuildError.
+    """
+
+    @wraps(compute)
+    def attempt(engine: Any, *args: Any, variant: str | None = None, **options: Any) -> Any:
+        dtype = next(arg.dtype for arg in args if hasattr(arg, "dtype"))
+        if variant is None and dtype in _plain.get(engine, ()):
+            variant = "plain"
+        try:
+            return compute(engine, *args, variant=variant, **options)
+        except KernelBuildError as error:
+            if variant is not None:
+                raise
+            _plain.setdefault(engine, set()).add(dtype)
+            result = compute(engine, *args, variant="plain", **options)
+            warnings.warn(
+                f"{error.device} (driver {error.driver}) does not build the {dtype} kernel of matrix products and "
+                f"convolutions, a plain and slower one is used: {error.log.strip()[:400]}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return result
+
+    return cast(Computation, attempt)
 
 
 def compute_dtype(dtype: str) -> str:
@@ -185,11 +234,17 @@ def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
 
 def add_parts(engine: Any, parts: Tensor, out: Tensor, splits: int) -> None:
     """out = the sum of ``splits`` partial results of out's size, in order."""
-    program = cpu_program(traits(engine), out.dtype)
+    device = traits(engine)
+    if out.dtype in _plain.get(engine, ()):
+        key, text = plain_program(out.dtype)
+    elif device.is_cpu:
+        key, text = cpu_program(device, out.dtype)[:2]
+    else:
+        key, text, _ = gpu_program(device, out.dtype)
     size = out.size
-    block = max(64, -(-size // 64)) if traits(engine).is_cpu else 1
+    block = max(64, -(-size // 64)) if device.is_cpu else 1
     engine.launch(
-        program.key, program.text, "add_parts", (-(-size // block),), (1,) if block > 1 else None,
+        key, text, "add_parts", (-(-size // block),), (1,) if block > 1 else None,
         [parts, out, np.int64(size), np.int64(splits), np.int64(block)],
     )  # fmt: skip
 
@@ -210,9 +265,11 @@ def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tenso
     engine.launch(key, text, "tiled", size, (edge, edge, 1), [a, b, out, _gpu_argument(c)])
 
 
-def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
-    """The GPU kernel of one work-item per output."""
-    key, text, _ = gpu_program(traits(engine), a.dtype)
+def contract_direct(
+    engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, program: tuple[str, str] | None = None
+) -> None:
+    """The kernel of one work-item per output, of the GPU template or of ``program``."""
+    key, text = program or gpu_program(traits(engine), a.dtype)[:2]
     local = (1, 1, 1) if traits(engine).is_cpu else None
     engine.launch(key, text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [a, b, out, _gpu_argument(c)])
 
@@ -233,6 +290,8 @@ def contract(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, *, 
         contract_tiled(engine, c, a, b, out)
     elif variant == "direct":
         contract_direct(engine, c, a, b, out)
+    elif variant == "plain":
+        contract_direct(engine, c, a, b, out, plain_program(a.dtype))
     else:
         panels = pack_rows(engine, c, a)
         whole = not c.parts and c.m * prod(c.n) * prod(c.batch) == out.size

@@ -262,6 +262,7 @@ def _pad(engine: Any, plan: Plan, x: Tensor, first: int, images: int) -> Tensor:
     return out
 
 
+@contraction.falls_back
 def conv(
     engine: Any,
     kind: str,
@@ -278,7 +279,7 @@ def conv(
     """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
 
     Images are padded in a workspace of bounded size, a block of images at a time; strided input gradients fall into
-    one dense convolution per remainder of the position. ``variant`` forces ``packed``, ``tiled`` or ``direct``.
+    one dense convolution per remainder of the position. ``variant``: ``packed``, ``tiled``, ``direct`` or ``plain``.
     """
     call = (tuple(stride), tuple(map(tuple, padding)), tuple(dilation), groups, None if shape is None else tuple(shape))
     plan = _plan(kind, a.shape, b.shape, *call)

@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .contraction import Contraction, contract
+from .contraction import Contraction, contract, falls_back
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def _thin(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, kind: 
     engine.launch(key, text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
 
 
+@falls_back
 def matmul(
     engine: Any,
     a: Tensor,

@@ -128,6 +128,8 @@ class ProgramCache:
 
     def _load_or_build(self, context: Any, source: str, device: Any, options: str) -> Any:
         teardown.check_process()
+        if config.get("LOG") == "kernels":
+            config.get_logger().info("for %s, options %r:\n%s", str(device.name).strip(), options, source)
         folder = self.folder
         path = None if folder is None else folder / (_key(source, options, device) + _SUFFIX)
         binary = None if path is None else self._load(path)

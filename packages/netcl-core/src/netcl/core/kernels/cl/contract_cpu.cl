@@ -10,7 +10,6 @@
 //            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
 //            accumulators over them. Sums that need more than one strip wait in `sums`. Work-groups have one work-item.
 //            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
-// add_parts  out = sum over splits of k, in order, so that results do not depend on scheduling.
 //
 // Contraction of a*b+c into one rounding is allowed here.
 
@@ -198,14 +197,4 @@ __kernel void contract(__global const REAL* restrict panels, __global const STOR
         }
         k_begin += DEPTH;
     } while (k_begin < k_last);
-}
-
-__kernel void add_parts(__global const REAL* restrict parts, __global STORAGE* restrict out, const long size, const long splits,
-                        const long block) {
-    const size_t first = get_global_id(0) * block, last = min((size_t)size, (size_t)(first + block));
-    for (size_t i = first; i < last; i++) {
-        REAL sum = parts[i];
-        for (size_t s = 1; s < (size_t)splits; s++) sum += parts[s * size + i];
-        STORE(sum, out, i);
-    }
 }

@@ -3,11 +3,10 @@
 //
 // tiled   work-group EDGE x EDGE: a tile of TILE x TILE outputs, 4 x 4 per work-item (rows and columns EDGE apart), k in
 //         steps of EDGE through local memory (2 * EDGE * (TILE + 1) elements).
-// direct  one work-item per output; for groups of few rows, where a tile would be mostly empty.
+// direct  one work-item per output; for groups of few rows, where a tile would be mostly empty, and (PLAIN) alone for
+//         drivers that do not build the others.
 //
 // Contraction of a*b+c into one rounding is allowed here.
-
-#define TILE (4 * EDGE)
 
 typedef struct {
     long m, k, n, inner_batch, accumulate, parts;
@@ -30,6 +29,9 @@ static inline void write(const REAL sum, __global void* out, const long at, cons
     if (!g->parts) STORE(sum, (__global STORAGE*)out, at);
     else part[at] = g->accumulate ? part[at] + sum : sum;
 }
+
+#ifndef PLAIN
+#define TILE (4 * EDGE)
 
 __kernel __attribute__((reqd_work_group_size(EDGE, EDGE, 1)))
 void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
@@ -69,6 +71,7 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
             if (row + r * EDGE < g.m) write(sums[r][c], out, to + (row + r * EDGE) * g.out_row, &g);
     }
 }
+#endif
 
 __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
                      const contraction geometry) {

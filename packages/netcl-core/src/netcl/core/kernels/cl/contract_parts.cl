@@ -1,0 +1,11 @@
+// add_parts  out = the sum of `splits` partial results, in order, so that it does not depend on scheduling.
+
+__kernel void add_parts(__global const REAL* restrict parts, __global STORAGE* restrict out, const long size, const long splits,
+                        const long block) {
+    const size_t first = get_global_id(0) * block, last = min((size_t)size, (size_t)(first + block));
+    for (size_t i = first; i < last; i++) {
+        REAL sum = parts[i];
+        for (size_t s = 1; s < (size_t)splits; s++) sum += parts[s * size + i];
+        STORE(sum, out, i);
+    }
+}
