@@ -174,9 +174,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "adaptive_avg_pool1d": "(x, output_size)",
         "adaptive_avg_pool2d": "(x, output_size)",
         "adaptive_avg_pool3d": "(x, output_size)",
-        "adaptive_max_pool1d": "(x, output_size)",
-        "adaptive_max_pool2d": "(x, output_size)",
-        "adaptive_max_pool3d": "(x, output_size)",
+        "adaptive_max_pool1d": "(x, output_size, return_indices=False)",
+        "adaptive_max_pool2d": "(x, output_size, return_indices=False)",
+        "adaptive_max_pool3d": "(x, output_size, return_indices=False)",
         "add": "(a, b)",
         "all": "(x, axis=None, keepdims=False)",
         "amax": "(x, axis=None, keepdims=False)",
@@ -187,9 +187,15 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "asin": "(x)",
         "atan": "(x)",
         "atan2": "(a, b)",
-        "avg_pool1d": "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True)",
-        "avg_pool2d": "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True)",
-        "avg_pool3d": "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True)",
+        "avg_pool1d": (
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
+        ),
+        "avg_pool2d": (
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
+        ),
+        "avg_pool3d": (
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
+        ),
         "batch_norm": (
             "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)"
         ),
@@ -256,6 +262,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "im2col": "(x, kernel_size, stride=1, padding=0, dilation=1)",
         "index_select": "(x, axis, index)",
         "instance_norm": "(x, weight=None, bias=None, eps=1e-05)",
+        "interpolate": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
         "isfinite": "(x)",
         "isinf": "(x)",
         "isnan": "(x)",
@@ -274,6 +281,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "logical_xor": "(a, b)",
         "logsigmoid": "(x)",
         "logsumexp": "(x, axis=None, keepdims=False)",
+        "lp_pool1d": "(x, norm_type, kernel_size, stride=None, ceil_mode=False)",
+        "lp_pool2d": "(x, norm_type, kernel_size, stride=None, ceil_mode=False)",
+        "lp_pool3d": "(x, norm_type, kernel_size, stride=None, ceil_mode=False)",
         "lt": "(a, b)",
         "manual_seed": "(seed)",
         "masked_fill": "(x, mask, value)",
@@ -282,6 +292,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "max_pool1d": ("(x, kernel_size=2, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False)"),
         "max_pool2d": ("(x, kernel_size=2, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False)"),
         "max_pool3d": ("(x, kernel_size=2, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False)"),
+        "max_unpool1d": "(x, indices, kernel_size, stride=None, padding=0, output_size=None)",
+        "max_unpool2d": "(x, indices, kernel_size, stride=None, padding=0, output_size=None)",
+        "max_unpool3d": "(x, indices, kernel_size, stride=None, padding=0, output_size=None)",
         "maximum": "(a, b)",
         "mean": "(x, axis=None, keepdims=False)",
         "min": "(x, axis=None, keepdims=False)",
@@ -298,6 +311,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "pad": "(x, pads, mode='constant', value=0.0)",
         "permute": "(x, axes)",
         "pixel_shuffle": "(x, upscale_factor)",
+        "pixel_unshuffle": "(x, downscale_factor)",
         "pow": "(a, b)",
         "prelu": "(x, alpha)",
         "prod": "(x, axis=None, keepdims=False)",
@@ -349,7 +363,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "trunc": "(x)",
         "unbind": "(x, axis=0)",
         "unsqueeze": "(x, axis)",
-        "upsample": "(x, size=None, scale_factor=None, mode='nearest')",
+        "upsample": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
         "var": "(x, axis=None, keepdims=False, ddof=0)",
         "where": "(condition, a, b)",
     },

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from netcl.ops.adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+)
 from netcl.ops.conv import (
     conv1d,
     conv1d_grad_input,
@@ -132,20 +140,18 @@ from netcl.ops.pad import (
     pad,
 )
 from netcl.ops.pool import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
     max_pool1d,
     max_pool2d,
     max_pool3d,
-    pixel_shuffle,
-    upsample,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
 )
 from netcl.ops.random import (
     bernoulli,
@@ -179,6 +185,12 @@ from netcl.ops.reduce import (
     std,
     sum,
     var,
+)
+from netcl.ops.resample import (
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+    upsample,
 )
 from netcl.ops.shape import (
     broadcast_to,
@@ -294,6 +306,7 @@ __all__ = [
     "im2col",
     "index_select",
     "instance_norm",
+    "interpolate",
     "isfinite",
     "isinf",
     "isnan",
@@ -312,6 +325,9 @@ __all__ = [
     "logical_xor",
     "logsigmoid",
     "logsumexp",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "lt",
     "manual_seed",
     "masked_fill",
@@ -320,6 +336,9 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "maximum",
     "mean",
     "min",
@@ -336,6 +355,7 @@ __all__ = [
     "pad",
     "permute",
     "pixel_shuffle",
+    "pixel_unshuffle",
     "pow",
     "prelu",
     "prod",

@@ -1,4 +1,4 @@
-"""Pooling over windows: maxima with their positions, averages, adaptive sizes; and enlarging by repetition."""
+"""Pooling over windows: maxima with their positions and the way back, averages, power averages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import Tensor
-from netcl.ops.reduce import max as max_op
-from netcl.ops.reduce import mean
-from netcl.ops.shape import concatenate, expand, part, permute, reshape
+from netcl.ops.elementwise import abs, pow
+from netcl.ops.index import gather_grad
+from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-_LAYOUT = {1: "L", 2: "H, W", 3: "D, H, W"}
+LAYOUT = {1: "L", 2: "H, W", 3: "D, H, W"}
 
 
 def _geometry(
@@ -38,6 +38,14 @@ def _geometry(
         )
     windows: dict[str, Any] = {"kernel": kernel, "stride": steps, "padding": pads, "dilation": dilations}
     return windows, output_sizes(op, shape[2:], ceil_mode=ceil_mode, **windows)
+
+
+def _divisor(op: str, divisor_override: Any) -> int:
+    if divisor_override is None:
+        return 0
+    if not isinstance(divisor_override, (int, np.integer)) or divisor_override == 0:
+        raise ValueError(f"{op}: divisor_override is a whole number other than 0, not {divisor_override!r}")
+    return int(divisor_override)
 
 
 def _taps(x: Any, fill: float, windows: dict[str, Any], sizes: Sequence[int]) -> Any:
@@ -68,9 +76,12 @@ def _avg_reference(
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Any:
     windows, sizes = _geometry("avg_pool", x.shape, kernel_size, stride, padding, 1, ceil_mode)
     total = _taps(x, 0.0, windows, sizes).sum(-1)
+    if divisor_override:
+        return total / divisor_override
     inside = np.ones((1, 1, *x.shape[2:]))
     if count_include_pad:  # the padding counts, what ceil_mode adds behind it does not
         inside = np.pad(inside, [(0, 0), (0, 0), *windows["padding"]], constant_values=1.0)
@@ -170,7 +181,17 @@ def max_pool_grad(
     return engine.window("max_grad", grad_output, indices=indices, shape=wanted, **windows)  # type: ignore[no-any-return]
 
 
-@computed(name="avg_pool", domain=Domain(cases=_all_ranks, reference=_avg_reference))
+def _avg_cases(*ranks: int) -> Callable[[np.random.Generator], Cases]:
+    def cases(rng: np.random.Generator) -> Cases:
+        for n in ranks:
+            pad = {"kernel_size": 2, "padding": 1}
+            yield from _cases(n, ((1, 2, *(4,) * n), {"divisor_override": 3, **pad}))(rng)
+            yield from _cases(n, ((1, 2, *(4,) * n), {"count_include_pad": False, **pad}))(rng)
+
+    return cases
+
+
+@computed(name="avg_pool", domain=Domain(cases=_avg_cases(1, 2, 3), reference=_avg_reference))
 def avg_pool(
     x: Tensor,
     kernel_size: Any = 2,
@@ -178,17 +199,21 @@ def avg_pool(
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Tensor:
     """The average of each window of x (N, C, spatial...); zeros of the padding count unless count_include_pad is
-    False.
+    False. ``divisor_override`` divides the sums instead of the count.
     """
     engine = engine_of("avg_pool", x)
     (x,) = floating("avg_pool", x)
+    divisor = _divisor("avg_pool", divisor_override)
     windows, sizes = _geometry("avg_pool", x.shape, kernel_size, stride, padding, 1, ceil_mode)
     shape = (*x.shape[:2], *sizes)
     if 0 in shape or 0 in x.shape:
         return engine.zeros(shape, x.dtype)
-    return engine.window("avg", x, shape=shape, count_include_pad=count_include_pad, **windows)  # type: ignore[no-any-return]
+    return engine.window(  # type: ignore[no-any-return]
+        "avg", x, shape=shape, count_include_pad=count_include_pad, divisor=divisor, **windows
+    )
 
 
 def _avg_grad_cases(rng: np.random.Generator) -> Cases:
@@ -201,6 +226,7 @@ def _avg_grad_cases(rng: np.random.Generator) -> Cases:
         small = (1, 1, *shape[2:])
         yield (rng.uniform(-1, 1, _avg_reference(np.zeros(small), **attributes).shape),), {"shape": small, **attributes}
     yield (rng.uniform(-1, 1, (1, 1, 3, 3)),), {"shape": (1, 1, 4, 4), "padding": 1, "count_include_pad": False}
+    yield (rng.uniform(-1, 1, (1, 1, 2, 2)),), {"shape": (1, 1, 4, 4), "divisor_override": 3}
 
 
 def _avg_grad_reference(grad: Any, shape: Any, **attributes: Any) -> Any:
@@ -221,9 +247,11 @@ def avg_pool_grad(
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Tensor:
     """The gradient of ``avg_pool`` by x, of shape ``shape``; linear, and ``avg_pool`` is its gradient."""
     engine = engine_of("avg_pool_grad", grad_output)
+    divisor = _divisor("avg_pool_grad", divisor_override)
     wanted = tuple(int(size) for size in shape)
     windows, sizes = _geometry("avg_pool_grad", wanted, kernel_size, stride, padding, 1, ceil_mode)
     if grad_output.shape != (*wanted[:2], *sizes):
@@ -234,17 +262,17 @@ def avg_pool_grad(
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)
     return engine.window(  # type: ignore[no-any-return]
-        "avg_grad", grad_output, shape=wanted, count_include_pad=count_include_pad, **windows
+        "avg_grad", grad_output, shape=wanted, count_include_pad=count_include_pad, divisor=divisor, **windows
     )
 
 
 def _rank(op: str, x: Tensor, n: int) -> None:
     if x.ndim != n + 2:
-        raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {_LAYOUT[n]})", op=op)
+        raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]})", op=op)
 
 
-def _pools(n: int) -> tuple[OpFunction, OpFunction, OpFunction, OpFunction]:
-    """max_pool{n}d, avg_pool{n}d and their adaptive forms."""
+def _pools(n: int) -> tuple[OpFunction, OpFunction]:
+    """max_pool{n}d and avg_pool{n}d."""
 
     def maximum(
         x: Tensor,
@@ -266,21 +294,15 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction, OpFunction, OpFunction]:
         padding: Any = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
+        divisor_override: int | None = None,
     ) -> Tensor:
         _rank(f"avg_pool{n}d", x, n)
-        return avg_pool(x, kernel_size, stride, padding, ceil_mode, count_include_pad)  # type: ignore[no-any-return]
+        return avg_pool(  # type: ignore[no-any-return]
+            x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
 
-    def adaptive_average(x: Tensor, output_size: Any) -> Tensor:
-        return _adaptive(f"adaptive_avg_pool{n}d", n, x, output_size, avg_pool, mean)
-
-    def adaptive_maximum(x: Tensor, output_size: Any) -> Tensor:
-        return _adaptive(f"adaptive_max_pool{n}d", n, x, output_size, lambda *a: max_pool(*a)[0], max_op)
-
-    layout = _LAYOUT[n]
+    layout = LAYOUT[n]
     windows = "Windows of kernel_size every stride (default: kernel_size) over the padded input"
-    sections = (
-        f"output_size (an int or {n}) sections of each axis, from floor(i * size / out) to ceil((i + 1) * size / out)"
-    )
 
     def row(kind: str, function: Any, doc: str, domain: Domain) -> OpFunction:
         return composite(name=f"{kind}_pool{n}d", doc=doc, domain=domain)(function)
@@ -301,132 +323,110 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction, OpFunction, OpFunction]:
             average,
             f"The average of each window of x (N, C, {layout}). {windows}; ceil_mode rounds sizes up.\n\nThe "
             "padding counts as zeros unless "
-            "count_include_pad is False.",
-            Domain(cases=_cases(n), reference=_avg_reference),
-        ),
-        row(
-            "adaptive_avg",
-            adaptive_average,
-            f"The averages of x (N, C, {layout}) over {sections}.",
-            Domain(cases=_adaptive_cases(n), reference=_adaptive_reference(np.mean)),
-        ),
-        row(
-            "adaptive_max",
-            adaptive_maximum,
-            f"The maxima of x (N, C, {layout}) over {sections}.",
-            Domain(cases=_adaptive_cases(n), reference=_adaptive_reference(np.max), second=False),
+            "count_include_pad is False; divisor_override divides the sums instead of the count.",
+            Domain(cases=_avg_cases(n), reference=_avg_reference),
         ),
     )
 
 
-def _sections(size: int, out: int) -> list[tuple[int, int]]:
-    return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
+max_pool1d, avg_pool1d = _pools(1)
+max_pool2d, avg_pool2d = _pools(2)
+max_pool3d, avg_pool3d = _pools(3)
 
 
-def _adaptive(
-    op: str, n: int, x: Tensor, output_size: Any, pool: Callable[..., Any], reduction: Callable[..., Any]
-) -> Tensor:
-    """Sections are rectangles, so the axes can be reduced one after the other; equal sections are plain pooling."""
-    _rank(op, x, n)
-    sizes = per_axis(op, "output_size", output_size, n)
-    if 0 in x.shape[2:]:
-        raise ShapeError(f"{op}: x {x.shape} has no spatial elements", op=op)
-    if all(size % out == 0 for size, out in zip(x.shape[2:], sizes)):
-        kernel = tuple(size // out for size, out in zip(x.shape[2:], sizes))
-        return pool(x, kernel, kernel)  # type: ignore[no-any-return]
-    for axis, out in enumerate(sizes, 2):
-        parts = [part(x, axis, low, high - low) for low, high in _sections(x.shape[axis], out)]
-        x = concatenate(*(reduction(one, axis=axis, keepdims=True) for one in parts), axis=axis)
-    return x
+# -- power averages, and the way back from maxima ----------------------------------------------------------------------
 
 
-def _adaptive_cases(n: int) -> Callable[[np.random.Generator], Cases]:
+def _power_reference(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+    windows, sizes = _geometry("lp_pool", x.shape, kernel_size, stride, 0, 1, ceil_mode)
+    return (_taps(np.abs(x), 0.0, windows, sizes) ** norm_type).sum(-1) ** (1 / norm_type)
+
+
+def _power(n: int) -> OpFunction:
+    name = f"lp_pool{n}d"
+
+    def pooled(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+        engine_of(name, x)
+        _rank(name, x, n)
+        if not norm_type > 0:
+            raise ValueError(f"{name}: norm_type is a positive number, not {norm_type!r}")
+        powers = pow(abs(x), float(norm_type))
+        return pow(avg_pool(powers, kernel_size, stride, 0, ceil_mode, True, 1), 1 / norm_type)  # type: ignore[no-any-return]
+
     def cases(rng: np.random.Generator) -> Cases:
-        for shape, out in (((2, 3, *(6,) * n), 3), ((1, 2, *(7, 5, 4)[:n]), (3, 2, 4)[:n]), ((2, 2, *(5,) * n), 1)):
-            yield (rng.permutation(np.linspace(-2, 2, math.prod(shape))).reshape(shape),), {"output_size": out}
+        for shape, attributes in (((2, 2, *(5,) * n), {"kernel_size": 2}), ((1, 2, *(5,) * n), {"kernel_size": 3})):
+            values = rng.uniform(0.3, 1, shape) * rng.choice([-1, 1], shape)
+            yield (values,), {"norm_type": 2.0 if attributes["kernel_size"] == 2 else 3.0, "stride": 1, **attributes}
 
-    return cases
+    doc = f"""(sum of |x|^p over each window)^(1 / p), p = norm_type, of x (N, C, {LAYOUT[n]}).
 
-
-def _adaptive_reference(function: Any) -> Callable[..., Any]:
-    def reference(x: Any, output_size: Any) -> Any:
-        for axis, out in enumerate(per_axis("", "", output_size, x.ndim - 2), 2):
-            parts = [np.take(x, range(low, high), axis) for low, high in _sections(x.shape[axis], out)]
-            x = np.concatenate([function(one, axis=axis, keepdims=True) for one in parts], axis)
-        return x
-
-    return reference
+    ``stride`` defaults to kernel_size; ceil_mode rounds sizes up."""
+    return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_power_reference))(pooled)
 
 
-max_pool1d, avg_pool1d, adaptive_avg_pool1d, adaptive_max_pool1d = _pools(1)
-max_pool2d, avg_pool2d, adaptive_avg_pool2d, adaptive_max_pool2d = _pools(2)
-max_pool3d, avg_pool3d, adaptive_avg_pool3d, adaptive_max_pool3d = _pools(3)
+lp_pool1d, lp_pool2d, lp_pool3d = _power(1), _power(2), _power(3)
 
 
-# -- the other way: from small to large --------------------------------------------------------------------------------
+def _unpool_reference(x: Any, indices: Any, **attributes: Any) -> Any:
+    sizes = _unpooled(x.shape, **attributes)
+    out = np.zeros((*x.shape[:2], math.prod(sizes)))
+    flat = indices.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+    np.put_along_axis(out, flat.astype(np.int64), x.reshape(flat.shape), 2)
+    return out.reshape(*x.shape[:2], *sizes)
 
 
-def _shuffle_reference(x: Any, upscale_factor: int) -> Any:
-    n, c, h, w = x.shape
-    r = upscale_factor
-    return x.reshape(n, c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3).reshape(n, c // (r * r), h * r, w * r)
-
-
-@composite(
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-1, 1, (2, 8, 3, 2)),), {"upscale_factor": 2})]),
-        reference=_shuffle_reference,
-    )
-)
-def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
-    """Channels to pixels: (N, C r^2, H, W) gives (N, C, H r, W r) (Shi et al. 2016)."""
-    r = upscale_factor
-    if x.ndim != 4 or r < 1 or x.shape[1] % (r * r):
-        raise ShapeError(
-            f"pixel_shuffle: x {x.shape}, upscale_factor {r}; expected (N, C * {r}^2, H, W)", op="pixel_shuffle"
-        )
-    n, c, h, w = x.shape
-    apart = permute(reshape(x, (n, c // (r * r), r, r, h, w)), (0, 1, 4, 2, 5, 3))
-    return reshape(apart, (n, c // (r * r), h * r, w * r))  # type: ignore[no-any-return]
-
-
-def _nearest_reference(x: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    for axis, out in enumerate(_target(x.shape, size, scale_factor), 2):
-        x = np.take(x, np.arange(out) * x.shape[axis] // out, axis)
-    return x
-
-
-def _target(shape: Sequence[int], size: Any, scale_factor: Any) -> tuple[int, ...]:
+def _unpooled(
+    shape: Sequence[int], kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None, op: str = ""
+) -> tuple[int, ...]:
+    """The spatial sizes before the pooling: those given, or the least that give ``shape``."""
     n = len(shape) - 2
-    if (size is None) == (scale_factor is None) or n < 1:
+    kernel = per_axis(op, "kernel_size", kernel_size, n)
+    steps = kernel if stride is None else per_axis(op, "stride", stride, n)
+    pads = per_axis(op, "padding", padding, n, 0)
+    least = tuple((size - 1) * s - 2 * p + k for size, s, p, k in zip(shape[2:], steps, pads, kernel))
+    if output_size is None:
+        if min(least) < 0:
+            raise ShapeError(f"{op}: x {tuple(shape)} with padding {pads} gives the negative size {least}", op=op)
+        return least
+    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    sizes = per_axis(op, "output_size", wanted[-n:] if len(wanted) == n + 2 else wanted, n)
+    if any(not default - s < size < default + s for size, default, s in zip(sizes, least, steps)):
         raise ShapeError(
-            f"upsample: give size or scale_factor, for x (N, C, spatial...), not {tuple(shape)}", op="upsample"
+            f"{op}: output_size {sizes}; {least} may be off by less than the stride {steps}",
+            op=op,
+            parameter="output_size",
         )
-    if size is not None:
-        return per_axis("upsample", "size", size, n)
-    factors = (scale_factor,) * n if isinstance(scale_factor, (int, float)) else tuple(scale_factor)
-    return per_axis("upsample", "scale_factor", tuple(math.floor(s * f) for s, f in zip(shape[2:], factors)), n)
+    return sizes
 
 
-def _nearest_cases(rng: np.random.Generator) -> Cases:
-    yield (rng.uniform(-1, 1, (2, 3, 4)),), {"scale_factor": 2}
-    yield (rng.uniform(-1, 1, (1, 2, 3, 2)),), {"scale_factor": (2, 3)}
-    yield (rng.uniform(-1, 1, (1, 2, 3, 5)),), {"size": (7, 3)}
+def _unpool(n: int) -> OpFunction:
+    name = f"max_unpool{n}d"
+
+    def unpool(
+        x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Tensor:
+        engine_of(name, x, indices)
+        _rank(name, x, n)
+        if indices.shape != x.shape:
+            raise ShapeError(f"{name}: indices {indices.shape} for x {x.shape}; expected one for each element", op=name)
+        sizes = _unpooled(x.shape, kernel_size, stride, padding, output_size, name)
+        planes = (*x.shape[:2], math.prod(x.shape[2:]))
+        whole = (*x.shape[:2], math.prod(sizes))
+        placed = gather_grad(reshape(x, planes), reshape(indices, planes), 2, whole)
+        return reshape(placed, (*x.shape[:2], *sizes))  # type: ignore[no-any-return]
+
+    def cases(rng: np.random.Generator) -> Cases:
+        for shape, attributes in (((2, 2, *(4,) * n), {"kernel_size": 2}), ((1, 2, *(5,) * n), {"kernel_size": 2})):
+            values = rng.permutation(np.linspace(-2, 2, math.prod(shape))).reshape(shape)
+            more = {} if shape[-1] == 4 else {"output_size": shape[2:]}
+            yield _positions_reference(values, **attributes), {**attributes, **more}
+
+    doc = f"""The inverse of max_pool{n}d as far as there is one: x (N, C, {LAYOUT[n]}) at ``indices``, else zero.
+
+    ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) gives them; elements with the
+    same one add up. ``output_size`` names the sizes (spatial, or all) where several would give x's; the default is
+    (size - 1) * stride - 2 * padding + kernel_size."""
+    return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_unpool_reference))(unpool)
 
 
-@composite(domain=Domain(cases=_nearest_cases, reference=_nearest_reference))
-def upsample(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest") -> Tensor:
-    """x (N, C, spatial...) resized to ``size`` or by ``scale_factor``; nearest: output i takes input floor(i * in /
-    out).
-    """
-    if mode != "nearest":
-        raise ValueError(f"upsample: mode is 'nearest', not {mode!r}")
-    for axis, out in enumerate(_target(x.shape, size, scale_factor), 2):
-        length = x.shape[axis]
-        if length and out % length == 0:
-            before, behind = x.shape[: axis + 1], x.shape[axis + 1 :]
-            apart = expand(reshape(x, (*before, 1, *behind)), (*before, out // length, *behind))
-            x = reshape(apart, (*before[:-1], out, *behind))
-        else:
-            x = concatenate(*(part(x, axis, i * length // out, 1) for i in range(out)), axis=axis)
-    return x
+max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)

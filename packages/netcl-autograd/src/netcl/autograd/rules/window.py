@@ -27,6 +27,13 @@ def max_pool(call: Call, grad: Any) -> Mapping[str, Any]:
     }
 
 
+@rule("adaptive_max_pool", x="out1")
+def adaptive_max_pool(call: Call, grad: Any) -> Mapping[str, Any]:
+    """To the position that each maximum came from."""
+    return {"x": call.op("adaptive_max_pool_grad", grad, call.out1, call.x.shape)}
+
+
+@rule("adaptive_max_pool_grad", grad_output="indices")
 @rule("max_pool_grad", grad_output="indices")
 def max_pool_grad(call: Call, grad: Any) -> Mapping[str, Any]:
     """Gathered from the positions that the gradient was sent to."""
@@ -48,8 +55,27 @@ def avg_pool_grad(call: Call, grad: Any) -> Mapping[str, Any]:
     return {"grad_output": call.op("avg_pool", grad, *_average(call))}
 
 
+@rule("adaptive_avg_pool")
+def adaptive_avg_pool(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Each average's gradient spread over its section."""
+    return {"x": call.op("adaptive_avg_pool_grad", grad, call.x.shape)}
+
+
+@rule("adaptive_avg_pool_grad")
+def adaptive_avg_pool_grad(call: Call, grad: Any) -> Mapping[str, Any]:
+    """The average again."""
+    return {"grad_output": call.op("adaptive_avg_pool", grad, call.grad_output.shape[2:])}
+
+
 def _average(call: Call) -> tuple[Any, ...]:
-    return call.kernel_size, call.stride, call.padding, call.ceil_mode, call.count_include_pad
+    return (
+        call.kernel_size,
+        call.stride,
+        call.padding,
+        call.ceil_mode,
+        call.count_include_pad,
+        call.divisor_override,
+    )
 
 
 @rule("im2col")

@@ -149,14 +149,23 @@ class DeviceBackend(Protocol):
         shape: Sequence[int] | None = None,
         indices: Tensor | None = None,
         count_include_pad: bool = True,
+        divisor: int = 0,
     ) -> Any:
         """Sliding windows: ``max`` (with indices), ``avg``, ``im2col`` and their gradients ``max_grad``,
-        ``avg_grad``, ``col2im``.
+        ``avg_grad``, ``col2im``; a stride of 0 cuts an axis into sections.
         """
         ...
 
     def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
         """Data-dependent addressing: ``take``, ``gather`` and their gradients ``take_grad``, ``gather_grad``."""
+        ...
+
+    def resample(
+        self, kind: str, x: Tensor, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+    ) -> Tensor:
+        """Interpolation along one axis: ``forward`` to ``size`` outputs at (step * o + start) / unit, ``gradient``
+        back.
+        """
         ...
 
     def random(

@@ -23,6 +23,7 @@ class Twins(NamedTuple):
     index: Any
     random: Any
     copy: Any
+    resample: Any
 
 
 class TwinCalls:
@@ -65,6 +66,7 @@ class TwinCalls:
         shape: Sequence[int] | None = None,
         indices: Tensor | None = None,
         count_include_pad: bool = True,
+        divisor: int = 0,
     ) -> Any:
         return self.twins.window.window(
             self,
@@ -77,10 +79,17 @@ class TwinCalls:
             shape=shape,
             indices=indices,
             count_include_pad=count_include_pad,
+            divisor=divisor,
         )
 
     def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
         result: Tensor = self.twins.index.index(self, kind, x, indices, axis=axis, shape=shape)
+        return result
+
+    def resample(
+        self, kind: str, x: Tensor, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+    ) -> Tensor:
+        result: Tensor = self.twins.resample.resample(self, kind, x, axis=axis, size=size, taps=taps, places=places)
         return result
 
     def random(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,11 +27,21 @@ class _Call(NamedTuple):
     extent: tuple[int, ...]  # of the input
     out: tuple[int, ...]  # windows along each dimension
     include: bool
+    divisor: int
     dtype: str
 
     @property
+    def sections(self) -> bool:
+        """Whether the windows are sections of the extent (adaptive pooling)."""
+        return 0 in self.stride
+
+    @property
     def whole(self) -> tuple[int, ...]:
-        """The padded extent, made as long as the last window (ceil_mode) reaches."""
+        """The padded extent, made as long as the last window (ceil_mode) reaches; sections that are shorter than the
+        longest end in one place behind.
+        """
+        if self.sections:
+            return tuple(size + 1 for size in self.extent)
         reach = [(o - 1) * s + d * (k - 1) + 1 for o, s, d, k in zip(self.out, self.stride, self.dilation, self.kernel)]
         return tuple(max(low + size, r) for size, (low, _), r in zip(self.extent, self.padding, reach))
 
@@ -41,7 +52,12 @@ class _Call(NamedTuple):
 
     def taps(self) -> Iterator[tuple[Place, Place]]:
         """The index of each tap, and the padded positions that it meets, one for each window."""
+        bounds = [_bounds(size, o) for size, o in zip(self.extent, self.out)] if self.sections else []
         for tap in product(*map(range, self.kernel)):
+            if self.sections:
+                meets = [np.where(first + t < last, first + t, last[-1]) for t, (first, last) in zip(tap, bounds)]
+                yield (Ellipsis, *tap), (Ellipsis, *np.ix_(*meets))
+                continue
             starts = [t * d for t, d in zip(tap, self.dilation)]
             place = [slice(b, b + (o - 1) * s + 1, s) for b, o, s in zip(starts, self.out, self.stride)]
             yield (Ellipsis, *tap), (Ellipsis, *place)
@@ -58,6 +74,11 @@ class _Call(NamedTuple):
 
     def counts(self) -> Array:
         """What each window's sum is divided by, at least 1."""
+        if self.divisor:
+            return np.full(self.out, self.divisor)
+        if self.sections:
+            lengths = [last - first for first, last in (_bounds(size, o) for size, o in zip(self.extent, self.out))]
+            return reduce(np.multiply, np.ix_(*lengths))
         counts = np.ones(self.out, np.int64)
         for axis, (size, (low, high)) in enumerate(zip(self.extent, self.padding)):
             taps = np.arange(self.kernel[axis]) * self.dilation[axis]
@@ -68,6 +89,19 @@ class _Call(NamedTuple):
                 inside = (position >= 0) & (position < size)
             counts = counts * inside.sum(axis=1).reshape((-1,) + (1,) * (len(self.extent) - 1 - axis))
         return np.maximum(counts, 1)
+
+    def add(self, total: Array, place: Place, values: Array) -> None:
+        """Adds what the windows have for a tap; sections may share positions."""
+        if self.sections:
+            np.add.at(total, place, values)
+        else:
+            total[place] += values
+
+
+def _bounds(size: int, out: int) -> tuple[Array, Array]:
+    """Where the sections of an axis begin and end."""
+    o = np.arange(out)
+    return o * size // out, -(-(o + 1) * size // out)
 
 
 def _max(x: Array, out: Array, indices: Array, call: _Call) -> None:
@@ -89,7 +123,7 @@ def _max_grad(grad: Array, indices: Array, out: Array, call: _Call) -> None:
     total = np.zeros((*out.shape[: -len(call.extent)], *call.whole), values.dtype)
     for _, place in call.taps():
         index = places[place]
-        total[place] += np.where((indices == index) & (index >= 0), values, 0)
+        call.add(total, place, np.where((indices == index) & (index >= 0), values, 0))
     store(out, total[call.inner], call.dtype)
 
 
@@ -106,7 +140,7 @@ def _avg_grad(grad: Array, out: Array, call: _Call) -> None:
     values = values / call.counts().astype(values.dtype)
     total = np.zeros((*out.shape[: -len(call.extent)], *call.whole), values.dtype)
     for _, place in call.taps():
-        total[place] += values
+        call.add(total, place, values)
     store(out, total[call.inner], call.dtype)
 
 
@@ -143,26 +177,29 @@ def window(
     shape: Sequence[int] | None = None,
     indices: Tensor | None = None,
     count_include_pad: bool = True,
+    divisor: int = 0,
 ) -> Any:
     """Windows over the last ``len(kernel)`` dimensions of ``x``.
 
-    ``max`` gives (values, int32 places in the plane; -1 where a window holds padding only), ``avg`` the mean, both of
-    the output size that ``shape`` names or the floor formula; ``im2col`` gives (N * windows, C * taps). ``max_grad``
-    (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``, the input's. A NaN is the maximum.
+    ``max`` gives (values, int32 places in the plane; -1 where a window holds padding only), ``avg`` the mean (the sum
+    by ``divisor``, where that is not 0), both of the output size that ``shape`` names or the floor formula; ``im2col``
+    gives (N * windows, C * taps). ``max_grad`` (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``,
+    the input's. A NaN is the maximum. For a stride of 0, pooling cuts an axis into sections: window o is floor(o *
+    size / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
     """
     rank = len(kernel)
     backward = kind in ("max_grad", "avg_grad", "col2im")
     image = tuple(shape) if backward and shape is not None else x.shape
-    sizes = zip(image[-rank:], kernel, stride, padding, dilation)
-    windows = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)
     if kind in ("max_grad", "avg_grad"):
         windows = x.shape[-rank:]
     elif kind in ("max", "avg") and shape is not None:
         windows = tuple(shape[-rank:])
+    else:
+        sizes = zip(image[-rank:], kernel, stride, padding, dilation)
+        windows = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)
     pairs = tuple((low, high) for low, high in padding)
-    call = _Call(
-        tuple(kernel), tuple(stride), pairs, tuple(dilation), image[-rank:], windows, count_include_pad, x.dtype
-    )
+    options = count_include_pad, divisor, x.dtype
+    call = _Call(tuple(kernel), tuple(stride), pairs, tuple(dilation), image[-rank:], windows, *options)
     if kind == "im2col":
         result: tuple[int, ...] = (image[0] * prod(windows), image[1] * prod(kernel))
     else:

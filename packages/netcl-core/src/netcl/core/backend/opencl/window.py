@@ -33,6 +33,7 @@ def _plan(
     dilation: tuple[int, ...],
     shape: tuple[int, ...] | None,
     include: bool,
+    divisor: int,
     device: Traits,
 ) -> _Plan:
     rank = len(kernel)
@@ -57,7 +58,7 @@ def _plan(
     rows = planes * prod(spatial[:-1])
     block = max(1, share(rows, device))
     argument = struct(
-        rows, block, image[1] if len(image) > rank + 1 else 1, int(include),
+        rows, block, image[1] if len(image) > rank + 1 else 1, int(include), divisor,
         _triple(extent, 1), _triple(out, 1), _triple(kernel, 1), _triple(stride, 1), _triple(dilation, 1),
         _triple([low for low, _ in padding], 0), _triple([high for _, high in padding], 0),
     )  # fmt: skip
@@ -86,17 +87,20 @@ def window(
     shape: Sequence[int] | None = None,
     indices: Tensor | None = None,
     count_include_pad: bool = True,
+    divisor: int = 0,
 ) -> Any:
     """Windows over the last ``len(kernel)`` dimensions of ``x``.
 
-    ``max`` gives (values, int32 places in the plane; -1 where a window holds padding only), ``avg`` the mean, both of
-    the output size that ``shape`` names or the floor formula; ``im2col`` gives (N * windows, C * taps). ``max_grad``
-    (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``, the input's. A NaN is the maximum.
+    ``max`` gives (values, int32 places in the plane; -1 where a window holds padding only), ``avg`` the mean (the sum
+    by ``divisor``, where that is not 0), both of the output size that ``shape`` names or the floor formula; ``im2col``
+    gives (N * windows, C * taps). ``max_grad`` (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``,
+    the input's. A NaN is the maximum. For a stride of 0, pooling cuts an axis into sections: window o is floor(o *
+    size / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
     """
     device = traits(engine)
     plan = _plan(
         kind, x.shape, tuple(kernel), tuple(stride), tuple((low, high) for low, high in padding), tuple(dilation),
-        None if shape is None else tuple(shape), count_include_pad, device,
+        None if shape is None else tuple(shape), count_include_pad, divisor, device,
     )  # fmt: skip
     out = engine.empty(plan.shape, x.dtype)
     args = [x, out]

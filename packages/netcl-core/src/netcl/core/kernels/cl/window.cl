@@ -2,13 +2,18 @@
 //
 // One work-item: `block` rows (of the output going forward, of the input in gradients). Gradients gather: each position
 // of the input sums over the windows that hold it, in order, so nothing is written twice and no atomics are needed.
+//
+// A stride of 0 cuts the extent into sections (adaptive pooling): window o is floor(o * extent / out) to
+// ceil((o + 1) * extent / out).
 
 typedef struct {
-    long rows, block, channels, count_include_pad;
+    long rows, block, channels, count_include_pad, divisor;
     long extent[3], out[3], taps[3], stride[3], dilation[3], low[3], high[3];
 } window;
 
 typedef struct { long first, last; } span;
+
+static inline long up(const long a, const long b) { return (a + b - 1) / b; }
 
 // The taps of the window at `start` that lie in 0 .. extent.
 static inline span taps_inside(const long start, const long count, const long dilation, const long extent) {
@@ -23,8 +28,31 @@ static inline span taps_inside(const long start, const long count, const long di
     return s;
 }
 
+// Where window o begins, and its taps that lie inside.
+static inline long start_of(const long o, const int d, const window* g) {
+    return g->stride[d] ? o * g->stride[d] - g->low[d] : o * g->extent[d] / g->out[d];
+}
+
+static inline long section(const long o, const int d, const window* g) {
+    return up((o + 1) * g->extent[d], g->out[d]) - o * g->extent[d] / g->out[d];
+}
+
+static inline span taps_of(const long o, const int d, const window* g) {
+    if (g->stride[d]) return taps_inside(o * g->stride[d] - g->low[d], g->taps[d], g->dilation[d], g->extent[d]);
+    span s;
+    s.first = 0;
+    s.last = section(o, d, g);
+    return s;
+}
+
 // The windows whose reach holds the (padded) position.
 static inline span windows_holding(const long padded, const int d, const window* g) {
+    if (!g->stride[d]) {
+        span s;
+        s.first = padded * g->out[d] / g->extent[d];
+        s.last = up((padded + 1) * g->out[d], g->extent[d]);
+        return s;
+    }
     const long reach = padded - (g->taps[d] - 1) * g->dilation[d];
     span s;
     s.first = reach <= 0 ? 0 : (reach + g->stride[d] - 1) / g->stride[d];
@@ -41,6 +69,7 @@ static inline span next_windows(span s, const long padded, const int d, const wi
 
 // How many elements along one dimension an average divides by.
 static inline long counted(const long o, const int d, const window* g) {
+    if (!g->stride[d]) return section(o, d, g);
     const long start = o * g->stride[d] - g->low[d];
     if (start >= 0 && start + (g->taps[d] - 1) * g->dilation[d] < g->extent[d]) return g->taps[d];
     if (g->count_include_pad)
@@ -62,7 +91,8 @@ static inline long counted(const long o, const int d, const window* g) {
 #define LANES 16
 
 static inline span windows_inside(const window* g) {
-    span s;
+    span s = {0, 0};
+    if (!g->stride[2]) return s;
     const long reach = (g->taps[2] - 1) * g->dilation[2], room = g->extent[2] - 1 - reach + g->low[2];
     s.last = room < 0 ? 0 : min(g->out[2], room / g->stride[2] + 1);
     s.first = g->low[2] <= 0 ? 0 : min(s.last, (g->low[2] + g->stride[2] - 1) / g->stride[2]);
@@ -85,17 +115,16 @@ __kernel void max_forward(__global const STORAGE* restrict x, __global STORAGE* 
     const span inside = windows_inside(&g);
     EACH_ROW {
         ROW_PLACE(g.out);
-        const long z0 = pz * g.stride[0] - g.low[0], y0 = py * g.stride[1] - g.low[1];
-        const span sz = taps_inside(z0, g.taps[0], g.dilation[0], g.extent[0]);
-        const span sy = taps_inside(y0, g.taps[1], g.dilation[1], g.extent[1]);
+        const long z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
+        const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
         const bool seen = sz.first < sz.last && sy.first < sy.last;
         __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
         long lanes = 1;
         for (long px = 0; px < g.out[2]; px += lanes) {
-            const long x0 = px * g.stride[2] - g.low[2];
+            const long x0 = start_of(px, 2, &g);
             const bool within = px >= inside.first && px < inside.last;
             lanes = within ? min((long)LANES, inside.last - px) : 1;
-            const span sx = taps_inside(x0, g.taps[2], g.dilation[2], g.extent[2]);
+            const span sx = taps_of(px, 2, &g);
             // A NaN wins, the first one stays; so does the first of equals.
             REAL best[LANES];
             int at[LANES];
@@ -128,17 +157,16 @@ __kernel void avg_forward(__global const STORAGE* restrict x, __global STORAGE* 
     const span inside = windows_inside(&g);
     EACH_ROW {
         ROW_PLACE(g.out);
-        const long z0 = pz * g.stride[0] - g.low[0], y0 = py * g.stride[1] - g.low[1];
-        const span sz = taps_inside(z0, g.taps[0], g.dilation[0], g.extent[0]);
-        const span sy = taps_inside(y0, g.taps[1], g.dilation[1], g.extent[1]);
+        const long z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
+        const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
         const long count = counted(pz, 0, &g) * counted(py, 1, &g);
         __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
         long lanes = 1;
         for (long px = 0; px < g.out[2]; px += lanes) {
-            const long x0 = px * g.stride[2] - g.low[2];
+            const long x0 = start_of(px, 2, &g);
             const bool within = px >= inside.first && px < inside.last;
             lanes = within ? min((long)LANES, inside.last - px) : 1;
-            const span sx = taps_inside(x0, g.taps[2], g.dilation[2], g.extent[2]);
+            const span sx = taps_of(px, 2, &g);
             REAL sum[LANES];
             for (long i = 0; i < lanes; i++) sum[i] = 0;
             for (long kz = sz.first; kz < sz.last; kz++)
@@ -149,7 +177,7 @@ __kernel void avg_forward(__global const STORAGE* restrict x, __global STORAGE* 
                         else if (g.stride[2] == 2) { ACCUMULATE(2) }
                         else { ACCUMULATE(g.stride[2]) }
                     }
-            const REAL divisor = (REAL)max(1L, count * counted(px, 2, &g));
+            const REAL divisor = (REAL)(g.divisor ? g.divisor : max(1L, count * counted(px, 2, &g)));
             for (long i = 0; i < lanes; i++) STORE(sum[i] / divisor, out, row * g.out[2] + px + i);
         }
     }
@@ -211,9 +239,10 @@ __kernel void avg_gradient(__global const STORAGE* restrict grad, __global STORA
                     const size_t line = windows + (z * g.out[1] + y) * g.out[2];
                     const long count = counted(z, 0, &g) * counted(y, 1, &g);
                     for (long i = begin; i < end; i++) {
-                        const REAL share = LOAD(grad, line + i) / (REAL)max(1L, count * counted(i, 2, &g));
-                        long place = i * g.stride[2] - g.low[2] - piece;
-                        for (long kx = 0; kx < g.taps[2]; kx++, place += g.dilation[2])
+                        const long taps = g.stride[2] ? g.taps[2] : section(i, 2, &g);
+                        const REAL share = LOAD(grad, line + i) / (REAL)(g.divisor ? g.divisor : max(1L, count * counted(i, 2, &g)));
+                        long place = start_of(i, 2, &g) - piece;
+                        for (long kx = 0; kx < taps; kx++, place += g.dilation[2])
                             if (place >= 0 && place < width) sums[place] += share;
                     }
                 }

@@ -1,0 +1,72 @@
+"""Resizing along one axis with NumPy, and its gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .storage import Array
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+def _taps(extent: int, out: int, taps: int, places: tuple[int, int, int], dtype: Any) -> tuple[Array, Array]:
+    """(out, taps) positions and weights of the neighbours of each output."""
+    step, start, unit = places
+    place = np.arange(out) * step + start
+    whole = place // unit
+    t = ((place - whole * unit) / unit).astype(dtype if dtype.kind == "f" else np.float32)
+    if taps == 1:
+        weights = [np.ones_like(t)]
+    elif taps == 2:
+        weights = [1 - t, t]
+    else:
+        a, u = -0.75, 1 - t
+        outer = [((a * s - 5 * a) * s + 8 * a) * s - 4 * a for s in (t + 1, u + 1)]
+        inner = [((a + 2) * s - (a + 3)) * s * s + 1 for s in (t, u)]
+        weights = [outer[0], *inner, outer[1]]
+    first = whole - (1 if taps == 4 else 0)
+    at = np.clip(first[:, None] + np.arange(taps), 0, extent - 1)
+    return at, np.stack(weights, axis=1)
+
+
+def _forward(x: Array, out: Array, axis: int, taps: int, places: tuple[int, int, int]) -> None:
+    at, weights = _taps(x.shape[axis], out.shape[axis], taps, places, x.dtype)
+    if taps == 1:
+        out[...] = np.take(x, at[:, 0], axis)
+        return
+    column = (-1,) + (1,) * (x.ndim - 1 - axis)
+    with np.errstate(all="ignore"):
+        total = np.take(x, at[:, 0], axis) * weights[:, 0].reshape(column)
+        for k in range(1, taps):
+            total += np.take(x, at[:, k], axis) * weights[:, k].reshape(column)
+    out[...] = total
+
+
+def _gradient(grad: Array, out: Array, axis: int, taps: int, places: tuple[int, int, int]) -> None:
+    at, weights = _taps(out.shape[axis], grad.shape[axis], taps, places, grad.dtype)
+    out[...] = 0
+    rows, given = np.moveaxis(out, axis, 0), np.moveaxis(grad, axis, 0)
+    column = (-1,) + (1,) * (grad.ndim - 1)
+    with np.errstate(all="ignore"):
+        for k in range(taps):
+            np.add.at(rows, at[:, k], given * weights[:, k].reshape(column))
+
+
+def resample(
+    engine: Any, kind: str, x: Tensor, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+) -> Tensor:
+    """``forward`` resizes ``axis`` to ``size`` outputs, each a sum of ``taps`` neighbours: 1, 2 or 4 with the weights
+    of nearest, linear or cubic interpolation.
+
+    With places = (step, start, unit), output o lies at (step * o + start) / unit; neighbours outside are the border's.
+    ``gradient`` takes the gradient of such a result back to ``size`` inputs; it computes on float32 and float64, and
+    so does ``forward`` with more than one tap.
+    """
+    out: Tensor = engine.empty((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
+    if out.size:
+        function = _forward if kind == "forward" else _gradient
+        engine.launch(function, x.storage, out.storage, axis, taps, places)
+    return out

@@ -1,0 +1,50 @@
+"""Resizing along one axis on OpenCL devices, and its gradient."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .templates import Traits, share, source, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+class _Plan(NamedTuple):
+    shape: tuple[int, ...]
+    size: tuple[int, int]
+    argument: Any
+
+
+@lru_cache(maxsize=512)
+def _plan(kind: str, x: tuple[int, ...], axis: int, size: int, places: tuple[int, int, int], device: Traits) -> _Plan:
+    shape = (*x[:axis], size, *x[axis + 1 :])
+    rows, after = prod(shape[: axis + 1]), prod(shape[axis + 1 :])
+    extent, out = (x[axis], size) if kind == "forward" else (size, x[axis])
+    block, width = (share(rows, device), after) if device.is_cpu else (1, 1)
+    argument = struct(rows, extent, out, after, places, block, width)
+    return _Plan(shape, (-(-after // max(width, 1)), -(-rows // max(block, 1))), argument)
+
+
+def resample(
+    engine: Any, kind: str, x: Tensor, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+) -> Tensor:
+    """``forward`` resizes ``axis`` to ``size`` outputs, each a sum of ``taps`` neighbours: 1, 2 or 4 with the weights
+    of nearest, linear or cubic interpolation.
+
+    With places = (step, start, unit), output o lies at (step * o + start) / unit; neighbours outside are the border's.
+    ``gradient`` takes the gradient of such a result back to ``size`` inputs, summed without atomics; it computes on
+    float32 and float64, and so does ``forward`` with more than one tap.
+    """
+    device = traits(engine)
+    plan = _plan(kind, x.shape, axis, size, places, device)
+    out: Tensor = engine.empty(plan.shape, x.dtype)
+    if out.size:
+        dtype = "uint8" if x.dtype == "bool" else x.dtype
+        text = source(("storage", "resample"), ((f"DTYPE_{dtype.upper()}", 1), ("TAPS", taps)))
+        name = "resize" if kind == "forward" else "resize_gradient"
+        local = (1, 1) if device.is_cpu else None
+        engine.launch(f"resample-{dtype}-{taps}", text, name, plan.size, local, [x, out, plan.argument])
+    return out

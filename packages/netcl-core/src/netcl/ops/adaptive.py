@@ -1,0 +1,220 @@
+"""Adaptive pooling: averages and maxima over as many sections of each spatial axis as asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain
+from netcl.core.errors import ShapeError
+from netcl.core.tensor import Tensor
+from netcl.ops.pool import LAYOUT
+from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
+from netcl.ops.windows import per_axis
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _sections(size: int, out: int) -> list[tuple[int, int]]:
+    return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
+
+
+def adaptive_reference(function: Any) -> Callable[..., Any]:
+    """Sections are rectangles, so the axes can be reduced one after the other."""
+
+    def reference(x: Any, output_size: Any) -> Any:
+        wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * (x.ndim - 2)
+        for axis, out in enumerate(wanted, 2):
+            parts = [np.take(x, range(low, high), axis) for low, high in _sections(x.shape[axis], out or x.shape[axis])]
+            x = np.concatenate([function(one, axis=axis, keepdims=True) for one in parts], axis)
+        return x
+
+    return reference
+
+
+def _sizes(op: str, x: Sequence[int], output_size: Any) -> tuple[int, ...]:
+    """The output's spatial sizes; None keeps an axis as it is."""
+    n = len(x) - 2
+    if n < 1:
+        raise ShapeError(f"{op}: x {tuple(x)}; expected (N, C, spatial...)", op=op)
+    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
+    given = given * n if len(given) == 1 else given
+    if len(given) == n:
+        given = tuple(extent if size is None else size for size, extent in zip(given, x[2:]))
+    sizes = per_axis(op, "output_size", given, n)
+    if 0 in x[2:]:
+        raise ShapeError(f"{op}: x {tuple(x)} has no spatial elements", op=op)
+    return sizes
+
+
+def _windows(extents: Sequence[int], sizes: Sequence[int]) -> dict[str, Any]:
+    """The engine's windows: sections, or plain ones where all are of one size."""
+    n = len(sizes)
+    rest: dict[str, Any] = {"padding": ((0, 0),) * n, "dilation": (1,) * n}
+    if all(extent % out == 0 for extent, out in zip(extents, sizes)):
+        kernel = tuple(extent // out for extent, out in zip(extents, sizes))
+        return {"kernel": kernel, "stride": kernel, **rest}
+    longest = tuple(max(b - a for a, b in _sections(extent, out)) for extent, out in zip(extents, sizes))
+    return {"kernel": longest, "stride": (0,) * n, **rest}
+
+
+_SHAPES: dict[int, tuple[tuple[tuple[int, ...], Any], ...]] = {
+    1: (((2, 3, 6), 3), ((1, 2, 7), 3), ((2, 2, 3), 5)),
+    2: (((2, 3, 6, 6), 3), ((1, 2, 7, 5), (3, 2)), ((2, 2, 5, 4), (None, 3)), ((0, 2, 5, 5), 2)),
+    3: (((1, 2, 4, 4, 2), (2, 2, 1)), ((1, 2, 5, 3, 4), (3, 2, 4)), ((1, 1, 2, 3, 3), 1)),
+}
+
+
+def _cases(*ranks: int) -> Callable[[np.random.Generator], Cases]:
+    def cases(rng: np.random.Generator) -> Cases:
+        for n in ranks:
+            for shape, out in _SHAPES[n]:
+                yield (rng.permutation(np.linspace(-2, 2, math.prod(shape))).reshape(shape),), {"output_size": out}
+
+    return cases
+
+
+def _positions_reference(x: Any, output_size: Any) -> Any:
+    """The maxima, and their flat positions in the spatial plane."""
+    y = adaptive_reference(np.max)(x, output_size)
+    planes = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+    found = np.zeros(y.shape, np.int32)
+    for place in np.ndindex(*y.shape):  # all elements of a plane differ
+        found[place] = int(np.flatnonzero(planes[place[:2]] == y[place])[0])
+    return y, found
+
+
+@computed(domain=Domain(cases=_cases(1, 2, 3), reference=_positions_reference, second=False))
+def adaptive_max_pool(x: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    """The largest element of each section of x (N, C, spatial...), and its flat position in the plane as int32."""
+    engine = engine_of("adaptive_max_pool", x)
+    sizes = _sizes("adaptive_max_pool", x.shape, output_size)
+    shape = (*x.shape[:2], *sizes)
+    if 0 in x.shape:
+        return engine.empty(shape, x.dtype), engine.empty(shape, "int32")
+    return engine.window("max", x, shape=shape, **_windows(x.shape[2:], sizes))  # type: ignore[no-any-return]
+
+
+def _max_grad_cases(rng: np.random.Generator) -> Cases:
+    for operands, attributes in _cases(1, 2, 3)(rng):
+        if operands[0].size:
+            y, positions = _positions_reference(*operands, **attributes)
+            yield (rng.uniform(-1, 1, y.shape), positions), {"shape": operands[0].shape}
+
+
+def _max_grad_reference(grad: Any, positions: Any, shape: Any) -> Any:
+    out = np.zeros((shape[0] * shape[1], math.prod(shape[2:])))
+    flat = positions.reshape(out.shape[0], -1)
+    np.add.at(out, (np.arange(out.shape[0])[:, None], flat), grad.reshape(flat.shape))
+    return out.reshape(shape)
+
+
+@computed(domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
+def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> Tensor:
+    """The gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each gradient added where its maximum was."""
+    engine = engine_of("adaptive_max_pool_grad", grad_output, indices)
+    wanted = tuple(int(size) for size in shape)
+    if grad_output.shape[:2] != wanted[:2] or indices.shape != grad_output.shape or len(wanted) != grad_output.ndim:
+        raise ShapeError(
+            f"adaptive_max_pool_grad: grad_output {grad_output.shape}, indices {indices.shape} for shape {wanted}",
+            op="adaptive_max_pool_grad",
+        )
+    if grad_output.size == 0 or 0 in wanted:
+        return engine.zeros(wanted, grad_output.dtype)
+    windows = _windows(wanted[2:], grad_output.shape[2:])
+    return engine.window("max_grad", grad_output, indices=indices, shape=wanted, **windows)  # type: ignore[no-any-return]
+
+
+@computed(domain=Domain(cases=_cases(1, 2, 3), reference=adaptive_reference(np.mean)))
+def adaptive_avg_pool(x: Tensor, output_size: Any) -> Tensor:
+    """The average of each section of x (N, C, spatial...)."""
+    engine = engine_of("adaptive_avg_pool", x)
+    (x,) = floating("adaptive_avg_pool", x)
+    sizes = _sizes("adaptive_avg_pool", x.shape, output_size)
+    shape = (*x.shape[:2], *sizes)
+    if 0 in x.shape:
+        return engine.zeros(shape, x.dtype)
+    return engine.window("avg", x, shape=shape, **_windows(x.shape[2:], sizes))  # type: ignore[no-any-return]
+
+
+def _avg_grad_cases(rng: np.random.Generator) -> Cases:
+    for shape, out in (*_SHAPES[1], ((1, 2, 3, 4), (2, 3)), ((1, 1, 3, 2, 3), (2, 2, 1))):
+        y = adaptive_reference(np.mean)(np.zeros(shape), out)
+        yield (rng.uniform(-1, 1, y.shape),), {"shape": shape}
+
+
+def _avg_grad_reference(grad: Any, shape: Any) -> Any:
+    out = np.zeros(shape)
+    for place in np.ndindex(*out.shape):
+        unit = np.zeros(shape)
+        unit[place] = 1.0
+        out[place] = np.sum(adaptive_reference(np.mean)(unit, grad.shape[2:]) * grad)
+    return out
+
+
+@computed(domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
+def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
+    """The gradient of ``adaptive_avg_pool`` by x, of shape ``shape``; linear."""
+    engine = engine_of("adaptive_avg_pool_grad", grad_output)
+    wanted = tuple(int(size) for size in shape)
+    if grad_output.shape[:2] != wanted[:2] or len(wanted) != grad_output.ndim:
+        raise ShapeError(
+            f"adaptive_avg_pool_grad: grad_output {grad_output.shape} for shape {wanted}", op="adaptive_avg_pool_grad"
+        )
+    if grad_output.size == 0 or 0 in wanted:
+        return engine.zeros(wanted, grad_output.dtype)
+    windows = _windows(wanted[2:], grad_output.shape[2:])
+    return engine.window("avg_grad", grad_output, shape=wanted, **windows)  # type: ignore[no-any-return]
+
+
+# -- by the number of axes, under PyTorch's names ----------------------------------------------------------------------
+
+
+def _pools(n: int) -> tuple[OpFunction, OpFunction]:
+    """adaptive_avg_pool{n}d and adaptive_max_pool{n}d."""
+
+    def checked(op: str, x: Tensor) -> None:
+        engine_of(op, x)
+        if x.ndim != n + 2:
+            raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]})", op=op)
+
+    def average(x: Tensor, output_size: Any) -> Tensor:
+        checked(f"adaptive_avg_pool{n}d", x)
+        return adaptive_avg_pool(x, output_size)  # type: ignore[no-any-return]
+
+    def maximum(x: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        checked(f"adaptive_max_pool{n}d", x)
+        y, positions = adaptive_max_pool(x, output_size)
+        return (y, positions) if return_indices else y
+
+    sections = (
+        f"output_size (an int or {n}, None keeps an axis) sections of each axis, from floor(i * size / out) to "
+        "ceil((i + 1) * size / out)"
+    )
+
+    def row(kind: str, function: Any, doc: str, domain: Domain) -> OpFunction:
+        return composite(name=f"adaptive_{kind}_pool{n}d", doc=doc, domain=domain)(function)
+
+    return (
+        row(
+            "avg",
+            average,
+            f"The averages of x (N, C, {LAYOUT[n]}) over {sections}.",
+            Domain(cases=_cases(n), reference=adaptive_reference(np.mean)),
+        ),
+        row(
+            "max",
+            maximum,
+            f"The maxima of x (N, C, {LAYOUT[n]}) over {sections}; return_indices adds their flat positions within a "
+            "plane, int32.",
+            Domain(cases=_cases(n), reference=adaptive_reference(np.max), second=False),
+        ),
+    )
+
+
+adaptive_avg_pool1d, adaptive_max_pool1d = _pools(1)
+adaptive_avg_pool2d, adaptive_max_pool2d = _pools(2)
+adaptive_avg_pool3d, adaptive_max_pool3d = _pools(3)
