@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -286,8 +287,13 @@ def _logsumexp(output: Expr, out: Expr, grad: Expr) -> Expr:
     return grad * apply("exp", x - out)
 
 
+def _erfinv(output: Expr, out: Expr, grad: Expr) -> Expr:
+    return grad * (0.5 * math.sqrt(math.pi)) * apply("exp", out * out)
+
+
 STANDARDIZING = ("standardize", "batch_norm_training")
 FROM_OUTPUT: dict[str, Callable[[Expr, Expr, Expr], Expr]] = {
+    "erfinv": _erfinv,
     "relu": _relu,
     "softmax": _softmax,
     "log_softmax": _log_softmax,

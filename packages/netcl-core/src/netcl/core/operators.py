@@ -93,16 +93,37 @@ class Operators(dispatch.Operand):
         return _call("ge", self, other)
 
     def __and__(self, other: Any) -> Tensor:
-        return _call("logical_and", self, other)
+        return _call("bitwise_and", self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return _call("bitwise_and", other, self)
 
     def __or__(self, other: Any) -> Tensor:
-        return _call("logical_or", self, other)
+        return _call("bitwise_or", self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return _call("bitwise_or", other, self)
 
     def __xor__(self, other: Any) -> Tensor:
-        return _call("logical_xor", self, other)
+        return _call("bitwise_xor", self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return _call("bitwise_xor", other, self)
 
     def __invert__(self) -> Tensor:
-        return _call("logical_not", self)
+        return _call("bitwise_not", self)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return _call("left_shift", self, other)
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        return _call("left_shift", other, self)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return _call("right_shift", self, other)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return _call("right_shift", other, self)
 
     def __hash__(self) -> int:
         return object.__hash__(self)

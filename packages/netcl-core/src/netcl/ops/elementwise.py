@@ -7,24 +7,21 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dispatch import Domain
-from netcl.core.errors import ShapeError
-from netcl.core.expr import Expr, apply, parse
+from netcl.core.dtypes import is_floating, promote
+from netcl.core.errors import DTypeError
+from netcl.core.expr import Const, Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
 from netcl.core.tensor import Tensor
-from netcl.ops.shape import chunk, reshape
+from netcl.ops.domains import BOOLS, FLAT, POSITIVE, UNIT, few
+from netcl.ops.shape import reshape
 from netcl.ops.table import composite, elementwise, expression
-
-_POSITIVE = Domain(0.2, 3.0)
-_UNIT = Domain(-0.9, 0.9)
-_FLAT = Domain(kinks=(-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0), second=False)
-_BOOLS = Domain(gradient=False)
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
 add = elementwise("add", "v0 + v1", "a + b, broadcast.", operands="a b")
 sub = elementwise("sub", "v0 - v1", "a - b, broadcast.", operands="a b")
 mul = elementwise("mul", "v0 * v1", "a * b, broadcast.", operands="a b")
-div = elementwise("div", "v0 / v1", "a / b, broadcast; whole numbers give float32.", operands="a b", domain=_POSITIVE)
+div = elementwise("div", "v0 / v1", "a / b, broadcast; whole numbers give float32.", operands="a b", domain=POSITIVE)
 floor_divide = elementwise(
     "floor_divide",
     "floor_divide(v0, v1)",
@@ -39,53 +36,109 @@ mod = elementwise(
     operands="a b",
     domain=Domain(0.3, 3.0, gradient=False),
 )
-pow = elementwise("pow", "pow(v0, v1)", "a to the power of b.", operands="a b", domain=_POSITIVE)
+
+
+@expression(domain=POSITIVE)
+def pow(a: Expr, b: Expr) -> Expr:
+    """a to the power of b; whole numbers to a whole power stay whole, their negative powers cut to 0 (1 and -1
+    aside).
+    """
+    dtype = promote(a.dtype, b.dtype)
+    return apply("pow", a, b) if is_floating(dtype) else _whole_power(cast_expr(a, dtype), cast_expr(b, dtype))
+
+
+def _whole_power(base: Expr, exponent: Expr) -> Expr:
+    """By squaring, one step per bit of the exponent; overflow wraps, as in NumPy."""
+    dtype = base.dtype
+    if dtype == "bool":
+        raise DTypeError("pow is not defined on bool; convert with astype", op="pow")
+    result: Expr = Const(1, dtype)
+    power = base
+    for bit in range({"uint8": 8, "int32": 31, "int64": 63}[dtype]):
+        result = apply("where", apply("ne", apply("bitwise_and", exponent, 1 << bit), 0), result * power, result)
+        power = power * power
+    if dtype == "uint8":
+        return result
+    odd = apply("ne", apply("bitwise_and", exponent, 1), 0)
+    by_sign = apply("where", apply("eq", base, -1), apply("where", odd, -1, 1), 0)
+    below = apply("where", apply("eq", base, 1), 1, by_sign)
+    return apply("where", exponent < 0, below, result)
+
+
+lerp = elementwise(
+    "lerp",
+    "abs(v2) < 0.5f ? v0 + v2 * (v1 - v0) : v1 - (v1 - v0) * (1.0f - v2)",
+    "a + weight (b - a), exact at weight 0 and 1.",
+    operands="a b weight",
+    domain=few(lambda a, b, w: a + w * (b - a), (-2, 2), (-2, 2), (0.1, 0.4)),
+)
+hypot = elementwise(
+    "hypot",
+    "hypot(v0, v1)",
+    "sqrt(a^2 + b^2), without overflow in between.",
+    operands="a b",
+    domain=few(np.hypot, (0.2, 3), (-3, -0.2)),
+)
+logaddexp = elementwise(
+    "logaddexp",
+    "logaddexp(v0, v1)",
+    "log(exp(a) + exp(b)), without overflow.",
+    operands="a b",
+    domain=few(np.logaddexp, (-3, 3), (-3, 3)),
+    amp="float32",
+)
 maximum = elementwise("maximum", "maximum(v0, v1)", "The larger of a and b; NaN wins.", operands="a b")
 minimum = elementwise("minimum", "minimum(v0, v1)", "The smaller of a and b; NaN wins.", operands="a b")
-atan2 = elementwise("atan2", "atan2(v0, v1)", "The angle of the point (b, a).", operands="a b", domain=_POSITIVE)
+atan2 = elementwise("atan2", "atan2(v0, v1)", "The angle of the point (b, a).", operands="a b", domain=POSITIVE)
 neg = elementwise("neg", "-v0", "-x.")
 abs = elementwise("abs", "abs(v0)", "|x|.", domain=Domain(kinks=(0.0,)))
-sign = elementwise("sign", "sign(v0)", "-1, 0 or 1; NaN stays.", domain=_FLAT)
+sign = elementwise("sign", "sign(v0)", "-1, 0 or 1; NaN stays.", domain=FLAT)
 square = elementwise("square", "v0 * v0", "x squared.")
-sqrt = elementwise("sqrt", "sqrt(v0)", "Square root.", domain=_POSITIVE)
-rsqrt = elementwise("rsqrt", "rsqrt(v0)", "1 / sqrt(x).", domain=_POSITIVE)
-reciprocal = elementwise("reciprocal", "1.0f / v0", "1 / x.", domain=_POSITIVE)
+sqrt = elementwise("sqrt", "sqrt(v0)", "Square root.", domain=POSITIVE)
+rsqrt = elementwise("rsqrt", "rsqrt(v0)", "1 / sqrt(x).", domain=POSITIVE)
+reciprocal = elementwise("reciprocal", "1.0f / v0", "1 / x.", domain=POSITIVE)
 exp = elementwise("exp", "exp(v0)", "e to the power of x.", amp="float32")
 expm1 = elementwise("expm1", "expm1(v0)", "exp(x) - 1, exact near zero.", amp="float32")
-log = elementwise("log", "log(v0)", "Natural logarithm.", domain=_POSITIVE, amp="float32")
-log1p = elementwise("log1p", "log1p(v0)", "log(1 + x), exact near zero.", domain=_POSITIVE, amp="float32")
-log2 = elementwise("log2", "log2(v0)", "Logarithm to base 2.", domain=_POSITIVE, amp="float32")
+log = elementwise("log", "log(v0)", "Natural logarithm.", domain=POSITIVE, amp="float32")
+log1p = elementwise("log1p", "log1p(v0)", "log(1 + x), exact near zero.", domain=POSITIVE, amp="float32")
+exp2 = elementwise("exp2", "exp2(v0)", "2 to the power of x.", domain=few(np.exp2), amp="float32")
+log10 = elementwise("log10", "log10(v0)", "Logarithm to base 10.", domain=few(np.log10, (0.2, 3.0)), amp="float32")
+log2 = elementwise("log2", "log2(v0)", "Logarithm to base 2.", domain=POSITIVE, amp="float32")
 sin = elementwise("sin", "sin(v0)", "Sine of x in radians.")
 cos = elementwise("cos", "cos(v0)", "Cosine of x in radians.")
-tan = elementwise("tan", "tan(v0)", "Tangent of x in radians.", domain=_UNIT)
-asin = elementwise("asin", "asin(v0)", "Inverse sine, in radians.", domain=_UNIT)
-acos = elementwise("acos", "acos(v0)", "Inverse cosine, in radians.", domain=_UNIT)
+tan = elementwise("tan", "tan(v0)", "Tangent of x in radians.", domain=UNIT)
+asin = elementwise("asin", "asin(v0)", "Inverse sine, in radians.", domain=UNIT)
+acos = elementwise("acos", "acos(v0)", "Inverse cosine, in radians.", domain=UNIT)
 atan = elementwise("atan", "atan(v0)", "Inverse tangent, in radians.")
 sinh = elementwise("sinh", "sinh(v0)", "Hyperbolic sine.")
 cosh = elementwise("cosh", "cosh(v0)", "Hyperbolic cosine.")
-erf = elementwise("erf", "erf(v0)", "The error function.")
-floor = elementwise("floor", "floor(v0)", "The largest whole number not above x.", domain=_FLAT)
-ceil = elementwise("ceil", "ceil(v0)", "The smallest whole number not below x.", domain=_FLAT)
-round = elementwise("round", "rint(v0)", "The nearest whole number, halves to even.", domain=_FLAT)
-trunc = elementwise("trunc", "trunc(v0)", "x without its fraction.", domain=_FLAT)
+asinh = elementwise("asinh", "asinh(v0)", "Inverse hyperbolic sine.", domain=few(np.arcsinh))
+acosh = elementwise("acosh", "acosh(v0)", "Inverse hyperbolic cosine; NaN below 1.", domain=few(np.arccosh, (1.2, 4)))
+atanh = elementwise(
+    "atanh", "atanh(v0)", "Inverse hyperbolic tangent; NaN beyond 1.", domain=few(np.arctanh, (-0.9, 0.9))
+)
+floor = elementwise("floor", "floor(v0)", "The largest whole number not above x.", domain=FLAT)
+ceil = elementwise("ceil", "ceil(v0)", "The smallest whole number not below x.", domain=FLAT)
+round = elementwise("round", "rint(v0)", "The nearest whole number, halves to even.", domain=FLAT)
+trunc = elementwise("trunc", "trunc(v0)", "x without its fraction.", domain=FLAT)
 
 # -- comparison and logic: bool results --------------------------------------------------------------------------------
 
-eq = elementwise("eq", "v0 == v1", "a == b.", operands="a b", domain=_BOOLS)
-ne = elementwise("ne", "v0 != v1", "a != b.", operands="a b", domain=_BOOLS)
-lt = elementwise("lt", "v0 < v1", "a < b.", operands="a b", domain=_BOOLS)
-le = elementwise("le", "v0 <= v1", "a <= b.", operands="a b", domain=_BOOLS)
-gt = elementwise("gt", "v0 > v1", "a > b.", operands="a b", domain=_BOOLS)
-ge = elementwise("ge", "v0 >= v1", "a >= b.", operands="a b", domain=_BOOLS)
-logical_and = elementwise("logical_and", "v0 && v1", "Whether both are not zero.", operands="a b", domain=_BOOLS)
-logical_or = elementwise("logical_or", "v0 || v1", "Whether one is not zero.", operands="a b", domain=_BOOLS)
+eq = elementwise("eq", "v0 == v1", "a == b.", operands="a b", domain=BOOLS)
+ne = elementwise("ne", "v0 != v1", "a != b.", operands="a b", domain=BOOLS)
+lt = elementwise("lt", "v0 < v1", "a < b.", operands="a b", domain=BOOLS)
+le = elementwise("le", "v0 <= v1", "a <= b.", operands="a b", domain=BOOLS)
+gt = elementwise("gt", "v0 > v1", "a > b.", operands="a b", domain=BOOLS)
+ge = elementwise("ge", "v0 >= v1", "a >= b.", operands="a b", domain=BOOLS)
+logical_and = elementwise("logical_and", "v0 && v1", "Whether both are not zero.", operands="a b", domain=BOOLS)
+logical_or = elementwise("logical_or", "v0 || v1", "Whether one is not zero.", operands="a b", domain=BOOLS)
 logical_xor = elementwise(
-    "logical_xor", "logical_xor(v0, v1)", "Whether just one is not zero.", operands="a b", domain=_BOOLS
+    "logical_xor", "logical_xor(v0, v1)", "Whether just one is not zero.", operands="a b", domain=BOOLS
 )
-logical_not = elementwise("logical_not", "!v0", "Whether x is zero.", domain=_BOOLS)
-isnan = elementwise("isnan", "isnan(v0)", "Whether x is NaN.", domain=_BOOLS)
-isinf = elementwise("isinf", "isinf(v0)", "Whether x is infinite.", domain=_BOOLS)
-isfinite = elementwise("isfinite", "isfinite(v0)", "Whether x is neither infinite nor NaN.", domain=_BOOLS)
+logical_not = elementwise("logical_not", "!v0", "Whether x is zero.", domain=BOOLS)
+isnan = elementwise("isnan", "isnan(v0)", "Whether x is NaN.", domain=BOOLS)
+isinf = elementwise("isinf", "isinf(v0)", "Whether x is infinite.", domain=BOOLS)
+isfinite = elementwise("isfinite", "isfinite(v0)", "Whether x is neither infinite nor NaN.", domain=BOOLS)
 
 
 def _where_cases(rng: np.random.Generator) -> Any:
@@ -135,121 +188,6 @@ def cast(x: Expr, *, dtype: str = "float32") -> Expr:
 def clone(x: Expr) -> Expr:
     """A copy of x."""
     return x
-
-
-# -- activations -------------------------------------------------------------------------------------------------------
-
-relu = elementwise(
-    "relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays; the gradient at 0 is 0.", domain=Domain(kinks=(0.0,))
-)
-leaky_relu = elementwise(
-    "leaky_relu",
-    "v0 > 0 ? v0 : slope * v0",
-    "x where positive, else slope * x.",
-    slope=0.01,
-    domain=Domain(kinks=(0.0,)),
-)
-elu = elementwise(
-    "elu",
-    "v0 > 0 ? v0 : alpha * expm1(minimum(v0, 0.0f))",
-    "x where positive, else alpha (exp(x) - 1).",
-    alpha=1.0,
-    domain=Domain(kinks=(0.0,)),
-)
-celu = elementwise(
-    "celu",
-    "v0 > 0 ? v0 : alpha * expm1(minimum(v0, 0.0f) / alpha)",
-    "x where positive, else alpha (exp(x / alpha) - 1).",
-    alpha=1.0,
-    domain=Domain(kinks=(0.0,)),
-)
-selu = elementwise(
-    "selu",
-    "1.0507009873554805f * (v0 > 0 ? v0 : 1.6732632423543772f * expm1(minimum(v0, 0.0f)))",
-    "Scaled ELU whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017).",
-    domain=Domain(kinks=(0.0,)),
-)
-sigmoid = elementwise("sigmoid", "sigmoid(v0)", "1 / (1 + exp(-x)).")
-tanh = elementwise("tanh", "tanh(v0)", "Hyperbolic tangent.")
-silu = elementwise("silu", "v0 * sigmoid(v0)", "x * sigmoid(x), also called swish.")
-swish = silu
-mish = elementwise("mish", "v0 * tanh(maximum(v0, 0.0f) + log1p(exp(-abs(v0))))", "x * tanh(softplus(x)) (Misra 2019).")
-softplus = elementwise(
-    "softplus",
-    "(maximum(v0 * beta, 0.0f) + log1p(exp(-abs(v0 * beta)))) / beta",
-    "log(1 + exp(beta x)) / beta.",
-    beta=1.0,
-)
-softsign = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=Domain(kinks=(0.0,)))
-logsigmoid = elementwise(
-    "logsigmoid",
-    "minimum(v0, 0.0f) - log1p(exp(-abs(v0)))",
-    "log(sigmoid(x)), without overflow.",
-    domain=Domain(kinks=(0.0,)),
-)
-relu6 = elementwise(
-    "relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=Domain(kinks=(0.0,))
-)
-hard_sigmoid = elementwise(
-    "hard_sigmoid", "v0 <= -3 ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "x / 6 + 1/2 limited to [0, 1]."
-)
-hard_swish = elementwise(
-    "hard_swish", "v0 <= -3 ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "x * hard_sigmoid(x)."
-)
-hard_tanh = elementwise(
-    "hard_tanh",
-    "v0 <= min_val ? min_val : (v0 >= max_val ? max_val : v0)",
-    "x limited to [min_val, max_val].",
-    min_val=-1.0,
-    max_val=1.0,
-    domain=Domain(kinks=(-1.0, 1.0)),
-)
-threshold = elementwise(
-    "threshold",
-    "v0 > threshold ? v0 : value",
-    "x above the threshold, else value.",
-    threshold=0.1,
-    value=0.0,
-    domain=Domain(kinks=(0.1,)),
-)
-prelu = elementwise(
-    "prelu",
-    "v0 > 0 ? v0 : v1 * v0",
-    "x where positive, else alpha * x, with alpha a tensor that broadcasts.",
-    operands="x alpha",
-    domain=Domain(kinks=(0.0,)),
-)
-
-
-@expression()
-def gelu(x: Expr, *, approximate: str = "none") -> Expr:
-    """x * Phi(x), with the normal distribution function by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and
-    Gimpel 2016).
-    """
-    if approximate == "tanh":
-        return parse("0.5f * v0 * (1.0f + tanh(0.7978845608028654f * (v0 + 0.044715f * v0 * v0 * v0)))", [x])
-    if approximate != "none":
-        raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
-    return parse("0.5f * v0 * (1.0f + erf(v0 * 0.7071067811865476f))", [x])
-
-
-def _glu_cases(rng: np.random.Generator) -> Any:
-    yield (rng.uniform(-2, 2, (3, 6)),), {}
-    yield (rng.uniform(-2, 2, (4, 5)),), {"axis": 0}
-
-
-def _glu_reference(x: Any, axis: int = -1) -> Any:
-    a, b = np.split(x, 2, axis)
-    return a / (1 + np.exp(-b))
-
-
-@composite(domain=Domain(cases=_glu_cases, reference=_glu_reference))
-def glu(x: Tensor, axis: int = -1) -> Tensor:
-    """a * sigmoid(b), with a and b the halves of x along ``axis`` (Dauphin et al. 2017)."""
-    if x.ndim == 0 or x.shape[axis] % 2:
-        raise ShapeError(f"glu: axis {axis} of shape {x.shape} has no two halves", op="glu", parameter="axis")
-    a, b = chunk(x, 2, axis)
-    return mul(a, sigmoid(b))  # type: ignore[no-any-return]
 
 
 # -- text given by the user --------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from netcl.core.dtypes import canonical, is_floating, promote
-from netcl.core.errors import ExpressionError
+from netcl.core.errors import DTypeError, ExpressionError
 
 Number: TypeAlias = "bool | int | float"
 Operand: TypeAlias = "Expr | bool | int | float"
@@ -270,6 +270,30 @@ def _common(args: Sequence[Operand], floating: bool) -> tuple[str, tuple[Expr, .
     return dtype, tuple(cast(arg, dtype) for arg in args)
 
 
+# What arithmetic is on bool, as in NumPy: true in a vector is -1, so the texts for numbers do not hold there.
+_ON_BOOL = {
+    "add": "logical_or",
+    "mul": "logical_and",
+    "maximum": "logical_or",
+    "minimum": "logical_and",
+    "bitwise_and": "logical_and",
+    "bitwise_or": "logical_or",
+    "bitwise_xor": "logical_xor",
+    "bitwise_not": "logical_not",
+    "abs": "stop_gradient",
+    "stop_gradient": "stop_gradient",
+}
+
+
+def _on_bool(prim: Primitive, operands: tuple[Expr, ...]) -> Expr:
+    """A primitive for numbers where all operands are bool; comparisons compare 0 and 1."""
+    if prim.dtype in ("compare", "predicate"):
+        return Apply(prim, tuple(cast(operand, "uint8") for operand in operands), "bool")
+    if prim.name not in _ON_BOOL:
+        raise DTypeError(f"{prim.name} is not defined on bool; convert with astype", op=prim.name)
+    return Apply(PRIMITIVES[_ON_BOOL[prim.name]], operands, "bool")
+
+
 def apply(name: str, *args: Operand) -> Expr:
     """Applies the primitive ``name``, casting the arguments as its dtype rule asks."""
     prim = PRIMITIVES.get(name)
@@ -288,6 +312,10 @@ def apply(name: str, *args: Operand) -> Expr:
         return Apply(prim, (cast(args[0], "bool"), value, as_expr(args[2])), value.dtype)
     if rule in ("promote", "float", "compare", "predicate"):
         dtype, operands = _common(args, floating=rule in ("float", "predicate"))
+        if dtype == "bool":
+            return _on_bool(prim, operands)
+        if is_floating(dtype) and rule == "promote" and isinstance(prim.opencl, dict) and "float" not in prim.opencl:
+            raise DTypeError(f"{name} takes whole numbers and bool, not {dtype}", op=name)
         return Apply(prim, operands, "bool" if rule in ("compare", "predicate") else dtype)
     return cast(args[0], rule)
 
@@ -295,6 +323,8 @@ def apply(name: str, *args: Operand) -> Expr:
 def reduce(kind: str, arg: Expr, axes: int | Sequence[int]) -> Expr:
     """``Reduce`` over one axis or several, in any order; no axis at all gives ``arg`` itself."""
     axes = (axes,) if isinstance(axes, int) else tuple(sorted(axes))
+    if axes and arg.dtype == "bool" and kind in ("max", "min"):
+        return cast(Reduce(kind, cast(arg, "uint8"), axes), "bool")
     return Reduce(kind, arg, axes) if axes else arg
 
 

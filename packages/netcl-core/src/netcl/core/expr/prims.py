@@ -2,7 +2,7 @@
 
 Gradient rules are in vector-Jacobian form: ``vjp(grad, out, *args)``. They are themselves expressions, so gradients of
 gradients exist. Where a function has a kink they follow PyTorch (relu'(0) = 0, abs'(0) = 0, ties of maximum share
-evenly).
+evenly). ``ULP`` states how exact the elementary functions are in float32.
 """
 
 from __future__ import annotations
@@ -14,13 +14,8 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
+from netcl.core.expr import special
 from netcl.core.expr.nodes import VJP, Expr, Primitive, apply, cast, register_primitive
-
-_erf = np.frompyfunc(math.erf, 1, 1)
-
-
-def _np_erf(x: Any) -> Any:
-    return np.asarray(_erf(x), dtype=x.dtype)
 
 
 def _row(
@@ -52,8 +47,30 @@ def _minimum_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
 def _pow_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
     # b == 0 has derivative 0 by a, also at a == 0; log(a) is used only where the power is not zero.
     by_a = apply("where", apply("eq", b, 0.0), 0.0, b * apply("pow", a, b - 1.0))
-    by_b = apply("where", apply("eq", a, 0.0), 0.0, out * apply("log", a))
+    by_b = apply("where", apply("eq", a, 0.0) & (b >= 0.0), 0.0, out * apply("log", a))
     return grad * by_a, grad * by_b
+
+
+def digamma(x: Expr) -> Expr:
+    """The derivative of log gamma: below 8 lifted by its recurrence, then Stirling's series; reflected below 0
+    (Abramowitz and Stegun 1964, 6.3.5, 6.3.7 and 6.3.18).
+    """
+    nearest = apply("round", x)
+    negative = apply("le", x, 0.0)
+    # Each branch gets arguments at which it is finite, since 0 * inf would spoil the gradient of the other one.
+    a = apply("where", negative, 1.0 - x, x)
+    lifted = apply("where", a < 8.0, a + 8.0, a)
+    below = apply("where", a < 8.0, a, 1.0)
+    steps = 1.0 / below
+    for k in range(1, 8):
+        steps = steps + 1.0 / (below + float(k))
+    s = 1.0 / (lifted * lifted)
+    series = s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s * (1 / 132 - s * (691 / 32760 - s / 12.0))))))
+    value = apply("log", lifted) - 0.5 / lifted - series - apply("where", a < 8.0, steps, 0.0)
+    fraction = apply("where", negative, x - nearest, 0.25)
+    turned = value - math.pi / apply("tan", fraction * math.pi)
+    pole = apply("eq", x, nearest) & (x < 0.0)
+    return apply("where", negative, apply("where", pole, float("nan"), turned), value)
 
 
 # A whole number by which one can divide, and whether C's quotient, cut towards zero, lies one above the floor.
@@ -111,6 +128,16 @@ _row(
     lambda g, out, a, b: (g * b / (a * a + b * b), -(g * a) / (a * a + b * b)),
     "float",
 )
+_row("hypot", 2, "hypot({0}, {1})", np.hypot, lambda g, out, a, b: (g * a / out, g * b / out), "float")
+_row(
+    "logaddexp",
+    2,
+    # The difference of equal infinities is NaN, for which fmax takes its other argument, never above 0.
+    "(((({0} > {1}) | ({0} != {0})) ? {0} : {1}) + log1p(exp(-fmax(fabs({0} - {1}), sign({0}) - 1.0f))))",
+    np.logaddexp,
+    lambda g, out, a, b: (g * apply("sigmoid", a - b), g * apply("sigmoid", b - a)),
+    "float",
+)
 _row(
     "fma", 3, "fma({0}, {1}, {2})", lambda a, b, c: a * b + c, lambda g, out, a, b, c: (g * b, g * a, g), "float", False
 )
@@ -119,10 +146,12 @@ _row(
 _row("sqrt", 1, "sqrt({0})", np.sqrt, lambda g, out, a: (g * 0.5 / out,), "float")
 _row("rsqrt", 1, "rsqrt({0})", lambda a: 1 / np.sqrt(a), lambda g, out, a: (g * -0.5 * out / a,), "float")
 _row("exp", 1, "exp({0})", np.exp, lambda g, out, a: (g * out,), "float")
+_row("exp2", 1, "exp2({0})", np.exp2, lambda g, out, a: (g * out * math.log(2.0),), "float")
 _row("expm1", 1, "expm1({0})", np.expm1, lambda g, out, a: (g * (out + 1.0),), "float")
 _row("log", 1, "log({0})", np.log, lambda g, out, a: (g / a,), "float")
 _row("log1p", 1, "log1p({0})", np.log1p, lambda g, out, a: (g / (a + 1.0),), "float")
 _row("log2", 1, "log2({0})", np.log2, lambda g, out, a: (g / (a * math.log(2.0)),), "float")
+_row("log10", 1, "log10({0})", np.log10, lambda g, out, a: (g / (a * math.log(10.0)),), "float")
 _row("sin", 1, "sin({0})", np.sin, lambda g, out, a: (g * apply("cos", a),), "float")
 _row("cos", 1, "cos({0})", np.cos, lambda g, out, a: (-g * apply("sin", a),), "float")
 _row("tan", 1, "tan({0})", np.tan, lambda g, out, a: (g * (1.0 + out * out),), "float")
@@ -132,6 +161,9 @@ _row("atan", 1, "atan({0})", np.arctan, lambda g, out, a: (g / (1.0 + a * a),), 
 _row("sinh", 1, "sinh({0})", np.sinh, lambda g, out, a: (g * apply("cosh", a),), "float")
 _row("cosh", 1, "cosh({0})", np.cosh, lambda g, out, a: (g * apply("sinh", a),), "float")
 _row("tanh", 1, "tanh({0})", np.tanh, lambda g, out, a: (g * (1.0 - out * out),), "float")
+_row("asinh", 1, "asinh({0})", np.arcsinh, lambda g, out, a: (g * apply("rsqrt", a * a + 1.0),), "float")
+_row("acosh", 1, "acosh({0})", np.arccosh, lambda g, out, a: (g * apply("rsqrt", a * a - 1.0),), "float")
+_row("atanh", 1, "atanh({0})", np.arctanh, lambda g, out, a: (g / (1.0 - a * a),), "float")
 _row(
     "sigmoid",
     1,
@@ -144,14 +176,47 @@ _row(
     "erf",
     1,
     "erf({0})",
-    _np_erf,
+    special.erf,
     lambda g, out, a: (g * (2.0 / math.sqrt(math.pi)) * apply("exp", -(a * a)),),
     "float",
 )
+_row(
+    "erfc",
+    1,
+    "erfc({0})",
+    special.erfc,
+    lambda g, out, a: (g * (-2.0 / math.sqrt(math.pi)) * apply("exp", -(a * a)),),
+    "float",
+)
+_row("lgamma", 1, "lgamma({0})", special.lgamma, lambda g, out, a: (g * digamma(a),), "float")
 _row("floor", 1, "floor({0})", np.floor, None, "float")
 _row("ceil", 1, "ceil({0})", np.ceil, None, "float")
 _row("round", 1, "rint({0})", np.rint, None, "float")
 _row("trunc", 1, "trunc({0})", np.trunc, None, "float")
+
+# Bits of whole numbers. What is shifted beyond the width, or by less than nothing, is gone, as in NumPy; C leaves it
+# open.
+_row("bitwise_and", 2, {"int": "({0} & {1})"}, np.bitwise_and, None)
+_row("bitwise_or", 2, {"int": "({0} | {1})"}, np.bitwise_or, None)
+_row("bitwise_xor", 2, {"int": "({0} ^ {1})"}, np.bitwise_xor, None)
+_row("bitwise_not", 1, {"int": "(~{0})"}, np.bitwise_not, None)
+_WIDTH = "(8 * (int)sizeof({0}))"
+_row(
+    "left_shift",
+    2,
+    {"int": f"(({{1}} < 0 || {{1}} >= {_WIDTH}) ? 0 : {{0}} << ({{1}} & ({_WIDTH} - 1)))"},
+    np.left_shift,
+    None,
+    vector=False,
+)
+_row(
+    "right_shift",
+    2,
+    {"int": f"({{0}} >> (({{1}} < 0 || {{1}} >= {_WIDTH}) ? {_WIDTH} - 1 : {{1}}))"},
+    np.right_shift,
+    None,
+    vector=False,
+)
 
 # Comparisons and logic: 1 or -1 is true in OpenCL C, so masks are combined bitwise.
 _row("eq", 2, "({0} == {1})", np.equal, None, "compare")

@@ -1,0 +1,156 @@
+"""Activations, one row each; gradients at their kinks are PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import ShapeError
+from netcl.core.expr import Expr, apply, parse
+from netcl.core.expr import cast as cast_expr
+from netcl.core.tensor import Tensor
+from netcl.ops.domains import few
+from netcl.ops.elementwise import mul
+from netcl.ops.shape import chunk
+from netcl.ops.table import composite, elementwise, expression
+
+relu = elementwise(
+    "relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays; the gradient at 0 is 0.", domain=Domain(kinks=(0.0,))
+)
+leaky_relu = elementwise(
+    "leaky_relu",
+    "v0 > 0 ? v0 : slope * v0",
+    "x where positive, else slope * x.",
+    slope=0.01,
+    domain=Domain(kinks=(0.0,)),
+)
+elu = elementwise(
+    "elu",
+    "v0 > 0 ? v0 : alpha * expm1(v0 > 0 ? 0.0f : v0)",
+    "x where positive, else alpha (exp(x) - 1).",
+    alpha=1.0,
+    domain=Domain(kinks=(0.0,)),
+)
+celu = elementwise(
+    "celu",
+    "v0 > 0 ? v0 : alpha * expm1((v0 > 0 ? 0.0f : v0) / alpha)",
+    "x where positive, else alpha (exp(x / alpha) - 1).",
+    alpha=1.0,
+    domain=Domain(kinks=(0.0,)),
+)
+selu = elementwise(
+    "selu",
+    "1.0507009873554805f * (v0 > 0 ? v0 : 1.6732632423543772f * expm1(v0 > 0 ? 0.0f : v0))",
+    "Scaled ELU whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017).",
+    domain=Domain(kinks=(0.0,)),
+)
+sigmoid = elementwise("sigmoid", "sigmoid(v0)", "1 / (1 + exp(-x)).")
+tanh = elementwise("tanh", "tanh(v0)", "Hyperbolic tangent.")
+silu = elementwise("silu", "v0 * sigmoid(v0)", "x * sigmoid(x), also called swish.")
+swish = silu
+mish = elementwise("mish", "v0 * tanh(logaddexp(v0, 0.0f))", "x * tanh(softplus(x)) (Misra 2019).")
+softplus = elementwise(
+    "softplus",
+    "logaddexp(v0 * beta, 0.0f) / beta",
+    "log(1 + exp(beta x)) / beta.",
+    beta=1.0,
+)
+softsign = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=Domain(kinks=(0.0,)))
+logsigmoid = elementwise(
+    "logsigmoid",
+    "-logaddexp(-v0, 0.0f)",
+    "log(sigmoid(x)), without overflow.",
+)
+relu6 = elementwise(
+    "relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=Domain(kinks=(0.0,))
+)
+hard_sigmoid = elementwise(
+    "hard_sigmoid", "v0 <= -3 ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "x / 6 + 1/2 limited to [0, 1]."
+)
+hard_swish = elementwise(
+    "hard_swish", "v0 <= -3 ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "x * hard_sigmoid(x)."
+)
+hard_tanh = elementwise(
+    "hard_tanh",
+    "v0 <= min_val ? min_val : (v0 >= max_val ? max_val : v0)",
+    "x limited to [min_val, max_val].",
+    min_val=-1.0,
+    max_val=1.0,
+    domain=Domain(kinks=(-1.0, 1.0)),
+)
+threshold = elementwise(
+    "threshold",
+    "v0 > threshold ? v0 : value",
+    "x above the threshold, else value.",
+    threshold=0.1,
+    value=0.0,
+    domain=Domain(kinks=(0.1,)),
+)
+prelu = elementwise(
+    "prelu",
+    "v0 > 0 ? v0 : v1 * v0",
+    "x where positive, else alpha * x, with alpha a tensor that broadcasts.",
+    operands="x alpha",
+    domain=Domain(kinks=(0.0,)),
+)
+softshrink = elementwise(
+    "softshrink",
+    "v0 > lambd ? v0 - lambd : (v0 < -lambd ? v0 + lambd : v0 * 0.0f)",
+    "x moved towards 0 by lambd, 0 within [-lambd, lambd].",
+    lambd=0.5,
+    domain=few(lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), kinks=(-0.5, 0.5)),
+)
+hardshrink = elementwise(
+    "hardshrink",
+    "(v0 >= -lambd && v0 <= lambd) ? 0.0f : v0",
+    "x, but 0 within [-lambd, lambd].",
+    lambd=0.5,
+    domain=few(lambda x: np.where(np.abs(x) <= 0.5, 0, x), kinks=(-0.5, 0.5)),
+)
+tanhshrink = elementwise("tanhshrink", "v0 - tanh(v0)", "x - tanh(x).", domain=few(lambda x: x - np.tanh(x)))
+
+
+@expression(domain=few(lambda x: np.log(x / (1 - x)), (0.1, 0.9)))
+def logit(x: Expr, eps: Any = None) -> Expr:
+    """log(x / (1 - x)), the inverse of ``sigmoid``; with ``eps``, x is limited to [eps, 1 - eps] before, and NaN
+    comes out beyond [0, 1] without.
+    """
+    value = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    if eps is not None:
+        value = apply("where", value < eps, eps, value)
+        value = apply("where", value > 1.0 - eps, 1.0 - eps, value)
+    return apply("log", value / (1.0 - value))
+
+
+@expression()
+def gelu(x: Expr, *, approximate: str = "none") -> Expr:
+    """x * Phi(x), with the normal distribution function by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and
+    Gimpel 2016).
+    """
+    if approximate == "tanh":
+        return parse("0.5f * v0 * (1.0f + tanh(0.7978845608028654f * (v0 + 0.044715f * v0 * v0 * v0)))", [x])
+    if approximate != "none":
+        raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
+    return parse("0.5f * v0 * (1.0f + erf(v0 * 0.7071067811865476f))", [x])
+
+
+def _glu_cases(rng: np.random.Generator) -> Any:
+    yield (rng.uniform(-2, 2, (3, 6)),), {}
+    yield (rng.uniform(-2, 2, (4, 5)),), {"axis": 0}
+
+
+def _glu_reference(x: Any, axis: int = -1) -> Any:
+    a, b = np.split(x, 2, axis)
+    return a / (1 + np.exp(-b))
+
+
+@composite(domain=Domain(cases=_glu_cases, reference=_glu_reference))
+def glu(x: Tensor, axis: int = -1) -> Tensor:
+    """a * sigmoid(b), with a and b the halves of x along ``axis`` (Dauphin et al. 2017)."""
+    if x.ndim == 0 or x.shape[axis] % 2:
+        raise ShapeError(f"glu: axis {axis} of shape {x.shape} has no two halves", op="glu", parameter="axis")
+    a, b = chunk(x, 2, axis)
+    return mul(a, sigmoid(b))  # type: ignore[no-any-return]
