@@ -9,11 +9,11 @@ import sys
 import pytest
 
 import netcl.ops
-from netcl.core import __main__, config, doctor, testing
+from netcl.core import Tensor, __main__, config, doctor, testing
 from netcl.core.backend.registry import cpu_engine
 from netcl.core.device import manager
-from netcl.core.dispatch import TABLE
-from netcl.core.families import FAMILIES, QUICK, family_of
+from netcl.core.dispatch import TABLE, make_row
+from netcl.core.families import QUICK, families, family_of, ops_of
 
 CHILD = """
 import json, os, sys, time
@@ -38,7 +38,7 @@ def fake(at_rows):
 def test_numpy_is_examined_in_a_child():
     found = doctor.examine("cpu")
     assert found, [row for row in found.rows if row.failed]
-    assert {row.job[1] for row in found.rows} == set(FAMILIES)
+    assert {row.job[1] for row in found.rows} == set(families())
     assert all(row.passed and row.error < 1e-2 for row in found.rows)
 
 
@@ -104,7 +104,7 @@ def test_the_command_in_a_process_of_its_own():
     command = [sys.executable, "-m", "netcl.core", "doctor"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    for family in FAMILIES:
+    for family in families():
         assert family in done.stdout
     bad = subprocess.run([*command, "--ful1"], capture_output=True, text=True, timeout=60)
     assert bad.returncode == 2
@@ -112,12 +112,15 @@ def test_the_command_in_a_process_of_its_own():
 
 def test_families_cover_the_table():
     assert set(netcl.ops.__all__) & set(TABLE)
-    assert {family_of(row) for row in TABLE.values()} == set(FAMILIES)
+    assert families()[:3] == ("map", "reduce", "rows") and set(QUICK) <= set(families())
+    assert all(
+        ops_of(family, "float32", quick) for family in families() for quick in (True, False) if family != "random"
+    )
     for family, names in QUICK.items():
         assert all(family_of(TABLE[name]) == family for name in names if family != "map")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", families())
 def test_a_wrong_result_is_noticed(monkeypatch, family):
     original = testing.expected
     monkeypatch.setattr(testing, "expected", lambda *args: tuple(one + 1 for one in original(*args)))
@@ -136,6 +139,20 @@ def _plain(found, wanted, dtype):
 
 def _one_more(check):
     return lambda found, wanted, dtype: check(found, wanted + 1, dtype)
+
+
+def test_a_family_that_comes_later_is_examined_too(monkeypatch):
+    def swap(x: Tensor) -> Tensor:
+        """The same."""
+        return x.clone()
+
+    swap.__module__ = "netcl.ops.swapping"
+    with monkeypatch.context() as patch:
+        patch.setitem(TABLE, "swap", make_row(swap, "call", domain=netcl.ops.flip.row.domain))
+        assert "swapping" in families()
+        assert ops_of("swapping", "float32", quick=True) == ("swap",)
+        assert not testing.check_family(cpu_engine(), "swapping"), "it does not flip"
+    assert "swapping" not in families()
 
 
 def test_pairs_of_families_and_dtypes_of_a_device():

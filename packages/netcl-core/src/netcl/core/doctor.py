@@ -20,7 +20,7 @@ from typing import Any
 
 from . import config, icd
 from .device import manager
-from .families import DTYPES, FAMILIES
+from .families import DTYPES
 from .provider_check import find_conflicts
 
 __all__ = ["Examination", "Row", "examine", "run"]
@@ -231,14 +231,14 @@ def _show(examination: Examination) -> Examination:
         dtypes = [dtype for dtype in DTYPES if any(pair[1] == dtype for pair in rows)]
         if mask:
             print(f"  seen as a device of: {mask}")
-        print("  " + "family".ljust(8) + "".join(dtype.rjust(10) for dtype in dtypes) + "  cases  verdict")
-        for family in FAMILIES:
+        print("  " + "family".ljust(10) + "".join(dtype.rjust(10) for dtype in dtypes) + "  cases  verdict")
+        for family in dict.fromkeys(pair[0] for pair in rows):
             own = [rows.get((family, dtype)) for dtype in dtypes]
             there = [row for row in own if row is not None]
             if there:
                 verdict = "WRONG" if any(row.failed for row in there) else "right"
                 cells = "".join(_cell(row).rjust(10) for row in own)
-                print(f"  {family:8}{cells}{sum(row.passed for row in there):7}  {verdict}")
+                print(f"  {family:10}{cells}{sum(row.passed for row in there):7}  {verdict}")
     for row in examination.rows:
         for name, reason in row.failed.items():
             where = " ".join(filter(None, (row.job[1], row.job[2], f"({row.job[0]})" if row.job[0] else "")))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from .dispatch import TABLE, OpRow
 
-__all__ = ["DTYPES", "FAMILIES", "QUICK", "family_of", "ops_of"]
+__all__ = ["DTYPES", "QUICK", "families", "family_of", "ops_of"]
 
-FAMILIES = ("map", "reduce", "rows", "matmul", "conv", "window", "index", "random", "copy")
+_ORDER = ("map", "reduce", "rows", "matmul", "conv", "window", "index", "random", "copy")
 
-# The ops of a quick check: each kernel text of the family at least once.
+# The ops of a quick check: each kernel text of the family at least once; a family that is not here, the first few of
+# its computed ops.
 QUICK: dict[str, tuple[str, ...]] = {
     "map": ("add", "where", "gelu", "cast"),
     "reduce": ("sum", "var"),
@@ -29,9 +30,12 @@ _WHOLE: dict[str, tuple[str, ...]] = {
 }
 _BOOL: dict[str, tuple[str, ...]] = {"index": ("index_select",), "copy": ("permute", "concatenate", "flip")}
 
+_QUICK_OPS = 4
+
 DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")
 
-# By the module that the row's function is written in; rows that are a text are maps.
+# By the module that the row's function is written in; rows that are a text are maps. A module that is not here is a
+# family of its own if it has computed ops.
 _MODULES = {
     "reduce": "reduce",
     "norm": "rows",
@@ -39,7 +43,6 @@ _MODULES = {
     "conv": "conv",
     "pool": "window",
     "adaptive": "window",
-    "resample": "window",
     "grid": "index",
     "unfold": "window",
     "index": "index",
@@ -50,13 +53,32 @@ _MODULES = {
 }
 
 
+def _module_of(row: OpRow) -> str:
+    function = row.expression if callable(row.expression) else row.call or row.composite
+    return str(getattr(function, "__module__", "")).rpartition(".")[2]
+
+
 def family_of(row: OpRow) -> str:
     """The family of most kernels that an op launches."""
     if row.name in ("softmax", "log_softmax", "logsumexp"):
         return "rows"
-    function = row.expression if callable(row.expression) else row.call or row.composite
-    module = getattr(function, "__module__", "").rpartition(".")[2]
-    return _MODULES.get(module, "map")
+    if isinstance(row.expression, str):
+        return "map"
+    module = _module_of(row)
+    own = row.expression is None and any(other.call and _module_of(other) == module for other in TABLE.values())
+    return _MODULES.get(module, module if own else "map")
+
+
+def families() -> tuple[str, ...]:
+    """The families of the table: those that the house was built with first, then what came later."""
+    found = {family_of(row) for row in TABLE.values()}
+    return (*(family for family in _ORDER if family in found), *sorted(found.difference(_ORDER)))
+
+
+def _quick(family: str) -> tuple[str, ...]:
+    if family in QUICK:
+        return QUICK[family]
+    return tuple(name for name, row in TABLE.items() if row.call and family_of(row) == family)[:_QUICK_OPS]
 
 
 def ops_of(family: str, dtype: str, quick: bool) -> tuple[str, ...]:
@@ -65,4 +87,4 @@ def ops_of(family: str, dtype: str, quick: bool) -> tuple[str, ...]:
         return _WHOLE.get(family, ())
     if dtype == "bool":
         return _BOOL.get(family, ())
-    return QUICK[family] if quick else tuple(name for name, row in TABLE.items() if family_of(row) == family)
+    return _quick(family) if quick else tuple(name for name, row in TABLE.items() if family_of(row) == family)

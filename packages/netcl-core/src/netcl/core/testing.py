@@ -25,7 +25,7 @@ from netcl.core.device import DeviceHandle, device, manager
 from netcl.core.dispatch import TABLE, Domain, OpRow, call_row, row_of
 from netcl.core.dtypes import from_bfloat16, is_floating, to_bfloat16
 from netcl.core.errors import NetclError
-from netcl.core.families import DTYPES, FAMILIES, ops_of
+from netcl.core.families import DTYPES, families, ops_of
 from netcl.core.tensor import Tensor
 
 __all__ = [
@@ -272,9 +272,11 @@ def check_family(backend: DeviceBackend, family: str, dtype: str = "float32", qu
 
 def families_of(handle: Any) -> list[tuple[str, str]]:
     """The (family, dtype) pairs that there are on a device."""
+    importlib.import_module("netcl.ops")
     doubles = manager.profile(handle).has_fp64
     dtypes = [dtype for dtype in DTYPES if dtype != "float64" or doubles]
-    return [(f, d) for f in FAMILIES for d in dtypes if (d in _DRAWS if f == "random" else ops_of(f, d, quick=True))]
+    pairs = [(family, dtype) for family in families() for dtype in dtypes]
+    return [(f, d) for f, d in pairs if (d in _DRAWS if f == "random" else ops_of(f, d, quick=True))]
 
 
 def check_device(handle: Any, quick: bool = True) -> Report:
