@@ -130,6 +130,10 @@ from netcl.ops.getitem import (
     getitem,
     setitem,
 )
+from netcl.ops.grid import (
+    affine_grid,
+    grid_sample,
+)
 from netcl.ops.index import (
     embedding,
     gather,
@@ -259,6 +263,7 @@ __all__ = [
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
     "add",
+    "affine_grid",
     "all",
     "amax",
     "amin",
@@ -337,6 +342,7 @@ __all__ = [
     "get_rng_state",
     "getitem",
     "glu",
+    "grid_sample",
     "group_norm",
     "gt",
     "hard_sigmoid",

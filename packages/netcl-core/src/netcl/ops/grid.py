@@ -1,0 +1,362 @@
+"""Sampling images at the positions of a grid, and the grids of affine maps.
+
+The neighbours of a position are gathered one tap after the other: their rows in the image and their weights are
+expressions over the grid, so gradients of any order, by image and by grid, follow from those of the parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.expr import Expr, Index, Scalar, apply, reduce
+from netcl.core.expr import cast as cast_expr
+from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import cast
+from netcl.ops.index import index_select
+from netcl.ops.linalg import matmul
+from netcl.ops.shape import expand, part, permute, reshape
+from netcl.ops.table import composite, engine_of, expression
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+_TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
+_PADDINGS = ("zeros", "border", "reflection")
+_CUBIC = -0.75
+
+
+# -- one axis, as expressions ------------------------------------------------------------------------------------------
+
+
+def _within(place: Expr, size: Expr, padding: str, align: bool) -> Expr:
+    """A position held at the border (where its gradient is zero), after mirroring at it for ``reflection``."""
+    if padding == "reflection":
+        low, span = (0.0, size - 1.0) if align else (-0.5, size)
+        away = apply("mod", apply("abs", place - low), span * 2.0)
+        place = apply("where", span > 0.0, apply("where", away > span, span * 2.0 - away, away) + low, 0.0)
+    last = size - 1.0
+    return apply("where", place <= 0.0, 0.0, apply("where", place >= last, last, place))
+
+
+def _place(c: Expr, size: Expr, mode: str, padding: str, align: bool) -> Expr:
+    """The position in pixels of a coordinate from -1 to 1."""
+    place = (c + 1.0) * 0.5 * (size - 1.0) if align else ((c + 1.0) * size - 1.0) * 0.5
+    return place if padding == "zeros" or mode == "bicubic" else _within(place, size, padding, align)
+
+
+def _digit(axis: int, n: int, taps: int) -> Expr:
+    """Which of its neighbours along ``axis`` tap number Index(0) is."""
+    digit = apply("floor_divide", Index(0), taps ** (n - 1 - axis))
+    return apply("mod", digit, taps)
+
+
+def _tap_weight(c: Expr, size: Expr, digit: Expr, mode: str, padding: str, align: bool) -> Expr:
+    place = _place(c, size, mode, padding, align)
+    t = place - apply("stop_gradient", apply("floor", place))
+    if mode == "bilinear":
+        return apply("where", apply("eq", digit, 0), 1.0 - t, t)
+    u = 1.0 - t
+    near = [((_CUBIC + 2.0) * s - (_CUBIC + 3.0)) * s * s + 1.0 for s in (t, u)]
+    far = [((_CUBIC * s - 5.0 * _CUBIC) * s + 8.0 * _CUBIC) * s - 4.0 * _CUBIC for s in (t + 1.0, u + 1.0)]
+    low = apply("where", apply("eq", digit, 0), far[0], near[0])
+    return apply("where", digit <= 1, low, apply("where", apply("eq", digit, 2), near[1], far[1]))
+
+
+def _tap_place(c: Expr, size: Expr, digit: Expr, mode: str, padding: str, align: bool) -> tuple[Expr, Expr]:
+    """Whether a neighbour lies in the image, and where along the axis (int32)."""
+    place = _place(c, size, mode, padding, align)
+    if mode == "nearest":
+        place = apply("round", place)
+    else:
+        place = apply("floor", place) + cast_expr(digit, place.dtype)
+    if mode == "bicubic":
+        place = place - 1.0
+        place = place if padding == "zeros" else _within(place, size, padding, align)
+    inside = (place >= 0.0) & (place <= size - 1.0)
+    return inside, cast_expr(apply("where", inside, place, 0.0), "int32")
+
+
+# -- the same in NumPy, for the references -----------------------------------------------------------------------------
+
+
+def _np_within(place: Any, size: int, padding: str, align: bool) -> Any:
+    if padding == "reflection":
+        low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
+        if span == 0:
+            return np.zeros_like(place)
+        turns, away = np.divmod(abs(place - low), span)
+        place = np.where(turns % 2 == 0, away, span - away) + low
+    return np.clip(place, 0, size - 1)
+
+
+def _np_taps(coordinates: Sequence[Any], sizes: Sequence[int], mode: str, padding: str, align: bool) -> tuple[Any, Any]:
+    """(flat positions, -1 outside; weights) of the neighbours, both (taps, N, P)."""
+    found = []
+    count = _TAPS[mode]
+    for number in range(count ** len(sizes)):
+        shape = coordinates[0].shape
+        flat = np.zeros(shape, np.int64) + np.arange(shape[0])[:, None]
+        weight, inside = np.ones(shape), np.ones(shape, bool)
+        for axis, (c, size) in enumerate(zip(coordinates, sizes)):
+            k = number // count ** (len(sizes) - 1 - axis) % count
+            place = (c + 1) / 2 * (size - 1) if align else ((c + 1) * size - 1) / 2
+            place = place if padding == "zeros" or mode == "bicubic" else _np_within(place, size, padding, align)
+            t = place - np.floor(place)
+            at = np.rint(place) if mode == "nearest" else np.floor(place) + k
+            if mode == "bilinear":
+                weight = weight * (t if k else 1 - t)
+            elif mode == "bicubic":
+                at = at - 1 if padding == "zeros" else _np_within(at - 1, size, padding, align)
+                d, a = abs(t + 1 - k), _CUBIC
+                far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+                weight = weight * np.where(d <= 1, ((a + 2) * d - (a + 3)) * d * d + 1, far)
+            inside &= (at >= 0) & (at <= size - 1)
+            flat = flat * size + np.where(inside, at, 0).astype(np.int64)
+        found.append((np.where(inside, flat, -1), weight))
+    return np.stack([flat for flat, _ in found]), np.stack([weight for _, weight in found])
+
+
+def _coordinates(rng: np.random.Generator, shape: tuple[int, ...], size: int, align: bool, reach: float = 1.6) -> Any:
+    """Coordinates up to beyond the image whose positions keep away from pixel centres, halves and reflections."""
+    pixels = rng.integers(round(-reach), round(size - 1 + reach), shape) + rng.choice([0.2, 0.3, 0.7, 0.8], shape)
+    return pixels * 2 / (size - 1) - 1 if align else (pixels * 2 + 1) / size - 1
+
+
+# -- rows, weights, sums -----------------------------------------------------------------------------------------------
+
+
+def _static(attributes: dict[str, Any]) -> tuple[list[int], str, str, bool]:
+    sizes = [int(attributes[name]) for name in ("s0", "s1", "s2") if attributes.get(name)]
+    return sizes, attributes["mode"], attributes["padding"], attributes["align"]
+
+
+def _split_cases(rng: np.random.Generator) -> Cases:
+    for mode, padding, align, sizes in (
+        ("bilinear", "zeros", False, (4, 5)),
+        ("bilinear", "reflection", True, (3, 4, 5)),
+        ("bicubic", "border", True, (4, 5)),
+        ("bicubic", "reflection", False, (4, 3)),
+    ):
+        shape = (_TAPS[mode] ** len(sizes), 2, 3)
+        each = [np.broadcast_to(_coordinates(rng, shape[1:], size, align), shape).copy() for size in sizes]
+        named = {f"s{axis}": float(size) for axis, size in enumerate(sizes)}
+        yield tuple(each), {"mode": mode, "padding": padding, "align": align, **named}
+
+
+def _weight_reference(*coordinates: Any, **attributes: Any) -> Any:
+    taps = coordinates[0].shape[0]
+    each = [_np_taps([c[tap] for c in coordinates], *_static(attributes))[1][tap] for tap in range(taps)]
+    return np.stack(each)
+
+
+def _index_reference(*coordinates: Any, **attributes: Any) -> Any:
+    return _np_taps([c[0] for c in coordinates], *_static(attributes))[0].astype(np.int32)
+
+
+@expression(amp="float32", domain=Domain(cases=_split_cases, reference=_weight_reference))
+def grid_weight(
+    c0: Expr,
+    c1: Expr,
+    c2: Expr | None = None,
+    mode: str = "bilinear",
+    padding: str = "zeros",
+    align: bool = False,
+    s0: float = 1.0,
+    s1: float = 1.0,
+    s2: float = 0.0,
+) -> Expr:
+    """The weights of the neighbours of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis, whose
+    lengths are s0, s1, s2.
+    """
+    pairs = [(c, s) for c, s in ((c0, s0), (c1, s1), (c2, s2)) if c is not None]
+    result: Any = None
+    for axis, (c, size) in enumerate(pairs):
+        digit = _digit(axis, len(pairs), _TAPS[mode])
+        weight = _tap_weight(c, size, digit, mode, padding, align)  # type: ignore[arg-type]
+        result = weight if result is None else result * weight
+    return result  # type: ignore[no-any-return]
+
+
+@expression(domain=Domain(cases=_split_cases, reference=_index_reference, gradient=False))
+def grid_index(
+    c0: Expr,
+    c1: Expr,
+    c2: Expr | None = None,
+    mode: str = "bilinear",
+    padding: str = "zeros",
+    align: bool = False,
+    s0: float = 1.0,
+    s1: float = 1.0,
+    s2: float = 0.0,
+    wide: bool = False,
+) -> Expr:
+    """The rows of the neighbours in a batch of images flattened to (N * s0 * s1 * s2, C), -1 outside: int32 (int64 if
+    ``wide``), for ``grid_sample``.
+    """
+    pairs = [(c, s) for c, s in ((c0, s0), (c1, s1), (c2, s2)) if c is not None]
+    whole = "int64" if wide else "int32"
+    flat, inside = cast_expr(Index(1), whole), None
+    for axis, (c, size) in enumerate(pairs):
+        digit = _digit(axis, len(pairs), _TAPS[mode])
+        met, at = _tap_place(c, size, digit, mode, padding, align)  # type: ignore[arg-type]
+        flat = flat * cast_expr(size, whole) + cast_expr(at, whole)  # type: ignore[arg-type]
+        inside = met if inside is None else inside & met
+    return apply("where", inside, flat, -1)  # type: ignore[arg-type]
+
+
+def _sum_cases(rng: np.random.Generator) -> Cases:
+    index = rng.integers(-1, 2, (4, 2, 3, 1)).astype(np.int32)
+    yield (rng.uniform(-1, 1, (4, 2, 3, 5)), index, rng.uniform(-1, 1, (4, 2, 3, 1))), {}
+
+
+def _without_taps(shape: tuple[int, ...], operands: Any, attributes: Any) -> tuple[int, ...]:
+    return shape[1:]
+
+
+@expression(
+    amp="float32",
+    shapes=_without_taps,
+    domain=Domain(cases=_sum_cases, reference=lambda rows, index, weight: (rows * (index >= 0) * weight).sum(0)),
+)
+def grid_sum(rows: Expr, index: Expr, weight: Expr | None = None) -> Expr:
+    """The weighted sum over the neighbours (axis 0) of rows (taps, N, P, C); a negative index stands for zero."""
+    known = apply("where", index >= 0, rows, 0)
+    return reduce("sum", known if weight is None else known * weight, (0,))
+
+
+# -- the ops -----------------------------------------------------------------------------------------------------------
+
+
+def _sample_cases(rng: np.random.Generator) -> Cases:
+    for mode, padding, align, sizes, out in (
+        ("bilinear", "zeros", False, (4, 5), (3, 2)),
+        ("bilinear", "border", True, (4, 5), (2, 2)),
+        ("bilinear", "reflection", False, (3, 4, 3), (2, 1, 2)),
+        ("nearest", "zeros", False, (4, 5), (3, 2)),
+        ("nearest", "reflection", True, (3, 4, 3), (2, 1, 2)),
+        ("bicubic", "zeros", False, (4, 5), (2, 3)),
+        ("bicubic", "reflection", True, (5, 4), (2, 2)),
+    ):
+        grid = [_coordinates(rng, (2, *out), size, align) for size in reversed(sizes)]
+        attributes = {"mode": mode, "padding_mode": padding, "align_corners": align}
+        yield (rng.uniform(-1, 1, (2, 3, *sizes)), np.stack(grid, -1)), attributes
+    yield (rng.uniform(-1, 1, (1, 2, 3, 3)), np.zeros((1, 0, 2, 2))), {}
+
+
+def _sample_reference(
+    x: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
+) -> Any:
+    n = x.ndim - 2
+    flat = grid.reshape(grid.shape[0], -1, n) if grid.size else grid.reshape(grid.shape[0], 0, n)
+    index, weight = _np_taps([flat[..., n - 1 - d] for d in range(n)], x.shape[2:], mode, padding_mode, align_corners)
+    rows = np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])[index] * (index >= 0)[..., None]
+    return np.moveaxis((rows * weight[..., None]).sum(0), 1, 2).reshape(*x.shape[:2], *grid.shape[1:-1])
+
+
+def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
+    if mode not in _TAPS or (mode == "bicubic" and x.ndim == 5):
+        raise ValueError(f"grid_sample: mode is bilinear, nearest or (4 dimensions) bicubic, not {mode!r}")
+    if padding_mode not in _PADDINGS:
+        raise ValueError(f"grid_sample: padding_mode is one of {', '.join(_PADDINGS)}, not {padding_mode!r}")
+    n = x.ndim - 2
+    if n not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != n:
+        raise ShapeError(
+            f"grid_sample: x {x.shape}, grid {grid.shape}; expected x (N, C, H, W) with grid (N, H', W', 2), or "
+            "x (N, C, D, H, W) with grid (N, D', H', W', 3)",
+            op="grid_sample",
+        )
+    if 0 in x.shape[2:]:
+        raise ShapeError(f"grid_sample: x {x.shape} has no spatial elements", op="grid_sample")
+    if not (is_floating(x.dtype) and is_floating(grid.dtype)):
+        raise DTypeError(f"grid_sample computes on floating dtypes, not {x.dtype} and {grid.dtype}", op="grid_sample")
+
+
+@composite(amp="float32", domain=Domain(cases=_sample_cases, reference=_sample_reference))
+def grid_sample(
+    x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
+) -> Tensor:
+    """x (N, C, H, W) at the positions grid (N, H', W', 2): (N, C, H', W'); with a third axis also in 3-D.
+
+    ``grid`` has (x, y[, z]) from -1 to 1: the edges of the outer pixels, with ``align_corners`` their centres.
+    ``mode``: bilinear (in 3-D trilinear), nearest, bicubic (a = -0.75, 2-D). Outside lies ``zeros``, the ``border``, or
+    the image mirrored at its border (``reflection``). ShapeError names shapes that do not fit.
+    """
+    engine_of("grid_sample", x, grid)
+    _check(x, grid, mode, padding_mode)
+    n, (batch, channels) = x.ndim - 2, x.shape[:2]
+    sizes, out = x.shape[2:], grid.shape[1:-1]
+    points, taps = math.prod(out), _TAPS[mode] ** n
+    exact = cast(grid, dtype="float32") if grid.dtype in ("float16", "bfloat16") else grid
+    flat = reshape(exact, (batch, points, n))
+    each = []
+    for axis in range(n):  # the grid has the last axis first
+        c = reshape(part(flat, 2, n - 1 - axis, 1), (1, batch, points))
+        each.append(c if taps == 1 else expand(c, (taps, batch, points)))
+    attributes: dict[str, Any] = {"mode": mode, "padding": padding_mode, "align": bool(align_corners)}
+    attributes.update({f"s{axis}": float(size) for axis, size in enumerate(sizes)})
+    index = grid_index(*each, wide=batch * math.prod(sizes) >= 2**31, **attributes)
+    pixels = reshape(permute(x, (0, *range(2, n + 2), 1)), (batch * math.prod(sizes), channels))
+    rows = index_select(pixels, 0, index)
+    index = reshape(index, (taps, batch, points, 1))
+    if mode == "nearest":
+        total = grid_sum(rows, index)
+    else:
+        total = grid_sum(rows, index, reshape(grid_weight(*each, **attributes), (taps, batch, points, 1)))
+    result = reshape(permute(total, (0, 2, 1)), (batch, channels, *out))
+    return result if result.dtype == x.dtype else cast(result, dtype=x.dtype)  # type: ignore[no-any-return]
+
+
+def _affine_reference(theta: Any, size: Any, align_corners: bool = False) -> Any:
+    axes = [np.linspace(-1, 1, s) if align_corners and s > 1 else (2 * np.arange(s) + 1) / s - 1 for s in size[2:]]
+    places = np.stack([*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(size[2:])], -1)
+    return np.einsum("...k,nik->n...i", places, theta)
+
+
+def _affine_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-1, 1, (2, 2, 3)),), {"size": (2, 3, 4, 5)}
+    yield (rng.uniform(-1, 1, (1, 2, 3)),), {"size": (1, 1, 3, 1), "align_corners": True}
+    yield (rng.uniform(-1, 1, (2, 3, 4)),), {"size": (2, 1, 2, 3, 4)}
+
+
+@composite(amp="float32", domain=Domain(cases=_affine_cases, reference=_affine_reference))
+def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
+    """The grid (N, H, W, 2) for ``grid_sample`` of the affine maps theta (N, 2, 3), for images of ``size``
+    (N, C, H, W); of theta (N, 3, 4) and (N, C, D, H, W) the grid (N, D, H, W, 3).
+
+    grid[n, h, w] = theta[n] @ (x_w, y_h, 1), where x and y run from -1 to 1 over the pixels' centres, or with
+    ``align_corners`` from the first centre to the last. ShapeError names shapes that do not fit.
+    """
+    engine = engine_of("affine_grid", theta)
+    wanted = tuple(int(extent) for extent in size)
+    n = len(wanted) - 2
+    if n not in (2, 3) or theta.shape != (wanted[0], n, n + 1) or min(wanted) < 1:
+        raise ShapeError(
+            f"affine_grid: theta {theta.shape} for size {wanted}; expected theta (N, 2, 3) and size (N, C, H, W), or "
+            "theta (N, 3, 4) and size (N, C, D, H, W)",
+            op="affine_grid",
+        )
+    if not is_floating(theta.dtype):
+        raise DTypeError(f"affine_grid computes on floating dtypes, not {theta.dtype}", op="affine_grid")
+    exact = cast(theta, dtype="float32") if theta.dtype in ("float16", "bfloat16") else theta
+    one: Any = apply("where", apply("eq", Index(n), n), 1.0, 0.0)
+    places = cast_expr(one, exact.dtype)
+    for axis in range(n):
+        # place = 2 i / steps + start, from the centre of the first pixel
+        steps, start = Scalar(f"steps{axis}", exact.dtype), Scalar(f"start{axis}", exact.dtype)
+        along = cast_expr(Index(axis), exact.dtype) * 2.0 / steps + start
+        places = apply("where", apply("eq", Index(n), n - 1 - axis), along, places)
+    scalars: dict[str, float | int] = {}
+    for axis, extent in enumerate(wanted[2:]):
+        inner = align_corners and extent > 1
+        scalars[f"steps{axis}"] = float(extent - 1 if inner else extent)
+        scalars[f"start{axis}"] = -1.0 if inner else 1.0 / extent - 1.0
+    base = engine.run((places,), (), scalars, shapes=((*wanted[2:], n + 1),))[0]
+    grid = matmul(reshape(base, (1, math.prod(wanted[2:]), n + 1)), exact, transpose_b=True)
+    grid = reshape(grid, (wanted[0], *wanted[2:], n))
+    return grid if grid.dtype == theta.dtype else cast(grid, dtype=theta.dtype)  # type: ignore[no-any-return]
