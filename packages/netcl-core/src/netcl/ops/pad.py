@@ -1,4 +1,4 @@
-"""Padding: a constant border placed in one copy, other borders joined from slices."""
+"""Padding: a constant border placed in one copy, other borders joined from slices; negative padding cuts off."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import Tensor
-from netcl.ops.shape import concatenate, expand, part, sampled, strided_place
-from netcl.ops.table import composite
+from netcl.ops.shape import concatenate, expand, part, sampled, strided_place, strided_slice
+from netcl.ops.table import composite, engine_of
 
 
 def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
@@ -25,11 +25,10 @@ def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
         pairs = [(0, 0)] * (rank - len(pairs)) + pairs
     else:
         pairs = []
-    if len(pairs) != rank or any(low < 0 or high < 0 for low, high in pairs):
+    if len(pairs) != rank:
         raise ShapeError(
             f"pad: {pads} for {rank} axes; pads are a number, (before, behind, ...) of the last axes, last first, "
-            "or a pair "
-            "per axis, none negative",
+            "or a pair per axis",
             op="pad",
             parameter="pads",
         )
@@ -41,7 +40,10 @@ def _pad_reference(x: Any, pads: Any, mode: str = "constant", value: float = 0.0
     extra = {"constant_values": value} if mode == "constant" else {}
     if x.ndim == 0:
         return x
-    return np.pad(x, _pairs(pads, x.ndim), mode=names[mode], **extra)  # type: ignore[call-overload]
+    pairs = _pairs(pads, x.ndim)
+    kept = tuple(slice(max(-low, 0), size - max(-high, 0)) for (low, high), size in zip(pairs, x.shape))
+    added = [(max(low, 0), max(high, 0)) for low, high in pairs]
+    return np.pad(x[kept], added, mode=names[mode], **extra)  # type: ignore[call-overload]
 
 
 _PADS = sampled(
@@ -51,6 +53,8 @@ _PADS = sampled(
     ((2, 4, 5), {"pads": (1, 2, 3, 0), "mode": "reflect"}),
     ((4, 5), {"pads": 2, "mode": "replicate"}),
     ((4, 5), {"pads": (2, 1, 0, 3), "mode": "circular"}),
+    ((2, 3, 4), {"pads": (-1, 2, 1, -2)}),
+    ((2, 2, 3, 4, 3), {"pads": (1, 2, 1, -1, 2, 1), "mode": "reflect"}),
     ((), {"pads": 1}),
 )
 
@@ -61,14 +65,19 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
     ``circular``.
 
     ``pads``: a number for every side, (before, behind, ...) of the last axes, last first, as in PyTorch, or a pair per
-    axis, as in NumPy.
+    axis, as in NumPy; what is negative cuts off. ShapeError: a ``reflect`` border as wide as the axis or wider, or a
+    ``circular`` one wider.
     """
+    engine_of("pad", x)
     pairs = _pairs(pads, x.ndim)
+    if mode != "constant" and mode not in _BORDERS:
+        raise ValueError(f"pad: mode is constant, reflect, replicate or circular, not {mode!r}")
+    if any(low < 0 or high < 0 for low, high in pairs):
+        x = _cut(x, pairs)
+        pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]
     if mode == "constant":
         shape = [low + size + high for (low, high), size in zip(pairs, x.shape)]
         return strided_place(x, shape, [low for low, _ in pairs], [1] * x.ndim, value)  # type: ignore[no-any-return]
-    if mode not in _BORDERS:
-        raise ValueError(f"pad: mode is constant, reflect, replicate or circular, not {mode!r}")
     for axis, (low, high) in enumerate(pairs):
         if low or high:
             size = x.shape[axis]
@@ -79,6 +88,15 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
                 )
             x = concatenate(*_BORDERS[mode](x, axis, low, high), axis=axis)
     return x
+
+
+def _cut(x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
+    """``x`` without what negative padding takes away."""
+    starts = [max(-low, 0) for low, _ in pairs]
+    sizes = [size - start - max(-high, 0) for start, (_, high), size in zip(starts, pairs, x.shape)]
+    if min(sizes) < 0:
+        raise ShapeError(f"pad: {pairs} cuts off more than there is of shape {x.shape}", op="pad", parameter="pads")
+    return strided_slice(x, starts, [1] * x.ndim, sizes)  # type: ignore[no-any-return]
 
 
 def _reflected(x: Tensor, axis: int, low: int, high: int) -> list[Tensor]:
