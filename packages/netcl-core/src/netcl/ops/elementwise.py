@@ -60,8 +60,8 @@ def _whole_power(base: Expr, exponent: Expr) -> Expr:
     if dtype == "uint8":
         return result
     odd = apply("ne", apply("bitwise_and", exponent, 1), 0)
-    by_sign = apply("where", apply("eq", base, -1), apply("where", odd, -1, 1), 0)
-    below = apply("where", apply("eq", base, 1), 1, by_sign)
+    by_sign = apply("where", apply("eq", base, -1), apply("where", odd, base, Const(1, dtype)), Const(0, dtype))
+    below = apply("where", apply("eq", base, 1), base, by_sign)
     return apply("where", exponent < 0, below, result)
 
 

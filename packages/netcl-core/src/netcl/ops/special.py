@@ -61,21 +61,27 @@ _ERFINV_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 
 @expression(domain=few(_erfinv_reference, (-0.95, 0.95)))
 def erfinv(x: Expr) -> Expr:
     """The inverse of erf: infinite at -1 and 1, NaN beyond; Giles' polynomials (GPU Computing Gems, 2012, chapter 10),
-    in float64 with two steps of Newton's method.
+    in float64 with steps of Newton's method after them.
     """
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
-    inside = apply("abs", value) < 1.0
-    safe = apply("where", inside, value, 0.0)
-    w = -apply("log", (1.0 - safe) * (1.0 + safe))
+    size = apply("abs", value)
+    inside = size < 1.0
+    a = apply("where", inside, size, 0.0)
+    w = -apply("log", (1.0 - a) * (1.0 + a))
     centre, tail = w < 5.0, apply("sqrt", apply("where", w < 5.0, 9.0, w)) - 3.0
     t = apply("where", centre, w - 2.5, tail)
     p = apply("where", centre, _ERFINV_CENTRE[0], cast_expr(_ERFINV_TAIL[0], value.dtype))
-    for a, b in zip(_ERFINV_CENTRE[1:], _ERFINV_TAIL[1:]):
-        p = p * t + apply("where", centre, a, cast_expr(b, value.dtype))
-    y = p * safe
+    for at_centre, at_tail in zip(_ERFINV_CENTRE[1:], _ERFINV_TAIL[1:]):
+        p = p * t + apply("where", centre, at_centre, cast_expr(at_tail, value.dtype))
+    y = p * a
     if value.dtype == "float64":
-        for _ in range(2):
-            y = y - (apply("erf", y) - safe) / (2 / math.pi**0.5 * apply("exp", -(y * y)))
+        for _ in range(4):
+            # Beyond 1/2 on log(erfc), nearly a parabola: erf(y) - a would have no digits left, and start far off.
+            rest = apply("erfc", y)
+            far = -rest * apply("log", rest / (1.0 - a))
+            off = apply("where", a > 0.5, far, apply("erf", y) - a)
+            y = y - off / (2 / math.pi**0.5 * apply("exp", -(y * y)))
+    y = apply("where", value < 0.0, -y, y)
     infinite = apply("where", apply("eq", value, 1.0), float("inf"), cast_expr(float("nan"), value.dtype))
     beyond = apply("where", apply("eq", value, -1.0), float("-inf"), infinite)
     return apply("where", inside, y, beyond)
