@@ -98,6 +98,51 @@ def test_sums_are_the_same_bits_from_run_to_run(engine: Any) -> None:
         assert np.array_equal(first, engine.read(engine.index("take_grad", grad, ids, axis=0, shape=(40, 17))))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "float16", "float32", "int64"])  # one of each size
+def test_put_and_scatter_keep_the_last_of_equal_indices(engine: Any, dtype: str) -> None:
+    rng = np.random.default_rng(8)
+    for shape in ((4, 7, 5), (13,), (70, 3)):
+        for axis in range(len(shape)):
+            x, extent = sample(shape, dtype), shape[axis]
+            for form in ((3, 4), (1,), (), (90,)):
+                ids = rng.integers(-extent, extent, form)
+                rows = sample((*shape[:axis], *form, *shape[axis + 1 :]), dtype, seed=9)
+                out = engine.tensor(x, dtype)
+                engine.index("put", engine.tensor(rows, dtype), engine.tensor(ids, "int64"), axis=axis, out=out)
+                expected = x.copy()
+                table = np.moveaxis(expected, axis, 0)
+                flat = rows.reshape(*shape[:axis], ids.size, *shape[axis + 1 :])
+                for place, row in zip(ids.reshape(-1), np.moveaxis(flat, axis, 0)):
+                    table[place] = row
+                assert np.array_equal(engine.read(out), expected)
+            chosen = list(shape)
+            chosen[axis] = 40
+            ids, values = rng.integers(-extent, extent, chosen), sample(tuple(chosen), dtype, seed=10)
+            out = engine.tensor(x, dtype)
+            engine.index("scatter", engine.tensor(values, dtype), engine.tensor(ids, "int64"), axis=axis, out=out)
+            expected = x.copy()
+            np.put_along_axis(expected, ids, values, axis)
+            assert np.array_equal(engine.read(out), expected)
+
+
+@pytest.mark.parametrize("kind", ["take_grad", "gather_grad"])
+def test_adding_to_what_is_there(engine: Any, kind: str) -> None:
+    x, ids = sample((6, 5), "float32"), np.random.default_rng(11).integers(0, 6, (9, 5))
+    grad, out = sample((9, 5), "float32", seed=12), engine.tensor(x, "float32")
+    index = engine.tensor(ids[:, 0] if kind == "take_grad" else ids, "int32")
+    assert engine.index(kind, engine.tensor(grad, "float32"), index, axis=0, out=out) is out
+    np.add.at(x, (ids[:, :1] if kind == "take_grad" else ids, np.arange(5)), grad)
+    assert np.array_equal(engine.read(out), x)
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 1000, 2**16 + 1])
+def test_places_of_what_is_true(engine: Any, size: int) -> None:
+    for share in (0.0, 0.3, 1.0):
+        mask = np.random.default_rng(13).random(size) < share
+        found = engine.nonzero(engine.tensor(mask, "bool"))
+        assert found.dtype == "int64" and np.array_equal(engine.read(found), np.flatnonzero(mask))
+
+
 @pytest.mark.parametrize("bad", [5, -6, 2**31 - 1])
 @pytest.mark.parametrize("kind", ["take", "gather", "take_grad", "gather_grad"])
 def test_an_index_out_of_range_is_clamped_and_reported_at_the_next_read(engine: Any, kind: str, bad: int) -> None:
@@ -129,12 +174,14 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024, 64))
     test_short_floats_are_summed_in_float32(engine, "float16")
+    test_put_and_scatter_keep_the_last_of_equal_indices(engine, "float32")
+    test_gradients_add_up_what_is_taken_twice(engine, "float32")
+    test_places_of_what_is_true(engine, 2**16 + 1)
     x, ids = sample((9, 12, 5), "float32"), np.random.default_rng(7).integers(-12, 12, 8)
     out = engine.index("take", engine.tensor(x, "float32"), engine.tensor(ids, "int32"), axis=1)
     assert np.array_equal(engine.read(out), x[:, ids])
-    grad = engine.index("take_grad", out, engine.tensor(ids, "int32"), axis=1, shape=x.shape)
-    expected = np.zeros(x.shape)
-    np.add.at(np.moveaxis(expected, 1, 0), ids, np.moveaxis(x[:, ids], 1, 0))
-    assert np.array_equal(engine.read(grad), expected)
+    place = np.random.default_rng(7).integers(-12, 12, (9, 7, 5))
+    out = engine.index("gather", engine.tensor(x, "float32"), engine.tensor(place, "int32"), axis=1)
+    assert np.array_equal(engine.read(out), np.take_along_axis(x, place, 1))

@@ -7,7 +7,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor
-from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
+from netcl.core.errors import CaptureError, DTypeError, ShapeError, UnsupportedError
 
 KEYS = {
     "row": 1,
@@ -62,7 +62,7 @@ def test_setitem_broadcasts_converts_and_counts_versions(engine, values):
     assert t._version[0] > version
     t[...] = t[::-1]
     np.testing.assert_array_equal(t.numpy(), values[::-1])
-    with pytest.raises(ShapeError, match=r"setitem: shapes \(2,\) and \(3,\)"):
+    with pytest.raises(ShapeError, match=r"setitem: values of shape \(2,\) do not fit the selection \(3,\)"):
         t[0, 0] = np.ones(2, np.float32)
 
 
@@ -85,8 +85,11 @@ def test_indices_of_the_device(engine, values):
     np.testing.assert_array_equal(t[1:, places].numpy(), values[1:, [3, 0, -1]])
     mask = t[:, 0, 0] > 20
     np.testing.assert_array_equal(t[mask].numpy(), values[values[:, 0, 0] > 20])
-    with pytest.raises(UnsupportedError, match="a tensor of indices beside another array"):
-        t[places, places]
+    both = t[places, ::2, Tensor.from_host(np.array([[2], [0]], np.int32))]
+    np.testing.assert_array_equal(both.numpy(), values[[3, 0, -1], ::2, np.array([[2], [0]])])
+    t[places, [0, 1, 2]] = places.reshape(3, 1)
+    values[[3, 0, -1], [0, 1, 2]] = [[3], [0], [-1]]
+    np.testing.assert_array_equal(t.numpy(), values)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,9 @@ def test_indices_of_the_device(engine, values):
         ((Ellipsis, Ellipsis), IndexError, "one ellipsis"),
         ([0, 5], IndexError, "index 5 is out of range for a length of 5"),
         ("x", UnsupportedError, "str is no index; there are ints, slices"),
-        (True, UnsupportedError, "bool is no index"),
+        (np.ones((5, 2), bool), IndexError, r"a mask of shape \(5, 2\) for the lengths \(5, 6\)"),
+        (([0, 1], [0, 1, 2]), ShapeError, r"shapes \(2,\) and \(3,\) do not broadcast"),
+        (([0, 1], [0, -7]), IndexError, "getitem: index -7 is out of range for a length of 6"),
         (np.array([0.5]), DTypeError, "indices are whole numbers, not float64"),
     ],
 )
@@ -110,9 +115,17 @@ def test_bad_keys(engine, values, key, error, message):
 def test_device_indices_out_of_range_are_reported_at_the_next_read(engine):
     table = Tensor.from_host(np.arange(6, dtype=np.float32).reshape(3, 2))
     rows = ops.embedding(Tensor.from_host(np.array([0, 3])), table)
-    with pytest.raises(IndexError, match="take: an index is out of range"):
+    with pytest.raises(IndexError, match="embedding: an index is out of range"):
         rows.numpy()
     assert rows.numpy().shape == (2, 2)
+    pairs = table[Tensor.from_host(np.array([-4, 1])), [0, 1]]
+    with pytest.raises(IndexError, match="getitem: an index is out of range"):
+        pairs.numpy()
+    assert pairs.tolist() == [0, 3]  # clamped
+    table[Tensor.from_host(np.array([2, 3]))] = 7
+    with pytest.raises(IndexError, match="setitem: an index is out of range"):
+        table.numpy()
+    assert table.tolist() == [[0, 1], [2, 3], [7, 7]]
     codes = ops.one_hot(Tensor.from_host(np.array([0, 4])), 3)
     with pytest.raises(IndexError, match="one_hot: an index is out of range"):
         codes.numpy()
@@ -120,17 +133,79 @@ def test_device_indices_out_of_range_are_reported_at_the_next_read(engine):
 
 def test_host_indices_out_of_range_are_reported_at_once(engine):
     table = Tensor.from_host(np.arange(6, dtype=np.float32).reshape(3, 2))
-    with pytest.raises(IndexError, match="take|index_select: index 3 is out of range for a length of 3"):
+    with pytest.raises(IndexError, match="take: index 3 is out of range for a length of 3"):
         ops.take(table, [0, 3], 0)
     with pytest.raises(IndexError, match="gather: index -4"):
         ops.gather(table, 0, np.array([[0, -4]]))
-    with pytest.raises(ShapeError, match=r"index \(1,\) and x \(3, 2\)"):
+    with pytest.raises(ShapeError, match=r"index \(1,\) for shape \(3, 2\)"):
         ops.gather(table, 0, np.array([0]))
     with pytest.raises(DTypeError, match="indices are whole numbers, not float32"):
         ops.embedding(table, table)
+    with pytest.raises(IndexError, match="one_hot: index 3 is out of range for 3 classes"):
+        ops.one_hot([0, 3], 3)
+    with pytest.raises(IndexError, match="embedding: padding_idx 3 is out of range for 3 rows"):
+        ops.embedding([0], table, 3)
+    with pytest.raises(IndexError, match="no position to name on an axis of length 0"):
+        ops.embedding(Tensor.from_host(np.array([0])), Tensor.zeros((0, 2)))
 
 
 def test_one_hot_finds_the_number_of_classes(engine):
     ids = Tensor.from_host(np.array([2, 0], np.uint8))
     assert ops.one_hot(ids).tolist() == [[0, 0, 1], [1, 0, 0]]
     assert ops.one_hot(ids, 4, "float32").dtype == "float32"
+
+
+def test_masks_in_place_without_a_host_read(engine, values):
+    """What is written is the same for all that the mask selects: a select, which a step may capture."""
+    t, mask = Tensor.from_host(values), values[:, :, 0] % 4 < 2
+    row = np.array([7, 8, 9], np.float32)
+    recording = engine.new_recording()
+    engine.recording = recording
+    try:
+        t[t > 80] = 0.5
+    finally:
+        engine.recording = None
+    np.testing.assert_array_equal(t.numpy(), values)  # recorded, not run
+    for key, value in (((values > 80), 0.5), (mask, row), ((slice(None), mask[0]), row), (mask, row[None])):
+        expected, t = values.copy(), Tensor.from_host(values)
+        expected[key] = value
+        t[key] = value
+        np.testing.assert_array_equal(t.numpy(), expected)
+    with pytest.raises(ShapeError, match="setitem: values of shape"):
+        t[Tensor.from_host(mask)] = np.ones(2, np.float32)
+    with pytest.raises(IndexError, match="a mask of shape"):
+        t[Tensor.from_host(mask[:2])] = 1.0
+
+
+def test_data_dependent_shapes_are_refused_while_recording(engine, values):
+    t = Tensor.from_host(values)
+    mask = t > 3
+    calls = (
+        lambda: t[mask],
+        lambda: ops.nonzero(t),
+        lambda: ops.masked_select(t, mask),
+        lambda: ops.bincount(Tensor._wrap(engine, (3,), "int32", t.buffer, t.array, t.pool_handle)),
+    )
+    for call in calls:
+        engine.recording = engine.new_recording()
+        try:
+            with pytest.raises(CaptureError, match="a value was read on the host"):
+                call()
+        finally:
+            engine.recording = None
+
+
+def test_indices_that_lie_in_what_is_written(engine):
+    t = Tensor.from_host(np.array([2, 0, 1, 3]))
+    t[t] = np.array([9, 8, 7, 6])
+    assert t.tolist() == [8, 7, 9, 6]
+    t = Tensor.from_host(np.array([True, False, True]))
+    t[t] = False
+    assert t.tolist() == [False] * 3
+
+
+def test_a_scalar_mask(engine):
+    t = Tensor.from_host(np.float32(3))
+    assert t[True].tolist() == [3] and t[t > 5].tolist() == []
+    t[t > 2] = 1
+    assert t.item() == 1

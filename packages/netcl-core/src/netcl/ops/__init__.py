@@ -55,11 +55,13 @@ from netcl.ops.conv import (
     conv3d,
     conv3d_grad_input,
     conv3d_grad_weight,
+    depthwise_conv2d,
+    fold_bn_params,
+)
+from netcl.ops.conv_transpose import (
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
-    depthwise_conv2d,
-    fold_bn_params,
 )
 from netcl.ops.elementwise import (
     abs,
@@ -128,6 +130,7 @@ from netcl.ops.elementwise import (
 )
 from netcl.ops.getitem import (
     getitem,
+    index_put,
     setitem,
 )
 from netcl.ops.grid import (
@@ -138,10 +141,9 @@ from netcl.ops.index import (
     embedding,
     gather,
     index_select,
-    masked_fill,
     one_hot,
-    scatter_add,
     take,
+    take_along_axis,
 )
 from netcl.ops.linalg import (
     bmm,
@@ -152,6 +154,11 @@ from netcl.ops.linalg import (
     matmul,
     outer,
     trace,
+)
+from netcl.ops.masking import (
+    masked_fill,
+    masked_select,
+    nonzero,
 )
 from netcl.ops.norm import (
     batch_norm,
@@ -217,6 +224,13 @@ from netcl.ops.resample import (
     pixel_unshuffle,
     upsample,
 )
+from netcl.ops.scatter import (
+    bincount,
+    index_add,
+    index_copy,
+    scatter,
+    scatter_add,
+)
 from netcl.ops.shape import (
     broadcast_to,
     cat,
@@ -281,6 +295,7 @@ __all__ = [
     "batch_norm",
     "bernoulli",
     "bias_add",
+    "bincount",
     "bitwise_and",
     "bitwise_not",
     "bitwise_or",
@@ -351,6 +366,9 @@ __all__ = [
     "hardshrink",
     "hypot",
     "im2col",
+    "index_add",
+    "index_copy",
+    "index_put",
     "index_select",
     "instance_norm",
     "interpolate",
@@ -384,6 +402,7 @@ __all__ = [
     "lt",
     "manual_seed",
     "masked_fill",
+    "masked_select",
     "matmul",
     "max",
     "max_pool1d",
@@ -402,6 +421,7 @@ __all__ = [
     "narrow",
     "ne",
     "neg",
+    "nonzero",
     "norm",
     "one_hot",
     "outer",
@@ -428,6 +448,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scatter",
     "scatter_add",
     "selu",
     "set_rng_state",
@@ -451,6 +472,7 @@ __all__ = [
     "sum",
     "swish",
     "take",
+    "take_along_axis",
     "tan",
     "tanh",
     "tanhshrink",

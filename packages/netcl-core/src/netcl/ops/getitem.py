@@ -1,134 +1,32 @@
 """Indexing with brackets: ``x[key]`` copies, ``x[key] = value`` writes in place, both by NumPy's rules.
 
-Ints, slices with any step, Ellipsis and None are one strided copy. One array or tensor of whole numbers selects along
-its axis, wherever its values are; boolean masks and several arrays are worked out on the host.
+Ints, slices with any step, Ellipsis and None are one strided copy. Arrays and tensors of whole numbers select rows of
+what is left, wherever their values are; a mask stands for the positions where it is true.
 """
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dispatch import Domain
-from netcl.core.errors import ShapeError, UnsupportedError
+from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.host import to_storage
-from netcl.core.layout import aligned, broadcast_shapes, contiguous_strides
+from netcl.core.layout import aligned, contiguous_strides
 from netcl.core.tensor import Tensor
-from netcl.ops.index import index_select
-from netcl.ops.shape import reshape, strided_slice
+from netcl.ops.index import broadcasts, take_at
+from netcl.ops.keys import Block, Selection, block_of, check_mask, is_array, is_mask, places_of, select_by, spread
+from netcl.ops.scatter import add_at, addable, fitting, put_at
+from netcl.ops.shape import expand, permute, reshape, strided_slice
 from netcl.ops.table import as_dtype, composite, computed, engine_of
 
-Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
 
-
-@dataclass(frozen=True)
-class Block:
-    """What a key of ints, slices, Ellipsis and None selects: start, step and size per axis, and the shape that it has
-    then.
-    """
-
-    starts: tuple[int, ...]
-    steps: tuple[int, ...]
-    sizes: tuple[int, ...]
-    shape: tuple[int, ...]
-    axes: tuple[int | None, ...]  # for each axis of ``shape`` the axis of the tensor; None for a new one
-
-
-def _spread(key: Any, shape: tuple[int, ...]) -> list[Any]:
-    """The key as one entry per axis, with Nones between; lists become arrays."""
-    items = [_as_array(k) for k in (key if isinstance(key, tuple) else (key,))]
-    used = builtins.sum(_consumed(item) for item in items)
-    if used > len(shape):
-        raise IndexError(f"getitem: {used} indices for shape {shape} with {len(shape)} axes")
-    dots = [i for i, item in enumerate(items) if item is Ellipsis]
-    if len(dots) > 1:
-        raise IndexError("getitem: an index holds one ellipsis at most")
-    at = dots[0] if dots else len(items)
-    return [*items[:at], *[slice(None)] * (len(shape) - used), *items[at + 1 :]]
-
-
-def _as_array(item: Any) -> Any:
-    """A list as an array; the empty one, which NumPy would call float64, of whole numbers."""
-    if not isinstance(item, (list, range)):
-        return item
-    array = np.asarray(item)
-    return array if array.size else array.astype(np.int64)
-
-
-def _consumed(item: Any) -> int:
-    if item is None or item is Ellipsis:
-        return 0
-    if isinstance(item, bool) or not isinstance(item, (int, np.integer, slice, np.ndarray, Tensor)):
-        raise UnsupportedError(
-            f"getitem: {type(item).__name__} is no index; there are ints, slices, Ellipsis, None, boolean masks, "
-            "and lists, arrays or tensors of whole numbers",
-            op="getitem",
-        )
-    if isinstance(item, (np.ndarray, Tensor)) and _is_mask(item):
-        return item.ndim
-    return 1
-
-
-def _is_mask(item: Any) -> bool:
-    return str(item.dtype) == "bool"
-
-
-def _block(items: Sequence[Any], shape: tuple[int, ...]) -> Block:
-    """The block of a key without arrays (an array's axis is taken whole)."""
-    starts, steps, sizes, final = [], [], [], []
-    axes: list[int | None] = []
-    axis = 0
-    for item in items:
-        if item is None:
-            final.append(1)
-            axes.append(None)
-            continue
-        n = shape[axis]
-        if isinstance(item, (int, np.integer)):
-            if not -n <= item < n:
-                raise IndexError(f"getitem: index {item} is out of range for axis {axis} of shape {shape}")
-            start, step, size = int(item) % n, 1, 1
-        else:
-            start, stop, step = (item if isinstance(item, slice) else slice(None)).indices(n)
-            size = len(range(start, stop, step))
-            start = start if size else 0
-            final.append(size)
-            axes.append(axis)
-        starts.append(start)
-        steps.append(step)
-        sizes.append(size)
-        axis += 1
-    return Block(tuple(starts), tuple(steps), tuple(sizes), tuple(final), tuple(axes))
-
-
-def _is_array(item: Any) -> bool:
-    return isinstance(item, (np.ndarray, Tensor))
-
-
-def _positions(items: Sequence[Any], shape: tuple[int, ...]) -> Array:
-    """The flat positions that a key with host arrays selects, by NumPy itself."""
-    key = []
-    for item in items:
-        if isinstance(item, Tensor):
-            if not _is_mask(item):
-                raise UnsupportedError(
-                    "getitem: a tensor of indices beside another array, or beside an int, is not supported; "
-                    "use arrays of the host, one tensor with slices, or ops.gather",
-                    op="getitem",
-                )
-            item = item.numpy()
-        key.append(item)
-    size = int(np.prod(shape, dtype=np.int64))
-    positions: Array = np.arange(size).reshape(shape)[tuple(key)]
-    return positions
-
-
-_KEYS: tuple[tuple[tuple[int, ...], Any], ...] = (
+_KEYS: tuple[tuple[Shape, Any], ...] = (
     ((5, 6), 2),
     ((5, 6), (slice(None, None, -2), slice(1, None, 3))),
     ((5, 6), (Ellipsis, -1)),
@@ -138,9 +36,12 @@ _KEYS: tuple[tuple[tuple[int, ...], Any], ...] = (
     ((5, 6), [3, 0, -1]),
     ((5, 6, 2), (slice(1, 4), np.array([[0, 5], [2, 2]]))),
     ((2, 5, 3), (1, slice(None), np.array([2, 0]))),
-    ((4, 5), (np.array([0, 3, 3]), np.array([1, 0, 4]))),
+    ((4, 5), (np.array([0, 3, 3]), np.array([1, 0, -4]))),
+    ((3, 4, 2), (np.array([[2], [0]]), slice(3, 0, -2), np.array([1, 0, 1]))),
     ((3, 4), np.arange(12).reshape(3, 4) % 3 == 0),
     ((3, 4), (slice(None), np.array([True, False, True, True]))),
+    ((2, 3, 3, 2), (np.array([1, 0, 1]), np.eye(3, dtype=bool), None)),
+    ((3,), True),
 )
 
 
@@ -149,79 +50,64 @@ def _cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str
         yield (rng.uniform(-2, 2, shape),), {"key": key}
 
 
+def _shaped(x: Tensor, shape: Shape) -> Tensor:
+    return x if x.shape == shape else reshape(x, shape)  # type: ignore[no-any-return]
+
+
+def _block(x: Tensor, block: Block) -> Tensor:
+    if not block.whole(x.shape):
+        x = _shaped(strided_slice(x, block.starts, block.steps, block.sizes), block.shape)
+    return x
+
+
 @composite(domain=Domain(cases=_cases, reference=lambda x, key: x[key]))
 def getitem(x: Tensor, key: Any) -> Tensor:
-    """A copy of ``x[key]``. IndexError for a host index out of range, UnsupportedError names what else a key may
-    hold.
+    """A copy of ``x[key]``.
+
+    IndexError for a host index out of range, at once; for one on the device at the next host read. A mask of the
+    device costs a host read of how much is true. UnsupportedError names what else a key may hold.
     """
-    engine_of("getitem", x)
-    items = _spread(key, x.shape)
-    arrays = [item for item in items if _is_array(item)]
-    if not arrays:
-        block = _block(items, x.shape)
+    engine = engine_of("getitem", x)
+    items = spread("getitem", key, x.shape)
+    if not any(map(is_array, items)):
+        block = block_of("getitem", items, x.shape)
         y = strided_slice(x, block.starts, block.steps, block.sizes)
-        return y if y.shape == block.shape else reshape(y, block.shape)  # type: ignore[no-any-return]
-    alone = len(arrays) == 1 and not _is_mask(arrays[0]) and not any(isinstance(i, (int, np.integer)) for i in items)
-    if not alone:
-        return index_select(reshape(x, (x.size,)), 0, _positions(items, x.shape))  # type: ignore[no-any-return]
-    block = _block(items, x.shape)
-    at = block.axes.index(builtins.sum(item is not None for item in items[: [_is_array(i) for i in items].index(True)]))
-    if any(item is None or isinstance(item, slice) and item != slice(None) for item in items):
-        x = reshape(strided_slice(x, block.starts, block.steps, block.sizes), block.shape)
-    return index_select(x, at, arrays[0])  # type: ignore[no-any-return]
+        return _shaped(y, block.shape)
+    chosen = select_by("getitem", items, x.shape)
+    places = places_of("getitem", engine, chosen)
+    y = _moved(_block(_shaped(x, chosen.merged), chosen.block), chosen.order)
+    rows = take_at(_shaped(y, chosen.table), places, 1, True, "getitem")
+    return _shaped(rows, chosen.result(places.shape))
 
 
-def _set_reference(x: Any, key: Any, value: Any) -> Any:
-    x[key] = value
-    return x
+def _moved(x: Tensor, order: Sequence[int]) -> Tensor:
+    return x if list(order) == list(range(x.ndim)) else permute(x, order)  # type: ignore[no-any-return]
+
+
+# -- writing in place --------------------------------------------------------------------------------------------------
 
 
 @computed(domain=Domain(gradient=False))
 def setitem(x: Tensor, key: Any, value: Any) -> None:
-    """Writes ``value`` (a number, host values or a tensor that broadcasts) into ``x[key]``, in place."""
-    engine = engine_of("setitem", x)
-    items = _spread(key, x.shape)
-    if any(_is_array(item) for item in items):
-        _set_positions(x, _positions(_on_host(items), x.shape), value)
-        return
-    block = _block(items, x.shape)
+    """Writes ``value`` (a number, host values or a tensor that broadcasts) into ``x[key]``, in place.
+
+    Where a key names a position twice its last value stays, as in NumPy. A mask of the device is read on the host only
+    where the value has an element for each that is true.
+    """
+    engine_of("setitem", x)
+    items = spread("setitem", key, x.shape)
     source = _value(x, value)
-    while source.ndim > len(block.shape) and source.shape[0] == 1:
-        source = source._alias(Tensor, source.shape[1:])
-    if broadcast_shapes((source.shape, block.shape), "setitem") != block.shape:
-        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the block {block.shape}", op="setitem")
-    if 0 in block.shape:
-        return
-    shape, strides = aligned(source.shape, len(block.shape)), contiguous_strides(source.shape)
-    strides = (0,) * (len(shape) - len(strides)) + strides
-    given = {axis: 0 if size == 1 else stride for axis, size, stride in zip(block.axes, shape, strides)}
-    own = contiguous_strides(x.shape)
-    engine.copy(
-        source,
-        x,
-        shape=block.sizes,
-        source_strides=tuple(given.get(axis, 0) for axis in range(x.ndim)),
-        source_offset=0,
-        out_strides=tuple(step * stride for step, stride in zip(block.steps, own)),
-        out_offset=builtins.sum(start * stride for start, stride in zip(block.starts, own)),
-    )
-
-
-def _on_host(items: Sequence[Any]) -> list[Any]:
-    return [item.numpy() if isinstance(item, Tensor) else item for item in items]
+    if not any(map(is_array, items)):
+        _set_block(x, block_of("setitem", items, x.shape), source)
+    elif not _set_masked(x, items, source):
+        _set_rows(x, select_by("setitem", items, x.shape), source)
 
 
 def _value(x: Tensor, value: Any) -> Tensor:
     """``value`` as a tensor of x's dtype beside it, in storage of its own."""
     if isinstance(value, Tensor):
         engine_of("setitem", x, value)
-        return (
-            as_dtype(value, x.dtype)
-            if value.storage is not x.storage
-            else strided_slice.row.call(  # type: ignore[misc]
-                value, (0,) * value.ndim, (1,) * value.ndim, value.shape
-            )
-        )
+        return as_dtype(value, x.dtype) if value.storage_id != x.storage_id else _copied(value)
     if isinstance(value, (bool, int, float, np.generic)):
         source = x.engine.empty((), x.dtype)
         x.engine.fill(source, value.item() if isinstance(value, np.generic) else value)
@@ -229,19 +115,140 @@ def _value(x: Tensor, value: Any) -> Tensor:
     return x.engine.tensor(*to_storage(value, x.dtype))
 
 
-def _set_positions(x: Tensor, positions: Array, value: Any) -> None:
-    """x.flat[positions] = value; where a position comes twice its last value stays, as in NumPy."""
-    source = _value(x, value)
-    if broadcast_shapes((source.shape, positions.shape), "setitem") != positions.shape:
-        raise ShapeError(f"setitem: values of shape {source.shape} do not fit {positions.shape}", op="setitem")
-    if positions.size == 0:
+def _copied(x: Tensor) -> Tensor:
+    return strided_slice.row.call(x, (0,) * x.ndim, (1,) * x.ndim, x.shape)  # type: ignore[misc, no-any-return]
+
+
+def _fitted(source: Tensor, shape: Shape) -> Tensor:
+    """``source`` without leading axes of length one that ``shape`` has not; ShapeError unless it broadcasts to it."""
+    while source.ndim > len(shape) and source.shape[0] == 1:
+        source = source._alias(Tensor, source.shape[1:])
+    if not broadcasts(source.shape, shape):
+        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {shape}", op="setitem")
+    return source
+
+
+def _walk(x: Tensor, block: Block, order: Sequence[int]) -> tuple[Shape, Shape, int]:
+    """Lengths and strides of a block of x in the order of ``order``, and where it starts."""
+    own = contiguous_strides(x.shape)
+    strides = [0 if axis is None else own[axis] * block.steps[axis] for axis in block.axes]
+    start = builtins.sum(start * stride for start, stride in zip(block.starts, own))
+    return tuple(block.shape[axis] for axis in order), tuple(strides[axis] for axis in order), start
+
+
+def _set_block(x: Tensor, block: Block, source: Tensor) -> None:
+    source = _fitted(source, block.shape)
+    shape, strides, start = _walk(x, block, range(len(block.shape)))
+    steps = (0,) * (len(shape) - source.ndim) + contiguous_strides(source.shape)
+    steps = tuple(0 if size == 1 else step for size, step in zip(aligned(source.shape, len(shape)), steps))
+    x.engine.copy(source, x, shape=shape, source_strides=steps, source_offset=0, out_strides=strides, out_offset=start)
+
+
+def _set_masked(x: Tensor, items: Sequence[Any], source: Tensor) -> bool:
+    """Writes where a mask is true if it is the key's only array, the rest is whole, and all that it selects gets the
+    same value; no host read.
+    """
+    at = [is_array(item) for item in items].index(True)
+    mask = items[at]
+    rest = [item for i, item in enumerate(items) if i != at]
+    if not is_mask(mask) or mask.ndim == 0 or any(item != slice(None) for item in rest if not is_array(item)):
+        return False
+    if any(map(is_array, rest)):
+        return False
+    check_mask("setitem", mask, x.shape[at : at + mask.ndim], x.shape)
+    behind = len(rest) - at
+    shape = aligned(source.shape, at + 1 + behind)
+    if source.ndim > len(shape) or shape[at] != 1:
+        return False
+    value = source._alias(Tensor, (*shape[:at], *(1,) * mask.ndim, *shape[at + 1 :]))
+    if not broadcasts(value.shape, x.shape):
+        known = (*x.shape[:at], "n", *x.shape[at + mask.ndim :])
+        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {known}", op="setitem")
+    if not isinstance(mask, Tensor):
+        mask = x.engine.tensor(np.asarray(mask, order="C"), "bool")
+    engine_of("setitem", x, mask)
+    mask = mask._alias(Tensor, (*mask.shape, *(1,) * behind))
+    chosen = apply("where", Load(0, "bool"), Load(1, x.dtype), Load(2, x.dtype))
+    x.engine.run((chosen,), (mask, value, x), out=(x,))
+    return True
+
+
+def _set_rows(x: Tensor, chosen: Selection, source: Tensor) -> None:
+    """Writes the rows that arrays select: into x, or into a copy of the block that is then put back."""
+    engine = x.engine
+    places = places_of("setitem", engine, chosen)
+    if places.storage_id == x.storage_id:
+        places = _copied(places)
+    result = chosen.result(places.shape)
+    source = _fitted(source, result)
+    if 0 in result:
         return
-    numbers = np.broadcast_to(np.arange(source.size).reshape(source.shape), positions.shape)
-    chosen = np.full(x.size, -1, np.int64)
-    chosen[positions.reshape(-1)] = numbers.reshape(-1)
-    flat, values = x._alias(Tensor, (x.size,)), source._alias(Tensor, (source.size,))
-    picked = x.engine.index("take", values, x.engine.tensor(np.maximum(chosen, 0), "int64"), axis=0)
-    hit = x.engine.tensor(chosen >= 0, "bool")
-    x.engine.run(
-        (apply("where", Load(0, "bool"), Load(1, x.dtype), Load(2, x.dtype)),), (hit, picked, flat), out=(flat,)
-    )
+    if source.shape != result:
+        source = expand.row.call(source, result)  # type: ignore[misc]
+    before, _, after = chosen.table
+    rows = source._alias(Tensor, (before, places.size, after))
+    places = places._alias(Tensor, (places.size,))
+    whole = x._alias(Tensor, chosen.merged)
+    if chosen.block.whole(chosen.merged) and chosen.order == tuple(range(len(chosen.order))):
+        engine.index("put", rows, places, axis=1, out=whole._alias(Tensor, chosen.table), op="setitem")
+        return
+    shape, strides, start = _walk(whole, chosen.block, chosen.order)
+    part = engine.empty(shape, x.dtype)
+    own = contiguous_strides(shape)
+    engine.copy(whole, part, shape=shape, source_strides=strides, source_offset=start, out_strides=own, out_offset=0)
+    engine.index("put", rows, places, axis=1, out=part._alias(Tensor, chosen.table), op="setitem")
+    engine.copy(part, whole, shape=shape, source_strides=own, source_offset=0, out_strides=strides, out_offset=start)
+
+
+# -- writing into a copy -----------------------------------------------------------------------------------------------
+
+
+def _put_reference(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    out, key = np.array(x), tuple(slice(None) if index is None else np.asarray(index) for index in indices)
+    if accumulate:
+        np.add.at(out, key, values)
+    else:
+        out[key] = values
+    return out
+
+
+def _put_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    pairs = [np.array([0, 2, 0, -1]), np.array([1, 1, 1, 3])]
+    for accumulate in (False, True):
+        yield (rng.uniform(-2, 2, (3, 4, 2)), pairs, rng.uniform(-2, 2, (4, 2))), {"accumulate": accumulate}
+    yield (rng.uniform(-2, 2, (3, 4)), [None, np.array([[2, 0], [2, 3]])], rng.uniform(-2, 2, (3, 1, 2))), {}
+    yield (rng.uniform(-2, 2, (3, 2, 4)), [pairs[0], None, pairs[1]], rng.uniform(-2, 2, 2)), {}
+    yield (rng.uniform(-2, 2, (3, 4)), [np.eye(3, 4) > 0], np.array(1.5)), {}
+
+
+@composite(domain=Domain(cases=_put_cases, reference=_put_reference))
+def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
+    """A copy of x with ``values``, which broadcast, written at (or with ``accumulate`` added to) x[indices].
+
+    ``indices`` holds tensors, arrays or lists of whole numbers, or masks; None takes an axis whole. Where a position is
+    named twice the last value stays, or all are added in their order: the same bits on every run.
+    """
+    op = "index_put"
+    engine = engine_of(op, x)
+    if accumulate:
+        addable(op, x)
+    items = spread(op, tuple(slice(None) if index is None else index for index in indices), x.shape)
+    if not any(map(is_array, items)):
+        raise IndexError(f"{op}: indices hold one tensor, array or list at least")
+    if not isinstance(values, Tensor):
+        values = engine.tensor(*to_storage(values, x.dtype))
+    engine_of(op, x, values)
+    chosen = select_by(op, items, x.shape)
+    places = places_of(op, engine, chosen)
+    result = chosen.result(places.shape)
+    if not broadcasts(values.shape, result):
+        raise ShapeError(f"{op}: values {values.shape} do not broadcast to the selection {result}", op=op)
+    values = fitting(op, x, values)
+    if values.shape != result:
+        values = expand(values, result)
+    before, _, after = chosen.table
+    table = _shaped(_moved(_block(_shaped(x, chosen.merged), chosen.block), chosen.order), chosen.table)
+    rows = _shaped(values, (before, *places.shape, after))
+    changed = (add_at if accumulate else put_at)(table, places, rows, 1, True, op)
+    back = [chosen.order.index(axis) for axis in range(len(chosen.order))]
+    return _shaped(_moved(_shaped(changed, chosen.moved), back), x.shape)

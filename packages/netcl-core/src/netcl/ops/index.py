@@ -1,12 +1,12 @@
-"""Addressing by tensors of indices: taking, gathering, embeddings, one-hot codes and masks.
+"""Selecting by tensors of indices: whole rows, single elements, embeddings and one-hot codes.
 
 Indices on the host are checked at once. Indices on the device are clamped, and the next host read raises IndexError
-naming the op.
+naming the op. Negative indices count from the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,18 @@ from netcl.core.dispatch import Domain
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
-from netcl.core.layout import normalize_axes
+from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.tensor import Tensor
-from netcl.ops.elementwise import add, ne, where
-from netcl.ops.shape import reshape, unsqueeze
-from netcl.ops.table import as_dtype, composite, computed, elementwise, engine_of
+from netcl.ops.shape import expand, reshape, strided_slice
+from netcl.ops.table import as_dtype, composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
-def indices_on(op: str, engine: Any, indices: Any, extent: int) -> Tensor:
+# -- indices -----------------------------------------------------------------------------------------------------------
+
+
+def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor:
     """``indices`` as an int32 or int64 tensor of ``engine``; host values outside of [-extent, extent) raise
     IndexError.
     """
@@ -32,35 +34,74 @@ def indices_on(op: str, engine: Any, indices: Any, extent: int) -> Tensor:
         engine_of(op, indices)
         if is_floating(indices.dtype) or indices.dtype == "bool":
             raise DTypeError(f"{op}: indices are whole numbers, not {indices.dtype}", op=op)
+        if indices.size and extent == 0:
+            raise IndexError(f"{op}: there is no position to name on an axis of length 0")
         return as_dtype(indices, "int32") if indices.dtype == "uint8" else indices
+    return engine.tensor(wrapped(op, indices, extent), "int64")  # type: ignore[no-any-return]
+
+
+def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
+    """Host indices as int64 from 0 on; IndexError for one outside of [-extent, extent)."""
     values = np.asarray(indices)
     if values.size == 0:
         values = values.astype(np.int64)
     if values.dtype.kind not in "iu":
         raise DTypeError(f"{op}: indices are whole numbers, not {values.dtype}", op=op)
+    if extent is None:
+        return np.asarray(values.astype(np.int64), order="C")
     if values.size and not (-extent <= int(values.min()) and int(values.max()) < extent):
         wrong = values[(values < -extent) | (values >= extent)].flat[0]
         raise IndexError(f"{op}: index {wrong} is out of range for a length of {extent}")
-    wrapped = np.where(values < 0, values.astype(np.int64) + extent, values.astype(np.int64))
-    return engine.tensor(np.asarray(wrapped, order="C"), "int64")  # type: ignore[no-any-return]
+    signed = values.astype(np.int64)
+    return np.asarray(np.where(signed < 0, signed + extent, signed), order="C")
 
 
-def _select_cases(rng: np.random.Generator) -> Cases:
-    yield (rng.uniform(-2, 2, (5, 3)),), {"axis": 0, "index": np.array([4, 0, 0, -1])}
-    yield (rng.uniform(-2, 2, (2, 7, 3)),), {"axis": 1, "index": np.array([[1, 6, 2], [0, 0, 3]], np.int32)}
-    yield (rng.uniform(-2, 2, (4,)),), {"axis": -1, "index": np.array([], np.int64)}
+def broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether ``shape`` broadcasts to ``wanted``."""
+    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(wanted)))
 
 
-@computed(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)))
-def index_select(x: Tensor, axis: int, index: Any) -> Tensor:
-    """The positions ``index`` (a tensor or host values of any shape) on ``axis``; the index's axes take its place."""
-    engine = engine_of("index_select", x)
-    (at,) = normalize_axes(axis, x.ndim, "index_select")
-    places = indices_on("index_select", engine, index, x.shape[at])
-    final = (*x.shape[:at], *places.shape, *x.shape[at + 1 :])
-    if x.shape[at] == 0 and places.size:
-        raise IndexError(f"index_select: axis {axis} of shape {x.shape} has no position to select")
-    return engine.index("take", x, places, axis=at) if 0 not in final else engine.empty(final, x.dtype)
+def cropped(x: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The first ``sizes`` positions of each axis; ``x`` itself where that is all."""
+    if x.shape == tuple(sizes):
+        return x
+    return strided_slice(x, [0] * x.ndim, [1] * x.ndim, sizes)  # type: ignore[no-any-return]
+
+
+def per_element(op: str, axis: int, shape: tuple[int, ...], index: Any, engine: Any) -> tuple[int, Tensor]:
+    """The axis and the indices of an op in which each element has an index of its own; off the axis ``index`` may be
+    shorter than ``shape``.
+    """
+    (at,) = normalize_axes(axis, len(shape), op)
+    places = indices_on(op, engine, index, shape[at])
+    if places.ndim != len(shape) or any(a != at and n > shape[a] for a, n in enumerate(places.shape)):
+        raise ShapeError(
+            f"{op}: index {places.shape} for shape {shape}; it has as many axes, and is longer in axis {axis} alone",
+            op=op,
+        )
+    return at, places
+
+
+# -- the rows that autograd has rules for ------------------------------------------------------------------------------
+
+
+def _take_at_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (5, 3)), np.array([[4, 0], [0, -1]])), {"axis": 0}
+    yield (rng.uniform(-2, 2, (2, 3, 5)), rng.integers(-5, 5, (2, 3, 2))), {"axis": 2, "rows": False}
+
+
+def _take_at_reference(x: Any, index: Any, axis: int, rows: bool = True) -> Any:
+    return np.take(x, index, axis) if rows else np.take_along_axis(x, index, axis)
+
+
+@computed(domain=Domain(cases=_take_at_cases, reference=_take_at_reference))
+def take_at(x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "take") -> Tensor:
+    """np.take(x, index, axis) for ``rows``, else np.take_along_axis; ``op`` is named where an index is out of range."""
+    engine = engine_of(op, x, index)
+    final = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]) if rows else index.shape
+    if 0 in final:
+        return engine.empty(final, x.dtype)
+    return engine.index("take" if rows else "gather", x, index, axis=axis, op=op)
 
 
 def _select_grad_reference(grad: Any, index: Any, axis: int, shape: Any) -> Any:
@@ -94,43 +135,7 @@ def index_select_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) ->
         )
     if 0 in expected or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)
-    return engine.index("take_grad", grad_output, places, axis=at, shape=wanted)
-
-
-def _take_cases(rng: np.random.Generator) -> Cases:
-    yield (rng.uniform(-2, 2, (5, 3)),), {"indices": [[7, 0], [-1, 2]]}
-    yield (rng.uniform(-2, 2, (5, 3)),), {"indices": 2, "axis": 1}
-
-
-@composite(domain=Domain(cases=_take_cases, reference=lambda x, indices, axis=None: np.take(x, indices, axis)))
-def take(x: Tensor, indices: Any, axis: int | None = None) -> Tensor:
-    """The elements at ``indices`` along ``axis``, or of the flattened tensor for None; as NumPy's take."""
-    if axis is None:
-        return index_select(reshape(x, (x.size,)), 0, indices)  # type: ignore[no-any-return]
-    return index_select(x, axis, indices)  # type: ignore[no-any-return]
-
-
-def _gather_cases(rng: np.random.Generator) -> Cases:
-    yield (rng.uniform(-2, 2, (4, 3)),), {"axis": 0, "index": rng.integers(-4, 4, (6, 3))}
-    yield (rng.uniform(-2, 2, (2, 3, 5)),), {"axis": -1, "index": rng.integers(0, 5, (2, 3, 2)).astype(np.int32)}
-
-
-def _along(op: str, axis: int, shape: tuple[int, ...], index: Any, engine: Any) -> tuple[int, Tensor]:
-    (at,) = normalize_axes(axis, len(shape), op)
-    places = indices_on(op, engine, index, shape[at])
-    if places.ndim != len(shape) or any(a != at and places.shape[a] != shape[a] for a in range(len(shape))):
-        raise ShapeError(f"{op}: index {places.shape} and x {shape} may differ in axis {axis} alone", op=op)
-    if places.size and shape[at] == 0:
-        raise IndexError(f"{op}: axis {axis} of shape {shape} has no position to select")
-    return at, places
-
-
-@computed(domain=Domain(cases=_gather_cases, reference=lambda x, axis, index: np.take_along_axis(x, index, axis)))
-def gather(x: Tensor, axis: int, index: Any) -> Tensor:
-    """out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; index has x's shape but for that axis."""
-    engine = engine_of("gather", x)
-    at, places = _along("gather", axis, x.shape, index, engine)
-    return engine.index("gather", x, places, axis=at) if places.size else engine.empty(places.shape, x.dtype)
+    return engine.index("take_grad", grad_output, places, axis=at, shape=wanted, op="index_select")
 
 
 def _gather_grad_reference(grad: Any, index: Any, axis: int, shape: Any) -> Any:
@@ -151,46 +156,116 @@ def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tenso
     """The gradient of ``gather`` by x, of shape ``shape``: each element added where it came from, in a fixed order."""
     engine = engine_of("gather_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
-    at, places = _along("gather_grad", axis, wanted, index, engine)
-    if grad_output.shape != places.shape:
-        raise ShapeError(f"gather_grad: grad_output {grad_output.shape} for index {places.shape}", op="gather_grad")
+    at, places = per_element("gather_grad", axis, wanted, index, engine)
+    same = (*places.shape[:at], wanted[at], *places.shape[at + 1 :]) == wanted
+    if grad_output.shape != places.shape or not same:
+        raise ShapeError(
+            f"gather_grad: grad_output {grad_output.shape} and index {places.shape} for shape {wanted}",
+            op="gather_grad",
+        )
     if 0 in places.shape or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)
-    return engine.index("gather_grad", grad_output, places, axis=at, shape=wanted)
+    return engine.index("gather_grad", grad_output, places, axis=at, shape=wanted, op="gather")
 
 
-def _scatter_cases(rng: np.random.Generator) -> Cases:
-    yield (rng.uniform(-2, 2, (4, 3)),), {"axis": 0, "index": rng.integers(0, 4, (6, 3)), "src": 1.5}
+# -- whole slices ------------------------------------------------------------------------------------------------------
 
 
-def _scatter_reference(x: Any, axis: int, index: Any, src: Any) -> Any:
-    return x + _gather_grad_reference(np.broadcast_to(src, index.shape), index, axis, x.shape)
+def select(op: str, x: Tensor, axis: int, index: Any) -> Tensor:
+    """The slices of ``x`` along ``axis`` at ``index``, for the op of this name."""
+    engine = engine_of(op, x)
+    (at,) = normalize_axes(axis, x.ndim, op)
+    return take_at(x, indices_on(op, engine, index, x.shape[at]), at, True, op)  # type: ignore[no-any-return]
 
 
-@composite(domain=Domain(cases=_scatter_cases, reference=_scatter_reference))
-def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
-    """x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``; src has the index's shape, or is a
-    number.
+def _select_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (5, 3)),), {"axis": 0, "index": np.array([4, 0, 0, -1])}
+    yield (rng.uniform(-2, 2, (2, 7, 3)),), {"axis": 1, "index": np.array([[1, 6, 2], [0, 0, 3]], np.int32)}
+    yield (rng.uniform(-2, 2, (4,)),), {"axis": -1, "index": np.array([], np.int64)}
+
+
+@composite(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)))
+def index_select(x: Tensor, axis: int, index: Any) -> Tensor:
+    """The positions ``index`` (a tensor or host values of any shape) on ``axis``; the index's axes take its place."""
+    return select("index_select", x, axis, index)
+
+
+def _take_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (5, 3)),), {"indices": [[7, 0], [-1, 2]]}
+    yield (rng.uniform(-2, 2, (5, 3)),), {"indices": 2, "axis": 1}
+
+
+@composite(domain=Domain(cases=_take_cases, reference=lambda x, indices, axis=None: np.take(x, indices, axis)))
+def take(x: Tensor, indices: Any, axis: int | None = None) -> Tensor:
+    """The elements at ``indices`` along ``axis``, or of the flattened tensor for None; as NumPy's take."""
+    engine_of("take", x)
+    return select("take", reshape(x, (x.size,)), 0, indices) if axis is None else select("take", x, axis, indices)
+
+
+# -- single elements ---------------------------------------------------------------------------------------------------
+
+
+def _gather_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (4, 3)),), {"axis": 0, "index": rng.integers(-4, 4, (6, 3))}
+    yield (rng.uniform(-2, 2, (2, 3, 5)),), {"axis": -1, "index": rng.integers(0, 5, (2, 3, 2)).astype(np.int32)}
+    yield (rng.uniform(-2, 2, (4, 3)),), {"axis": 1, "index": rng.integers(0, 3, (2, 5))}
+
+
+def _gather_reference(x: Any, axis: int, index: Any) -> Any:
+    region = tuple(slice(None if a == axis % x.ndim else n) for a, n in enumerate(index.shape))
+    return np.take_along_axis(x[region], index, axis)
+
+
+@composite(domain=Domain(cases=_gather_cases, reference=_gather_reference))
+def gather(x: Tensor, axis: int, index: Any) -> Tensor:
+    """out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or shorter, and
+    ``out`` has its shape.
     """
-    engine = engine_of("scatter_add", x)
-    at, places = _along("scatter_add", axis, x.shape, index, engine)
-    if not isinstance(src, Tensor):
-        value, src = float(src), engine.empty(places.shape, x.dtype)
-        engine.fill(src, value)
-    return add(x, gather_grad(src, places, at, x.shape))  # type: ignore[no-any-return]
+    engine = engine_of("gather", x)
+    at, places = per_element("gather", axis, x.shape, index, engine)
+    region = cropped(x, (*places.shape[:at], x.shape[at], *places.shape[at + 1 :]))
+    return take_at(region, places, at, False, "gather")  # type: ignore[no-any-return]
 
 
-_hold = elementwise(
-    "_hold",
-    "v1 ? v0 : stop_gradient(v0)",
-    "x, whose gradient stops where the mask is false.",
-    operands="x mask",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-1, 1, 4), np.array([True, False, True, True])), {})]),
-        reference=lambda x, mask: x,
-        gradient=False,
-    ),
+def _along_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (4, 3)),), {"indices": rng.integers(-4, 4, (2, 3)), "axis": 0}
+    yield (rng.uniform(-2, 2, (2, 1, 5)),), {"indices": rng.integers(0, 5, (1, 3, 2))}
+    yield (rng.uniform(-2, 2, (2, 3)),), {"indices": np.array([5, 0, 0]), "axis": None}
+
+
+@composite(
+    domain=Domain(cases=_along_cases, reference=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis))
 )
+def take_along_axis(x: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
+    """As NumPy's: ``gather`` with x and ``indices`` broadcast to each other off the axis; None flattens x."""
+    op = "take_along_axis"
+    engine = engine_of(op, x)
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    (at,) = normalize_axes(axis, x.ndim, op)
+    places = indices_on(op, engine, indices, x.shape[at])
+    if places.ndim != x.ndim:
+        raise ShapeError(f"{op}: indices {places.shape} for shape {x.shape}; they have as many axes", op=op)
+    around = broadcast_shapes([(*t.shape[:at], 1, *t.shape[at + 1 :]) for t in (x, places)], op)
+    x, places = (_widened(t, (*around[:at], t.shape[at], *around[at + 1 :])) for t in (x, places))
+    return take_at(x, places, at, False, op)  # type: ignore[no-any-return]
+
+
+def _widened(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return x if x.shape == shape else expand(x, shape)  # type: ignore[no-any-return]
+
+
+# -- embeddings and codes ----------------------------------------------------------------------------------------------
+
+
+def _rows_cases(rng: np.random.Generator) -> Cases:
+    yield (np.array([[1, 3], [0, 1]]), rng.uniform(-1, 1, (4, 5))), {"padding": -1}
+
+
+@computed(domain=Domain(cases=_rows_cases, reference=lambda index, weight, padding: weight[index]))
+def embedding_rows(index: Tensor, weight: Tensor, padding: int) -> Tensor:
+    """``take_at`` on axis 0 whose gradient leaves out the row ``padding``."""
+    return take_at.row.call(weight, index, 0, True, "embedding")  # type: ignore[misc, no-any-return]
 
 
 def _embedding_cases(rng: np.random.Generator) -> Cases:
@@ -199,14 +274,21 @@ def _embedding_cases(rng: np.random.Generator) -> Cases:
 
 @composite(domain=Domain(cases=_embedding_cases, reference=lambda indices, weight: weight[indices]))
 def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> Tensor:
-    """The rows of weight (num, dim) at ``indices`` (...): (..., dim). The row ``padding_idx`` gets no gradient."""
+    """The rows of weight (num, dim) at ``indices`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
+
+    The gradients of equal indices are added in their order: the same bits each time. IndexError for a ``padding_idx``
+    outside [-num, num).
+    """
+    engine = engine_of("embedding", weight)
     if weight.ndim != 2:
         raise ShapeError(f"embedding: weight {weight.shape}; expected (num, dim)", op="embedding")
-    places = indices_on("embedding", weight.engine, indices, weight.shape[0])
-    rows = index_select(weight, 0, places)
+    count = weight.shape[0]
+    places = indices_on("embedding", engine, indices, count)
     if padding_idx is None:
-        return rows  # type: ignore[no-any-return]
-    return _hold(rows, unsqueeze(ne(places, padding_idx % weight.shape[0]), -1))  # type: ignore[no-any-return]
+        return take_at(weight, places, 0, True, "embedding")  # type: ignore[no-any-return]
+    if not -count <= padding_idx < count:
+        raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {count} rows")
+    return embedding_rows(places, weight, padding_idx % count)  # type: ignore[no-any-return]
 
 
 def _one_hot_cases(rng: np.random.Generator) -> Cases:
@@ -216,9 +298,17 @@ def _one_hot_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_one_hot_cases, reference=lambda i, num_classes: np.eye(num_classes)[i], gradient=False))
 def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") -> Tensor:
-    """1 at the index and 0 elsewhere: (...) gives (..., num_classes). None reads the largest index on the host."""
+    """1 at the index and 0 elsewhere: (...) gives (..., num_classes). None reads the largest index on the host.
+
+    Host indices go to the active device. IndexError for one outside [0, num_classes).
+    """
     if not isinstance(indices, Tensor):
-        indices = Tensor.from_host(np.asarray(indices))
+        values = wrapped("one_hot", indices, None)
+        bound = int(values.max(initial=-1)) + 1 if num_classes is None else num_classes
+        if values.size and (values.min() < 0 or values.max() >= bound):
+            wrong = values[(values < 0) | (values >= bound)].flat[0]
+            raise IndexError(f"one_hot: index {wrong} is out of range for {bound} classes")
+        indices, num_classes = Tensor.from_host(values), bound
     engine = engine_of("one_hot", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
         raise DTypeError(f"one_hot: indices are whole numbers, not {indices.dtype}", op="one_hot")
@@ -233,13 +323,3 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
     hit = cast(apply("eq", known, Index(len(final) - 1)), canonical(dtype))
     column = indices._alias(Tensor, (*indices.shape, 1))
     return engine.run((hit,), (column,), shapes=(final,))[0]
-
-
-def _fill_cases(rng: np.random.Generator) -> Cases:
-    yield (rng.uniform(-1, 1, (3, 4)), rng.random(4) > 0.5), {"value": -1.5}
-
-
-@composite(domain=Domain(cases=_fill_cases, reference=lambda x, mask, value: np.where(mask, value, x)))
-def masked_fill(x: Tensor, mask: Tensor, value: float) -> Tensor:
-    """x with ``value`` where the mask, which broadcasts, is true."""
-    return where(mask, value, x)  # type: ignore[no-any-return]

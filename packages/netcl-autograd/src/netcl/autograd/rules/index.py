@@ -8,10 +8,11 @@ from typing import Any
 from netcl.autograd.rules.rule import Call, rule
 
 
-@rule("index_select", x="index")
-def index_select(call: Call, grad: Any) -> Mapping[str, Any]:
-    """Each slice added where it was taken."""
-    return {"x": call.op("index_select_grad", grad, call.index, call.axis, call.x.shape)}
+@rule("take_at", x="index")
+def take_at(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Each slice or element added where it was taken."""
+    name = "index_select_grad" if call.rows else "gather_grad"
+    return {"x": call.op(name, grad, call.index, call.axis, call.x.shape)}
 
 
 @rule("index_select_grad", grad_output="index")
@@ -20,13 +21,47 @@ def index_select_grad(call: Call, grad: Any) -> Mapping[str, Any]:
     return {"grad_output": call.op("index_select", grad, call.axis, call.index)}
 
 
-@rule("gather", x="index")
-def gather(call: Call, grad: Any) -> Mapping[str, Any]:
-    """Each element added where it was taken."""
-    return {"x": call.op("gather_grad", grad, call.index, call.axis, call.x.shape)}
-
-
 @rule("gather_grad", grad_output="index")
 def gather_grad(call: Call, grad: Any) -> Mapping[str, Any]:
     """Taken from where it was added."""
     return {"grad_output": call.op("gather", grad, call.axis, call.index)}
+
+
+@rule("embedding_rows", weight="index")
+def embedding_rows(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Each row added where it was taken, but for those of the padding."""
+    row = call.op("mod", call.index, call.weight.shape[0])
+    kept = call.op("unsqueeze", call.op("ne", row, call.padding), -1)
+    grad = call.op("where", kept, grad, 0.0)
+    return {"weight": call.op("index_select_grad", grad, call.index, 0, call.weight.shape)}
+
+
+@rule("add_at", source="index")
+def add_at(call: Call, grad: Any) -> Mapping[str, Any]:
+    """To the copy as it is, to the source from where it was added."""
+    found = {"x": grad}
+    if call.wants("source"):
+        found["source"] = _taken(call, grad)
+    return found
+
+
+@rule("put_at", x="index", source="index")
+def put_at(call: Call, grad: Any) -> Mapping[str, Any]:
+    """To the copy but for what was overwritten; to the source, where it was the last to name its position."""
+    found = {}
+    if call.wants("x"):
+        shape = call.index.shape
+        if call.rows:
+            shape = (*grad.shape[: call.axis], *shape, *grad.shape[call.axis + 1 :])
+        found["x"] = call.op("put_at", grad, call.index, grad.engine.zeros(shape, grad.dtype), call.axis, call.rows)
+    if call.wants("source"):
+        last = call.op("last_at", call.index, call.axis, call.x.shape, call.rows)
+        if call.rows:
+            behind = grad.ndim - call.axis - 1
+            last = call.op("reshape", last, (*last.shape, *(1,) * behind))
+        found["source"] = call.op("where", last, _taken(call, grad), 0.0)
+    return found
+
+
+def _taken(call: Call, grad: Any) -> Any:
+    return call.op("index_select" if call.rows else "gather", grad, call.axis, call.index)

@@ -156,8 +156,24 @@ class DeviceBackend(Protocol):
         """
         ...
 
-    def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
-        """Data-dependent addressing: ``take``, ``gather`` and their gradients ``take_grad``, ``gather_grad``."""
+    def index(
+        self,
+        kind: str,
+        x: Tensor,
+        indices: Tensor,
+        *,
+        axis: int,
+        shape: Sequence[int] | None = None,
+        out: Tensor | None = None,
+        op: str = "",
+    ) -> Tensor:
+        """Data-dependent addressing: ``take`` (whole rows), ``gather`` (elements), their gradients ``take_grad``,
+        ``gather_grad`` (into ``out`` where given), and ``put``, ``scatter``, which write into ``out``.
+        """
+        ...
+
+    def nonzero(self, mask: Tensor) -> Tensor:
+        """The flat positions of what is true, int64, in order; reads their number on the host."""
         ...
 
     def resample(

@@ -82,8 +82,22 @@ class TwinCalls:
             divisor=divisor,
         )
 
-    def index(self, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None) -> Tensor:
-        result: Tensor = self.twins.index.index(self, kind, x, indices, axis=axis, shape=shape)
+    def index(
+        self,
+        kind: str,
+        x: Tensor,
+        indices: Tensor,
+        *,
+        axis: int,
+        shape: Sequence[int] | None = None,
+        out: Tensor | None = None,
+        op: str = "",
+    ) -> Tensor:
+        result: Tensor = self.twins.index.index(self, kind, x, indices, axis=axis, shape=shape, out=out, op=op)
+        return result
+
+    def nonzero(self, mask: Tensor) -> Tensor:
+        result: Tensor = self.twins.index.nonzero(self, mask)
         return result
 
     def resample(

@@ -1,4 +1,4 @@
-"""Taking, gathering and their gradients with NumPy."""
+"""Taking, gathering, writing and adding at indices with NumPy, and the places of what is true."""
 
 from __future__ import annotations
 
@@ -31,45 +31,99 @@ def _gather(x: Array, indices: Array, out: Array, axis: int, report: _Report, co
     out[...] = np.take_along_axis(x, _checked(indices, x.shape[axis], report, code), axis=axis)
 
 
+def _flat(indices: Array, out: Array, axis: int, report: _Report, code: int) -> Array:
+    """The flat position in ``out`` that each element's own index names."""
+    places = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    places[axis] = _checked(indices, out.shape[axis], report, code)
+    return np.ravel_multi_index(np.broadcast_arrays(*places), out.shape).reshape(-1)
+
+
+def _write(out: Array, places: Array, rows: Array) -> None:
+    """out[:, places] = rows; ``winner`` makes the last of equal places win, whatever the order of assignment."""
+    winner = np.full(out.shape[1], -1, np.int64)
+    np.maximum.at(winner, places, np.arange(places.size))
+    last = winner[places] == np.arange(places.size)
+    out[:, places[last]] = rows[:, last]
+
+
+def _put(x: Array, indices: Array, out: Array, axis: int, report: _Report, code: int) -> None:
+    extent = out.shape[axis]
+    places = _checked(indices, extent, report, code).reshape(-1)
+    table = out.reshape(prod(out.shape[:axis]), extent, -1)
+    _write(table, places, x.reshape(table.shape[0], places.size, table.shape[2]))
+
+
+def _scatter(x: Array, indices: Array, out: Array, axis: int, report: _Report, code: int) -> None:
+    _write(out.reshape(1, -1), _flat(indices, out, axis, report, code), x.reshape(1, -1))
+
+
 def _take_grad(x: Array, indices: Array, out: Array, axis: int, report: _Report, code: int, dtype: str) -> None:
-    places = _checked(indices, out.shape[axis], report, code).reshape(-1)
-    grad = widened(x, dtype).reshape(*out.shape[:axis], places.size, *out.shape[axis + 1 :])
-    total = np.zeros(out.shape, grad.dtype)
-    # ufunc.at adds in the order of the indices.
-    np.add.at(np.moveaxis(total, axis, 0), places, np.moveaxis(grad, axis, 0))
+    extent = out.shape[axis]
+    places = _checked(indices, extent, report, code).reshape(-1)
+    total = widened(out, dtype)
+    table = total.reshape(prod(out.shape[:axis]), extent, -1)
+    rows = widened(x, dtype).reshape(table.shape[0], places.size, table.shape[2])
+    if places.size and table.shape[2] > 1:
+        # Rows of one place side by side, in the order of the indices, so that each place is written once.
+        order = np.argsort(places, kind="stable")
+        there, starts = np.unique(places[order], return_index=True)
+        table[:, there] += np.add.reduceat(rows[:, order], starts, axis=1, dtype=table.dtype)
+    else:
+        for part, values in zip(table, rows):
+            np.add.at(part[:, 0], places, values[:, 0])  # adds in the order of the indices
     store(out, total, dtype)
 
 
 def _gather_grad(x: Array, indices: Array, out: Array, axis: int, report: _Report, code: int, dtype: str) -> None:
-    places = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
-    places[axis] = _checked(indices, out.shape[axis], report, code)
-    grad = widened(x, dtype)
-    total = np.zeros(out.shape, grad.dtype)
-    np.add.at(total, tuple(places), grad)
+    total = widened(out, dtype)
+    np.add.at(total.reshape(-1), _flat(indices, out, axis, report, code), widened(x, dtype).reshape(-1))
     store(out, total, dtype)
 
 
-def index(
-    engine: Any, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None
-) -> Tensor:
-    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and their gradients.
+_FUNCTIONS: dict[str, Callable[..., None]] = {
+    "take": _take,
+    "gather": _gather,
+    "put": _put,
+    "scatter": _scatter,
+    "take_grad": _take_grad,
+    "gather_grad": _gather_grad,
+}
 
-    ``take_grad`` and ``gather_grad`` add the rows or elements of ``x``, a gradient, into zeros of ``shape``, in the
-    order of the indices. An index outside [-n, n) is clamped and reported at the next host read.
+
+def index(
+    engine: Any,
+    kind: str,
+    x: Tensor,
+    indices: Tensor,
+    *,
+    axis: int,
+    shape: Sequence[int] | None = None,
+    out: Tensor | None = None,
+    op: str = "",
+) -> Tensor:
+    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and what undoes them.
+
+    ``take_grad`` and ``gather_grad`` add the rows or elements of ``x`` into zeros of ``shape``, or to what ``out``
+    holds, in the order of the indices. ``put`` and ``scatter`` write them into ``out``, where the last of equal
+    indices wins. An index outside [-n, n) is clamped, and the next host read names ``op``.
     """
-    table = x.shape if shape is None else tuple(shape)
+    table = tuple(out.shape if out is not None else x.shape if shape is None else shape)
     axis %= len(table)
-    code = engine.flag_code(f"{kind.removesuffix('_grad')}: an index is out of range")
-    if kind == "take":
-        result = table[:axis] + indices.shape + table[axis + 1 :]
+    code = engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range")
+    if out is not None:
+        target = out
+    elif kind.endswith("_grad"):
+        target = engine.zeros(table, x.dtype)
     else:
-        result = indices.shape if kind == "gather" else table
-    out: Tensor = engine.empty(result, x.dtype)
-    if prod(result) == 0:
-        return out
-    arrays = (x.storage, indices.storage, out.storage, axis, engine.raise_flag, code)
-    if kind in ("take", "gather"):
-        engine.launch(_take if kind == "take" else _gather, *arrays)
-    else:
-        engine.launch(_take_grad if kind == "take_grad" else _gather_grad, *arrays, x.dtype)
-    return out
+        result = table[:axis] + indices.shape + table[axis + 1 :] if kind == "take" else indices.shape
+        target = engine.empty(result, x.dtype)
+    if target.size == 0 or out is not None and x.size == 0:
+        return target
+    arrays = (x.storage, indices.storage, target.storage, axis, engine.raise_flag, code)
+    engine.launch(_FUNCTIONS[kind], *arrays, *((x.dtype,) if kind.endswith("_grad") else ()))
+    return target
+
+
+def nonzero(engine: Any, mask: Tensor) -> Tensor:
+    """The flat positions of what is true in ``mask`` (bool), int64, in order. Their number is read on the host."""
+    return engine.tensor(np.flatnonzero(engine.read(mask)), "int64")  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Taking, gathering and their gradients on OpenCL devices."""
+"""Taking, gathering, writing and adding at indices on OpenCL devices, and the places of what is true."""
 
 from __future__ import annotations
 
@@ -9,79 +9,146 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from netcl.core.backend.base import host_read_allowed
 from netcl.core.dtypes import itemsize
+from netcl.core.expr import Load, cast
 
-from .templates import Traits, source, struct, traits
+from .templates import Traits, share, source, struct, traits
 
 if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
 
-_UNITS = 16  # work-items that walk all indices
-_COPIES = 64  # work-items that copy rows
+_UNITS = 16  # work-items of a CPU that walk all indices
+_COPIES = 64  # work-items of a CPU that copy rows
+_WALKERS = 1 << 16  # work-items of other devices that walk all indices
+_LISTERS = 1 << 14  # work-items of other devices that list what is true
+_GROUP = 128
+
+Size = tuple[int, ...]
 
 
 class _Plan(NamedTuple):
-    shape: tuple[int, ...]
-    size: tuple[int, int, int]
+    shape: Size
+    size: Size
+    local: Size | None
     argument: Any
+    rows: Size  # the size of a launch in which every index has a row of one element
+    row: Any
+
+
+def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Size]:
+    """Work-items and groups; on devices that are no CPU with so many more that groups are full."""
+    if device.is_cpu:
+        return (columns, rows, outer), (1, 1, 1)
+    group = min(_GROUP, device.group)
+    wide = min(group, 1 << max(0, columns - 1).bit_length())
+    high = min(group // wide, 1 << max(0, rows - 1).bit_length())
+    return (-(-columns // wide) * wide, -(-rows // high) * high, outer), (wide, high, 1)
 
 
 @lru_cache(maxsize=512)
-def _plan(
-    kind: str, x: tuple[int, ...], indices: tuple[int, ...], axis: int, shape: tuple[int, ...] | None, device: Traits
-) -> _Plan:
-    table = x if shape is None else shape  # what the indices point into
-    axis %= len(table)
-    before, extent, after = prod(table[:axis]), table[axis], prod(table[axis + 1 :])
-    count = prod(indices) if kind.startswith("take") else indices[axis]
-    if kind == "take":
-        result = table[:axis] + indices + table[axis + 1 :]
-    else:
-        result = indices if kind == "gather" else table
-    if kind in ("take", "gather"):
-        rows = before * count
-        block = -(-rows // _COPIES) if device.is_cpu else 1
-        width = after if device.is_cpu else 1
-        size = (-(-after // max(width, 1)), -(-rows // max(block, 1)), 1)
-    else:
-        # Row ranges of a result keep a work-item's share together; gathers own whole columns.
-        block = max(1, -(-extent * before // _UNITS)) if kind == "take_grad" else extent
-        width = after if kind == "take_grad" else max(1, -(-after * before // _UNITS))
-        if not device.is_cpu:
-            width = 1
-        size = (-(-after // max(width, 1)), -(-extent // max(block, 1)) if kind == "take_grad" else 1, before)
-    return _Plan(result, size, struct(before, extent, after, count, max(block, 1), max(width, 1)))
+def _moving(before: int, extent: int, after: int, count: int, device: Traits) -> tuple[Size, Size, Any]:
+    """The launch of kernels that move rows: a few work-items with many rows each on a CPU, else one per element."""
+    rows = before * count
+    block, width = (-(-rows // _COPIES), after) if device.is_cpu else (1, 1)
+    size, local = _grid(-(-after // max(width, 1)), -(-rows // max(block, 1)), 1, device)
+    return size, local, struct(before, extent, after, count, max(block, 1), max(width, 1), 0)
+
+
+@lru_cache(maxsize=512)
+def _walking(
+    before: int, extent: int, after: int, count: int, columns: bool, keep: bool, device: Traits
+) -> tuple[Size, Size, Any]:
+    """The launch of kernels that add: each work-item owns a part of the result and walks all indices.
+
+    ``columns``: each column has indices of its own, so that on a CPU the columns are shared out first.
+    """
+    width = after if device.is_cpu else 1
+    if device.is_cpu and columns:
+        width = -(-after * before // _UNITS)
+    across = -(-after // max(width, 1))
+    block = max(1, -(-extent * before * across // (_UNITS if device.is_cpu else _WALKERS)))
+    size, local = _grid(across, -(-extent // block), before, device)
+    return size, local, struct(before, extent, after, count, block, max(width, 1), int(keep))
 
 
 def index(
-    engine: Any, kind: str, x: Tensor, indices: Tensor, *, axis: int, shape: Sequence[int] | None = None
+    engine: Any,
+    kind: str,
+    x: Tensor,
+    indices: Tensor,
+    *,
+    axis: int,
+    shape: Sequence[int] | None = None,
+    out: Tensor | None = None,
+    op: str = "",
 ) -> Tensor:
-    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and their gradients.
+    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and what undoes them.
 
-    ``take_grad`` and ``gather_grad`` add the rows or elements of ``x``, a gradient, into zeros of ``shape``, in the
-    order of the indices. An index outside [-n, n) is clamped and reported at the next host read.
+    ``take_grad`` and ``gather_grad`` add the rows or elements of ``x`` into zeros of ``shape``, or to what ``out``
+    holds, in the order of the indices. ``put`` and ``scatter`` write them into ``out``, where the last of equal
+    indices wins. An index outside [-n, n) is clamped, and the next host read names ``op``.
     """
     device = traits(engine)
-    plan = _plan(kind, x.shape, indices.shape, axis, None if shape is None else tuple(shape), device)
-    out: Tensor = engine.empty(plan.shape, x.dtype)
-    if out.size == 0:
-        return out
-    code = np.int32(engine.flag_code(f"{kind.removesuffix('_grad')}: an index is out of range"))
+    table = tuple(out.shape if out is not None else x.shape if shape is None else shape)
+    axis %= len(table)
+    before, extent, after = prod(table[:axis]), table[axis], prod(table[axis + 1 :])
+    by_row = kind in ("take", "take_grad", "put")
+    count = indices.size if by_row else indices.shape[axis]
+    if out is None:
+        result = table
+        if kind in ("take", "gather"):
+            result = table[:axis] + indices.shape + table[axis + 1 :] if by_row else indices.shape
+        target: Tensor = engine.empty(result, x.dtype)
+    else:
+        target = out
+    if target.size == 0 or out is not None and x.size == 0:
+        return target
+    code = np.int32(engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range"))
     integer = "long" if indices.dtype == "int64" else "int"
-    local = (1, 1, 1) if device.is_cpu else None
+    if kind.endswith("_grad"):
+        size, local, argument = _walking(before, extent, after, count, not by_row, out is not None, device)
+        text = source(("storage", "index"), ((f"DTYPE_{x.dtype.upper()}", 1), ("INDEX", integer)))
+        sums = target
+        if x.dtype in ("float16", "bfloat16"):
+            sums = engine.empty(target.shape, "float32")
+            if out is not None:
+                engine.run((cast(Load(0, x.dtype), "float32"),), (target,), out=(sums,))
+        name = "take_gradient" if by_row else "gather_gradient"
+        args = [x, indices, sums, engine.flag, code, argument]
+        engine.launch(f"index_gradient-{x.dtype}-{integer}", text, name, size, local, args)
+        if sums is not target:
+            engine.run((cast(Load(0, "float32"), x.dtype),), (sums,), out=(target,))
+        return target
+    width = itemsize(x.dtype)
+    key, text = f"index-{width}-{integer}", source(("index",), (("BYTES", width), ("INDEX", integer)))
+    size, local, argument = _moving(before, extent, after, count, device)
     if kind in ("take", "gather"):
-        size = itemsize(x.dtype)
-        text = source(("index",), (("BYTES", size), ("INDEX", integer)))
-        args = [x, indices, out, engine.flag, code, plan.argument]
-        engine.launch(f"index-{size}-{integer}", text, kind, plan.size, local, args)
-        return out
-    key = f"index_gradient-{x.dtype}-{integer}"
-    text = source(("storage", "index"), ((f"DTYPE_{x.dtype.upper()}", 1), ("INDEX", integer)))
-    sums = engine.empty(plan.shape, "float32") if x.dtype in ("float16", "bfloat16") else out
-    name = "take_gradient" if kind == "take_grad" else "gather_gradient"
-    engine.launch(key, text, name, plan.size, local, [x, indices, sums, engine.flag, code, plan.argument])
-    if sums is not out:
-        block = -(-out.size // _COPIES) if device.is_cpu else 1
-        args = [sums, out, np.int64(out.size), np.int64(block)]
-        engine.launch(key, text, "narrow", (-(-out.size // block),), (1,) if device.is_cpu else None, args)
+        engine.launch(key, text, kind, size, local, [x, indices, target, engine.flag, code, argument])
+        return target
+    winner = engine.empty((extent,) if by_row else table, "int32")
+    engine.fill(winner, -1)
+    own = _moving(1, extent, 1, count, device) if by_row else (size, local, argument)
+    engine.launch(key, text, "claim", *own[:2], [indices, winner, engine.flag, code, own[2]])
+    engine.launch(key, text, kind, size, local, [x, indices, winner, target, argument])
+    return target
+
+
+def nonzero(engine: Any, mask: Tensor) -> Tensor:
+    """The flat positions of what is true in ``mask`` (bool), int64, in order. Their number is read on the host."""
+    host_read_allowed(engine)
+    device = traits(engine)
+    if mask.size == 0:
+        return engine.empty((0,), "int64")  # type: ignore[no-any-return]
+    block = max(share(mask.size, device), -(-mask.size // _LISTERS))
+    local = (1 if device.is_cpu else min(64, device.group),)
+    items = -(-mask.size // block // local[0]) * local[0]
+    text, sizes = source(("nonzero",), ()), (np.int64(mask.size), np.int64(block))
+    counts = engine.empty((items,), "int64")
+    engine.launch("nonzero", text, "count_true", (items,), local, [mask, counts, *sizes])
+    ends = np.cumsum(engine.read(counts))
+    out: Tensor = engine.empty((int(ends[-1]),), "int64")
+    if out.size:
+        starts = engine.tensor(np.concatenate(([0], ends[:-1])), "int64")
+        engine.launch("nonzero", text, "list_true", (items,), local, [mask, starts, out, *sizes])
     return out

@@ -1,24 +1,30 @@
 // Data-dependent addressing along the middle of three dimensions (before, axis, after).
 //
-// take, gather            elements move as bits of BYTES bytes. One work-item: `block` rows of the result times a stretch
-//                         of `width` columns.
+// A row is one index's share of `after` elements; one work-item does `block` rows times a stretch of `width` columns.
+// `take`, `put` and their companions have one index for a whole row, `gather` and `scatter` one for every element.
+//
+// take, gather            elements move as bits of BYTES bytes.
+// claim, put, scatter     writing. Where a position is named twice the last wins: `claim` leaves the largest place of all
+//                         indices that name it in `winner` (the same whatever the order of the work-items), and only that
+//                         place writes.
 // take_gradient,          sums in REAL, without atomics: a work-item owns a range of rows of the result times a stretch of
-// gather_gradient         columns, and walks the indices in their order.
+// gather_gradient         columns, and walks the indices in their order. They begin with zeros, or (`keep`) with what is there.
 //
 // Negative indices count from the end; what is out of range is clamped, and raises `code` in the flag.
 
 typedef struct {
     long before, axis, after, count;
-    long block, width;
+    long block, width, keep;
 } indexing;
 
-static inline long checked(long i, const long axis, __global int* flag, const int code) {
+static inline long clamped(long i, const long axis) {
     if (i < 0) i += axis;
-    if (i < 0 || i >= axis) {
-        atomic_max(flag, code);
-        i = i < 0 ? 0 : axis - 1;
-    }
-    return i;
+    return i < 0 ? 0 : (i >= axis ? axis - 1 : i);
+}
+
+static inline long checked(const long i, const long axis, __global int* flag, const int code) {
+    if (i < -axis || i >= axis) atomic_max(flag, code);
+    return clamped(i, axis);
 }
 
 #ifdef BYTES
@@ -32,15 +38,18 @@ typedef uint element;
 typedef ulong element;
 #endif
 
+// `row` counts all rows, `i` those of one `outer`.
 #define EACH_ROW \
-    const size_t first = get_global_id(1) * g.block, last = min((size_t)(g.before * g.count), (size_t)(first + g.block)); \
+    const size_t rows = g.before * g.count, first = get_global_id(1) * g.block, last = min(rows, (size_t)(first + g.block)); \
     const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
-    for (size_t row = first; row < last; row++)
+    size_t outer = first / g.count; \
+    long i = first % g.count; \
+    for (size_t row = first; row < last; row++, i + 1 == g.count ? (i = 0, outer++) : (size_t)i++)
 
 __kernel void take(__global const element* restrict x, __global const INDEX* restrict indices, __global element* restrict out,
                    __global int* flag, const int code, const indexing g) {
     EACH_ROW {
-        const size_t place = (row / g.count) * g.axis + checked(indices[row % g.count], g.axis, flag, code);
+        const size_t place = outer * g.axis + checked(indices[i], g.axis, flag, code);
         __global const element* from = x + place * g.after;
         __global element* to = out + row * g.after;
         for (long c = begin; c < end; c++) to[c] = from[c];
@@ -50,24 +59,60 @@ __kernel void take(__global const element* restrict x, __global const INDEX* res
 __kernel void gather(__global const element* restrict x, __global const INDEX* restrict indices,
                      __global element* restrict out, __global int* flag, const int code, const indexing g) {
     EACH_ROW {
-        __global const element* from = x + (row / g.count) * g.axis * g.after;
+        __global const element* from = x + outer * g.axis * g.after;
         for (long c = begin; c < end; c++) {
             const size_t place = checked(indices[row * g.after + c], g.axis, flag, code);
             out[row * g.after + c] = from[place * g.after + c];
         }
     }
 }
+
+__kernel void claim(__global const INDEX* restrict indices, __global int* winner, __global int* flag, const int code,
+                    const indexing g) {
+    EACH_ROW {
+        for (long c = begin; c < end; c++) {
+            const size_t place = checked(indices[row * g.after + c], g.axis, flag, code);
+            atomic_max(winner + (outer * g.axis + place) * g.after + c, (int)i);
+        }
+    }
+}
+
+__kernel void put(__global const element* restrict x, __global const INDEX* restrict indices,
+                  __global const int* restrict winner, __global element* restrict out, const indexing g) {
+    EACH_ROW {
+        const size_t place = clamped(indices[i], g.axis);
+        if (winner[place] != i) continue;
+        __global const element* from = x + row * g.after;
+        __global element* to = out + (outer * g.axis + place) * g.after;
+        for (long c = begin; c < end; c++) to[c] = from[c];
+    }
+}
+
+__kernel void scatter(__global const element* restrict x, __global const INDEX* restrict indices,
+                      __global const int* restrict winner, __global element* restrict out, const indexing g) {
+    EACH_ROW {
+        for (long c = begin; c < end; c++) {
+            const size_t at = row * g.after + c;
+            const size_t place = (outer * g.axis + clamped(indices[at], g.axis)) * g.after + c;
+            if (winner[place] == i) out[place] = x[at];
+        }
+    }
+}
 #else
+
+#define MY_ROWS \
+    const long first = get_global_id(1) * g.block, last = min(g.axis, (long)(first + g.block)); \
+    const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
+    const size_t outer = get_global_id(2); \
+    grad += outer * g.count * g.after; \
+    out += outer * g.axis * g.after; \
+    if (!g.keep) \
+        for (long row = first; row < last; row++) \
+            for (long c = begin; c < end; c++) out[row * g.after + c] = 0;
 
 __kernel void take_gradient(__global const STORAGE* restrict grad, __global const INDEX* restrict indices,
                             __global REAL* restrict out, __global int* flag, const int code, const indexing g) {
-    const long first = get_global_id(1) * g.block, last = min(g.axis, first + g.block);
-    const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width);
-    const size_t before = get_global_id(2);
-    grad += before * g.count * g.after;
-    out += before * g.axis * g.after;
-    for (long row = first; row < last; row++)
-        for (long c = begin; c < end; c++) out[row * g.after + c] = 0;
+    MY_ROWS
     for (long i = 0; i < g.count; i++) {
         const long row = checked(indices[i], g.axis, flag, code);
         if (row >= first && row < last)
@@ -77,23 +122,12 @@ __kernel void take_gradient(__global const STORAGE* restrict grad, __global cons
 
 __kernel void gather_gradient(__global const STORAGE* restrict grad, __global const INDEX* restrict indices,
                               __global REAL* restrict out, __global int* flag, const int code, const indexing g) {
-    const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width);
-    const size_t before = get_global_id(2);
-    grad += before * g.count * g.after;
-    indices += before * g.count * g.after;
-    out += before * g.axis * g.after;
-    for (long row = 0; row < g.axis; row++)
-        for (long c = begin; c < end; c++) out[row * g.after + c] = 0;
+    MY_ROWS
+    indices += outer * g.count * g.after;
     for (long i = 0; i < g.count; i++)
         for (long c = begin; c < end; c++) {
             const long row = checked(indices[i * g.after + c], g.axis, flag, code);
-            out[row * g.after + c] += LOAD(grad, i * g.after + c);
+            if (row >= first && row < last) out[row * g.after + c] += LOAD(grad, i * g.after + c);
         }
-}
-
-// Sums that were kept in REAL, rounded to the storage once.
-__kernel void narrow(__global const REAL* restrict x, __global STORAGE* restrict out, const long size, const long block) {
-    const size_t first = get_global_id(0) * block, last = min((size_t)size, (size_t)(first + block));
-    for (size_t i = first; i < last; i++) STORE(x[i], out, i);
 }
 #endif

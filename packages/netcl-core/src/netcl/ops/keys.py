@@ -1,0 +1,234 @@
+"""Reads what stands in brackets, by NumPy's rules: ints, slices, Ellipsis, None, masks, and arrays of indices."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from netcl.core.backend.base import DeviceBackend
+from netcl.core.errors import UnsupportedError
+from netcl.core.expr import Expr, Load, Scalar, apply, cast
+from netcl.core.layout import broadcast_shapes
+from netcl.core.tensor import Tensor
+from netcl.ops.index import indices_on, wrapped
+from netcl.ops.masking import true_positions
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+class _Gap:
+    """An ellipsis that stands for no axis; it still parts the arrays around it."""
+
+
+_GAP = _Gap()
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a key of ints, slices, Ellipsis and None selects: start, step and size per axis, and the shape that it has
+    then.
+    """
+
+    starts: Shape
+    steps: Shape
+    sizes: Shape
+    shape: Shape
+    axes: tuple[int | None, ...]  # for each axis of ``shape`` the axis of the tensor; None for a new one
+
+    def whole(self, shape: Shape) -> bool:
+        """Whether this is a tensor of ``shape``, unchanged."""
+        return self.shape == shape and self.axes == tuple(range(len(shape))) and set(self.steps) <= {1}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A key with arrays of indices: a block of the tensor, whose axes ``order`` puts one behind the other with those
+    of the arrays side by side, from ``at`` on; the arrays select among them.
+    """
+
+    merged: Shape  # the tensor's shape with the axes of each mask as one
+    block: Block
+    arrays: tuple[Any, ...]
+    order: tuple[int, ...]
+    at: int
+
+    @property
+    def moved(self) -> Shape:
+        """The block's shape in the order of ``order``."""
+        return tuple(self.block.shape[axis] for axis in self.order)
+
+    @property
+    def extents(self) -> Shape:
+        """The lengths that the arrays select from."""
+        return self.moved[self.at : self.at + len(self.arrays)]
+
+    @property
+    def table(self) -> tuple[int, int, int]:
+        """The moved block as rows: what lies before, among, and behind the arrays' axes."""
+        behind = self.at + len(self.arrays)
+        return math.prod(self.moved[: self.at]), math.prod(self.extents), math.prod(self.moved[behind:])
+
+    def result(self, places: Shape) -> Shape:
+        """The shape of what is selected, with the arrays broadcast to ``places``."""
+        return (*self.moved[: self.at], *places, *self.moved[self.at + len(self.arrays) :])
+
+
+def is_array(item: Any) -> bool:
+    """Whether an entry of a key is a mask or has indices."""
+    return isinstance(item, (np.ndarray, Tensor))
+
+
+def is_mask(item: Any) -> bool:
+    """Whether an entry of a key is a mask."""
+    return is_array(item) and str(item.dtype) == "bool"
+
+
+def spread(op: str, key: Any, shape: Shape) -> list[Any]:
+    """The key as one entry per axis, with Nones between; lists become arrays."""
+    items = [_entry(item) for item in (key if isinstance(key, tuple) else (key,))]
+    used = builtins.sum(_consumed(op, item) for item in items)
+    if used > len(shape):
+        raise IndexError(f"{op}: {used} indices for shape {shape} with {len(shape)} axes")
+    dots = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError(f"{op}: an index holds one ellipsis at most")
+    at = dots[0] if dots else len(items)
+    rest: list[Any] = [slice(None)] * (len(shape) - used)
+    return [*items[:at], *(rest or [_GAP] * len(dots)), *items[at + 1 :]]
+
+
+def _entry(item: Any) -> Any:
+    """An entry of a key with sequences and bools as arrays, and arrays of one whole number as ints."""
+    if isinstance(item, (bool, np.bool_)):
+        return np.asarray(item)
+    if isinstance(item, (list, tuple, range)):
+        array = np.asarray(item)
+        return array if array.size else array.astype(np.int64)  # NumPy would call an empty list float64
+    if isinstance(item, np.ndarray) and item.ndim == 0 and item.dtype.kind in "iu":
+        return int(item)
+    return item
+
+
+def _consumed(op: str, item: Any) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    if not isinstance(item, (int, np.integer, slice, np.ndarray, Tensor)):
+        raise UnsupportedError(
+            f"{op}: {type(item).__name__} is no index; there are ints, slices, Ellipsis, None, boolean masks, "
+            "and lists, arrays or tensors of whole numbers",
+            op=op,
+        )
+    return item.ndim if is_mask(item) else 1
+
+
+def block_of(op: str, items: Sequence[Any], shape: Shape) -> Block:
+    """The block of a key; an array's axis is taken whole."""
+    starts, steps, sizes, final = [], [], [], []
+    axes: list[int | None] = []
+    axis = 0
+    for item in items:
+        if item is _GAP:
+            continue
+        if item is None:
+            final.append(1)
+            axes.append(None)
+            continue
+        n = shape[axis]
+        if isinstance(item, (int, np.integer)):
+            if not -n <= item < n:
+                raise IndexError(f"{op}: index {item} is out of range for axis {axis} of shape {shape}")
+            start, step, size = int(item) % n, 1, 1
+        else:
+            start, stop, step = (item if isinstance(item, slice) else slice(None)).indices(n)
+            size = len(range(start, stop, step))
+            start = start if size else 0
+            final.append(size)
+            axes.append(axis)
+        starts.append(start)
+        steps.append(step)
+        sizes.append(size)
+        axis += 1
+    return Block(tuple(starts), tuple(steps), tuple(sizes), tuple(final), tuple(axes))
+
+
+def select_by(op: str, items: Sequence[Any], shape: Shape) -> Selection:
+    """The selection of a key that has arrays. A mask of a device costs a host read; host masks are no more than
+    indices.
+    """
+    entries, merged = _without_masks(op, items, shape)
+    block = block_of(op, entries, merged)
+    advanced = [i for i, entry in enumerate(entries) if is_array(entry) or isinstance(entry, (int, np.integer))]
+    ours, axis = [], 0  # the arrays' axes in the block
+    for entry in entries:
+        if is_array(entry):
+            ours.append(axis)
+        axis += entry is not _GAP and not isinstance(entry, (int, np.integer))
+    order = list(range(len(block.shape)))
+    if advanced[-1] - advanced[0] >= len(advanced):  # something stands between them: NumPy puts what they select first
+        order = [*ours, *(axis for axis in order if axis not in ours)]
+    arrays = tuple(entry for entry in entries if is_array(entry))
+    return Selection(merged, block, arrays, tuple(order), order.index(ours[0]))
+
+
+def _without_masks(op: str, items: Sequence[Any], shape: Shape) -> tuple[list[Any], Shape]:
+    """The key with the flat positions of masks in their place, and the shape with the axes of each mask as one."""
+    entries: list[Any] = []
+    merged: list[int] = []
+    axis = 0
+    for item in items:
+        rank = 0 if item is None or item is _GAP else item.ndim if is_mask(item) else 1
+        covered = shape[axis : axis + rank]
+        if is_mask(item):
+            check_mask(op, item, covered, shape)
+            item = np.flatnonzero(item) if isinstance(item, np.ndarray) else true_positions(op, item)
+            merged.append(math.prod(covered))
+        else:
+            merged.extend(covered)
+        entries.append(item)
+        axis += rank
+    return entries, tuple(merged)
+
+
+def check_mask(op: str, mask: Any, covered: Shape, shape: Shape) -> None:
+    """IndexError unless a mask has the lengths of the axes that it stands for."""
+    if tuple(mask.shape) != covered:
+        raise IndexError(f"{op}: a mask of shape {tuple(mask.shape)} for the lengths {covered} of shape {shape}")
+
+
+def places_of(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:
+    """The rows of ``chosen.table`` that the arrays select together, as a tensor."""
+    arrays, extents = chosen.arrays, chosen.extents
+    if len(arrays) == 1:
+        return indices_on(op, engine, arrays[0], extents[0])
+    if any(isinstance(array, Tensor) for array in arrays):
+        tensors = [indices_on(op, engine, array, n) for array, n in zip(arrays, extents)]
+        return _combined(op, engine, tensors, extents)
+    hosted = [wrapped(op, array, n) for array, n in zip(arrays, extents)]
+    broadcast_shapes([array.shape for array in hosted], op)
+    places = np.zeros((), np.int64)
+    for array, n in zip(hosted, extents):
+        places = places * n + array
+    return engine.tensor(places, "int64")
+
+
+def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents: Shape) -> Tensor:
+    """One kernel: each index checked, counted from its start and clamped, and all of them as one position."""
+    code = engine.flag_code(f"{op}: an index is out of range")
+    shape = broadcast_shapes([tensor.shape for tensor in tensors], op)
+    if 0 in shape:
+        return engine.empty(shape, "int64")
+    total: Expr | None = None
+    for k, tensor in enumerate(tensors):
+        n, index = Scalar(f"n{k}", "int64"), cast(Load(k, tensor.dtype), "int64")
+        inside = apply("require", (index >= -n) & (index < n), index, code)
+        place = apply("where", inside < 0, inside + n, inside)
+        place = apply("maximum", apply("minimum", place, n - 1), 0)
+        total = place if total is None else total * n + place
+    assert total is not None
+    return engine.run((total,), tensors, {f"n{k}": n for k, n in enumerate(extents)})[0]

@@ -1,0 +1,112 @@
+"""What masks select: masked_fill, masked_select, and the positions of what is not zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.expr import Load, apply
+from netcl.core.layout import broadcast_shapes, contiguous_strides
+from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import where
+from netcl.ops.index import broadcasts, take_at
+from netcl.ops.shape import expand, part, reshape
+from netcl.ops.table import composite, computed, engine_of
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _check_mask(op: str, mask: Tensor) -> None:
+    if mask.dtype != "bool":
+        raise DTypeError(f"{op}: the mask is bool, not {mask.dtype}", op=op)
+
+
+def _fill_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-1, 1, (3, 4)), rng.random(4) > 0.5), {"value": -1.5}
+    yield (rng.uniform(-1, 1, (3, 4)), rng.random((3, 1)) > 0.5), {"value": 2.0}
+
+
+@composite(domain=Domain(cases=_fill_cases, reference=lambda x, mask, value: np.where(mask, value, x)))
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """x with ``value`` (a number or a 0-d tensor) where the mask, which broadcasts to x, is true."""
+    engine_of("masked_fill", x, mask)
+    _check_mask("masked_fill", mask)
+    if not broadcasts(mask.shape, x.shape):
+        raise ShapeError(f"masked_fill: the mask {mask.shape} does not broadcast to {x.shape}", op="masked_fill")
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor", op="masked_fill")
+    return where(mask, value, x)  # type: ignore[no-any-return]
+
+
+def true_positions(op: str, mask: Tensor) -> Tensor:
+    """The flat positions of what is true, int64: one host read, for their number. CaptureError while recording."""
+    return engine_of(op, mask).nonzero(mask)
+
+
+def _masked_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-1, 1, (3, 4)), rng.random((3, 4)) > 0.5), {}
+    yield (rng.uniform(-1, 1, (3, 1)), np.array([True, False, True, True])), {}
+    yield (rng.uniform(-1, 1, 3), np.zeros(3, bool)), {}
+
+
+def _masked_reference(x: Any, mask: Any) -> Any:
+    x, mask = np.broadcast_arrays(x, mask)
+    return x[mask]
+
+
+@composite(domain=Domain(cases=_masked_cases, reference=_masked_reference))
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements of x where the mask is true, (n,), in order; the two broadcast to each other.
+
+    One host read, for n; CaptureError while a step is captured.
+    """
+    engine_of("masked_select", x, mask)
+    _check_mask("masked_select", mask)
+    shape = broadcast_shapes((x.shape, mask.shape), "masked_select")
+    if mask.shape != shape:
+        mask = expand(mask, shape)
+    if x.shape != shape:
+        x = expand(x, shape)
+    places = true_positions("masked_select", mask)
+    return take_at(reshape(x, (x.size,)), places, 0, True, "masked_select")  # type: ignore[no-any-return]
+
+
+def _nonzero_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.integers(0, 2, (3, 5)),), {}
+    yield (np.array([0.0, -1.5, 0.0, 2.0]),), {"as_tuple": True}
+    yield (np.zeros((2, 0, 3)),), {}
+    yield (np.zeros(()),), {}
+    yield (np.array(rng.random((2, 3, 4)) > 0.5),), {"as_tuple": True}
+
+
+def _nonzero_reference(x: Any, as_tuple: bool = False) -> Any:
+    if x.ndim == 0:
+        return np.zeros((int(x != 0), 0), np.int64)
+    return np.nonzero(x) if as_tuple else np.argwhere(x)
+
+
+@computed(domain=Domain(cases=_nonzero_cases, reference=_nonzero_reference, gradient=False))
+def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
+    """The positions of what is not zero, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis.
+
+    One host read, for n; CaptureError while a step is captured.
+    """
+    engine = engine_of("nonzero", x)
+    if x.dtype != "bool":
+        (x,) = engine.run((apply("ne", Load(0, x.dtype), 0),), (x,))
+    flat = true_positions("nonzero", x)
+    if x.ndim == 0:
+        return (flat,) if as_tuple else engine.empty((flat.size, 0), "int64")
+    places = flat._alias(Tensor, (flat.size, 1))
+    if x.ndim > 1:
+        strides = engine.tensor(np.array(contiguous_strides(x.shape)).clip(1), "int64")
+        extents = engine.tensor(np.array(x.shape).clip(1), "int64")
+        whole = apply("floor_divide", Load(0, "int64"), Load(1, "int64"))
+        (places,) = engine.run((apply("mod", whole, Load(2, "int64")),), (places, strides, extents))
+    if not as_tuple:
+        return places
+    return tuple(part(places, 1, axis, 1)._alias(Tensor, (flat.size,)) for axis in range(x.ndim))

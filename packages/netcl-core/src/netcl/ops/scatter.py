@@ -1,0 +1,304 @@
+"""Writing and adding at tensors of indices, into a copy: scatter, index_add, index_copy, and counting by bins.
+
+Where a position is named twice the last one wins, in the order of the indices; sums are taken in that order. Both give
+the same bits on every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from netcl.core.backend.base import host_read_allowed
+from netcl.core.dispatch import Domain
+from netcl.core.dtypes import is_floating, promote
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.expr import Index, Load, apply, cast, reduce
+from netcl.core.layout import normalize_axes
+from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import cast as cast_op
+from netcl.ops.elementwise import mul
+from netcl.ops.index import cropped, index_select_grad, indices_on, per_element
+from netcl.ops.shape import expand, place, strided_slice
+from netcl.ops.table import composite, computed, engine_of
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+# -- the rows that autograd has rules for ------------------------------------------------------------------------------
+
+
+def _on_copy(x: Tensor, region: tuple[int, ...], change: Callable[[Tensor], object]) -> Tensor:
+    """A copy of ``x`` of which ``change`` has written the first ``region`` positions of each axis."""
+    zeros, ones = [0] * x.ndim, [1] * x.ndim
+    result: Tensor = strided_slice.row.call(x, zeros, ones, x.shape)  # type: ignore[misc]
+    if region == x.shape:
+        change(result)
+    else:
+        part: Tensor = strided_slice.row.call(x, zeros, ones, region)  # type: ignore[misc]
+        change(part)
+        place(part, result, zeros, ones)
+    return result
+
+
+def _changed(
+    kinds: tuple[str, str], op: str, x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool
+) -> Tensor:
+    engine = engine_of(op, x, index, source)
+    region = x.shape if rows else (*index.shape[:axis], x.shape[axis], *index.shape[axis + 1 :])
+    kind = kinds[0 if rows else 1]
+    return _on_copy(x, region, lambda part: engine.index(kind, source, index, axis=axis, out=part, op=op))
+
+
+def _at_reference(x: Any, index: Any, source: Any, axis: int, rows: bool, add: bool) -> Any:
+    out, axis = np.array(x), axis % x.ndim
+    grid = np.ogrid[tuple(slice(n) for n in source.shape)]
+    if rows:
+        key: list[Any] = [slice(None)] * x.ndim
+        key[axis] = index.reshape(-1)
+        source = source.reshape(*x.shape[:axis], -1, *x.shape[axis + 1 :])
+    else:
+        key = list(grid)
+        key[axis] = index
+    if add:
+        np.add.at(out, tuple(key), source)
+    else:
+        out[tuple(key)] = source
+    return out
+
+
+def _at_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (5, 3)), np.array([4, 0, 0, -1]), rng.uniform(-2, 2, (4, 3))), {"axis": 0}
+    yield (
+        (rng.uniform(-2, 2, (2, 4, 3)), np.array([[1, 3], [1, 0]], np.int32), rng.uniform(-2, 2, (2, 2, 2, 3))),
+        {"axis": 1},
+    )
+    yield (
+        (rng.uniform(-2, 2, (3, 4)), rng.integers(-4, 4, (2, 6)), rng.uniform(-2, 2, (2, 6))),
+        {"axis": 1, "rows": False},
+    )
+
+
+@computed(
+    domain=Domain(
+        cases=_at_cases,
+        reference=lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, False),
+    )
+)
+def put_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "put") -> Tensor:
+    """A copy of x with ``source`` written where ``take_at`` reads; the last of equal indices wins."""
+    return _changed(("put", "scatter"), op, x, index, source, axis, rows)
+
+
+@computed(
+    domain=Domain(
+        cases=_at_cases,
+        reference=lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, True),
+    )
+)
+def add_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "add") -> Tensor:
+    """A copy of x with ``source`` added where ``take_at`` reads, in the order of the indices."""
+    return _changed(("take_grad", "gather_grad"), op, x, index, source, axis, rows)
+
+
+def _last_reference(index: Any, axis: int, shape: Any, rows: bool = True) -> Any:
+    numbers = np.arange(index.size).reshape(index.shape)
+    table = np.zeros(shape[axis] if rows else shape, np.int64)
+    if rows:
+        table[index.reshape(-1)] = numbers.reshape(-1)
+        return table[index] == numbers
+    key = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    key[axis] = index
+    table[tuple(key)] = numbers
+    return table[tuple(key)] == numbers
+
+
+def _last_cases(rng: np.random.Generator) -> Cases:
+    yield (np.array([[4, 0], [0, -1]]),), {"axis": 0, "shape": (5, 3)}
+    yield (rng.integers(0, 3, (2, 6)),), {"axis": 1, "shape": (2, 3), "rows": False}
+
+
+@computed(domain=Domain(cases=_last_cases, reference=_last_reference, gradient=False))
+def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
+    """Which indices are the last to name their position: those whose source ``put_at`` keeps."""
+    engine = engine_of("put", index)
+    if index.size == 0:
+        return engine.empty(index.shape, "bool")
+    wanted = (shape[axis],) if rows else (*index.shape[:axis], shape[axis], *index.shape[axis + 1 :])
+    flat = index._alias(Tensor, (index.size,) if rows else index.shape)
+    at = 0 if rows else axis
+    number = cast(Index(at), "int32")
+    (numbers,) = engine.run((number,), (flat,))
+    table = engine.empty(wanted, "int32")
+    engine.index("put" if rows else "scatter", numbers, flat, axis=at, out=table, op="put")
+    found = engine.index("take" if rows else "gather", table, flat, axis=at, op="put")
+    (result,) = engine.run((apply("eq", Load(0, "int32"), Load(1, "int32")),), (found, numbers))
+    return result._alias(Tensor, index.shape)
+
+
+# -- whole slices ------------------------------------------------------------------------------------------------------
+
+
+def fitting(op: str, x: Tensor, source: Tensor) -> Tensor:
+    """``source`` in x's dtype; DTypeError where that cannot hold it."""
+    if source.dtype == x.dtype:
+        return source
+    if promote(x.dtype, source.dtype) != x.dtype:
+        raise DTypeError(f"{op}: {source.dtype} values do not fit into {x.dtype}; convert with astype", op=op)
+    return cast_op(source, dtype=x.dtype)  # type: ignore[no-any-return]
+
+
+def addable(op: str, x: Tensor) -> None:
+    """DTypeError for bool, which has no sum."""
+    if x.dtype == "bool":
+        raise DTypeError(f"{op}: bool values are not added up; convert with astype", op=op)
+
+
+def _slices(op: str, x: Tensor, axis: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
+    engine = engine_of(op, x, source)
+    (at,) = normalize_axes(axis, x.ndim, op)
+    places = indices_on(op, engine, index, x.shape[at])
+    expected = (*x.shape[:at], *places.shape, *x.shape[at + 1 :])
+    if source.shape != expected:
+        raise ShapeError(
+            f"{op}: source {source.shape} for index {places.shape} on axis {axis} of {x.shape}; expected {expected}",
+            op=op,
+        )
+    return at, places, fitting(op, x, source)
+
+
+def _slice_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (5, 3)), 0, np.array([4, 0, 0, -1]), rng.uniform(-2, 2, (4, 3))), {}
+    yield (rng.uniform(-2, 2, (2, 4)), -1, np.array([], np.int64), rng.uniform(-2, 2, (2, 0))), {}
+
+
+def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: float = 1) -> Any:
+    return _at_reference(x, np.asarray(index, np.int64), source * alpha, axis, True, True)
+
+
+@composite(
+    domain=Domain(
+        cases=lambda rng: (
+            ((x, axis, index, source), {"alpha": alpha})
+            for ((x, axis, index, source), _), alpha in zip(_slice_cases(rng), (-0.5, 1))
+        ),
+        reference=_index_add_reference,
+    )
+)
+def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1) -> Tensor:
+    """x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
+    addable("index_add", x)
+    at, places, values = _slices("index_add", x, axis, index, source)
+    return add_at(x, places, values if alpha == 1 else mul(values, alpha), at, True, "index_add")  # type: ignore[no-any-return]
+
+
+@composite(
+    domain=Domain(
+        cases=_slice_cases,
+        reference=lambda x, axis, index, source: _at_reference(x, np.asarray(index, int), source, axis, True, False),
+    )
+)
+def index_copy(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
+    """x with source[.., i, ..] in place of [.., index[i], ..] along ``axis``; of equal indices the last wins."""
+    at, places, values = _slices("index_copy", x, axis, index, source)
+    return put_at(x, places, values, at, True, "index_copy")  # type: ignore[no-any-return]
+
+
+# -- single elements ---------------------------------------------------------------------------------------------------
+
+
+def _elements(op: str, x: Tensor, axis: int, index: Any, src: Any) -> tuple[int, Tensor, Tensor]:
+    engine = engine_of(op, x)
+    at, places = per_element(op, axis, x.shape, index, engine)
+    if not isinstance(src, Tensor):
+        filled = engine.empty(places.shape, x.dtype)
+        engine.fill(filled, src)
+        return at, places, filled
+    engine_of(op, x, src)
+    if src.ndim == 0:
+        src = expand(src, places.shape)
+    if src.ndim != places.ndim or any(n < m for n, m in zip(src.shape, places.shape)):
+        raise ShapeError(
+            f"{op}: src {src.shape} for index {places.shape}; it has as many axes, and none shorter", op=op
+        )
+    return at, places, cropped(fitting(op, x, src), places.shape)
+
+
+def _element_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (4, 3)), 0, rng.integers(0, 4, (6, 3)), rng.uniform(-2, 2, (6, 3))), {}
+    yield (rng.uniform(-2, 2, (4, 3)), -1, rng.integers(-3, 3, (2, 5)), rng.uniform(-2, 2, (3, 6))), {}
+    yield (rng.uniform(-2, 2, (4, 3)), 0, rng.integers(0, 4, (6, 3)), 1.5), {}
+
+
+def _element_reference(x: Any, axis: int, index: Any, src: Any, add: bool) -> Any:
+    values = np.broadcast_to(src, index.shape) if np.ndim(src) == 0 else src[tuple(map(slice, index.shape))]
+    return _at_reference(x, np.asarray(index, int), values, axis, False, add)
+
+
+@composite(
+    domain=Domain(
+        cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, False)
+    )
+)
+def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
+    """x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last wins.
+
+    ``src`` is a number or has at least the index's lengths; off the axis the index may be shorter than x.
+    """
+    at, places, values = _elements("scatter", x, axis, index, src)
+    return put_at(x, places, values, at, False, "scatter")  # type: ignore[no-any-return]
+
+
+@composite(
+    domain=Domain(
+        cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, True)
+    )
+)
+def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
+    """x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in
+    ``scatter``.
+    """
+    addable("scatter_add", x)
+    at, places, values = _elements("scatter_add", x, axis, index, src)
+    return add_at(x, places, values, at, False, "scatter_add")  # type: ignore[no-any-return]
+
+
+# -- counting ----------------------------------------------------------------------------------------------------------
+
+
+def _bincount_cases(rng: np.random.Generator) -> Cases:
+    yield (np.array([3, 0, 3, 1]),), {"minlength": 6}
+    yield (np.array([3, 0, 3, 1]), rng.uniform(-1, 1, 4)), {}
+    yield (np.array([], np.int64),), {"minlength": 2}
+
+
+@composite(
+    domain=Domain(
+        cases=_bincount_cases, reference=lambda x, weights=None, minlength=0: np.bincount(x, weights, minlength)
+    )
+)
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each of 0, 1, ... comes in x (n,), or the sum of its ``weights``: (max(largest + 1, minlength),).
+
+    int64, or the dtype of the weights. Reads the largest on the host. ValueError for a negative element.
+    """
+    engine = engine_of("bincount", x, weights)
+    if x.ndim != 1 or weights is not None and weights.shape != x.shape:
+        shapes = f"x {x.shape}" + ("" if weights is None else f" and weights {weights.shape}")
+        raise ShapeError(f"bincount: {shapes}; expected one axis, of the same length", op="bincount")
+    if is_floating(x.dtype) or x.dtype == "bool":
+        raise DTypeError(f"bincount: counts whole numbers, not {x.dtype}", op="bincount")
+    host_read_allowed(engine)
+    largest = -1
+    if x.size:
+        value = cast(Load(0, x.dtype), "int64")
+        worst = apply("where", value < 0, np.iinfo(np.int64).max, value)  # one read tells both
+        largest = engine.run((reduce("max", worst, (0,)),), (x,), shapes=((1,),))[0].item()
+    if largest == np.iinfo(np.int64).max:
+        raise ValueError("bincount: x has a negative element")
+    if weights is None:
+        weights = engine.empty(x.shape, "int64")
+        engine.fill(weights, 1)
+    return index_select_grad(weights, x, 0, (max(largest + 1, minlength),))  # type: ignore[no-any-return]
