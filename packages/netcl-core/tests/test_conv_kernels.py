@@ -214,3 +214,47 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
     for name in ("plain", "depthwise", "asymmetric", "over tile edges"):
         check(engine, name, "float32")
+
+
+def kernels_of(engine: Any, monkeypatch: pytest.MonkeyPatch, call: Any) -> list[str]:
+    """The names of the kernels, or of NumPy's functions, that a call launches."""
+    names: list[str] = []
+    launch = engine.launch
+
+    def note(*args: Any, **kwargs: Any) -> None:
+        names.append(args[2] if engine.name == "cl" else args[0].__name__)
+        launch(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "launch", note)
+        call()
+    return names
+
+
+def test_an_algorithm_that_is_asked_for_is_taken(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl import ops
+
+    case = CASES["plain"]
+    arrays = data(case, "float32")
+    x, weight = (engine.tensor(array, "float32") for array in arrays[:2])
+    padded = reference(case, *(array.astype(np.float64) for array in arrays))[0]
+    taken = {}
+    for algo in ("naive", "im2col", "implicit_gemm", "tiled_local", "winograd"):
+        results: list[Any] = []
+        taken[algo] = kernels_of(
+            engine, monkeypatch, lambda: results.append(ops.conv2d(x, weight, padding=1, algo=algo))
+        )
+        np.testing.assert_allclose(engine.read(results[0]), padded, rtol=1e-4, atol=1e-4)
+    if engine.name == "cl":
+        assert taken["naive"][-1] == "direct" and taken["tiled_local"][-1] == "tiled"
+        assert "unfold" in taken["im2col"] and "unfold" not in taken["implicit_gemm"]
+    else:
+        assert taken["naive"] == ["_direct"] and taken["im2col"][0] == "_im2col"
+    grouped = CASES["grouped and dilated"]
+    arrays = data(grouped, "float32")
+    x, weight = (engine.tensor(array, "float32") for array in arrays[:2])
+    options = {name: getattr(grouped, name) for name in ("stride", "padding", "dilation", "groups")}
+    wanted = reference(grouped, *(array.astype(np.float64) for array in arrays))[0]
+    for algo in ("naive", "im2col"):
+        found = engine.read(ops.conv2d(x, weight, algo=algo, **options))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)

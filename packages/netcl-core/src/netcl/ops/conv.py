@@ -1,11 +1,12 @@
 """Convolutions in one, two and three dimensions, their two gradients as ops of their own, and unfolding into columns.
 
 The gradients of ``conv2d`` are ``conv2d_grad_input`` and ``conv2d_grad_weight``; the gradients of those are again of
-these three, so derivatives of any order exist. A transposed convolution is ``conv2d_grad_input`` with a bias.
+these three, so derivatives of any order exist.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,14 +16,13 @@ from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Load, apply
 from netcl.core.tensor import Tensor
-from netcl.ops.elementwise import add
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating
-from netcl.ops.windows import output_sizes, paddings, per_axis, span
+from netcl.ops.windows import output_sizes, paddings, per_axis
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 ALGORITHMS = ("naive", "im2col", "implicit_gemm", "winograd", "tiled_local")
-_LAYOUT = {1: "L", 2: "HW", 3: "DHW"}
+LAYOUT = {1: "L", 2: "HW", 3: "DHW"}
 
 
 def _reference(
@@ -71,7 +71,8 @@ def _conv_cases(n: int) -> Callable[[np.random.Generator], Cases]:
     return cases
 
 
-def _geometry(op: str, n: int, weight: tuple[int, ...], stride: Any, padding: Any, dilation: Any) -> dict[str, Any]:
+def geometry_of(op: str, n: int, weight: tuple[int, ...], stride: Any, padding: Any, dilation: Any) -> dict[str, Any]:
+    """Strides, paddings and dilations per axis."""
     steps, dilations = per_axis(op, "stride", stride, n), per_axis(op, "dilation", dilation, n)
     return {"stride": steps, "padding": paddings(op, padding, weight[2:], steps, dilations), "dilation": dilations}
 
@@ -83,7 +84,7 @@ def _check(op: str, n: int, x: Sequence[int], weight: Sequence[int], groups: int
         given = "" if bias is None else f", bias {bias.shape}"
         raise ShapeError(
             f"{op}: x {tuple(x)}, weight {tuple(weight)}{given}, groups {groups}; expected x (N, C, "
-            f"{', '.join(_LAYOUT[n])}), weight "
+            f"{', '.join(LAYOUT[n])}), weight "
             "(F, C / groups, kernel...), bias (F,), F a multiple of groups",
             op=op,
         )
@@ -107,17 +108,38 @@ def _forward(
     if algo is not None and algo not in ALGORITHMS:
         raise ValueError(f"{op}: algo is one of {', '.join(ALGORITHMS)}, not {algo!r}")
     _check(op, n, x.shape, weight.shape, groups, bias)
-    geometry = _geometry(op, n, weight.shape, stride, padding, dilation)
+    geometry = geometry_of(op, n, weight.shape, stride, padding, dilation)
     sizes = output_sizes(op, x.shape[2:], weight.shape[2:], **geometry)
     x, weight, bias = floating(op, x, weight, bias)
     final = (x.shape[0], weight.shape[0], *sizes)
     if 0 in final or 0 in x.shape:
         result = engine.zeros(final, x.dtype)
+    elif algo == "im2col" and groups == 1:
+        result = _unfolded(engine, x, weight, final, geometry)
     else:
-        result = engine.conv("forward", x, weight, groups=groups, **geometry)
+        result = engine.conv("forward", x, weight, groups=groups, algo=algo, **geometry)
     if bias is not None and result.size:
         per_channel = bias._alias(Tensor, (bias.shape[0],) + (1,) * n)
         engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (result, per_channel), out=(result,))
+    return result
+
+
+def _unfolded(engine: Any, x: Tensor, weight: Tensor, final: Sequence[int], geometry: dict[str, Any]) -> Tensor:
+    """The convolution as a product of the unfolded image and the weights."""
+    columns = engine.window("im2col", x, kernel=weight.shape[2:], **geometry)
+    rows = weight._alias(Tensor, (weight.shape[0], weight.size // weight.shape[0]))
+    product = engine.matmul(columns, rows, transpose_b=True)
+    batch, filters, places = final[0], final[1], math.prod(final[2:])
+    result: Tensor = engine.empty(tuple(final), x.dtype)
+    engine.copy(
+        product,
+        result,
+        shape=(batch, filters, places),
+        source_strides=(places * filters, 1, filters),
+        source_offset=0,
+        out_strides=(filters * places, places, 1),
+        out_offset=0,
+    )
     return result
 
 
@@ -128,7 +150,7 @@ def _gradient(op: str, kind: str, n: int, a: Any, b: Any, shape: Any, geometry: 
     x, weight = (wanted, b.shape) if kind == "grad_input" else (a.shape, wanted)
     grad = a.shape if kind == "grad_input" else b.shape
     _check(op, n, x, weight, groups)
-    windows = _geometry(op, n, weight, *geometry)
+    windows = geometry_of(op, n, weight, *geometry)
     expected = (x[0], weight[0], *output_sizes(op, x[2:], weight[2:], **windows))
     if grad != expected:
         raise ShapeError(f"{op}: grad_output {grad}, expected {expected} for x {x} and weight {weight}", op=op)
@@ -178,8 +200,10 @@ def _gradient_cases(n: int, kind: str) -> Callable[[np.random.Generator], Cases]
 _CONV_DOC = """The convolution of x (N, C, {axes}) with weight (F, C / groups, kernel...), plus bias (F,).
 
 out[n, f, o] = bias[f] + sum over c, k of x[n, c, o * stride + k * dilation - padding] * weight[f, c, k]: not flipped,
-as in PyTorch. ``padding`` is an int, one int or (before, behind) pair per axis, "valid" or "same"; ``algo`` (naive,
-im2col, implicit_gemm, winograd, tiled_local) is a wish, and every algorithm gives the same numbers up to rounding.
+as in PyTorch. ``padding`` is an int, one int or (before, behind) pair per axis, "valid" or "same"; ``algo`` is a
+wish, and all of them give the same numbers up to rounding: naive (each output by itself), im2col (the image is
+unfolded, then one matrix product; groups 1), implicit_gemm (a matrix product that reads the image in place),
+tiled_local (that one through local memory); winograd stands for the device's own choice.
 ShapeError names the shapes that do not fit."""
 _INPUT_DOC = (
     "The gradient of conv{n}d by x, of shape ``shape``, from grad_output (N, F, ...) and weight; linear in both."
@@ -240,7 +264,7 @@ def _convolution(n: int) -> tuple[OpFunction, OpFunction, OpFunction]:
         row(
             "",
             forward,
-            _CONV_DOC.format(axes=", ".join(_LAYOUT[n])),
+            _CONV_DOC.format(axes=", ".join(LAYOUT[n])),
             Domain(cases=_conv_cases(n), reference=_reference),
         ),
         row("_grad_input", grad_input, _INPUT_DOC.format(n=n), adjoint("grad_input")),
@@ -272,99 +296,6 @@ def depthwise_conv2d(
     if x.ndim != 4:
         raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W)", op="depthwise_conv2d")
     return conv2d(x, weight, bias, stride, padding, dilation, groups=x.shape[1])  # type: ignore[no-any-return]
-
-
-def _transposed(
-    n: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
-) -> Tensor:
-    op = f"conv_transpose{n}d"
-    engine_of(op, x, weight, bias)
-    if x.ndim != n + 2 or weight.ndim != n + 2 or groups < 1 or x.shape[1] != weight.shape[0] or x.shape[1] % groups:
-        raise ShapeError(
-            f"{op}: x {x.shape}, weight {weight.shape}, groups {groups}; expected x (N, C, "
-            f"{', '.join(_LAYOUT[n])}), weight "
-            "(C, F / groups, kernel...)",
-            op=op,
-        )
-    geometry = _geometry(op, n, weight.shape, stride, padding, dilation)
-    extra = per_axis(op, "output_padding", output_padding, n, 0)
-    rows = zip(x.shape[2:], weight.shape[2:], geometry["stride"], geometry["padding"], geometry["dilation"], extra)
-    sizes = tuple((size - 1) * s - low - high + span(k, d) + e for size, k, s, (low, high), d, e in rows)
-    if any(e >= max(s, d) for e, s, d in zip(extra, geometry["stride"], geometry["dilation"])) or min(sizes) < 0:
-        raise ShapeError(
-            f"{op}: output_padding {extra} has to be below stride or dilation, and the output {sizes} not negative",
-            op=op,
-        )
-    channels = weight.shape[1] * groups
-    if bias is not None and bias.shape != (channels,):
-        raise ShapeError(f"{op}: bias {bias.shape}, expected ({channels},)", op=op, parameter="bias")
-    y = _GRAD_INPUT[n](x, weight, (x.shape[0], channels, *sizes), groups=groups, **geometry)
-    return y if bias is None else add(y, reshape(bias, (channels,) + (1,) * n))  # type: ignore[no-any-return]
-
-
-_GRAD_INPUT = {1: conv1d_grad_input, 2: conv2d_grad_input, 3: conv3d_grad_input}
-_TRANSPOSED_CASES: dict[int, Any] = {
-    1: ((2, 4, 5), (4, 2, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
-    2: ((2, 4, 3, 4), (4, 3, 3, 2), {"stride": (2, 1), "groups": 2}),
-    3: ((1, 2, 2, 3, 2), (2, 1, 2, 2, 2), {"dilation": 2}),
-}
-
-
-def _transposed_reference(
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """Every input element puts its multiple of the kernel into the output."""
-    n, f = x.ndim - 2, weight.shape[1]
-    s, p, e, d = (per_axis("", "", v, n, 0) for v in (stride, padding, output_padding, dilation))
-    full = [(size - 1) * s[i] + span(weight.shape[2 + i], d[i]) + e[i] for i, size in enumerate(x.shape[2:])]
-    out = np.zeros((x.shape[0], f * groups, *full))
-    c = x.shape[1] // groups
-    for place in np.ndindex(*x.shape[2:]):
-        for tap in np.ndindex(*weight.shape[2:]):
-            at = tuple(i * step + t * dil for i, step, t, dil in zip(place, s, tap, d))
-            for g in range(groups):
-                channels = slice(g * c, (g + 1) * c)
-                taken, weights = (slice(None), channels, *place), (channels, slice(None), *tap)
-                target = (slice(None), slice(g * f, (g + 1) * f), *at)
-                out[target] += x[taken] @ weight[weights]
-    inside = tuple([slice(None)] * 2 + [slice(low, size - low) for low, size in zip(p, full)])
-    return out[inside] + bias.reshape(-1, *(1,) * n)
-
-
-def _conv_transpose(n: int) -> OpFunction:
-    def transposed(
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
-    ) -> Tensor:
-        return _transposed(n, x, weight, bias, stride, padding, output_padding, groups, dilation)
-
-    def cases(rng: np.random.Generator) -> Cases:
-        x, weight, attributes = _TRANSPOSED_CASES[n]
-        channels = weight[1] * attributes.get("groups", 1)
-        yield (rng.uniform(-1, 1, x), rng.uniform(-1, 1, weight), rng.uniform(-1, 1, channels)), attributes
-
-    doc = f"""The transposed convolution: the gradient of conv{n}d by its input, taken as an op of its own.
-
-    x (N, C, {", ".join(_LAYOUT[n])}), weight (C, F / groups, kernel...), bias (F,). Output size:
-    (size - 1) * stride - padding (both sides) + dilation * (kernel - 1) + output_padding + 1."""
-    domain = Domain(cases=cases, reference=_transposed_reference)
-    return composite(name=f"conv_transpose{n}d", amp="half", doc=doc, domain=domain)(transposed)
-
-
-conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)
 
 
 # -- folding batch normalisation into the convolution before it --------------------------------------------------------

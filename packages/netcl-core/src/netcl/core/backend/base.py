@@ -133,8 +133,11 @@ class DeviceBackend(Protocol):
         dilation: Sequence[int],
         groups: int,
         shape: Sequence[int] | None = None,
+        algo: str | None = None,
     ) -> Tensor:
-        """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad)."""
+        """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); ``algo`` is a
+        wish.
+        """
         ...
 
     def window(

@@ -48,9 +48,19 @@ class TwinCalls:
         dilation: Sequence[int],
         groups: int,
         shape: Sequence[int] | None = None,
+        algo: str | None = None,
     ) -> Tensor:
         result: Tensor = self.twins.conv.conv(
-            self, kind, a, b, stride=stride, padding=padding, dilation=dilation, groups=groups, shape=shape
+            self,
+            kind,
+            a,
+            b,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            shape=shape,
+            algo=algo,
         )
         return result
 

@@ -66,6 +66,18 @@ def _forward(a: Array, b: Array, out: Array, call: _Call) -> None:
         store(out[block], result.reshape(len(x), *out.shape[1:]), call.dtype)
 
 
+def _direct(a: Array, b: Array, out: Array, call: _Call) -> None:
+    """The same without windows as matrices: one product for each tap of the kernel."""
+    weight, x = widened(b, call.dtype), _padded(widened(a, call.dtype), call.padding)
+    groups = call.groups
+    total = np.zeros((len(a), groups, b.shape[0] // groups, prod(out.shape[2:])), weight.dtype)
+    rows = weight.reshape(groups, b.shape[0] // groups, b.shape[1], *b.shape[2:])
+    for tap, place in _taps(b.shape[2:], out.shape[2:], call):
+        with np.errstate(all="ignore"):
+            total += np.matmul(rows[(slice(None), *tap)], x[place].reshape(len(a), groups, b.shape[1], -1))
+    store(out, total.reshape(out.shape), call.dtype)
+
+
 def _grad_weight(a: Array, b: Array, out: Array, call: _Call) -> None:
     kernel, places, groups = out.shape[2:], b.shape[2:], call.groups
     total = np.zeros((groups, out.shape[0] // groups, prod(out.shape[1:])), widened(b[:0], call.dtype).dtype)
@@ -109,8 +121,11 @@ def conv(
     dilation: Sequence[int],
     groups: int,
     shape: Sequence[int] | None = None,
+    algo: str | None = None,
 ) -> Tensor:
-    """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad)."""
+    """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); forward by
+    ``algo="naive"`` takes one product per tap and no workspace.
+    """
     call = _Call(tuple(stride), tuple((low, high) for low, high in padding), tuple(dilation), groups, a.dtype)
     if kind == "forward":
         sizes = zip(a.shape[2:], b.shape[2:], stride, padding, dilation)
@@ -119,5 +134,6 @@ def conv(
     assert shape is not None
     out: Tensor = engine.empty(tuple(shape), a.dtype)
     if out.size:
-        engine.launch(_FUNCTIONS[kind], a.storage, b.storage, out.storage, call)
+        function = _direct if (kind, algo) == ("forward", "naive") else _FUNCTIONS[kind]
+        engine.launch(function, a.storage, b.storage, out.storage, call)
     return out

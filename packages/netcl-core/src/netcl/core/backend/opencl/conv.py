@@ -22,6 +22,7 @@ Triple = tuple[int, int, int]
 Pairs = tuple[tuple[int, int], ...]
 
 _WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image may take more
+_TILE_GROUP = 64  # work-items of the smallest group that the tiled kernel takes
 
 
 @dataclass(frozen=True)
@@ -274,13 +275,17 @@ def conv(
     dilation: Sequence[int],
     groups: int,
     shape: Sequence[int] | None = None,
+    algo: str | None = None,
     variant: str | None = None,
 ) -> Tensor:
     """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
 
     Images are padded in a workspace of bounded size, a block of images at a time; strided input gradients fall into
-    one dense convolution per remainder of the position. ``variant``: ``packed``, ``tiled``, ``direct`` or ``plain``.
+    one dense convolution per remainder of the position. ``algo``, a wish: ``naive`` sums each output in a work-item of
+    its own, ``tiled_local`` takes the kernel that works through local memory, ``implicit_gemm`` the device's. Tests
+    force the ``variant``: ``packed``, ``tiled``, ``direct`` or ``plain``.
     """
+    variant = variant or _wish(engine, algo)
     call = (tuple(stride), tuple(map(tuple, padding)), tuple(dilation), groups, None if shape is None else tuple(shape))
     plan = _plan(kind, a.shape, b.shape, *call)
     # The shape without the dimensions that were put in front.
@@ -293,6 +298,16 @@ def conv(
     else:
         _per_image(engine, plan, a, b, out, variant)
     return out
+
+
+def _wish(engine: Any, algo: str | None) -> str | None:
+    if algo == "naive":
+        return "direct"
+    if algo == "tiled_local" and traits(engine).group >= _TILE_GROUP:
+        return "tiled"
+    if algo == "implicit_gemm":
+        return "packed" if traits(engine).is_cpu else _wish(engine, "tiled_local")
+    return None
 
 
 def _per_image(engine: Any, plan: Plan, images: Tensor, weight: Tensor, out: Tensor, variant: str | None) -> None:
