@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import threading
 import weakref
 
@@ -212,32 +211,6 @@ def test_ten_thousand_launches_and_copies_leave_nothing(queues):
     # process takes memory for something else.
     assert min(growth[-2:]) < 1 << 20, f"memory grows by {growth} bytes"
     assert after[1:] == before[1:]
-
-
-def test_eight_threads_launch_one_op_on_their_own_data(queues):
-    queue, per_thread = queues[0], 250
-    inputs = [Tensor.from_host(queue, np.full(64, i, np.float32)) for i in range(8)]
-    wrong = []
-
-    def work(i):
-        x, total = inputs[i], Tensor.zeros((64,), queue=queue)
-        for _ in range(per_thread):
-            total = ops.add(total, x)
-        if not (total.to_host() == per_thread * i).all():
-            wrong.append(i)
-
-    ops.add(inputs[0], inputs[1])
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert not wrong
 
 
 def test_a_pool_that_is_cleared_drops_what_waits_for_its_markers(queues):

@@ -68,8 +68,13 @@ _watcher: Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None] | None = None
 
 
 class _Thread(threading.local):
-    hooks: tuple[tuple[int, Hook], ...] = ()
-    record: bool = False
+    # In one attribute, since each access to a thread's own takes a while: whether the composite op that is running is
+    # recorded, and the hooks.
+    state: tuple[bool, tuple[tuple[int, Hook], ...]] = (False, ())
+
+    @property
+    def hooks(self) -> tuple[tuple[int, Hook], ...]:
+        return self.state[1]
 
 
 _thread = _Thread()
@@ -86,17 +91,17 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
         kwargs = by_own_names(row, kwargs)
         if row.expression is None and "out" in kwargs and "out" not in row.signature.parameters:
             return _call_into(row, args, kwargs, record)
+    inherited, hooks = _thread.state
     if record is None:
-        record = _thread.record
+        record = inherited
         if _watcher is not None and not record:
             _watcher(row, args, kwargs)
     if row.composite is not None:
-        outer, _thread.record = _thread.record, record
+        _thread.state = record, hooks
         try:
             return row.composite(*args, **kwargs)
         finally:
-            _thread.record = outer
-    hooks = _thread.hooks
+            _thread.state = inherited, hooks
     if not hooks:
         if record and _recorder is not None:
             return _recorder(execute, row, args, kwargs)
@@ -149,33 +154,34 @@ def set_watcher(watcher: Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None
 def push_hook(hook: Hook, layer: str = "profiler") -> Hook:
     """Puts ``hook`` on this thread's stack: outermost of its layer, profiler, autocast or tracer."""
     rank = _LAYERS.index(layer)
-    _thread.hooks = tuple(sorted(((rank, hook), *_thread.hooks), key=lambda entry: entry[0]))
+    record, hooks = _thread.state
+    _thread.state = record, tuple(sorted(((rank, hook), *hooks), key=lambda entry: entry[0]))
     return hook
 
 
 def pop_hook(hook: Hook) -> None:
     """Takes ``hook`` off this thread's stack; ValueError where it is not there."""
-    rest = [entry for entry in _thread.hooks if entry[1] is not hook]
-    if len(rest) == len(_thread.hooks):
+    record, hooks = _thread.state
+    rest = tuple(entry for entry in hooks if entry[1] is not hook)
+    if len(rest) == len(hooks):
         raise ValueError("this hook is not on the stack of this thread")
-    _thread.hooks = tuple(rest)
+    _thread.state = record, rest
 
 
 class Snapshot:
     """The hooks of a thread, to be used in another: ``with snapshot.active(): ...``."""
 
     def __init__(self) -> None:
-        self._hooks, self._record = _thread.hooks, _thread.record
+        self._state = _thread.state
 
     @contextmanager
     def active(self) -> Iterator[None]:
         """This snapshot's hooks in the current thread, for the duration of the block."""
-        outer = _thread.hooks, _thread.record
-        _thread.hooks, _thread.record = self._hooks, self._record
+        outer, _thread.state = _thread.state, self._state
         try:
             yield
         finally:
-            _thread.hooks, _thread.record = outer
+            _thread.state = outer
 
 
 def snapshot() -> Snapshot:
@@ -187,21 +193,84 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The innermost of the stack: computes the op, on plain tensors, and records nothing."""
     if row.expression is None:
         return _compute(row, args, kwargs)
+    if len(args) == 2 and not kwargs:
+        a, b = args
+        try:
+            key: Any = (row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype)
+        except AttributeError:
+            key = _described(row, args, kwargs)
+    else:
+        key = _described(row, args, kwargs)
+    warm = _warm.get(key)
+    if warm is not None:
+        result = warm(args)
+        if result is not None:
+            return result
     out = kwargs.pop("out", None) if "out" in kwargs else None
     ready = bound(row, args, kwargs)
     if out is not None:
         check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
     results = ready.run(None if out is None else (out,))
+    if key is not None and warm is None:
+        _keep_warm(key, row, ready, args)
     return results[0] if ready.program.single else results
+
+
+# What a call needs once it has run on arguments of the same description: ``warm(args)`` gives the result, or None where
+# the call has to go the long way after all. Backends that have such a thing have a method ``warm_call``.
+_warm: dict[Any, Callable[[tuple[Any, ...]], Any]] = {}
+_WARM_MAX = 8192
+
+
+def _described(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What stands for a call in ``_warm``: all that its program depends on. None where a call cannot be looked up."""
+    count = len(row.operands)
+    if not row.leading or len(args) < count:
+        return None
+    key: list[Any] = [row]
+    for value in args[:count]:
+        if isinstance(value, Operand):
+            key += (value.engine, value.shape, value.dtype)
+        elif type(value) is float or type(value) is int:
+            key.append(type(value))
+        else:
+            return None
+    # Attributes: floats are launch scalars, and True and 1 are the same key.
+    for value in args[count:]:
+        if type(value) not in _STATIC:
+            return None
+        key += (type(value), value)
+    for name, value in kwargs.items():
+        if type(value) not in _STATIC:
+            return None
+        key += (name, type(value), value)
+    return tuple(key)
+
+
+_STATIC = frozenset((int, bool, str, type(None)))
+
+
+def _keep_warm(key: Any, row: OpRow, ready: Bound, args: tuple[Any, ...]) -> None:
+    if row.name not in TABLE:  # a program of its own: its row is not called again
+        return
+    if len(_warm) >= _WARM_MAX:
+        _warm.clear()
+    make = getattr(ready.inputs[0].engine, "warm_call", None)
+    _warm[key] = (make and make(ready.program, args[: len(row.operands)], ready.scalars)) or _never_warm
+
+
+def _never_warm(args: tuple[Any, ...]) -> None:
+    """The warm call of what has none."""
 
 
 def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs the function of a computed row; nothing inside of it is recorded, as the row itself has been."""
     assert row.call is not None
-    if not _thread.record:
+    state = _thread.state
+    if not state[0]:
         return row.call(*args, **kwargs)
-    _thread.record = False
+    _thread.state = False, state[1]
     try:
         return row.call(*args, **kwargs)
     finally:
-        _thread.record = True
+        _thread.state = state

@@ -48,19 +48,28 @@ class BufferHandle:
 
     ``bucket_size`` is the size of the buffer in bytes (0: the buffer's own), ``pool`` where it returns to (None: it is
     just dropped). ``buffer`` is None after the release. With ``keep`` set the buffer never enters a free list: release
-    drops it. ``note`` is what an out-of-memory report shows for it, such as (shape, dtype).
+    drops it. ``note`` is what an out-of-memory report shows for it, such as (shape, dtype), ``key`` the free list that
+    the buffer returns to (None: that of ``bucket_size``).
     """
 
     __slots__ = ("__weakref__", "_key", "_live", "bucket_size", "buffer", "keep", "nbytes", "note", "pool")
 
-    def __init__(self, buffer: Any, nbytes: int, bucket_size: int = 0, pool: BufferPool | None = None) -> None:
+    def __init__(
+        self,
+        buffer: Any,
+        nbytes: int,
+        bucket_size: int = 0,
+        pool: BufferPool | None = None,
+        key: Any = None,
+        note: Any = None,
+    ) -> None:
         self.buffer: Any = buffer
         self.nbytes: int = nbytes
         self.bucket_size: int = bucket_size
         self.pool: BufferPool | None = pool
         self.keep: bool = False
-        self.note: Any = None
-        self._key: Any = bucket_size
+        self.note: Any = note
+        self._key: Any = bucket_size if key is None else key
         self._live = True
 
     def release(self) -> None:
@@ -77,7 +86,13 @@ class BufferHandle:
         if pool is not None:
             pool._returned.append((self._key, None if self.keep else buffer, None))
 
-    __del__ = release
+    def __del__(self) -> None:
+        # Nobody else has the handle any more, so there is no race to win.
+        buffer = self.buffer
+        if buffer is not None:
+            pool = self.pool
+            if pool is not None:
+                pool._returned.append((self._key, None if self.keep else buffer, None))
 
     def release_after(self, event: Any) -> None:
         """Give the buffer back, to be handed out again only when ``event`` (cl.Event) is complete."""
@@ -98,6 +113,9 @@ class BufferHandle:
     def __repr__(self) -> str:
         state = "released" if self.released else f"{self.bucket_size} bytes"
         return f"<BufferHandle of {self.nbytes} bytes, {state}>"
+
+
+_new_handle = BufferHandle.__new__
 
 
 @dataclass(frozen=True)
@@ -164,25 +182,50 @@ class BufferPool:
         bucket: int = key
         if flags is not None and flags != self._flags:
             key = (bucket, flags)
+        if self._in_order and self._returned:
+            handle = self.lend_again(key, bucket, nbytes, note)
+            if handle is not None:
+                return handle
         with self._lock:
-            buffer = self._taken_back(key) if self._returned else None
-            if buffer is None:
-                stack = self._free.get(key)
-                if stack:
-                    buffer = stack.pop()[1]
-                    self._cached -= bucket
-                    self._hits += 1
-                else:
-                    self._misses += 1
-                if self._allocated - self._cached > self._peak:
-                    self._peak = self._allocated - self._cached
+            if self._returned:
+                self._collect()
+            stack = self._free.get(key)
+            if stack:
+                buffer = stack.pop()[1]
+                self._cached -= bucket
+                self._hits += 1
+            else:
+                buffer = None
+                self._misses += 1
+            if self._allocated - self._cached > self._peak:
+                self._peak = self._allocated - self._cached
         if buffer is None:
             buffer = self._make(bucket, flags)
-        handle = BufferHandle(buffer, nbytes, bucket, self)
-        if note is not None:
-            handle.note = note
-        if key is not bucket:
-            handle._key = key
+        return BufferHandle(buffer, nbytes, bucket, self, key, note)
+
+    def lend_again(self, key: Any, bucket: int, nbytes: int, note: Any) -> BufferHandle | None:
+        """A lease of the buffer that came back last, where it is one of ``key``; for pools of one in-order queue.
+
+        Without the lock: a deque's pop and append are atomic, and what lies on it still counts as in use.
+        """
+        try:
+            last = self._returned.pop()
+        except IndexError:
+            return None
+        if last[0] != key or last[1] is None or last[2] is not None:
+            self._returned.append(last)
+            return None
+        self._hits += 1
+        # What BufferHandle(...) does, at half the price: a call of __init__ goes through C.
+        handle = _new_handle(BufferHandle)
+        handle.buffer = last[1]
+        handle.nbytes = nbytes
+        handle.bucket_size = bucket
+        handle.pool = self
+        handle.keep = False
+        handle.note = note
+        handle._key = key
+        handle._live = True
         return handle
 
     def release(self, handle: BufferHandle) -> None:
@@ -194,8 +237,11 @@ class BufferPool:
         with self._lock:
             self._collect()
             self._evict(self._cached)
-            for _ in range(len(self._returned)):
-                self._allocated -= _size_of(self._returned.popleft()[0])
+            while self._returned:
+                try:
+                    self._allocated -= _size_of(self._returned.popleft()[0])
+                except IndexError:  # another thread was faster
+                    break
 
     @property
     def stats(self) -> PoolStats:
@@ -235,20 +281,6 @@ class BufferPool:
             self._buckets.clear()
         bucket = self._buckets[size] = self.bucket_for(size)
         return bucket
-
-    def _taken_back(self, key: Any) -> Any:
-        """The buffer that came back last if it is one of ``key``, else None, and all are sorted; lock held."""
-        if self._in_order:
-            try:
-                last = self._returned.pop()
-            except IndexError:  # a re-entrant call was faster
-                return None
-            if last[0] == key and last[1] is not None and last[2] is None:
-                self._hits += 1
-                return last[1]
-            self._returned.append(last)
-        self._collect()
-        return None
 
     def _collect(self) -> None:
         """Sort what was returned into the free stacks; lock held."""

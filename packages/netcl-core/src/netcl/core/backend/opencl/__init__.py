@@ -20,6 +20,7 @@ from netcl.core.backend.opencl.teardown import (
 )
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.opencl.transfer import Transfer
+from netcl.core.backend.opencl.warm import warm_call
 from netcl.core.backend.twins import TwinCalls, Twins
 from netcl.core.capabilities import profile_of
 from netcl.core.device import DeviceHandle
@@ -33,6 +34,7 @@ from netcl.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
+    from netcl.core.program import Program
 
 Array = np.ndarray[Any, Any]
 
@@ -273,6 +275,12 @@ class OpenCLBackend(TwinCalls):
         out: Sequence[Tensor | None] | None = None,
     ) -> tuple[Tensor, ...]:
         return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
+
+    def warm_call(
+        self, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
+    ) -> Callable[[Sequence[Any]], Tensor | None] | None:
+        """What repeats a run of an op's ``program`` on ``args`` at the least cost on the host; see ``warm``."""
+        return warm_call(self, program, args, scalars)
 
     @property
     def rng_state(self) -> Tensor:

@@ -19,10 +19,10 @@ API for the engine (one Launcher for each queue)::
 the text; it is called only when the program is not known yet. A launch with a zero in ``global_size`` does nothing.
 
 Traps: ``program.name`` makes a new kernel at each use (a hundred microseconds and more), so kernels are kept. The
-arguments belong to the kernel object: two threads sharing one give wrong numbers, seldom, so each thread, each prepared
-launch and each recorded launch has its own. pyopencl takes 6.5 microseconds to set a NumPy scalar in the general way,
-since it first tries all other kinds, and 0.1 when told that it is bytes. Each enqueue makes an event, which must not be
-kept. A driver that allocates lazily reports a missing buffer here.
+arguments belong to the kernel object: two threads sharing one give wrong numbers, seldom, so each thread, each call of
+a prepared launch and each recorded launch has its own. pyopencl takes 6.5 microseconds to set a NumPy scalar in the
+general way, since it first tries all other kinds, and 0.1 when told that it is bytes. Each enqueue makes an event,
+which must not be kept. A driver that allocates lazily reports a missing buffer here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Launcher:
         self.recording: Recording | None = None
         self.launched = log_of(queue)
         self.flushes = False  # whether each launch is followed by a flush
-        self._state = state_of(queue.context)
+        self.state = state_of(queue.context)
         self._local = threading.local()
         self._programs: dict[Any, Any] = {}
 
@@ -126,7 +126,7 @@ class Launcher:
     def check(self) -> None:
         """ForkedProcessError in a forked child, DeviceLostError once the device is lost."""
         queue_state.check_process()
-        self._state.check()
+        self.state.check()
 
     def wait(self, event: Any) -> None:
         """Wait for a cl.Event of this queue, None: nothing to wait for."""
@@ -209,25 +209,30 @@ class Launcher:
             raise UnsupportedError(f"{what} is of the wrong size or kind: {error}", op=kernel.function_name) from error
 
     def _enqueue(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> None:
-        if queue_state.forked or self._state.lost is not None:
+        if queue_state.forked or self.state.lost is not None:
             self.check()
         self.launched.append(kernel_name)
         try:
             cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
         except cl.Error:
-            what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
-            self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
+            self.enqueue_again(kernel, kernel_name, global_size, local_size)
         if self.flushes:
             self.queue.flush()
+
+    def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> None:
+        """Enqueue what the driver has just refused; twice more where it is out of memory, then with netcl's error."""
+        what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
+        self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
 
 
 class PreparedLaunch:
     """A kernel with its sizes and scalars set: ``prepared(*buffers)`` sets the buffers, in order, and launches.
 
-    A buffer is a cl.Buffer or a tensor. Each thread that calls gets a kernel object of its own.
+    A buffer is a cl.Buffer or a tensor. A call takes a kernel object from ``kernels`` and puts it back when it has been
+    enqueued, so that neither another thread nor a finaliser in the middle of the call sets its arguments.
     """
 
-    __slots__ = ("_args", "_build", "_global_size", "_kernels", "_launcher", "_local_size", "_name", "_positions")
+    __slots__ = ("_args", "_build", "_launcher", "_positions", "global_size", "kernels", "local_size", "name")
 
     def __init__(
         self,
@@ -241,49 +246,54 @@ class PreparedLaunch:
         options: str = "",
     ) -> None:
         self._launcher = launcher
-        self._name = kernel_name
-        self._global_size = tuple(global_size)
-        self._local_size = None if local_size is None else tuple(local_size)
+        self.name = kernel_name
+        self.global_size = tuple(global_size)
+        self.local_size = None if local_size is None else tuple(local_size)
         self._args = tuple(args)
         self._positions = tuple(index for index, arg in enumerate(args) if arg is None)
         self._build = partial(launcher._new_kernel, program_key, source, kernel_name, None, options)
-        # By thread: a number is used again only when its thread has ended, and the kernel with it is free.
-        self._kernels: dict[int, Any] = {}
+        self.kernels: list[Any] = []
 
     def __call__(self, *buffers: Any) -> None:
         if len(buffers) != len(self._positions):
-            raise UnsupportedError(f"kernel {self._name} takes {len(self._positions)} buffers, {len(buffers)} given")
+            raise UnsupportedError(f"kernel {self.name} takes {len(self._positions)} buffers, {len(buffers)} given")
         launcher = self._launcher
-        thread = get_ident()
         recording = launcher.recording
-        if recording is not None and recording.thread == thread:
+        if recording is not None and recording.thread == get_ident():
             self._record(recording, buffers)
             return
-        kernel = self._kernels.get(thread)
-        if kernel is None:
-            kernel = self._kernels[thread] = self._new_kernel()
+        kernel = self.take()
         set_arg = kernel.set_arg
         for position, buffer in zip(self._positions, buffers):
             if type(buffer) is not _Buffer:
                 lease = buffer.pool_handle
                 if lease is not None and lease.buffer is None:
-                    raise _released(self._name, position)
+                    raise released(self.name, position)
                 buffer = buffer.buffer
             set_arg(position, buffer)
-        launcher._enqueue(kernel, self._name, self._global_size, self._local_size)
+        launcher._enqueue(kernel, self.name, self.global_size, self.local_size)
+        self.kernels.append(kernel)
 
-    def _new_kernel(self) -> Any:
+    def take(self) -> Any:
+        """A kernel that nobody else uses, its scalars set; it goes back to ``kernels``."""
+        try:
+            return self.kernels.pop()
+        except IndexError:
+            return self.new_kernel()
+
+    def new_kernel(self) -> Any:
+        """A kernel of its own, its scalars set."""
         kernel = self._build()
         if kernel.num_args != len(self._args):
-            raise UnsupportedError(f"kernel {self._name} takes {kernel.num_args} arguments, {len(self._args)} prepared")
+            raise UnsupportedError(f"kernel {self.name} takes {kernel.num_args} arguments, {len(self._args)} prepared")
         fixed = [(index, arg) for index, arg in enumerate(self._args) if arg is not None]
         self._launcher._set(kernel, fixed)
         return kernel
 
     def _record(self, recording: Recording, buffers: Sequence[Any]) -> None:
-        kernel = self._new_kernel()
+        kernel = self.new_kernel()
         self._launcher._set(kernel, zip(self._positions, buffers))
-        enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self._global_size, self._local_size)
+        enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self.global_size, self.local_size)
         recording.append(enqueue, (*buffers, *self._args))
         if self._launcher.flushes:
             recording.append(self._launcher.queue.flush)
@@ -346,7 +356,7 @@ def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
     argument = getattr(arg, "buffer", arg)
     lease = getattr(arg, "pool_handle", None)
     if lease is not None and lease.buffer is None:
-        raise _released(kernel.function_name, index)
+        raise released(kernel.function_name, index)
     if argument is None or isinstance(argument, (bool, int, float, np.ndarray)):
         raise UnsupportedError(
             f"argument {index} of kernel {kernel.function_name} is {arg!r}; "
@@ -355,7 +365,7 @@ def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
     return argument
 
 
-def _released(name: str, index: int) -> UnsupportedError:
+def released(name: str, index: int) -> UnsupportedError:
     """The error for a tensor whose lease has ended: its buffer may be another tensor's by now."""
     return UnsupportedError(
         f"argument {index} of kernel {name} is a tensor whose buffer was released; "

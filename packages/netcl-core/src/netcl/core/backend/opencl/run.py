@@ -5,7 +5,7 @@ launches.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,31 +38,38 @@ class _Ready:
         self.sizes = sizes
         self._key = (launch.name, launch.source)
         self._prepared: dict[tuple[Any, ...], Any] = {}
-        self._fixed = None if any(name not in sizes for name, _ in launch.scalars) else self._prepare({})
+        self._fixed: Any = None
+        if all(name in sizes for name, _ in launch.scalars):
+            self._fixed = self.prepare({})
 
     def __call__(self, storages: Sequence[Any], scalars: Scalars) -> None:
         launch = self.launch
         prepared = self._fixed
         if prepared is None:
-            key = tuple(scalars.get(name) for name, _ in launch.scalars)
+            key = tuple([scalars.get(name) for name, _ in launch.scalars])
+            if 0.0 in key:  # -0.0 equals it
+                key += tuple([math.copysign(1.0, value) for value in key if value is not None])
             prepared = self._prepared.get(key)
             if prepared is None:
                 if len(self._prepared) >= _VARIANTS_MAX:
                     self._prepared.clear()
-                prepared = self._prepared[key] = self._prepare(scalars)
+                prepared = self._prepared[key] = self.prepare(scalars)
         buffers = [storages[slot] for slot in launch.inputs]
         buffers.extend(storages[slot] for slot in launch.outputs)
         if launch.flag:
             buffers.append(self.engine.flag)
         prepared(*buffers)
 
-    def _prepare(self, scalars: Scalars) -> Any:
+    def prepare(self, scalars: Scalars, later: Container[str] = ()) -> Any:
+        """The launch with its numbers set; those of the scalars ``later`` are set at each call, like the buffers."""
+        if self._fixed is not None:
+            return self._fixed
         launch = self.launch
         buffers = [None] * (len(launch.inputs) + len(launch.outputs) + launch.flag)
         numbers = [np.uint64(number) for number in launch.numbers]
+        given = {**scalars, **self.sizes}
         values = [
-            _SCALAR_TYPES[compute_type(dtype)](self.sizes[name] if name in self.sizes else scalars[name])
-            for name, dtype in launch.scalars
+            None if name in later else _SCALAR_TYPES[compute_type(dtype)](given[name]) for name, dtype in launch.scalars
         ]
         return self.engine.launcher.prepare(
             self._key, launch.source, launch.name, (_rounded(launch),), (launch.group,), [*buffers, *numbers, *values]

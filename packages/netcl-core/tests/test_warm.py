@@ -1,0 +1,185 @@
+"""Warm calls: an op's second run on arguments of the same description gives what the long way would, in every state."""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from netcl import ops
+from netcl.core import Tensor, dispatch
+from netcl.core.device import manager
+from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, UnsupportedError
+from netcl.runtime.capture import capture
+
+cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
+
+VALUES = np.arange(1, 17, dtype=np.float32)
+
+
+@pytest.fixture(params=["pocl", "intel"])
+def queue(request):
+    try:
+        return manager.default(request.param).queue
+    except DeviceNotFoundError:
+        pytest.skip(f"the OpenCL driver {request.param} is not installed")
+
+
+@pytest.fixture
+def x(queue):
+    return Tensor.from_host(queue, VALUES)
+
+
+def warm_calls(row):
+    """The warm calls that there are of an op's row."""
+    return [warm for key, warm in dispatch._warm.items() if key[0] is row and warm is not dispatch._never_warm]
+
+
+def test_the_second_run_is_warm_and_equal(x):
+    first, second = ops.add(x, x).to_host(), ops.add(x, x).to_host()
+    assert warm_calls(ops.add.row) and np.array_equal(first, 2 * VALUES) and np.array_equal(second, first)
+
+
+def test_numbers_and_attributes_are_those_of_the_call(x):
+    for number in (2.0, 3, -1.5, 0.0, -0.0, math.inf):
+        with np.errstate(divide="ignore"):
+            expected = VALUES / np.float32(number)
+        assert np.array_equal(ops.div(x, number).to_host(), expected), number
+        assert np.array_equal(ops.sub(number, x).to_host(), np.float32(number) - VALUES), number
+    square = ops.reshape(x, (4, 4))
+    for axis in (0, 1, 0, 1, None, (0, 1)):
+        for keepdims in (False, True, 1):
+            result = ops.sum(square, axis, keepdims=keepdims)
+            expected = VALUES.reshape(4, 4).sum(axis, keepdims=bool(keepdims))
+            assert result.shape == expected.shape and np.array_equal(result.to_host(), expected)
+    for slope in (0.5, 0.25):
+        assert np.array_equal(ops.leaky_relu(ops.neg(x), slope).to_host(), -VALUES * np.float32(slope))
+
+
+def test_a_negative_zero_is_not_a_zero_on_the_long_way_either(x):
+    results = [ops.where(ops.gt(x, 0), ops.mul(x, zero), x).to_host() for zero in (0.0, -0.0)]
+    assert [bool(np.signbit(result).any()) for result in results] == [False, True]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dispatch, "_keep_warm", lambda *args: None)
+        patch.setattr(dispatch, "_warm", {})
+        results = [ops.mul(x, zero).to_host() for zero in (0.0, -0.0)]
+    assert [bool(np.signbit(result).any()) for result in results] == [False, True]
+
+
+def test_a_number_too_large_for_the_kernel(queue):
+    x = Tensor.from_host(queue, np.arange(3, dtype=np.int32))
+    ops.add(x, 1), ops.add(x, 1)
+    with pytest.raises(OverflowError):
+        ops.add(x, 1 << 40)
+    assert ops.add(x, 2).tolist() == [2, 3, 4]
+
+
+def test_shapes_dtypes_and_devices_are_told_apart(x, queue):
+    other = Tensor.from_host(queue, np.arange(16, dtype=np.int32))
+    for _ in range(2):
+        assert ops.add(x, other).dtype == "float32" and ops.add(other, other).dtype == "int32"
+        assert ops.add(ops.reshape(x, (4, 4)), ops.reshape(x, (1, 16))[:, :4]).shape == (4, 4)
+        with pytest.raises(BackendMismatchError, match="move them together"):
+            ops.add(x, x.cpu())
+
+
+def test_a_released_operand_is_named(x):
+    ops.exp(x), ops.exp(x)
+    x.pool_handle.release()
+    with pytest.raises(UnsupportedError, match="argument 0 of kernel .* was released"):
+        ops.exp(x)
+
+
+def test_hooks_see_warm_calls(x):
+    ops.neg(x), ops.neg(x)
+    seen = []
+
+    def note(next, row, args, kwargs):
+        seen.append(row.name)
+        return next(row, args, kwargs)
+
+    dispatch.push_hook(note)
+    try:
+        assert np.array_equal(ops.neg(x).to_host(), -VALUES)
+    finally:
+        dispatch.pop_hook(note)
+    ops.neg(x)
+    assert seen == ["neg"]
+
+
+def test_a_warm_op_is_recorded(x):
+    ops.add(ops.neg(x), x), ops.add(ops.neg(x), x)
+    step = capture(lambda t: ops.add(ops.neg(t), t), x)
+    assert len(step) == 2 and np.array_equal(step.replay(x).to_host(), np.zeros(16))
+    assert np.array_equal(ops.add(x, x).to_host(), 2 * VALUES)
+
+
+def test_a_finaliser_in_the_middle_of_a_call_does_not_change_it(x, monkeypatch):
+    """The collector may run between the arguments and the enqueue, and what it collects may call the same op."""
+    zero = Tensor.zeros((16,), queue=x.queue)
+    ops.add(zero, zero), ops.add(zero, zero)
+    enqueue = cl.enqueue_nd_range_kernel
+    inner = []
+
+    def interrupted(*args):
+        if not inner:
+            inner.append(None)
+            inner[0] = ops.add(zero, zero)
+        return enqueue(*args)
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", interrupted)
+    result = ops.add(x, x)
+    assert np.array_equal(result.to_host(), 2 * VALUES) and not inner[0].to_host().any()
+
+
+def test_outputs_come_from_the_pool_and_go_back(x):
+    pool = x.engine.pool
+    ops.add(x, x), ops.add(x, x)
+    before = pool.get_stats()
+    for _ in range(100):
+        result = ops.add(x, x)
+    assert result.pool_handle.note == ((16,), "float32") and result.pool_handle.nbytes == 64
+    alive = weakref.ref(result.pool_handle)
+    del result
+    gc.collect()
+    after = pool.get_stats()
+    assert alive() is None and after["hits"] - before["hits"] >= 99 and after["misses"] <= before["misses"] + 1
+    assert after["bytes_in_use"] == before["bytes_in_use"]
+
+
+def eight_threads(queue, launches):
+    """Which of eight threads, each adding up its own number in as many launches together, got a wrong sum."""
+    inputs = [Tensor.from_host(queue, np.full(64, i, np.float32)) for i in range(8)]
+    wrong = []
+
+    def work(i):
+        x, total = inputs[i], Tensor.zeros((64,), queue=queue)
+        for done in range(1, launches // 8 + 1):
+            total = ops.add(total, x)
+            if done % 500 == 0 and not (total.to_host() == done * i).all():
+                wrong.append((i, done))
+                return
+        if not (total.to_host() == launches // 8 * i).all():
+            wrong.append((i, launches // 8))
+
+    ops.add(inputs[0], inputs[1])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return wrong
+
+
+def test_eight_threads_launch_one_op_a_hundred_thousand_times(queue):
+    assert not eight_threads(queue, 100_000)
