@@ -89,6 +89,8 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     """Runs ``row`` through the hook stack."""
     if kwargs:
         kwargs = by_own_names(row, kwargs)
+        if "pool" in kwargs and "pool" not in row.signature.parameters:
+            return _call_pooled(row, args, kwargs, record)
         if row.expression is None and "out" in kwargs and "out" not in row.signature.parameters:
             return _call_into(row, args, kwargs, record)
     inherited, hooks = _thread.state
@@ -120,6 +122,30 @@ def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record
     check_out(row.name, out, result.shape, result.dtype, result.engine)
     assign(out, result)
     return out
+
+
+_pooled = 0  # calls under way, of any thread, whose results come from a pool of the caller
+
+
+def _call_pooled(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+    """The op with ``pool=``: its result, and what it needs on the way, come from that pool of the operands' device."""
+    global _pooled
+    rest = {name: value for name, value in kwargs.items() if name != "pool"}
+    operands = [one for value in (*args, *rest.values()) for one in (value if isinstance(value, list) else [value])]
+    engine = next((one.engine for one in operands if isinstance(one, Operand)), None)
+    if engine is None or kwargs["pool"] is None:
+        return call_row(row, args, rest, record)
+    with engine.allocating_from(kwargs["pool"]):
+        with _pooled_lock:
+            _pooled += 1
+        try:
+            return call_row(row, args, rest, record)
+        finally:
+            with _pooled_lock:
+                _pooled -= 1
+
+
+_pooled_lock = threading.Lock()
 
 
 def _through(
@@ -201,7 +227,7 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             key = _described(row, args, kwargs)
     else:
         key = _described(row, args, kwargs)
-    warm = _warm.get(key)
+    warm = None if _pooled else _warm.get(key)
     if warm is not None:
         result = warm(args)
         if result is not None:

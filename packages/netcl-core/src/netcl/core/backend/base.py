@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -51,6 +52,10 @@ class DeviceBackend(Protocol):
 
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
         """A new tensor of undefined content; persistent ones never come from a recording's arena."""
+        ...
+
+    def allocating_from(self, pool: Any) -> AbstractContextManager[None]:
+        """Within the block this thread's new tensors come from ``pool``; without effect where there are no pools."""
         ...
 
     def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,10 @@ class CPUBackend(TwinCalls):
         tensor = Tensor._wrap(self, shape, dtype, None, np.empty(shape, numpy_dtype(dtype)), None)
         tensor.persistent = persistent
         return tensor
+
+    def allocating_from(self, pool: Any) -> AbstractContextManager[None]:
+        """Nothing: arrays come from NumPy."""
+        return nullcontext()
 
     def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Tensor:
         storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)

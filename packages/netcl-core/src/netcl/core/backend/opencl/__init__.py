@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +81,7 @@ class OpenCLBackend(TwinCalls):
         self._flag_raised = False
         self._rng_state: Tensor | None = None
         self._lock = threading.RLock()
+        self._lent: dict[int, Any] = {}  # the pool that a thread's new tensors come from, where it is not the queue's
         install_sigint_handler()
 
     # -- the transport of the contract, on buffers ---------------------------------------------------------------------
@@ -146,6 +148,8 @@ class OpenCLBackend(TwinCalls):
             recording = self.launcher.recording
             private = recording is not None and not persistent and recording.thread == threading.get_ident()
             pool = recording.pool if private and recording is not None else self.pool
+            if self._lent and not private and not persistent:
+                pool = self._lent.get(threading.get_ident(), pool)
         else:
             self._check_pool(pool)
         lease = pool.allocate(math.prod(shape) * itemsize(dtype), None, (shape, dtype))
@@ -154,11 +158,28 @@ class OpenCLBackend(TwinCalls):
             tensor.persistent = lease.keep = True
         return tensor
 
+    @contextmanager
+    def allocating_from(self, pool: Any) -> Iterator[None]:
+        """Within the block this thread's new tensors come from ``pool``, but for those of a recording."""
+        self._check_pool(pool)
+        thread = threading.get_ident()
+        before = self._lent.get(thread)
+        self._lent[thread] = pool
+        try:
+            yield
+        finally:
+            if before is None:
+                del self._lent[thread]
+            else:
+                self._lent[thread] = before
+
     def _check_dtype(self, dtype: str) -> None:
         if dtype == "float64" and not self._has_fp64:
             raise DTypeError(f"{self.device_label} has no float64 (cl_khr_fp64); use float32, or the cpu device")
 
     def _check_pool(self, pool: Any) -> None:
+        if not hasattr(pool, "allocate"):
+            raise TypeError(f"pool is a BufferPool or a PersistentBufferPool, not {type(pool).__name__}")
         if pool.context != self.context or getattr(pool, "queue", self.queue) != self.queue:
             raise BackendMismatchError(
                 f"the {type(pool).__name__} given belongs to another queue or context than {self.device_label}; "
