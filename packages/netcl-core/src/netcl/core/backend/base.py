@@ -192,6 +192,12 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def scan(self, kind: str, x: Tensor, other: Tensor | None = None, *, axis: int, reverse: bool = False) -> Any:
+        """Running combinations along ``axis``: ``sum``, ``prod``, ``logsumexp``, ``max`` and ``min`` (with places),
+        ``linear`` (y = x + other * y before).
+        """
+        ...
+
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
     ) -> Tensor:

@@ -24,6 +24,7 @@ class Twins(NamedTuple):
     random: Any
     copy: Any
     resample: Any
+    scan: Any
 
 
 class TwinCalls:
@@ -115,6 +116,9 @@ class TwinCalls:
     ) -> Tensor:
         result: Tensor = self.twins.resample.resample(self, kind, x, axis=axis, size=size, taps=taps, places=places)
         return result
+
+    def scan(self, kind: str, x: Tensor, other: Tensor | None = None, *, axis: int, reverse: bool = False) -> Any:
+        return self.twins.scan.scan(self, kind, x, other, axis=axis, reverse=reverse)
 
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
