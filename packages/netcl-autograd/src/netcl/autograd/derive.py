@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from netcl.autograd.step import FLOATING, Grads, Step, belongs
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, Program, call_row, program_row
-from netcl.core.expr import Apply, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
+from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, parse, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
+from netcl.core.fusion import Fused
 from netcl.core.layout import aligned
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) 
     return program.gradients[needs]  # type: ignore[no-any-return]
 
 
-def _fewer(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
+def narrowed(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
     """The plan where only outputs in ``given`` have a gradient, on what the whole plan saved; the whole one if that
     is not enough.
     """
@@ -84,8 +85,16 @@ def _plan(
         present[n + position] = present[n + m + position] = axes
     grads = [Load(n + m + i, o.dtype) if known else None for i, (o, known) in enumerate(zip(outputs, given))]
     wanted = [slot for slot, need in enumerate(needs) if need]
-    if program.name in FROM_OUTPUT and n == 1:
-        found: dict[int, Expr | None] = {
+    found: dict[int, Expr | None]
+    if isinstance(program, Fused):
+        from netcl.autograd.compiler.gradient import region_gradients
+
+        every = region_gradients(program, grads)
+        found = _through_outputs({slot: every[slot] for slot in wanted}, outputs, n)
+    elif program.name in GIVEN and grads[0] is not None:
+        found = GIVEN[program.name].gradients(outputs[0], Load(n, outputs[0].dtype), grads[0], wanted, present)
+    elif program.name in FROM_OUTPUT and n == 1:
+        found = {
             0: FROM_OUTPUT[program.name](outputs[0], Load(n, outputs[0].dtype), grads[0])  # type: ignore[arg-type]
         }
     elif program.name in STANDARDIZING and 0 in wanted:
@@ -194,7 +203,7 @@ def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
     plan: Plan
     plan, program, shapes, needs, scalars = step.static
     if None in [None if grad is None else 0 for grad in grads]:
-        plan = _fewer(program, shapes, needs, tuple([grad is not None for grad in grads]))
+        plan = narrowed(program, shapes, needs, tuple([grad is not None for grad in grads]))
     if walk.create_graph and plan.outputs:
         saved = (*saved[: len(plan.inputs)], *_rejoined(step, plan, saved[len(plan.inputs) :]))
     results: list[Tensor | None] = [None] * len(wanted)
@@ -291,11 +300,54 @@ def _erfinv(output: Expr, out: Expr, grad: Expr) -> Expr:
     return grad * (0.5 * math.sqrt(math.pi)) * apply("exp", out * out)
 
 
+def _extremum_along(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """The first element along the axis that is the extremum (or NaN) has the gradient."""
+    (x,) = [node for node in walk((output,)) if isinstance(node, Load)]
+    (axis,) = _reduced_axes(output)
+    hit = apply("eq", x, out) | apply("ne", x, x)
+    first = reduce("min", apply("where", hit, Index(axis), Const(2**31 - 1, "int32")), axis)
+    return apply("where", apply("eq", Index(axis), first), grad, 0.0)
+
+
 STANDARDIZING = ("standardize", "batch_norm_training")
 FROM_OUTPUT: dict[str, Callable[[Expr, Expr, Expr], Expr]] = {
     "erfinv": _erfinv,
+    "max_along": _extremum_along,
+    "min_along": _extremum_along,
     "relu": _relu,
     "softmax": _softmax,
     "log_softmax": _log_softmax,
     "logsumexp": _logsumexp,
 }
+
+
+# -- gradients that a user has written down ----------------------------------------------------------------------------
+
+
+class TextGradient:
+    """Gradients of an elementwise op as texts over its inputs v0, v1, ..., ``out`` and ``grad``, one for each input."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = tuple(texts)
+
+    def check(self, forward: str, arity: int) -> None:
+        """ExpressionError where a text cannot be read."""
+        loads = [Load(slot, "float32") for slot in range(arity + 2)]
+        for text in self.texts:
+            parse(text, loads[:arity], {"out": loads[arity], "grad": loads[arity + 1]})
+
+    def gradients(
+        self, output: Expr, out: Expr, grad: Expr, wanted: Sequence[int], present: Mapping[int, frozenset[int]]
+    ) -> dict[int, Expr | None]:
+        """The gradients of the slots ``wanted``, summed over the axes along which an input was broadcast."""
+        loads = {node.slot: node for node in walk((output,)) if isinstance(node, Load)}
+        operands = [loads.get(slot, Load(slot, output.dtype)) for slot in range(len(self.texts))]
+        along = present[grad.slot]  # type: ignore[attr-defined]
+        found: dict[int, Expr | None] = {}
+        for slot in wanted:
+            value = parse(self.texts[slot], operands, {"out": out, "grad": grad})
+            found[slot] = reduce("sum", cast(value, operands[slot].dtype), sorted(along - present[slot]))
+        return found
+
+
+GIVEN: dict[str, TextGradient] = {}

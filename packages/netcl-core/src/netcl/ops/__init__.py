@@ -224,13 +224,6 @@ from netcl.ops.resample import (
     pixel_unshuffle,
     upsample,
 )
-from netcl.ops.scatter import (
-    bincount,
-    index_add,
-    index_copy,
-    scatter,
-    scatter_add,
-)
 from netcl.ops.scan import (
     cummax,
     cummin,
@@ -238,6 +231,13 @@ from netcl.ops.scan import (
     cumsum,
     linear_recurrence,
     logcumsumexp,
+)
+from netcl.ops.scatter import (
+    bincount,
+    index_add,
+    index_copy,
+    scatter,
+    scatter_add,
 )
 from netcl.ops.shape import (
     broadcast_to,

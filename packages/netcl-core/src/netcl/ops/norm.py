@@ -14,6 +14,7 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce, size_of
 from netcl.core.expr import mean as mean_of
 from netcl.core.tensor import Tensor
+from netcl.ops.reduce import safe_root
 from netcl.ops.shape import reshape
 from netcl.ops.table import composite, expression
 
@@ -306,7 +307,7 @@ def _l2_reference(x: Any, axis: Any = -1, eps: float = 1e-12) -> Any:
     ),
 )
 def l2_normalize(x: Expr, axis: Any = -1, eps: float = 1e-12, *, space: Space) -> Expr:
-    """x / max(||x||_2, eps) over ``axis``."""
+    """x / max(||x||_2, eps) over ``axis``; the gradient of the length at 0 is 0."""
     value = _wide(x)
-    length = apply("sqrt", reduce("sum", value * value, space.axes(axis)))
+    length = safe_root(reduce("sum", value * value, space.axes(axis)))
     return _affine(value / apply("maximum", length, eps), None, None, x)

@@ -70,35 +70,73 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
     shape = space.shapes[0]
     assert shape is not None
     if builtins.any(shape[a] == 0 for a in axes):
-        raise ShapeError(f"{kind}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=kind)
+        op = space.op.removesuffix("_along")
+        raise ShapeError(f"{op}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=op)
     return reduce(kind, x, axes)
 
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.max, second=False))
-def max(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+def amax(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """The largest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError for no elements."""
     return _extremum("max", x, axis, space)
 
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.min, second=False))
-def min(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
+def amin(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """The smallest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError for no elements."""
     return _extremum("min", x, axis, space)
 
 
-amax, amin = max, min
+def _along(function: Any) -> Domain:
+    return Domain(
+        cases=lambda rng: (case for case in _cases(rng) if isinstance(case[1]["axis"], int)),
+        reference=_reference(function),
+        second=False,
+    )
+
+
+@expression(shapes=reduced, amp="float32", domain=_along(np.max))
+def max_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
+    """``max`` along one axis: the first of equal elements has the gradient."""
+    return _extremum("max", x, axis, space)
+
+
+@expression(shapes=reduced, amp="float32", domain=_along(np.min))
+def min_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
+    """``min`` along one axis: the first of equal elements has the gradient."""
+    return _extremum("min", x, axis, space)
+
+
+@composite(amp="float32", domain=_domain(np.max, second=False))
+def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The largest element over ``axis``; NaN wins. ShapeError for no elements.
+
+    As in PyTorch the first of equal elements has the gradient along one axis; over several, or all, they share it.
+    """
+    return (max_along if isinstance(axis, int) else amax)(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+
+
+@composite(amp="float32", domain=_domain(np.min, second=False))
+def min(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The smallest element over ``axis``; NaN wins; gradients and errors as in ``max``."""
+    return (min_along if isinstance(axis, int) else amin)(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+
+
+def _truth(x: Expr) -> Expr:
+    """1 or 0, in a dtype whose extremum of nothing is infinite."""
+    return cast_expr(cast_expr(x, "bool"), "float32")
 
 
 @expression(shapes=reduced, domain=_domain(np.any, gradient=False))
 def any(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """Whether any element over ``axis`` is not zero."""
-    return cast_expr(reduce("max", cast_expr(cast_expr(x, "bool"), "int32"), space.axes(axis)), "bool")
+    """Whether any element over ``axis`` is not zero; of none: False."""
+    return reduce("max", _truth(x), space.axes(axis)) > 0.0
 
 
 @expression(shapes=reduced, domain=_domain(np.all, gradient=False))
 def all(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """Whether every element over ``axis`` is not zero."""
-    return cast_expr(reduce("min", cast_expr(cast_expr(x, "bool"), "int32"), space.axes(axis)), "bool")
+    """Whether every element over ``axis`` is not zero; of none: True."""
+    return reduce("min", _truth(x), space.axes(axis)) > 0.0
 
 
 @expression(shapes=reduced, domain=_domain(np.count_nonzero, gradient=False))
@@ -113,6 +151,12 @@ def _variance(x: Expr, axis: Axis, ddof: int, space: Space) -> Expr:
     deviation = value - mean_of(value, axes)
     total = reduce("sum", deviation * deviation, axes)
     return total / (size_of(axes, value.dtype) - Const(float(ddof), value.dtype))
+
+
+def safe_root(total: Expr) -> Expr:
+    """sqrt(total), with gradient 0 where total is 0, as PyTorch's norms and deviations have it."""
+    zero = apply("eq", total, 0.0)
+    return apply("where", zero, 0.0, apply("sqrt", apply("where", zero, 1.0, total)))
 
 
 def _spread(function: Any) -> Domain:
@@ -130,22 +174,44 @@ def var(x: Expr, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *, sp
 @expression(shapes=reduced, amp="float32", domain=_spread(np.std))
 def std(x: Expr, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *, space: Space) -> Expr:
     """The standard deviation over ``axis`` with divisor n - ddof."""
-    return apply("sqrt", _variance(x, axis, ddof, space))
+    return safe_root(_variance(x, axis, ddof, space))
+
+
+def _norm_cases(rng: np.random.Generator) -> Any:
+    yield from _cases(rng)
+    for p in (1, 3, 0.5, -1, float("inf"), -float("inf")):
+        yield (rng.permutation(np.linspace(-1.9, 2, 20)).reshape(4, 5),), {"p": p, "axis": 1}
 
 
 def _norm_reference(x: Any, p: float = 2, axis: Any = None, keepdims: bool = False) -> Any:
+    if np.isinf(p):
+        return (np.max if p > 0 else np.min)(np.abs(x), axis=axis, keepdims=keepdims)
     return np.sum(np.abs(x) ** p, axis=axis, keepdims=keepdims) ** (1 / p)
 
 
-@expression(shapes=reduced, amp="float32", domain=Domain(cases=_cases, reference=_norm_reference))
+@expression(shapes=reduced, amp="float32", domain=Domain(cases=_norm_cases, reference=_norm_reference))
 def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The p-norm over ``axis``: (sum |x|^p)^(1/p); p is 1, 2, inf or another positive number."""
-    axes, value = space.axes(axis), apply("abs", x)
+    """The p-norm over ``axis``, (sum |x|^p)^(1/p); p 0 counts what is not zero, inf and -inf are the extremes of |x|.
+
+    Its gradient at 0 is 0. ShapeError for the extremes of no elements.
+    """
+    x = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    axes, size = space.axes(axis), apply("abs", x)
     if p == 2:
-        return apply("sqrt", reduce("sum", x * x, axes))
-    if p == float("inf"):
-        return reduce("max", value, axes)
-    return reduce("sum", value, axes) if p == 1 else reduce("sum", value**p, axes) ** (1.0 / p)
+        return safe_root(reduce("sum", x * x, axes))
+    if p in (float("inf"), -float("inf")):
+        return _extremum("max" if p > 0 else "min", size, axis, space)
+    if p == 0:
+        return reduce("sum", cast_expr(apply("ne", x, 0.0), x.dtype), axes)
+    if p == 1:
+        return reduce("sum", size, axes)
+    if p < 0:
+        return reduce("sum", size**p, axes) ** (1.0 / p)
+    # Powers of 0 have no derivative below 1, nor has the root of a sum of nothing.
+    zero = apply("eq", x, 0.0)
+    total = reduce("sum", apply("where", zero, 0.0, apply("where", zero, 1.0, size) ** p), axes)
+    none = apply("eq", total, 0.0)
+    return apply("where", none, 0.0, apply("where", none, 1.0, total) ** (1.0 / p))
 
 
 def _position(kind: str, x: Expr, axis: int | None, space: Space) -> Expr:

@@ -1,0 +1,141 @@
+"""What the gradient is where there is none: at kinks, ties and zeros, as PyTorch has it; each convention a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+
+NAN, INF = float("nan"), float("inf")
+
+
+def gradient(function: Callable[..., Any], *values: Any) -> list[Any]:
+    """The gradients of the sum of ``function(*values)``."""
+    nodes = [ag.Parameter(Tensor.from_host(np.asarray(value, np.float64), "float64")) for value in values]
+    found = ag.grad(ag.sum(function(*nodes)), nodes, allow_unused=True)
+    return [None if each is None else each.numpy() for each in found]
+
+
+@pytest.fixture(autouse=True)
+def _here(numpy_device: Any) -> None:
+    """All of this is one expression on every device; NumPy evaluates it."""
+
+
+POINTS: dict[str, tuple[Callable[..., Any], float, float]] = {
+    "abs at 0": (ag.abs, 0.0, 0.0),
+    "sign at 0": (lambda x: ag.mul(ag.sign(x), x), 0.0, 0.0),
+    "relu at 0": (ag.relu, 0.0, 0.0),
+    "relu of NaN": (ag.relu, NAN, 1.0),
+    "relu6 at 0": (ag.relu6, 0.0, 0.0),
+    "relu6 at 6": (ag.relu6, 6.0, 0.0),
+    "leaky_relu at 0": (ag.leaky_relu, 0.0, 0.01),
+    "prelu at 0": (lambda x: ag.prelu(x, Tensor.from_host(np.array(0.25), "float64")), 0.0, 0.25),
+    "elu at 0": (lambda x: ag.elu(x, alpha=2.0), 0.0, 2.0),
+    "celu at 0": (lambda x: ag.celu(x, alpha=2.0), 0.0, 1.0),
+    "selu at 0": (ag.selu, 0.0, 1.0507009873554805 * 1.6732632423543772),
+    "softplus at 0": (ag.softplus, 0.0, 0.5),
+    "logsigmoid at 0": (ag.logsigmoid, 0.0, 0.5),
+    "softsign at 0": (ag.softsign, 0.0, 1.0),
+    "hard_tanh at its lower bound": (ag.hard_tanh, -1.0, 0.0),
+    "hard_tanh at its upper bound": (ag.hard_tanh, 1.0, 0.0),
+    "hard_sigmoid at -3": (ag.hard_sigmoid, -3.0, 0.0),
+    "hard_sigmoid at 3": (ag.hard_sigmoid, 3.0, 0.0),
+    "hard_swish at -3": (ag.hard_swish, -3.0, 0.0),
+    "hard_swish at 3": (ag.hard_swish, 3.0, 1.0),
+    "threshold at its threshold": (lambda x: ag.threshold(x, threshold=0.5, value=1.0), 0.5, 0.0),
+    "softshrink at its bound": (ag.softshrink, 0.5, 0.0),
+    "hardshrink at its bound": (ag.hardshrink, -0.5, 0.0),
+    "clamp at its lower bound": (lambda x: ag.clamp(x, min=0.25, max=1.0), 0.25, 1.0),
+    "clamp at its upper bound": (lambda x: ag.clamp(x, min=0.25, max=1.0), 1.0, 1.0),
+    "clamp below": (lambda x: ag.clamp(x, min=0.25, max=1.0), 0.2, 0.0),
+    "floor": (ag.floor, 1.5, 0.0),
+    "round": (ag.round, 1.0, 0.0),
+    "sqrt at 0": (ag.sqrt, 0.0, INF),
+    "pow to 0 at 0": (lambda x: ag.pow(x, 0.0), 0.0, 0.0),
+    "pow to 1 at 0": (lambda x: ag.pow(x, 1.0), 0.0, 1.0),
+    "pow of 0": (lambda x: ag.pow(Tensor.from_host(np.array(0.0), "float64"), x), 2.0, 0.0),
+    "xlogy-like: 0 * log(0) by a mask": (
+        lambda x: ag.where(ag.gt(x, 0.0), ag.log(ag.maximum(x, 1e-30)), 0.0),
+        0.0,
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_at_a_point(name: str) -> None:
+    function, at, wanted = POINTS[name]
+    (found,) = gradient(function, at)
+    assert float(0.0 if found is None else found) == pytest.approx(wanted, rel=1e-12)
+
+
+PAIRS: dict[str, tuple[Callable[..., Any], float, float, tuple[float, float]]] = {
+    "maximum of equals": (ag.maximum, 2.0, 2.0, (0.5, 0.5)),
+    "minimum of equals": (ag.minimum, 2.0, 2.0, (0.5, 0.5)),
+    "logaddexp of equals": (ag.logaddexp, 2.0, 2.0, (0.5, 0.5)),
+    "hypot of nothing": (ag.hypot, 0.0, 0.0, (NAN, NAN)),
+    "atan2 on the axis": (ag.atan2, 0.0, 2.0, (0.5, 0.0)),
+    "mod of a multiple": (ag.mod, 4.0, 2.0, (1.0, -2.0)),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_of_a_pair(name: str) -> None:
+    function, a, b, wanted = PAIRS[name]
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose([float(each) for each in gradient(function, a, b)], wanted, rtol=1e-12)
+
+
+TIES = [3.0, 1.0, 3.0, 3.0]
+REDUCTIONS: dict[str, tuple[Callable[..., Any], list[float], list[float]]] = {
+    "max over one axis: the first": (lambda x: ag.max(x, axis=0), TIES, [1, 0, 0, 0]),
+    "max over a negative axis: the first": (lambda x: ag.max(x, axis=-1), TIES, [1, 0, 0, 0]),
+    "max over all: shared": (ag.max, TIES, [1 / 3, 0, 1 / 3, 1 / 3]),
+    "amax over one axis: shared": (lambda x: ag.amax(x, axis=0), TIES, [1 / 3, 0, 1 / 3, 1 / 3]),
+    "min over one axis: the first": (lambda x: ag.min(x, axis=0), [2.0, 1.0, 1.0], [0, 1, 0]),
+    "amin over one axis: shared": (lambda x: ag.amin(x, axis=0), [2.0, 1.0, 1.0], [0, 0.5, 0.5]),
+    "max with NaN: the NaN": (lambda x: ag.max(x, axis=0), [1.0, NAN, 2.0], [0, 1, 0]),
+    "prod with one zero": (ag.prod, [2.0, 0.0, 3.0], [0, 6, 0]),
+    "prod with two zeros": (ag.prod, [0.0, 0.0, 3.0], [0, 0, 0]),
+    "norm of zeros": (ag.norm, [0.0, 0.0], [0, 0]),
+    "1-norm with a zero": (lambda x: ag.norm(x, p=1), [0.0, -2.0], [0, -1]),
+    "inf-norm of a tie: shared": (lambda x: ag.norm(x, p=INF), [2.0, -2.0, 1.0], [0.5, -0.5, 0]),
+    "half-norm with a zero": (lambda x: ag.norm(x, p=0.5), [0.0, 4.0], [0, 1]),
+    "3-norm of zeros": (lambda x: ag.norm(x, p=3), [0.0, 0.0], [0, 0]),
+    "std of equals": (ag.std, [2.0, 2.0, 2.0], [0, 0, 0]),
+    "l2_normalize of zeros": (lambda x: ag.mul(ag.l2_normalize(x), 1e-12), [0.0, 0.0], [1, 1]),
+    "logsumexp with -inf": (ag.logsumexp, [-INF, 0.0], [0, 1]),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_of_a_reduction(name: str) -> None:
+    function, values, wanted = REDUCTIONS[name]
+    np.testing.assert_allclose(gradient(function, values)[0], wanted, rtol=1e-12)
+
+
+def test_the_zero_norm_counts_and_has_no_slope() -> None:
+    x = ag.Parameter(Tensor.from_host(np.array([0.0, 2.0, -1.0])))
+    count = ag.norm(x, p=0)
+    assert float(count) == 2 and count.dtype == "float32"
+
+
+SMOOTH = ("softplus", "logsigmoid", "mish", "silu", "gelu", "tanhshrink", "sigmoid", "erfc", "asinh")
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_second_derivatives_at_zero(name: str) -> None:
+    """Where a formula has a kink inside that the function has not, both derivatives hold at it."""
+    x = ag.Parameter(Tensor.from_host(np.zeros(1), "float64"))
+    assert ag.gradcheck(getattr(ag, name), x)
+    assert ag.gradgradcheck(getattr(ag, name), x)
+
+
+def test_logaddexp_is_smooth_where_its_operands_meet() -> None:
+    a, b = (ag.Parameter(Tensor.from_host(np.array([0.5, -1.0]), "float64")) for _ in range(2))
+    assert ag.gradgradcheck(ag.logaddexp, (a, b))
