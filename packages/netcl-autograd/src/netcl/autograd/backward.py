@@ -46,12 +46,13 @@ class Walk:
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
         """Carries ``grads`` of ``roots`` to the leaves; ``only`` limits the walk to what leads to these edges."""
-        outer = state.enabled, state.tape
-        state.enabled, state.tape = self.create_graph, None
+        outer = state.enabled, state.tape, state.trace
+        edges = [edge_of(root) for root in roots]
+        state.enabled, state.tape, state.trace = self.create_graph, None, None
         try:
-            self._run([edge_of(root) for root in roots], grads, only)
+            self._run(edges, grads, only)
         finally:
-            state.enabled, state.tape = outer
+            state.enabled, state.tape, state.trace = outer
 
     def _run(self, roots: list[Edge], given: Sequence[Tensor], only: Iterable[Edge] | None) -> None:
         steps, uses = _reachable(roots, only)

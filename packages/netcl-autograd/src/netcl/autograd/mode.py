@@ -19,6 +19,7 @@ class _State(threading.local):
     enabled: bool = True
     tape: Tape | None = None
     anomaly: bool = False
+    trace: Any = None  # of the jitted function that is running
 
 
 state = _State()

@@ -12,13 +12,24 @@ from netcl.autograd.node import Node
 from netcl.autograd.rules import record_call
 from netcl.autograd.step import FLOATING, Step, belongs, edges_of
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, bound, execute
+from netcl.core.dispatch import Bound, OpRow, bound, execute
+from netcl.core.tracer import NOT_TRACED
 
 Next = Callable[..., Any]
 
 
 def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs a call and gives Nodes; with a step behind them where grad is enabled and an input requires it."""
+    trace = state.trace
+    if trace is not None:
+        result = trace.call(row, args, kwargs, True, state.enabled)
+        if result is not NOT_TRACED:
+            return result
+        state.trace = None  # what the op calls inside is a part of it
+        try:
+            return recorder(next, row, args, kwargs)
+        finally:
+            state.trace = trace
     if state.enabled and _wanted(args, kwargs):
         if "out" in kwargs:
             raise RuntimeError(
@@ -59,24 +70,29 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
         step = record_call(row, args, kwargs, results)
         return _outputs(step, results, isinstance(result, tuple), given=True)
     ready = bound(row, args, kwargs)
-    inputs, program = ready.inputs, ready.program
-    needs = tuple([t.requires_grad and t.dtype in FLOATING for t in inputs])
-    shapes = [t.shape for t in inputs]
-    plan = plan_of(program, shapes, needs)
+    single = ready.program.single
     if next is execute:
         results = ready.run()
     else:
         result = next(row, args, kwargs)
-        results = (result,) if program.single else result
+        results = (result,) if single else result
+    return _outputs(step_of(ready, results), results, not single)
+
+
+def step_of(ready: Bound, results: Sequence[Tensor]) -> Step | None:
+    """The step of a program that gave ``results``; None where none of them is floating."""
+    inputs, program = ready.inputs, ready.program
+    needs = tuple([t.requires_grad and t.dtype in FLOATING for t in inputs])
+    shapes = [t.shape for t in inputs]
+    plan = plan_of(program, shapes, needs)
     if plan is None:
-        return _outputs(None, results, not program.single)
+        return None
     saved = [inputs[slot] for slot in plan.inputs]
     for position in plan.outputs:
         output = results[position].detach()
         saved.append(output if output.shape == program.shapes[position] else output.reshape(program.shapes[position]))
     static = (plan, program, shapes, needs, ready.scalars)
-    step = Step(row.name, run_plan, edges_of(inputs), tuple(saved), len(results), static)
-    return _outputs(step, results, not program.single)
+    return Step(program.name, run_plan, edges_of(inputs), tuple(saved), len(results), static)
 
 
 def _outputs(step: Step | None, results: Sequence[Any], several: bool, given: bool = False) -> Any:

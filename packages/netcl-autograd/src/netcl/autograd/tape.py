@@ -42,6 +42,8 @@ class Tape:
         self._walked = False
 
     def __enter__(self) -> Tape:
+        if state.trace is not None:  # what a jitted function computed so far belongs to the tape before
+            state.trace.settle()
         self._outer.append(state.tape)
         state.tape = self
         _count(1)
@@ -50,6 +52,8 @@ class Tape:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if state.trace is not None and kind is None:
+            state.trace.settle()
         _count(-1)
         state.tape = self._outer.pop()
 

@@ -78,6 +78,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     },
     "netcl.core.dispatch": {
         "TABLE": "",
+        "Bound": "(program, inputs, scalars)",
         "Domain": ("(low=-2.0, high=2.0, kinks=(), away=0.05, cases=None, reference=None, gradient=True, second=True)"),
         "OpRow": "",
         "Program": "",
@@ -126,6 +127,26 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "slots": "(roots)",
         "substitute_all": "(roots, replacements)",
         "walk": "(roots)",
+    },
+    "netcl.core.fusion": {
+        "Cache": "()",
+        "Fused": "",
+        "Stage": "",
+        "Value": "",
+        "place": "(expressions, axes, loads, names)",
+        "shifted": "(expressions, shift)",
+    },
+    "netcl.core.kernel_text": {
+        "KernelText": "(name, program, source, global_size, local_size, options='', build_log='')",
+        "describe": "(engine, program, shapes)",
+    },
+    "netcl.core.pending": {
+        "share": "(tensor, tensor_class, result)",
+        "watch": "(work)",
+    },
+    "netcl.core.tracer": {
+        "NOT_TRACED": "",
+        "Trace": "",
     },
     "netcl.core.backend.base": {
         "DeviceBackend": "",

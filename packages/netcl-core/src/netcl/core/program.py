@@ -13,8 +13,10 @@ from netcl.core.dtypes import promote
 from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.kernel_text import relaxed
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.optable import TABLE, Operand, OpRow
+from netcl.core.pending import before_write
 
 Shape = tuple[int, ...]
 
@@ -47,6 +49,7 @@ class Program:
     present: Mapping[int, frozenset[int]]
     gradients: dict[Any, Any] = field(default_factory=dict)
     single: bool = True
+    relaxed: bool = False  # built with the compiler's fast math
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +62,10 @@ class Bound:
 
     def run(self, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Computes the outputs, in their final shapes."""
-        program = self.program
-        results: tuple[Any, ...] = self.inputs[0].engine.run(
+        program, engine = self.program, self.inputs[0].engine
+        if program.relaxed:
+            engine = relaxed(engine)
+        results: tuple[Any, ...] = engine.run(
             program.outputs, self.inputs, self.scalars, shapes=program.shapes, out=out
         )
         for result, final in zip(results, program.finals):
@@ -227,6 +232,7 @@ def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> Non
 
 def assign(target: Any, source: Any) -> None:
     """Writes ``source`` (same shape and engine) into ``target``, converted to its dtype."""
+    before_write()
     expression = cast(Load(0, source.dtype), target.dtype)
     target.engine.run((expression,), (source,), out=(target,))
 
@@ -237,4 +243,5 @@ def evaluate(
     """Runs expressions on the engine of ``inputs``: optimizer rules and other updates in place; never recorded."""
     if not inputs:
         raise ExpressionError("expressions without inputs have no engine to run on")
+    before_write()
     return inputs[0].engine.run(outputs, inputs, scalars, **kwargs)  # type: ignore[no-any-return]

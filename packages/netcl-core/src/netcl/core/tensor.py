@@ -16,6 +16,7 @@ from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.host import check_shape, to_storage
 from netcl.core.operators import Operators
+from netcl.core.pending import before_write
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -337,6 +338,7 @@ class Tensor(Operators):
         """Overwrites the content in place with host values or another tensor of the same shape, converted to this
         dtype.
         """
+        before_write()
         if isinstance(data, Tensor) and data.engine is self.engine:
             if data.shape != self.shape:
                 raise ShapeError(f"write: values of shape {data.shape} into a tensor of shape {self.shape}")

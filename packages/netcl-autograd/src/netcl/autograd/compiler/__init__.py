@@ -1,0 +1,8 @@
+"""The compiler: functions whose chains of elementwise and reducing ops become one kernel forward and one backward."""
+
+from __future__ import annotations
+
+from netcl.autograd.compiler.jit import Jitted, jit_compile
+from netcl.autograd.compiler.primitive import AutogradPrimitive, get_primitive, register_primitive
+
+__all__ = ["AutogradPrimitive", "Jitted", "get_primitive", "jit_compile", "register_primitive"]

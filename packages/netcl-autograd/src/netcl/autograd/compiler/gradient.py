@@ -1,0 +1,66 @@
+"""The gradient of a fused region: those of its ops, put together as the backward pass would run them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from netcl.autograd.derive import Plan, narrowed, plan_of
+from netcl.autograd.step import FLOATING
+from netcl.core.dispatch import Program
+from netcl.core.expr import Const, Expr
+from netcl.core.fusion import Fused, Stage, Value, place, shifted
+
+
+def region_gradients(program: Fused, grads: Sequence[Expr | None]) -> dict[int, Expr | None]:
+    """The gradient of each input slot, in terms of the inputs and of ``grads`` of the outputs.
+
+    Ops are taken newest first and contributions added in that order, each by the op's own gradient program, so that
+    the rounding is that of the ops run apart.
+    """
+    region = program.region
+    values = region.values
+    adjoint: dict[int, Expr] = {}
+    for number, grad in zip(program.results, grads):
+        if grad is not None and values[number].requires_grad:
+            adjoint[number] = grad
+    for stage in reversed(region.stages):
+        if stage.recorded and any(result in adjoint for result in stage.results):
+            for number, part in _parts(stage, values, adjoint):
+                before = adjoint.get(number)
+                adjoint[number] = part if before is None else before + part
+    found = [adjoint.get(number) for number in region.inputs]
+    there = [slot for slot, gradient in enumerate(found) if gradient is not None]
+    moved = shifted([found[slot] for slot in there], program.shift)  # type: ignore[misc]
+    return {**dict.fromkeys(range(len(found))), **dict(zip(there, moved))}
+
+
+def _parts(stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr]) -> list[tuple[int, Expr]]:
+    """What one op adds to the gradients of its operands, in their order."""
+    if stage.program is None:  # a reshape
+        return [(stage.operands[0], adjoint[stage.results[0]])] if values[stage.operands[0]].requires_grad else []
+    program = stage.program
+    needs = tuple(values[number].requires_grad and values[number].dtype in FLOATING for number in stage.operands)
+    plan = plan_of(program, stage.shapes, needs)
+    if plan is None:
+        return []
+    given = tuple(number in adjoint for number in stage.results)
+    if not all(given):
+        plan = narrowed(program, stage.shapes, needs, given)
+    sources = _sources(plan, stage, values, adjoint, program)
+    parts: dict[int, Expr] = {slot: adjoint[stage.results[output]] for slot, output in plan.passed if given[output]}
+    for group in plan.groups:
+        derived: Program = group.row.expression()  # type: ignore[operator, misc]
+        loads = [sources[source] for source in group.sources]
+        parts.update(zip(group.inputs, place(derived.outputs, stage.axes, loads, stage.names)))
+    return [(number, parts[slot]) for slot, number in enumerate(stage.operands) if slot in parts]
+
+
+def _sources(
+    plan: Plan, stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr], program: Program
+) -> list[Expr]:
+    """What the gradient programs of an op load: its operands, its results, and the gradients of these."""
+    return [
+        *(values[stage.operands[slot]].expr for slot in plan.inputs),
+        *(values[stage.results[output]].expr for output in plan.outputs),
+        *(adjoint.get(r, Const(0.0, output.dtype)) for r, output in zip(stage.results, program.outputs)),
+    ]

@@ -1,0 +1,192 @@
+"""jit_compile: a function traced at each call, its regions computed by fused programs that the first calls made."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
+
+from netcl.autograd.compiler.primitive import NOT_FUSIBLE
+from netcl.autograd.derive import plan_of
+from netcl.autograd.mode import state
+from netcl.autograd.node import Node
+from netcl.autograd.recorder import step_of
+from netcl.autograd.step import FLOATING, belongs
+from netcl.core import Tensor, config
+from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook
+from netcl.core.fusion import Cache, Value
+from netcl.core.kernel_text import KernelText, describe
+from netcl.core.pending import share, watch
+from netcl.core.tracer import NOT_TRACED, Trace
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Trace(Trace):
+    """A trace whose regions are steps of the gradient graph."""
+
+    def __init__(self, cache: Cache, relaxed: bool) -> None:
+        super().__init__(cache, relaxed, Node, NOT_FUSIBLE)
+        self.seen: list[tuple[Any, Program, list[tuple[int, ...]]]] | None = None
+
+    def compute(self, ready: Bound, values: Sequence[Value], tensors: Sequence[Any]) -> list[Tensor]:
+        """Runs a program; what requires grad among its results belongs to one step."""
+        results = super().compute(ready, values, tensors)
+        if self.seen is not None:
+            self.seen.extend(_programs(ready))
+        if any(value.requires_grad for value in values):
+            step = step_of(ready, results)
+            for index, (value, tensor) in enumerate(zip(values, tensors)):
+                if step is not None and tensor is not None and value.requires_grad:
+                    belongs(tensor, step, index)
+                    if state.tape is not None:
+                        state.tape.nodes.append(tensor)
+        return results
+
+    def arrange(self, tensor: Any, shape: tuple[int, ...]) -> Any:
+        """An input in another shape, recorded as gradients flow through it."""
+        outer = state.trace, state.enabled
+        state.trace, state.enabled = None, True
+        try:
+            return tensor.reshape(shape)
+        finally:
+            state.trace, state.enabled = outer
+
+    def rename(self, value: Value, tensor: Any, source: Tensor) -> None:
+        """A reshape of something that was needed itself: the op, recorded as it was called."""
+        outer = state.trace, state.enabled
+        state.trace, state.enabled = None, value.requires_grad
+        try:
+            result = source.reshape(value.shape)
+        finally:
+            state.trace, state.enabled = outer
+        share(tensor, Node if value.node else Tensor, result)
+
+
+def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
+    """A program and those of its gradient, each with its engine and the shapes of its inputs."""
+    program, inputs = ready.program, ready.inputs
+    engine, shapes = inputs[0].engine, [tensor.shape for tensor in inputs]
+    found: list[tuple[Any, Program, list[tuple[int, ...]]]] = [(engine, program, shapes)]
+    needs = tuple([tensor.requires_grad and tensor.dtype in FLOATING for tensor in inputs])
+    plan = plan_of(program, shapes, needs) if state.enabled and any(needs) else None
+    if plan is not None:
+        saved = [shapes[slot] for slot in plan.inputs] + [program.shapes[output] for output in plan.outputs]
+        sources = [*saved, *program.shapes]
+        for group in plan.groups:
+            derived: Program = group.row.expression()  # type: ignore[operator, misc]
+            found.append((engine, derived, [sources[source] for source in group.sources]))
+    return found
+
+
+def _tracer(next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The hook that sees what is not recorded; what is, the recorder shows to the trace itself."""
+    trace = state.trace
+    if trace is None:
+        return next(row, args, kwargs)
+    result = trace.call(row, args, kwargs, False, False)
+    if result is not NOT_TRACED:
+        return result
+    state.trace = None
+    try:
+        return next(row, args, kwargs)
+    finally:
+        state.trace = trace
+
+
+class Jitted:
+    """A function made by ``jit_compile``, called as before. ``kernels(*args)`` shows what a call runs on the device."""
+
+    def __init__(self, fn: Callable[..., Any], fast_math: bool = False, cache: Cache | None = None) -> None:
+        functools.update_wrapper(self, fn)
+        self._fn = fn
+        self._fast_math = fast_math
+        self._cache = Cache() if cache is None else cache
+
+    @property
+    def fast_math(self) -> bool:
+        """Whether kernels are built with -cl-fast-relaxed-math: asked for, or by NETCL_FAST_MATH."""
+        return self._fast_math or bool(config.get("FAST_MATH"))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if state.anomaly:  # each op then remembers its own place
+            return self._fn(*args, **kwargs)
+        outer = state.trace
+        relaxed = self._fast_math or bool(config.get("FAST_MATH"))
+        if outer is not None and outer.relaxed == relaxed and outer.seen is None:
+            return self._fn(*args, **kwargs)
+        return self._run(_Trace(self._cache, relaxed), args, kwargs)
+
+    def _run(self, trace: _Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        outer = state.trace
+        if outer is not None:
+            outer.settle()
+        watched = watch(trace)
+        push_hook(_tracer, "tracer")
+        state.trace = trace
+        try:
+            result = self._fn(*args, **kwargs)
+            trace.settle()
+            return result
+        except BaseException as error:
+            trace.abandon(error)
+            raise
+        finally:
+            state.trace = outer
+            pop_hook(_tracer)
+            watch(watched)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else _Method(self, instance)
+
+    def kernels(self, *args: Any, **kwargs: Any) -> list[KernelText]:
+        """The kernels of the fused regions of a call with these arguments, forward and then backward, as KernelText.
+
+        Calls the function once, with all that it does. NumPy runs no kernels: an empty list.
+        """
+        trace = _Trace(self._cache, self.fast_math)
+        trace.seen = []
+        self._run(trace, args, kwargs)
+        return [text for engine, program, shapes in trace.seen for text in describe(engine, program, shapes)]
+
+    def __repr__(self) -> str:
+        return f"<jit_compile of {self._fn!r}>"
+
+
+class _Method:
+    """A jitted function as a method of an object."""
+
+    def __init__(self, jitted: Jitted, instance: Any) -> None:
+        self.__func__, self.__self__ = jitted, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def kernels(self, *args: Any, **kwargs: Any) -> list[KernelText]:
+        """``Jitted.kernels`` of the method."""
+        return self.__func__.kernels(self.__self__, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__func__, name)
+
+
+@overload
+def jit_compile(fn: Callable[..., Any], *, fast_math: bool = False) -> Jitted: ...
+@overload
+def jit_compile(fn: None = None, *, fast_math: bool = False) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit_compile(fn: Callable[..., Any] | None = None, *, fast_math: bool = False) -> Any:
+    """``fn`` with its elementwise, broadcasting and row-reducing ops fused: ``@jit_compile``, ``@jit_compile(...)`` or
+    ``jit_compile(model)``.
+
+    The function itself runs at each call, so that branches, attributes, printing and nested functions do what they
+    always do; the ops it calls are noted down and computed together, by one kernel forward and one backward where
+    possible. Contractions, reading values and writing in place end what is fused. In float32 the results are those
+    of the ops run apart, except that a reduction or the gradient of a broadcast operand may add up in another order;
+    ``fast_math`` allows the compiler to change results (-cl-fast-relaxed-math). Shapes that were not met before are
+    traced anew; 256 programs are kept.
+    """
+    if fn is None:
+        return lambda function: Jitted(function, fast_math)
+    if not callable(fn):
+        raise TypeError(f"jit_compile takes a function, not {type(fn).__name__}")
+    return fn if isinstance(fn, Jitted) and fn._fast_math == fast_math else Jitted(fn, fast_math)

@@ -1,0 +1,97 @@
+"""Ops of the user's own, written as text in the expression language, with a gradient that is derived or given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from netcl.autograd.derive import GIVEN, TextGradient
+from netcl.core import Tensor
+from netcl.core.dispatch import TABLE, OpRow, call_row
+from netcl.core.errors import ExpressionError
+from netcl.core.expr import parse
+from netcl.ops.table import elementwise
+
+NOT_FUSIBLE: set[str] = set()
+_primitives: dict[str, AutogradPrimitive] = {}
+
+
+class AutogradPrimitive:
+    """An elementwise op: ``AutogradPrimitive("cube", "v0 * v0 * v0", "grad * 3 * v0 * v0")(x)``.
+
+    ``forward`` is an expression in C over the inputs v0, v1, ...; ``backward`` one per input over these, ``out`` and
+    ``grad`` (a single text for a single input); without it the gradient is derived. ``arity`` is found from the
+    text where it is not given. ``fusible=False`` keeps the op out of fused kernels. Inputs broadcast; gradients of
+    gradients follow from the texts. ExpressionError shows the position of what cannot be read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        forward: str,
+        backward: str | Sequence[str] | None = None,
+        arity: int | None = None,
+        fusible: bool = True,
+    ) -> None:
+        self.name = name
+        self.forward = forward
+        self.arity = _arity(forward) if arity is None else arity
+        self.backward = (backward,) if isinstance(backward, str) else None if backward is None else tuple(backward)
+        self.fusible = fusible
+        if not name.isidentifier():
+            raise ValueError(f"AutogradPrimitive: {name!r} is no name for an op")
+        parse(forward, self.arity)
+        if self.backward is not None:
+            if len(self.backward) != self.arity:
+                raise ExpressionError(
+                    f"{name}: {len(self.backward)} gradients for {self.arity} inputs; give one text for each", op=name
+                )
+            TextGradient(self.backward).check(forward, self.arity)
+        self._row: OpRow | None = None
+
+    def __call__(self, *args: Any) -> Tensor:
+        """The op on tensors and numbers, recorded; registers it at first use."""
+        row = self._row or register_primitive(self)._row
+        assert row is not None
+        return call_row(row, args, {}, True)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"AutogradPrimitive({self.name!r}, {self.forward!r})"
+
+
+def _arity(text: str) -> int:
+    """One more than the highest of v0, v1, ... that a text names."""
+    for arity in range(1, 33):
+        try:
+            parse(text, arity)
+        except ExpressionError as error:
+            if "is not one of the" not in str(error):
+                raise
+        else:
+            return arity
+    raise ExpressionError(f"an op has at most 32 inputs: {text}")
+
+
+def register_primitive(primitive: AutogradPrimitive | str, *args: Any, **kwargs: Any) -> AutogradPrimitive:
+    """Puts a primitive, or one made of these arguments, into the op table: from now on ``netcl.autograd.<name>`` and
+    ``get_primitive(name)`` give it. ValueError where the name is taken.
+    """
+    made = primitive if isinstance(primitive, AutogradPrimitive) else AutogradPrimitive(primitive, *args, **kwargs)
+    if _primitives.get(made.name) is made:
+        return made
+    operands = " ".join(f"v{position}" for position in range(made.arity))
+    made._row = elementwise(made.name, made.forward, f"The primitive {made.forward}.", operands=operands).row
+    _primitives[made.name] = made
+    if made.backward is not None:
+        GIVEN[made.name] = TextGradient(made.backward)
+    if not made.fusible:
+        NOT_FUSIBLE.add(made.name)
+    return made
+
+
+def get_primitive(name: str) -> AutogradPrimitive:
+    """The registered primitive ``name``; KeyError names those that there are."""
+    if name not in _primitives:
+        kind = "an op of the table, not a primitive" if name in TABLE else "not registered"
+        raise KeyError(f"{name!r} is {kind}; primitives are {', '.join(sorted(_primitives)) or 'none'}")
+    return _primitives[name]

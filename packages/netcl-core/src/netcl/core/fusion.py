@@ -1,0 +1,395 @@
+"""Regions: calls of expression rows noted down instead of run, and composed to one program when a value is needed.
+
+A region has one iteration space. While it grows its axes are counted from ``LAST`` downwards, the last axis being
+``LAST - 1``, so that operands of higher rank add axes at the front without renaming any. A value knows on which of
+these axes each of its dimensions lies; dimensions of length one lie on none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from netcl.core.dtypes import is_floating
+from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar, cast, size_of
+from netcl.core.expr.rewrite import axes_of, rebuild, walk
+from netcl.core.layout import aligned
+from netcl.core.program import Bound, Program
+
+Shape = tuple[int, ...]
+
+LAST = 32
+MAX_STAGES = 64  # ops of a region: a kernel has to stay small enough for every driver to compile
+MAX_INPUTS = 24
+SMALL = 1 << 15  # elements that one work-item may walk alone
+FEW_ROWS = 64
+SPARE = 24  # operations per element that may be done again in another pass over a row
+HOST_ELEMENTS = 1 << 14  # on NumPy a region keeps all its values until it ends, which costs more for large ones
+VARIANTS = 256
+
+_CHEAP = {"add", "sub", "mul", "neg", "abs", "sign", "maximum", "minimum", "where", "fma", "stop_gradient", "require"}
+_CHEAP |= {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not"}
+_CHEAP |= {"isnan", "isinf", "isfinite", "floor", "ceil", "round", "trunc"}
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """An input or a result in a region: ``axes`` of its dimensions other than one, ``node`` whether it was recorded.
+
+    ``alias`` is the value whose storage it shares: a reshape to the same dimensions other than one.
+    """
+
+    expr: Expr
+    shape: Shape
+    dtype: str
+    axes: tuple[int, ...]
+    requires_grad: bool
+    node: bool = False
+    alias: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One call in a region: ``axes`` of its own iteration space in the region's, ``names`` of its scalars there."""
+
+    name: str
+    program: Program | None  # None: a reshape
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    shapes: tuple[Shape, ...]
+    axes: tuple[int | None, ...]
+    names: Mapping[str, str]
+    recorded: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """What a call does to a region: the region after it, and the results. ``numbers`` are launch scalars by their
+    place among the arguments, or as they are.
+    """
+
+    region: Region
+    results: tuple[tuple[int, Value], ...]
+    single: bool
+    numbers: tuple[tuple[int, Any], ...] = ()
+
+
+@dataclass(eq=False)
+class Region:
+    """Calls so far, as a node of a tree: ``moves`` lead to regions of one call more, ``programs`` by their outputs."""
+
+    values: tuple[Value, ...] = ()
+    inputs: tuple[int, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    reduced: frozenset[int] | None = None
+    scalars: tuple[str, ...] = ()
+    moves: dict[Any, Move | None] = field(default_factory=dict)
+    programs: dict[tuple[int, ...], Fused] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Fused(Program):
+    """The program of a region for some of its results; ``arranged`` are shapes that inputs have to be given first."""
+
+    region: Region = field(default_factory=Region)
+    results: tuple[int, ...] = ()
+    arranged: tuple[Shape | None, ...] = ()
+    shift: int = 0
+
+
+class Cache:
+    """The regions that a function has led to, from an empty one per engine; at most ``VARIANTS`` programs."""
+
+    def __init__(self) -> None:
+        self.roots: dict[Any, Region] = {}
+        self.count = 0
+
+    def root(self, engine: Any) -> Region:
+        """The empty region on ``engine``."""
+        found = self.roots.get(engine)
+        return found if found is not None else self.roots.setdefault(engine, Region())
+
+    def program(self, region: Region, results: tuple[int, ...], relaxed: bool) -> Fused:
+        """The program that computes ``results`` of ``region``."""
+        found = region.programs.get(results)
+        if found is None:
+            if self.count >= VARIANTS:
+                self.roots.clear()
+                self.count = 0
+            self.count += 1
+            found = region.programs[results] = fuse(region, results, relaxed)
+        return found
+
+
+# -- composing expressions ---------------------------------------------------------------------------------------------
+
+
+def place(
+    expressions: Sequence[Expr], axes: Sequence[int | None], loads: Sequence[Expr], names: Mapping[str, str]
+) -> tuple[Expr, ...]:
+    """Expressions of one op in a region: axis i becomes ``axes[i]`` (None: it has one element), slot s ``loads[s]``."""
+
+    def change(node: Expr) -> Expr | None:
+        if isinstance(node, Load):
+            return loads[node.slot]
+        if isinstance(node, Index):
+            axis = axes[node.axis]
+            return Const(0, "int32") if axis is None else Index(axis)
+        if isinstance(node, Reduce):
+            there = tuple(sorted(a for a in (axes[axis] for axis in node.axes) if a is not None))
+            return Reduce(node.kind, node.arg, there) if there else cast(node.arg, node.dtype)
+        if isinstance(node, Scalar):
+            if node.name.startswith("size:"):
+                known = [axes[int(axis)] for axis in node.name[5:].split(",")]
+                return size_of([axis for axis in known if axis is not None], node.dtype)
+            return Scalar(names[node.name], node.dtype)
+        return None
+
+    # Nodes are rewritten after their arguments: what stands in for a load is not walked again.
+    return rebuild(expressions, change)
+
+
+def shifted(expressions: Sequence[Expr], shift: int) -> tuple[Expr, ...]:
+    """Expressions with every axis ``shift`` lower."""
+
+    def change(node: Expr) -> Expr | None:
+        if isinstance(node, Index):
+            return Index(node.axis - shift)
+        if isinstance(node, Reduce):
+            return Reduce(node.kind, node.arg, tuple(axis - shift for axis in node.axes))
+        if isinstance(node, Scalar) and node.name.startswith("size:"):
+            return size_of([int(axis) - shift for axis in node.name[5:].split(",")], node.dtype)
+        return None
+
+    return rebuild(expressions, change) if shift else tuple(expressions)
+
+
+def _shape_on(value: Value, low: int) -> Shape:
+    """The shape of a value over all axes from ``low`` on."""
+    sizes = dict(zip(value.axes, (size for size in value.shape if size != 1)))
+    return tuple(sizes.get(axis, 1) for axis in range(low, LAST))
+
+
+def fuse(region: Region, results: tuple[int, ...], relaxed: bool = False) -> Fused:
+    """The program of ``region`` that computes ``results``, over an iteration space without axes that nobody uses."""
+    low = min(region.sizes, default=LAST)
+    values = region.values
+    names = list(dict.fromkeys(stage.name for stage in region.stages))
+    arranged: list[Shape | None] = []
+    for index in region.inputs:
+        shape = _shape_on(values[index], low)
+        fits = len(values[index].shape) <= LAST - low and aligned(values[index].shape, LAST - low) == shape
+        arranged.append(None if fits else shape)
+    return Fused(
+        name=f"jit({'+'.join(names[:6])}{'+...' if len(names) > 6 else ''})",
+        outputs=shifted([values[index].expr for index in results], low),
+        shapes=tuple(_shape_on(values[index], low) for index in results),
+        finals=tuple(values[index].shape for index in results),
+        present={slot: frozenset(a - low for a in values[i].axes) for slot, i in enumerate(region.inputs)},
+        single=False,
+        relaxed=relaxed,
+        region=region,
+        results=results,
+        arranged=tuple(arranged),
+        shift=low,
+    )
+
+
+# -- what goes into a region -------------------------------------------------------------------------------------------
+
+
+def _weight(node: Expr) -> int:
+    if not isinstance(node, Apply):
+        return 0
+    name = node.prim.name
+    return 1 if name in _CHEAP or name.startswith("to_") else 3 if name in ("div", "sqrt", "rsqrt") else 8
+
+
+def _repeated(expressions: Sequence[Expr]) -> int:
+    """Operations per element that are done again, since each reduction is a pass over the row of its own."""
+    once = {node: _weight(node) for node in walk(expressions)}
+    total = 0
+    for root in [*expressions, *(node.arg for node in once if isinstance(node, Reduce))]:
+        stack, seen = [root], {root}
+        while stack:
+            node = stack.pop()
+            total += once[node]
+            for child in () if isinstance(node, Reduce) else node.children:
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+    return total - sum(once.values())
+
+
+def _reductions(expressions: Sequence[Expr]) -> set[tuple[int, ...]]:
+    return {node.axes for node in walk(expressions) if isinstance(node, Reduce)}
+
+
+def _mapped(
+    region: Region, operands: Sequence[tuple[Shape, Value | None]], rank: int
+) -> tuple[tuple[int | None, ...], dict[int, int]] | None:
+    """Where the axes of an op's space lie in the region, and the region's sizes then; None where they do not fit."""
+    lengths = [1] * rank
+    axes: list[int | None] = [None] * rank
+    for shape, value in operands:
+        wide = [axis for axis, size in enumerate(aligned(shape, rank)) if size != 1]
+        for position, axis in enumerate(wide):
+            lengths[axis] = aligned(shape, rank)[axis]
+            if value is not None:
+                if axes[axis] not in (None, value.axes[position]):
+                    return None
+                axes[axis] = value.axes[position]
+    sizes = dict(region.sizes)
+    following = LAST
+    for axis in reversed(range(rank)):
+        if lengths[axis] == 1:
+            axes[axis] = None
+            continue
+        there = axes[axis]
+        there = following - 1 if there is None else there
+        if there < 0 or there >= following or sizes.setdefault(there, lengths[axis]) != lengths[axis]:
+            return None
+        axes[axis] = following = there
+    return tuple(axes), sizes
+
+
+def _wide(shape: Shape) -> Shape:
+    return tuple(size for size in shape if size != 1)
+
+
+def _results(
+    program: Program, axes: Sequence[int | None], exprs: Sequence[Expr], requires: bool, node: bool
+) -> list[Value] | None:
+    made = []
+    for expr, shape, final in zip(exprs, program.shapes, program.finals):
+        if _wide(shape) != _wide(final):
+            return None
+        there = tuple(a for a, size in zip(axes, shape) if size != 1 and a is not None)
+        made.append(Value(expr, final, expr.dtype, there, requires and is_floating(expr.dtype), node))
+    return made
+
+
+def extend(
+    region: Region, name: str, ready: Bound, refs: Sequence[Any], recorded: bool, node: bool, host: bool
+) -> Move | None:
+    """The move of a call whose tensors are ``refs``: numbers of values, or the requires_grad of new inputs, which are
+    told apart by tuples (place among the new ones, requires_grad). None: the call takes no part in the region.
+    """
+    program = ready.program
+    shapes = [tensor.shape for tensor in ready.inputs]
+    every = [*shapes, *program.shapes, *program.finals]
+    if any(0 in shape for shape in every) or len(region.stages) >= MAX_STAGES:
+        return None
+    rank = len(program.shapes[0])
+    if rank > LAST // 2:
+        return None
+    values = list(region.values)
+    known = [(shape, None if isinstance(ref, tuple) else values[ref]) for shape, ref in zip(shapes, refs)]
+    mapped = _mapped(region, known, rank)
+    if mapped is None:
+        return None
+    axes, sizes = mapped
+    inputs, numbers = list(region.inputs), dict[int, int]()
+    operands: list[int] = []
+    for tensor, ref in zip(ready.inputs, refs):
+        if not isinstance(ref, tuple):
+            operands.append(ref)
+            continue
+        if ref[0] not in numbers:
+            numbers[ref[0]] = len(values)
+            inputs.append(len(values))
+            there = tuple(a for a, size in zip(axes, aligned(tensor.shape, rank)) if size != 1 and a is not None)
+            requires = ref[1] and is_floating(tensor.dtype)
+            values.append(Value(Load(len(inputs) - 1, tensor.dtype), tensor.shape, tensor.dtype, there, requires))
+        operands.append(numbers[ref[0]])
+    if len(inputs) > MAX_INPUTS:
+        return None
+    loads = [values[index].expr for index in operands]
+    names = {old: f"{old}_{len(region.scalars) + k}" for k, old in enumerate(ready.scalars)}
+    exprs = place(program.outputs, axes, loads, names)
+    reduced = _joined(region, program, axes, sizes, loads, exprs)
+    if reduced is _REFUSED:
+        return None
+    total = 1
+    for size in sizes.values():
+        total *= size
+    if host and total > HOST_ELEMENTS:
+        return None
+    requires = recorded and any(values[index].requires_grad for index in operands)
+    made = _results(program, axes, exprs, requires, node)
+    if made is None:
+        return None
+    first = len(values)
+    results = tuple(range(first, first + len(made)))
+    stage = Stage(name, program, tuple(operands), results, tuple(shapes), axes, names, requires)
+    after = Region(
+        (*values, *made),
+        tuple(inputs),
+        (*region.stages, stage),
+        sizes,
+        reduced,
+        (*region.scalars, *names.values()),
+    )
+    return Move(after, tuple(zip(results, made)), program.single)
+
+
+_REFUSED = frozenset((-1,))
+
+
+def _joined(
+    region: Region,
+    program: Program,
+    axes: Sequence[int | None],
+    sizes: Mapping[int, int],
+    loads: Sequence[Expr],
+    exprs: Sequence[Expr],
+) -> frozenset[int] | None:
+    """The axes that the region reduces over once a call is in it, ``_REFUSED`` where that would cost more than it
+    spares: other axes than before, much to be computed again in each pass, or few long rows walked as wholes.
+    """
+    own = {
+        frozenset(a for a in (axes[axis] for axis in each) if a is not None) for each in _reductions(program.outputs)
+    }
+    own.discard(frozenset())
+    if own and region.reduced is not None and own != {region.reduced}:
+        return _REFUSED
+    inner = any(_reductions((load,)) for load in loads)
+    if not own and not inner:
+        return region.reduced
+    alone = _repeated(program.outputs)
+    if _repeated(exprs) - alone > SPARE:
+        return _REFUSED
+    reduced = region.reduced
+    if own:
+        reduced = next(iter(own)) if len(own) == 1 else frozenset().union(*own)
+    assert reduced is not None
+    total = rows = 1
+    for axis, size in sizes.items():
+        total *= size
+        rows *= 1 if axis in reduced else size
+    if inner and total > SMALL and rows < FEW_ROWS:
+        present = {slot: frozenset(region.values[index].axes) for slot, index in enumerate(region.inputs)}
+        for load in exprs:
+            for node in walk((load,)):
+                if isinstance(node, Load):
+                    present.setdefault(node.slot, frozenset(a for a in axes if a is not None))
+        if any(_reductions((e,)) and axes_of(e, present, {}) & reduced for e in exprs):
+            return _REFUSED
+    return reduced
+
+
+def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) -> Move | None:
+    """The move of a reshape of value ``ref`` that adds or drops dimensions of one; None for any other."""
+    value = region.values[ref]
+    if _wide(value.shape) != _wide(shape) or ref in region.inputs:
+        return None
+    requires = recorded and value.requires_grad
+    number = len(region.values)
+    made = Value(value.expr, shape, value.dtype, value.axes, requires, node, ref)
+    stage = Stage("reshape", None, (ref,), (number,), (value.shape,), (), {}, requires)
+    after = Region(
+        (*region.values, made), region.inputs, (*region.stages, stage), region.sizes, region.reduced, region.scalars
+    )
+    return Move(after, ((number, made),), True)

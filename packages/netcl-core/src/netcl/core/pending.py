@@ -1,0 +1,136 @@
+"""Pending tensors: described but not computed; whoever touches the storage of one has its work done first."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+class Work(Protocol):
+    """What computes pending tensors: afterwards each of them is an ordinary one."""
+
+    def settle(self) -> None:
+        """Computes all that is pending here."""
+        ...
+
+
+class _Thread(threading.local):
+    work: Work | None = None
+
+
+_thread = _Thread()
+
+
+def watch(work: Work | None) -> Work | None:
+    """Makes ``work`` what this thread settles before it writes into a tensor in place; returns the one before."""
+    before, _thread.work = _thread.work, work
+    return before
+
+
+def before_write() -> None:
+    """Settles this thread's work, as it may read what is about to be overwritten."""
+    if _thread.work is not None:
+        _thread.work.settle()
+
+
+class Pending:
+    """Goes before a tensor class: its storage and its place in the gradient graph are made when asked for."""
+
+    __slots__ = ()
+
+    @property
+    def buffer(self) -> Any:
+        """The storage on OpenCL, computed now."""
+        return _settled(self).buffer
+
+    @property
+    def array(self) -> Any:
+        """The storage on NumPy, computed now."""
+        return _settled(self).array
+
+    @property
+    def grad_fn(self) -> Any:
+        """The step of the gradient graph, made now."""
+        return _settled(self).grad_fn
+
+
+def _settled(tensor: Any) -> Any:
+    work = tensor.pending_release[0]
+    work.settle()
+    if isinstance(tensor, Pending):
+        raise RuntimeError(f"a tensor of shape {tensor.shape} was left pending by {work!r}")
+    return tensor
+
+
+def pending_class(cls: type[Tensor]) -> type[Tensor]:
+    """The pending form of a tensor class; the class itself, once computed."""
+    return type(f"Pending{cls.__name__}", (Pending, cls), {"__slots__": ()})
+
+
+def promise(
+    tensor_class: type[Tensor],
+    pending: type[Tensor],
+    engine: Any,
+    shape: tuple[int, ...],
+    dtype: str,
+    work: Work,
+    place: int,
+    requires_grad: bool,
+) -> Tensor:
+    """A pending tensor, number ``place`` of ``work``."""
+    tensor = tensor_class._wrap(engine, shape, dtype, None, None, None)
+    tensor.requires_grad = requires_grad
+    tensor.pending_release = (work, place)  # no copy to the device is under way, so the field is free
+    tensor.__class__ = pending
+    return tensor
+
+
+def work_of(tensor: Any) -> tuple[Work, int]:
+    """Who computes a pending tensor, and its number there."""
+    return tensor.pending_release  # type: ignore[no-any-return]
+
+
+def fulfil(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
+    """Gives a pending tensor the storage of ``result``, which becomes its own."""
+    tensor.__class__ = tensor_class
+    tensor.pending_release = None
+    tensor.buffer = result.buffer
+    tensor.array = result.array
+    tensor.pool_handle = result.pool_handle
+
+
+def share(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
+    """Makes a pending tensor another name of ``result``: the same storage, version and place in the graph."""
+    fulfil(tensor, tensor_class, result)
+    tensor._version = result._version
+    tensor.grad_fn = result.grad_fn
+
+
+def give_up(tensor: Any, error: BaseException) -> None:
+    """Says that a pending tensor could not be computed: whoever touches it gets the error."""
+    tensor.pending_release = (_Failed(error), 0)
+
+
+class _Failed:
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def settle(self) -> None:
+        raise RuntimeError(f"this tensor could not be computed: {self._error}") from self._error
+
+
+__all__ = [
+    "Pending",
+    "Work",
+    "before_write",
+    "fulfil",
+    "give_up",
+    "pending_class",
+    "promise",
+    "share",
+    "watch",
+    "work_of",
+]
