@@ -1,7 +1,8 @@
 // 1 work-items in groups of 1, numbers (6144, 1, 1, 6144, 1)
 #pragma OPENCL FP_CONTRACT OFF
+typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void map_86a4605bc9(
+__kernel void map_3a184f4c38(
     __global const float *in0,
     __global const float *in1,
     __global float *out0,
@@ -17,10 +18,10 @@ __kernel void map_86a4605bc9(
     for (size_t row = first; row < min(first + rows_each, rows); ++row) {
       size_t end1 = start + (stop - start) / 8 * 8;
       for (size_t i0 = start; i0 < end1; i0 += 8) {
-        float8 t2 = vload8(0, in0 + i0);
-        float8 t3 = vload8(0, in1 + i0);
+        float8 t2 = *(__global const float8_packed *)(in0 + i0);
+        float8 t3 = *(__global const float8_packed *)(in1 + i0);
         float8 t4 = t2 + t3;
-        vstore8(t4, 0, out0 + i0);
+        *(__global float8_packed *)(out0 + i0) = t4;
       }
       for (size_t i0 = end1; i0 < stop; ++i0) {
         float t5 = in0[i0];

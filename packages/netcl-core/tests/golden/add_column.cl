@@ -1,7 +1,8 @@
 // 1 work-items in groups of 1, numbers (64, 96, 64, 64, 96, 1)
 #pragma OPENCL FP_CONTRACT OFF
+typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void map_69e9220a47(
+__kernel void map_b9f9c2380b(
     __global const float *in0,
     __global const float *in1,
     __global float *out0,
@@ -20,9 +21,9 @@ __kernel void map_69e9220a47(
       size_t end1 = start + (stop - start) / 8 * 8;
       float t3 = in1[i0];
       for (size_t i1 = start; i1 < end1; i1 += 8) {
-        float8 t2 = vload8(0, in0 + (i0 * n1 + i1));
+        float8 t2 = *(__global const float8_packed *)(in0 + (i0 * n1 + i1));
         float8 t4 = t2 + (float8)(t3);
-        vstore8(t4, 0, out0 + (i0 * n1 + i1));
+        *(__global float8_packed *)(out0 + (i0 * n1 + i1)) = t4;
       }
       for (size_t i1 = end1; i1 < stop; ++i1) {
         float t5 = in0[(i0 * n1 + i1)];

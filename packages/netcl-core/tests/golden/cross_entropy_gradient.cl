@@ -1,7 +1,8 @@
 // 1 work-items in groups of 1, numbers (64, 10, 64, 64)
 #pragma OPENCL FP_CONTRACT OFF
+typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void rows_c1f4029011(
+__kernel void rows_4f46764c54(
     __global const float *in0,
     __global const long *in1,
     __global float *out0,
@@ -20,59 +21,81 @@ __kernel void rows_c1f4029011(
       long t3 = in1[i0];
       int t4 = (int)(t3);
       float8 acc9 = 0.0f;
-      float acc10 = 0.0f;
-      float8 acc12 = (-INFINITY);
-      float acc13 = (-INFINITY);
+      float8 total10 = 0.0f;
+      float8 error11 = 0.0f;
+      float acc12 = 0.0f;
+      float total13 = 0.0f;
+      float error14 = 0.0f;
+      float8 acc16 = (-INFINITY);
+      float acc17 = (-INFINITY);
       for (size_t i1 = 0; i1 < end1; i1 += 8) {
-        float8 t14 = vload8(0, in0 + (i0 * n1 + i1));
-        acc12 = (((t14 > acc12) | (t14 != t14)) ? t14 : acc12);
+        float8 t18 = *(__global const float8_packed *)(in0 + (i0 * n1 + i1));
+        acc16 = (((t18 > acc16) | (t18 != t18)) ? t18 : acc16);
       }
       for (size_t i1 = end1; i1 < n1; ++i1) {
-        float t15 = in0[(i0 * n1 + i1)];
-        acc13 = (((t15 > acc13) | (t15 != t15)) ? t15 : acc13);
+        float t19 = in0[(i0 * n1 + i1)];
+        acc17 = (((t19 > acc17) | (t19 != t19)) ? t19 : acc17);
       }
-      float4 t16 = (((acc12.hi > acc12.lo) | (acc12.hi != acc12.hi)) ? acc12.hi : acc12.lo);
-      float2 t17 = (((t16.hi > t16.lo) | (t16.hi != t16.hi)) ? t16.hi : t16.lo);
-      float t18 = (((t17.hi > t17.lo) | (t17.hi != t17.hi)) ? t17.hi : t17.lo);
-      float t19 = (((acc13 > t18) | (acc13 != acc13)) ? acc13 : t18);
-      for (size_t i1 = 0; i1 < end1; i1 += 8) {
-        float8 t11 = vload8(0, in0 + (i0 * n1 + i1));
-        float8 t20 = t11 - (float8)(t19);
-        float8 t21 = exp(t20);
-        acc9 = acc9 + t21;
+      float4 t20 = (((acc16.hi > acc16.lo) | (acc16.hi != acc16.hi)) ? acc16.hi : acc16.lo);
+      float2 t21 = (((t20.hi > t20.lo) | (t20.hi != t20.hi)) ? t20.hi : t20.lo);
+      float t22 = (((t21.hi > t21.lo) | (t21.hi != t21.hi)) ? t21.hi : t21.lo);
+      float t23 = (((acc17 > t22) | (acc17 != acc17)) ? acc17 : t22);
+      for (size_t block26 = 0; block26 < end1; block26 += 512) {
+        size_t stop27 = min(block26 + 512, end1);
+        acc9 = 0.0f;
+        for (size_t i1 = block26; i1 < stop27; i1 += 8) {
+          float8 t15 = *(__global const float8_packed *)(in0 + (i0 * n1 + i1));
+          float8 t24 = t15 - (float8)(t23);
+          float8 t25 = exp(t24);
+          acc9 = acc9 + t25;
+        }
+        { float8 sum = total10 + acc9, part = sum - total10; error11 = error11 + ((total10 - (sum - part)) + (acc9 - part)); total10 = sum; }
       }
-      for (size_t i1 = end1; i1 < n1; ++i1) {
-        float t22 = in0[(i0 * n1 + i1)];
-        float t23 = t22 - t19;
-        float t24 = exp(t23);
-        acc10 = acc10 + t24;
+      {
+        acc12 = 0.0f;
+        for (size_t i1 = end1; i1 < n1; ++i1) {
+          float t28 = in0[(i0 * n1 + i1)];
+          float t29 = t28 - t23;
+          float t30 = (exp((float8)(t29))).s0;
+          acc12 = acc12 + t30;
+        }
+        { float sum = total13 + acc12, part = sum - total13; error14 = error14 + ((total13 - (sum - part)) + (acc12 - part)); total13 = sum; }
       }
-      float4 t25 = acc9.lo + acc9.hi;
-      float2 t26 = t25.lo + t25.hi;
-      float t27 = t26.lo + t26.hi;
-      float t28 = t27 + acc10;
-      float t29 = t6 / t28;
+      float4 t31 = total10.lo + total10.hi;
+      float4 t32 = t31 - total10.lo;
+      float4 error33 = error11.lo + error11.hi + ((total10.lo - (t31 - t32)) + (total10.hi - t32));
+      float2 t34 = t31.lo + t31.hi;
+      float2 t35 = t34 - t31.lo;
+      float2 error36 = error33.lo + error33.hi + ((t31.lo - (t34 - t35)) + (t31.hi - t35));
+      float t37 = t34.lo + t34.hi;
+      float t38 = t37 - t34.lo;
+      float error39 = error36.lo + error36.hi + ((t34.lo - (t37 - t38)) + (t34.hi - t38));
+      float t40 = t37 + total13;
+      float t41 = t40 - t37;
+      float error42 = error39 + error14 + ((t37 - (t40 - t41)) + (total13 - t41));
+      float t43 = ((error42 - error42 == 0.0f) ? t40 + error42 : t40);
+      float t44 = t6 / t43;
       for (size_t i1 = 0; i1 < end1; i1 += 8) {
         int8 t2 = (int8)((int)i1) + (int8)(0, 1, 2, 3, 4, 5, 6, 7);
         int8 t5 = (t2 == (int8)(t4));
         float8 t8 = (t5 ? (float8)(t7) : (float8)(0.0f));
-        float8 t30 = vload8(0, in0 + (i0 * n1 + i1));
-        float8 t31 = t30 - (float8)(t19);
-        float8 t32 = exp(t31);
-        float8 t33 = (float8)(t29) * t32;
-        float8 t34 = t8 + t33;
-        vstore8(t34, 0, out0 + (i0 * n1 + i1));
+        float8 t45 = *(__global const float8_packed *)(in0 + (i0 * n1 + i1));
+        float8 t46 = t45 - (float8)(t23);
+        float8 t47 = exp(t46);
+        float8 t48 = (float8)(t44) * t47;
+        float8 t49 = t8 + t48;
+        *(__global float8_packed *)(out0 + (i0 * n1 + i1)) = t49;
       }
       for (size_t i1 = end1; i1 < n1; ++i1) {
-        int t35 = (int)i1;
-        int t36 = (t35 == t4);
-        float t37 = (t36 ? t7 : 0.0f);
-        float t38 = in0[(i0 * n1 + i1)];
-        float t39 = t38 - t19;
-        float t40 = exp(t39);
-        float t41 = t29 * t40;
-        float t42 = t37 + t41;
-        out0[(i0 * n1 + i1)] = t42;
+        int t50 = (int)i1;
+        int t51 = (t50 == t4);
+        float t52 = (t51 ? t7 : 0.0f);
+        float t53 = in0[(i0 * n1 + i1)];
+        float t54 = t53 - t23;
+        float t55 = (exp((float8)(t54))).s0;
+        float t56 = t44 * t55;
+        float t57 = t52 + t56;
+        out0[(i0 * n1 + i1)] = t57;
       }
     }
 }

@@ -10,8 +10,9 @@ ushort8 to_bfloat16_8(float8 x) {
   uint8 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   return convert_ushort8((x != x) ? ((bits >> 16) | 64u) : rounded);
 }
+typedef ushort8 __attribute__((aligned(2))) ushort8_packed;
 
-__kernel void map_72d1687013(
+__kernel void map_50f2fa4057(
     __global const half *in0,
     __global const ushort *in1,
     __global ushort *out0,
@@ -31,9 +32,9 @@ __kernel void map_72d1687013(
         float8 t2 = vload_half8(0, in0 + i0);
         float8 t3 = t2 * (float8)(2.0f);
         float8 t4 = t3;
-        float8 t5 = as_float8(convert_uint8(vload8(0, in1 + i0)) << 16);
+        float8 t5 = as_float8(convert_uint8(*(__global const ushort8_packed *)(in1 + i0)) << 16);
         float8 t6 = t5;
-        vstore8(to_bfloat16_8(t4), 0, out0 + i0);
+        *(__global ushort8_packed *)(out0 + i0) = to_bfloat16_8(t4);
         vstore_half8_rte(t6, 0, out1 + i0);
       }
       for (size_t i0 = end1; i0 < stop; ++i0) {

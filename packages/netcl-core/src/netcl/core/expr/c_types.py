@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from netcl.core.dtypes import compute_type, is_floating
+from netcl.core.dtypes import c_type, compute_type, is_floating, itemsize
 from netcl.core.expr.nodes import Const
 
 PRAGMAS = {
@@ -50,12 +50,28 @@ def broadcast(text: str, dtype: str, width: int) -> str:
     return f"({value_type(dtype, width)})({f'-({text})' if dtype == 'bool' else text})"
 
 
-def load(pointer: str, offset: str, dtype: str, width: int) -> str:
-    """The value of the element, or of ``width`` neighbouring elements, at ``pointer + offset``."""
+def packed(dtype: str, width: int) -> str:
+    """The vector of stored elements that may lie at any element's address; ``packed_type`` declares it."""
+    return f"{lanes(c_type(dtype), width)}_packed"
+
+
+def packed_type(dtype: str, width: int) -> str:
+    """The declaration of ``packed``. PoCL computes vload8 and vstore8 three times slower than a plain access."""
+    alignment = itemsize(dtype)
+    return f"typedef {lanes(c_type(dtype), width)} __attribute__((aligned({alignment}))) {packed(dtype, width)};"
+
+
+def load(pointer: str, offset: str, dtype: str, width: int, plain: bool = False) -> str:
+    """The value of the element, or of ``width`` neighbouring elements, at ``pointer + offset``; ``plain`` through a
+    ``packed`` pointer.
+    """
     place = f"{pointer} + {offset}" if offset != "0" else pointer
     if dtype == "float16":
         return f"vload_half{'' if width == 1 else width}(0, {place})"
-    raw = f"{pointer}[{offset}]" if width == 1 else f"vload{width}(0, {place})"
+    if width == 1:
+        raw = f"{pointer}[{offset}]"
+    else:
+        raw = f"*(__global const {packed(dtype, width)} *)({place})" if plain else f"vload{width}(0, {place})"
     if dtype == "bfloat16":
         wide = f"(uint){raw}" if width == 1 else f"convert_uint{width}({raw})"
         return f"as_{lanes('float', width)}({wide} << 16)"
@@ -66,8 +82,10 @@ def load(pointer: str, offset: str, dtype: str, width: int) -> str:
     return raw
 
 
-def store(pointer: str, offset: str, value: str, dtype: str, width: int) -> str:
-    """The statement that writes ``value`` to ``pointer + offset``, rounded to nearest even in the half types."""
+def store(pointer: str, offset: str, value: str, dtype: str, width: int, plain: bool = False) -> str:
+    """The statement that writes ``value`` to ``pointer + offset``, rounded to nearest even in the half types; ``plain``
+    through a ``packed`` pointer.
+    """
     place = f"{pointer} + {offset}" if offset != "0" else pointer
     if dtype == "float16":
         return f"vstore_half{'' if width == 1 else width}_rte({value}, 0, {place});"
@@ -77,7 +95,11 @@ def store(pointer: str, offset: str, value: str, dtype: str, width: int) -> str:
         value = f"(uchar)({value} & 1)" if width == 1 else f"convert_uchar{width}({value} & 1)"
     elif dtype == "uint8":
         value = f"(uchar)({value})" if width == 1 else f"convert_uchar{width}({value})"
-    return f"{pointer}[{offset}] = {value};" if width == 1 else f"vstore{width}({value}, 0, {place});"
+    if width == 1:
+        return f"{pointer}[{offset}] = {value};"
+    return (
+        f"*(__global {packed(dtype, width)} *)({place}) = {value};" if plain else f"vstore{width}({value}, 0, {place});"
+    )
 
 
 def convert(text: str, source: str, target: str, width: int) -> str:
@@ -124,3 +146,18 @@ def combine(kind: str, a: str, b: str) -> str:
     if kind == "prod":
         return f"{a} * {b}"
     return f"((({b} {'>' if kind == 'max' else '<'} {a}) | ({b} != {b})) ? {b} : {a})"
+
+
+def exact_sum(dtype: str, width: int, total: str, error: str, addend: str) -> str:
+    """The statement that adds ``addend`` to ``total`` and what the addition rounded off to ``error`` (Knuth, The Art
+    of Computer Programming, volume 2, 4.2.2, theorem B).
+    """
+    return (
+        f"{{ {value_type(dtype, width)} sum = {total} + {addend}, part = sum - {total}; "
+        f"{error} = {error} + (({total} - (sum - part)) + ({addend} - part)); {total} = sum; }}"
+    )
+
+
+def rounded_sum(total: str, error: str) -> str:
+    """A total with its error put in; the error of an infinite total is no number and left out."""
+    return f"(({error} - {error} == 0.0f) ? {total} + {error} : {total})"

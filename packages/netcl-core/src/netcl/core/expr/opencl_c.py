@@ -12,8 +12,7 @@ docs/explanation: what CPU drivers make of other forms).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -21,116 +20,37 @@ from typing import TYPE_CHECKING
 from netcl.core.dtypes import c_type, compute_type, is_floating
 from netcl.core.expr import c_types as c
 from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar
-from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.expr.opencl_loops import LoopWriter
+from netcl.core.expr.rewrite import walk
+from netcl.core.expr.scopes import Axes, Layout, Scope
 
 if TYPE_CHECKING:
     from netcl.core.kernels.primitives import KernelSpec
 
-Axes = tuple[int, ...]
+# What has the same bits in a scalar and in a vector on every driver. PoCL's exp, tanh, log and Intel's rsqrt have not.
+_EXACT = frozenset(
+    ["add", "sub", "mul", "div", "neg", "abs", "sign", "maximum", "minimum", "sqrt", "floor", "ceil", "round", "trunc"]
+    + ["eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "where"]
+    + ["logical_and", "logical_or", "logical_xor", "logical_not"]
+)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """What the text of a kernel depends on beside its expressions; no sizes, those are given at launch.
-
-    ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes
-    of a vector, ``group`` the number of work-items that walk a row together, ``split`` a reduced axis of which each
-    work-item takes one of ``parts`` pieces.
-    """
-
-    rank: int
-    loads: Mapping[int, Axes]
-    outputs: tuple[Axes, ...]
-    reduced: Axes
-    width: int = 8
-    group: int = 1
-    split: int | None = None
-
-    @property
-    def grid(self) -> Axes:
-        """The axes that are shared out among work-items."""
-        return tuple(axis for axis in range(self.rank) if axis not in self.reduced)
-
-    @property
-    def columns(self) -> bool:
-        """Whether the last axis is on the grid."""
-        return self.rank > 0 and self.rank - 1 not in self.reduced
-
-
-@dataclass(eq=False)
-class _Scope:
-    """A block of the kernel: the axes that it binds, its lines so far, and the values written in it."""
-
-    parent: _Scope | None
-    binds: frozenset[int]
-    vector: bool = False
-    end: str = ""  # where the whole vectors of the last axis end, once it is walked in this scope
-    floor: bool = False  # nothing that is written inside may stand before this scope
-    lines: list[str] = field(default_factory=list)
-    values: dict[Expr, tuple[str, bool]] = field(default_factory=dict)
-
-    def add(self, *lines: str) -> None:
-        self.lines.extend(lines)
-
-    def block(self, head: str, inner: _Scope, indent: str = "  ") -> None:
-        """Appends ``inner`` as a braced block."""
-        self.lines.append(head + " {")
-        self.lines.extend(indent + line for line in inner.lines)
-        self.lines.append("}")
-
-
-def vectorizable(outputs: Sequence[Expr], layout: Layout) -> bool:
-    """Whether all values that vary along the last axis have four-byte types and primitives that take vectors."""
-    if not layout.rank:
-        return False
-    present = {slot: frozenset(axes) for slot, axes in layout.loads.items()}
-    memo: dict[Expr, frozenset[int]] = {}
-    last = layout.rank - 1
-    for node in walk(outputs):
-        varies = last in axes_of(node, present, memo)
-        if varies and compute_type(node.dtype) not in ("float", "int"):
-            return False
-        if varies and isinstance(node, Apply) and not node.prim.vector:
-            return False
-        if isinstance(node, Reduce) and last in node.axes and compute_type(node.dtype) not in ("float", "int"):
-            return False
-    return True
-
-
-class _Writer:
+class _Writer(LoopWriter):
     def __init__(self, outputs: Sequence[Expr], layout: Layout) -> None:
-        self.outputs = list(outputs)
-        self.layout = layout
-        self.last = layout.rank - 1
-        self.width = layout.width if vectorizable(outputs, layout) else 1
-        self.present = {slot: frozenset(axes) for slot, axes in layout.loads.items()}
-        self.varies: dict[Expr, frozenset[int]] = {}
-        self.nodes = walk(outputs)
-        self.depth: dict[Expr, int] = {}
-        for node in self.nodes:
-            inner = max((self.depth[child] for child in node.children), default=0)
-            self.depth[node] = inner + isinstance(node, Reduce)
-        self.count = 0
-        self.scratch: set[str] = set()
-        self.root = _Scope(None, frozenset())
+        super().__init__(outputs, layout)
+        self.packed: set[str] = set()
+        self.root = Scope(None, frozenset())
 
     # -- values --------------------------------------------------------------------------------------------------------
 
-    def free(self, node: Expr) -> frozenset[int]:
-        return axes_of(node, self.present, self.varies)
-
-    def home(self, node: Expr, scope: _Scope) -> _Scope:
+    def home(self, node: Expr, scope: Scope) -> Scope:
         """The innermost scope around ``scope`` that binds an axis along which ``node`` varies."""
         free = self.free(node)
         while scope.parent is not None and not scope.floor and not (scope.binds & free):
             scope = scope.parent
         return scope
 
-    def name(self, prefix: str = "t") -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
-
-    def emit(self, node: Expr, scope: _Scope) -> tuple[str, bool]:
+    def emit(self, node: Expr, scope: Scope) -> tuple[str, bool]:
         """The text of a value and whether it is a vector; writes what it needs where that belongs."""
         if isinstance(node, Const):
             return c.literal(node), False
@@ -141,18 +61,17 @@ class _Writer:
             home.values[node] = self.write(node, home)
         return home.values[node]
 
-    def declare(self, scope: _Scope, dtype: str, text: str, vector: bool) -> tuple[str, bool]:
-        name = self.name()
-        scope.add(f"{c.value_type(dtype, self.width if vector else 1)} {name} = {text};")
-        return name, vector
-
-    def write(self, node: Expr, scope: _Scope) -> tuple[str, bool]:
+    def write(self, node: Expr, scope: Scope) -> tuple[str, bool]:
         width = self.width
         if isinstance(node, Load):
             vector = scope.vector and self.last in self.present[node.slot]
             offset = self.offset(self.layout.loads[node.slot])
+            lanes = width if vector else 1
             return self.declare(
-                scope, node.dtype, c.load(f"in{node.slot}", offset, node.dtype, width if vector else 1), vector
+                scope,
+                node.dtype,
+                c.load(f"in{node.slot}", offset, node.dtype, lanes, self.plain(node.dtype, lanes)),
+                vector,
             )
         if isinstance(node, Index):
             vector = scope.vector and node.axis == self.last and width > 1
@@ -180,12 +99,28 @@ class _Writer:
             template = node.prim.opencl
             if isinstance(template, dict):
                 template = template["float" if is_floating(node.args[0].dtype) else "int"]
-            text = template.format(*texts)
+            if self.layout.cpu and not vector and self.layout.width > 1 and self.is_function(node):
+                texts = [c.broadcast(text, arg.dtype, self.layout.width) for text, arg in zip(texts, node.args)]
+                text = f"({template.format(*texts)}).s0"
+            else:
+                text = template.format(*texts)
             if node.dtype == "uint8":
                 text = f"(({text}) & 255)"
         return self.declare(scope, node.dtype, text, vector)
 
-    def require(self, scope: _Scope, parts: list[tuple[str, bool]]) -> tuple[str, bool]:
+    def is_function(self, node: Apply) -> bool:
+        """Whether a driver may compute ``node`` to other bits in a scalar than in a vector."""
+        floats = all(compute_type(arg.dtype) == "float" for arg in (node, *node.args))
+        return floats and node.prim.vector and node.prim.name not in _EXACT
+
+    def plain(self, dtype: str, width: int) -> bool:
+        """Whether vectors of stored ``dtype`` are accessed through a packed pointer; notes the type."""
+        if not self.layout.cpu or width == 1 or dtype == "float16":
+            return False
+        self.packed.add(c.packed_type(dtype, width))
+        return True
+
+    def require(self, scope: Scope, parts: list[tuple[str, bool]]) -> tuple[str, bool]:
         (condition, vector), value, (code, _) = parts
         failed = f"any(({condition}) == 0)" if vector else f"!({condition})"
         scope.add(f"if ({failed}) atomic_max(flag, {code});")
@@ -202,124 +137,9 @@ class _Writer:
                 text = f"({text}) * {size} + {index}" if " " in text else f"{text} * {size} + {index}"
         return f"({text})" if " " in text else text or "0"
 
-    # -- reductions ----------------------------------------------------------------------------------------------------
-
-    def reduce(self, node: Reduce, scope: _Scope) -> None:
-        """Writes the loops of ``node`` and of all reductions that can share them, and their results, into ``scope``."""
-        group = [node] + [
-            other
-            for other in self.nodes
-            if isinstance(other, Reduce)
-            and other is not node
-            and other.axes == node.axes
-            and self.depth[other] == self.depth[node]
-            and other not in scope.values
-            and self.free(other) == self.free(node)
-        ]
-        across = self.last in node.axes
-        accumulators: dict[Reduce, tuple[str, str, bool]] = {}
-        for member in group:
-            name, start = self.name("acc"), c.identity(member.kind, member.dtype)
-            lanes_kept = scope.vector and self.last in self.free(member)
-            is_vector = (across and self.width > 1) or lanes_kept
-            scope.add(f"{c.value_type(member.dtype, self.width if is_vector else 1)} {name} = {start};")
-            rest = ""
-            if across and self.width > 1:
-                rest = self.name("acc")
-                scope.add(f"{c.value_type(member.dtype)} {rest} = {start};")
-            accumulators[member] = (name, rest, is_vector)
-
-        def accumulate(inner: _Scope) -> None:
-            for member, (name, rest, is_vector) in accumulators.items():
-                text, value_vector = self.emit(member.arg, inner)
-                text = c.convert(text, member.arg.dtype, member.dtype, self.width if value_vector else 1)
-                wide = is_vector and (inner.vector or not across)
-                if wide and not value_vector:
-                    text = c.broadcast(text, member.dtype, self.width)
-                target = name if wide or not rest else rest
-                if not text.isidentifier():
-                    text, _ = self.declare(inner, member.dtype, text, wide)
-                inner.add(f"{target} = {c.combine(member.kind, target, text)};")
-
-        self.loops(scope, node.axes, accumulate)
-        for member, (name, rest, is_vector) in accumulators.items():
-            if across and is_vector:
-                name = self.fold(scope, member, name, rest)
-            if across and self.layout.group > 1:
-                name = self.fold_group(scope, member, name)
-            scope.values[member] = (name, is_vector and not across)
-
-    def fold(self, scope: _Scope, member: Reduce, name: str, rest: str) -> str:
-        """The lanes of an accumulator and the rest's accumulator as one value, in a fixed order."""
-        width = self.width
-        while width > 1:
-            width //= 2
-            half = self.name()
-            scope.add(
-                f"{c.value_type(member.dtype, width)} {half} = {c.combine(member.kind, f'{name}.lo', f'{name}.hi')};"
-            )
-            name = half
-        total = self.name()
-        scope.add(f"{c.value_type(member.dtype)} {total} = {c.combine(member.kind, name, rest)};")
-        return total
-
-    def fold_group(self, scope: _Scope, member: Reduce, name: str) -> str:
-        """The values of all work-items of the group as one, by a tree in local memory."""
-        kind = c.value_type(member.dtype)
-        scratch, total = f"scratch_{kind}", self.name()
-        place = f"{scratch}[lid]"
-        self.scratch.add(kind)
-        scope.add(
-            f"{place} = {name};",
-            "barrier(CLK_LOCAL_MEM_FENCE);",
-            f"for (uint step = {self.layout.group // 2}; step > 0; step >>= 1) {{",
-            f"  if (lid < step) {place} = {c.combine(member.kind, place, f'{scratch}[lid + step]')};",
-            "  barrier(CLK_LOCAL_MEM_FENCE);",
-            "}",
-            f"{kind} {total} = {scratch}[0];",
-            "barrier(CLK_LOCAL_MEM_FENCE);",
-        )
-        return total
-
-    def loops(self, scope: _Scope, axes: Axes, body: Callable[[_Scope], None]) -> None:
-        """Walks ``axes``, outermost first, and calls ``body(scope)`` inside."""
-        if not axes:
-            body(scope)
-            return
-        axis, rest = axes[0], axes[1:]
-        low, high = ("low", "high") if axis == self.layout.split else ("0", f"n{axis}")
-        if axis != self.last:
-            inner = _Scope(scope, frozenset((axis,)), scope.vector)
-            self.loops(inner, rest, body)
-            scope.block(f"for (size_t i{axis} = {low}; i{axis} < {high}; ++i{axis})", inner)
-            return
-        self.stretch(scope, low, high, body)
-
-    def stretch(self, scope: _Scope, low: str, high: str, body: Callable[[_Scope], None], shared: bool = True) -> None:
-        """Walks the last axis: whole vectors, then single places; a group takes turns where ``shared``."""
-        axis, width, group = f"i{self.last}", self.width, self.layout.group if shared else 1
-        bind = frozenset((self.last,))
-        start = low
-        if width > 1:
-            if not scope.end:
-                scope.end = self.name("end")
-                span = high if low == "0" else f"({high} - {low})"
-                scope.add(f"size_t {scope.end} = {'' if low == '0' else low + ' + '}{span} / {width} * {width};")
-            end = scope.end
-            inner = _Scope(scope, bind, True)
-            body(inner)
-            first = _plus(low, f"lid * {width}" if group > 1 else "")
-            scope.block(f"for (size_t {axis} = {first}; {axis} < {end}; {axis} += {width * group})", inner)
-            start = end
-        inner = _Scope(scope, bind, False)
-        body(inner)
-        first = _plus(start, "lid" if group > 1 else "")
-        step = f"++{axis}" if group == 1 else f"{axis} += {group}"
-        scope.block(f"for (size_t {axis} = {first}; {axis} < {high}; {step})", inner)
-
     # -- the kernel ----------------------------------------------------------------------------------------------------
 
-    def stores(self, scope: _Scope, which: Sequence[int]) -> None:
+    def stores(self, scope: Scope, which: Sequence[int]) -> None:
         """Writes the outputs ``which`` at the current place."""
         pending = []
         for k in which:
@@ -329,26 +149,31 @@ class _Writer:
             if wide and not vector:
                 text = c.broadcast(text, dtype, self.width)
             offset = self.offset(self.layout.outputs[k], self.layout.split)
-            pending.append(c.store(f"out{k}", offset, text, dtype, self.width if wide else 1))
+            lanes = self.width if wide else 1
+            pending.append(c.store(f"out{k}", offset, text, dtype, lanes, self.plain(dtype, lanes)))
         scope.add(*pending)  # after all values: an output may alias an input
 
     def body(self) -> list[str]:
         layout, root = self.layout, self.root
-        rows = _Scope(
+        rows = Scope(
             root, frozenset(layout.grid) - ({self.last} if layout.columns else set()), floor=layout.split is not None
         )
         if layout.columns:
-            self.stretch(rows, "start", "stop", self.place_outputs, shared=False)
+            axis_sets = {node.axes for node in self.nodes if isinstance(node, Reduce)}
+            if layout.cpu and self.width > 1 and len(axis_sets) == 1:
+                self.strips(rows, "start", "stop", self.place_outputs)
+            else:
+                self.stretch(rows, "start", "stop", self.place_outputs, shared=False)
         else:
             self.place_outputs(rows)
-        lines = list(root.lines)
+        lines = list(root.lines())
         outer = [axis for axis in layout.grid if not (layout.columns and axis == self.last)]
         head = self.row_head(outer)
         item = "item" if layout.columns or layout.group == 1 else "get_group_id(0)"
         if layout.group > 1 and not layout.columns:
             lines.insert(0, "uint lid = get_local_id(0);")
-        for kind in sorted(self.scratch):
-            lines.insert(0, f"__local {kind} scratch_{kind}[{layout.group}];")
+        for name in sorted(self.scratch):
+            lines.insert(0, f"__local {name.partition('_')[2]} {name}[{layout.group}];")
         if item == "item":
             lines.append("size_t item = get_global_id(0);")
         if layout.columns:
@@ -357,7 +182,7 @@ class _Writer:
             item = "item / chunks"
         lines.append(f"size_t first = {item} * rows_each;")
         lines.append("for (size_t row = first; row < min(first + rows_each, rows); ++row) {")
-        lines.extend("  " + line for line in [*head, *rows.lines])
+        lines.extend("  " + line for line in [*head, *rows.lines()])
         lines.append("}")
         return lines
 
@@ -380,7 +205,7 @@ class _Writer:
             lines.append(f"size_t high = min(low + part_size, n{self.layout.split});")
         return lines
 
-    def place_outputs(self, rows: _Scope) -> None:
+    def place_outputs(self, rows: Scope) -> None:
         """The outputs of a place on the grid: single values at once, the others in loops over their reduced axes."""
         by_axes: dict[Axes, list[int]] = {}
         for k, axes in enumerate(self.layout.outputs):
@@ -391,7 +216,7 @@ class _Writer:
                 self.loops(rows, walked, partial(self.stores, which=which))
                 continue
             if self.layout.group > 1:
-                single = _Scope(rows, frozenset())
+                single = Scope(rows, frozenset())
                 self.stores(single, which)
                 rows.block("if (lid == 0)", single)
             else:
@@ -420,13 +245,8 @@ class _Writer:
             lines.append(c.bfloat16_helper(1))
             if self.width > 1:
                 lines.append(c.bfloat16_helper(self.width))
+        lines.extend(sorted(self.packed))
         return "\n".join(lines)
-
-
-def _plus(a: str, b: str) -> str:
-    if not b:
-        return a
-    return b if a == "0" else f"{a} + {b}"
 
 
 def scalar_name(scalar: Scalar) -> str:

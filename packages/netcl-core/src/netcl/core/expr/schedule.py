@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from netcl.core.expr.nodes import Const, Expr, Index, Load, Reduce, Scalar, cast
 from netcl.core.expr.numpy_eval import scalar_value
-from netcl.core.expr.opencl_c import Layout, render, scalars_of, uses_flag
+from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
 from netcl.core.expr.rewrite import axes_of, rebuild, slots, substitute_all, walk
+from netcl.core.expr.scopes import Layout
 from netcl.core.layout import aligned, collapse
 
 Shape = tuple[int, ...]
@@ -261,6 +262,7 @@ class _Planner:
             width=self.target.width,
             group=1 if cpu or columns or not reduced else self.target.group,
             split=None if split is None or split[0] not in position else position[split[0]],
+            cpu=cpu,
         )
         spec = render(written, layout)
         numbers, items = self.grid(layout, sizes, split)

@@ -1,0 +1,321 @@
+"""Loops of a kernel: how the axes are walked, and how reductions add up inside.
+
+Float sums are right to about one rounding, whatever their length: ``BLOCK`` steps are added as they come, then the
+block goes to a total that keeps what each addition rounds off (``c_types.exact_sum``), as do the lanes of a vector and
+the work-items of a group when they are put together, in a fixed order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from netcl.core.dtypes import compute_type, is_floating
+from netcl.core.expr import c_types as c
+from netcl.core.expr.nodes import Expr, Reduce
+from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.expr.scopes import Axes, Layout, Scope, vectorizable
+
+BLOCK = 64  # steps of a loop that a float sum adds up without keeping what is rounded off
+STRIP = 512  # elements along the last axis that a CPU's work-item carries through a reduction of other axes
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """The names that a reduction adds up in: ``term`` takes the values; of a ``careful`` float sum each block, which
+    then goes to ``total`` and ``error``.
+    """
+
+    member: Reduce
+    vector: bool
+    term: str
+    total: str = ""
+    error: str = ""
+
+    @property
+    def careful(self) -> bool:
+        return bool(self.total)
+
+
+class LoopWriter(ABC):
+    """The loops and reductions of a kernel; the values inside are a subclass's."""
+
+    def __init__(self, outputs: Sequence[Expr], layout: Layout) -> None:
+        self.outputs = list(outputs)
+        self.layout = layout
+        self.last = layout.rank - 1
+        self.width = layout.width if vectorizable(outputs, layout) else 1
+        self.present = {slot: frozenset(axes) for slot, axes in layout.loads.items()}
+        self.varies: dict[Expr, frozenset[int]] = {}
+        self.nodes = walk(outputs)
+        self.depth: dict[Expr, int] = {}
+        for node in self.nodes:
+            inner = max((self.depth[child] for child in node.children), default=0)
+            self.depth[node] = inner + isinstance(node, Reduce)
+        self.count = 0
+        self.scratch: set[str] = set()
+
+    @abstractmethod
+    def emit(self, node: Expr, scope: Scope) -> tuple[str, bool]:
+        """The text of a value and whether it is a vector; writes what it needs where that belongs."""
+
+    def free(self, node: Expr) -> frozenset[int]:
+        """The axes along which ``node`` varies."""
+        return axes_of(node, self.present, self.varies)
+
+    def name(self, prefix: str = "t") -> str:
+        """A name not used before."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def declare(self, scope: Scope, dtype: str, text: str, vector: bool, prefix: str = "t") -> tuple[str, bool]:
+        """A new variable of ``scope`` holding ``text``, and whether it is a vector."""
+        name, kind = self.name(prefix), c.value_type(dtype, self.width if vector else 1)
+        if not scope.strip or scope.leaf or not vector:
+            scope.add(f"{kind} {name} = {text};", each=vector)
+            return name, vector
+        scope.arrays.append(f"{kind} {name}[{STRIP // self.width}];")
+        name += "[u]"
+        scope.add(f"{name} = {text};")
+        return name, vector
+
+    # -- reductions ----------------------------------------------------------------------------------------------------
+
+    def reduce(self, node: Reduce, scope: Scope) -> None:
+        """Writes the loops of ``node`` and of all reductions that can share them, and their results, into ``scope``."""
+        group = [node] + [
+            other
+            for other in self.nodes
+            if isinstance(other, Reduce)
+            and other is not node
+            and other.axes == node.axes
+            and self.depth[other] == self.depth[node]
+            and other not in scope.values
+            and self.free(other) == self.free(node)
+        ]
+        across = self.last in node.axes
+        wide: list[_Sum] = []  # what whole vectors add up in
+        single: list[_Sum] = []  # what single values do
+        for member in group:
+            kept = scope.vector and self.last in self.free(member)
+            if kept or (across and self.width > 1):
+                wide.append(self.begin(scope, member, True))
+            if not kept:
+                single.append(self.begin(scope, member, False))
+
+        def accumulate(inner: Scope) -> None:
+            vectors = bool(wide) and (inner.vector or not across)
+            for sum_ in wide if vectors else single:
+                member = sum_.member
+                text, value_vector = self.emit(member.arg, inner)
+                text = c.convert(text, member.arg.dtype, member.dtype, self.width if value_vector else 1)
+                if vectors and not value_vector:
+                    text = c.broadcast(text, member.dtype, self.width)
+                if not text.isidentifier():
+                    text, _ = self.declare(inner, member.dtype, text, vectors)
+                inner.add(f"{sum_.term} = {c.combine(member.kind, sum_.term, text)};", each=vectors)
+
+        self.loops(scope, node.axes, accumulate, (wide, single) if across else (wide or single,) * 2)
+        for number, member in enumerate(group):
+            scope.values[member] = self.finish(
+                scope, member, wide[number] if wide else None, single[number] if single else None, across
+            )
+
+    def begin(self, scope: Scope, member: Reduce, vector: bool) -> _Sum:
+        """The variables of a reduction, with what they start from."""
+        start = c.identity(member.kind, member.dtype)
+        term, _ = self.declare(scope, member.dtype, start, vector, "acc")
+        if member.kind != "sum" or not is_floating(member.dtype) or compute_type(member.dtype) != "float":
+            return _Sum(member, vector, term)
+        total, error = (self.declare(scope, member.dtype, "0.0f", vector, name)[0] for name in ("total", "error"))
+        return _Sum(member, vector, term, total, error)
+
+    def finish(
+        self, scope: Scope, member: Reduce, wide: _Sum | None, single: _Sum | None, across: bool
+    ) -> tuple[str, bool]:
+        """The value of a reduction after its loops, and whether it is a vector."""
+        if not across:
+            kept = wide or single
+            assert kept is not None
+            if not kept.careful:
+                return kept.term, kept.vector
+            return self.declare(scope, member.dtype, c.rounded_sum(kept.total, kept.error), kept.vector)
+        assert single is not None
+        name, error = (single.total, single.error) if single.careful else (single.term, "")
+        if wide is not None:
+            name, error = self.fold(scope, wide, name, error)
+        if self.layout.group > 1:
+            return self.fold_group(scope, member, name, error), False
+        return self.declare(scope, member.dtype, c.rounded_sum(name, error), False) if error else (name, False)
+
+    def fold(self, scope: Scope, wide: _Sum, rest: str, rest_error: str) -> tuple[str, str]:
+        """The lanes of an accumulator and the rest's accumulator as one value (and error), in a fixed order."""
+        member, width = wide.member, self.width
+        name, error = (wide.total, wide.error) if wide.careful else (wide.term, "")
+        while width >= 1:
+            width //= 2
+            kind = c.value_type(member.dtype, max(width, 1))
+            a, b = (f"{name}.lo", f"{name}.hi") if width else (name, rest)
+            both = self.name()
+            scope.add(f"{kind} {both} = {c.combine(member.kind, a, b)};", each=False)
+            if error:
+                part, errors = self.name(), f"{error}.lo + {error}.hi" if width else f"{error} + {rest_error}"
+                error = self.name("error")
+                scope.add(
+                    f"{kind} {part} = {both} - {a};",
+                    f"{kind} {error} = {errors} + (({a} - ({both} - {part})) + ({b} - {part}));",
+                    each=False,
+                )
+            name = both
+        return name, error
+
+    def fold_group(self, scope: Scope, member: Reduce, name: str, error: str) -> str:
+        """The values of all work-items of the group as one, by a tree in local memory."""
+        kind = c.value_type(member.dtype)
+        scratch = f"scratch_{kind}"
+        places = [f"{scratch}[lid]", f"{scratch}[lid + step]"]
+        self.scratch.add(scratch)
+        before, after = [f"{places[0]} = {name};"], f"{scratch}[0]"
+        step = f"{places[0]} = {c.combine(member.kind, *places)};"
+        if error:
+            self.scratch.add(f"errors_{kind}")
+            before.append(f"errors_{kind}[lid] = {error};")
+            step = f"errors_{kind}[lid] += errors_{kind}[lid + step]; " + c.exact_sum(
+                member.dtype, 1, places[0], f"errors_{kind}[lid]", places[1]
+            )
+            after = c.rounded_sum(after, f"errors_{kind}[0]")
+        total = self.name()
+        scope.add(
+            *before,
+            "barrier(CLK_LOCAL_MEM_FENCE);",
+            f"for (uint step = {self.layout.group // 2}; step > 0; step >>= 1) {{",
+            f"  if (lid < step) {{ {step} }}",
+            "  barrier(CLK_LOCAL_MEM_FENCE);",
+            "}",
+            f"{kind} {total} = {after};",
+            "barrier(CLK_LOCAL_MEM_FENCE);",
+            each=False,
+        )
+        return total
+
+    # -- loops ---------------------------------------------------------------------------------------------------------
+
+    def loops(
+        self,
+        scope: Scope,
+        axes: Axes,
+        body: Callable[[Scope], None],
+        sums: tuple[Sequence[_Sum], Sequence[_Sum]] = ((), ()),
+    ) -> None:
+        """Walks ``axes``, outermost first, and calls ``body(scope)`` inside; ``sums`` are what whole vectors along the
+        last axis add up in, and what single places do.
+        """
+        if not axes:
+            body(scope)
+            return
+        axis, rest = axes[0], axes[1:]
+        low, high = ("low", "high") if axis == self.layout.split else ("0", f"n{axis}")
+        if axis == self.last:
+            self.stretch(scope, low, high, body, sums)
+        elif rest:
+            inner = Scope(scope, frozenset((axis,)), scope.vector, strip=scope.strip)
+            self.loops(inner, rest, body, sums)
+            scope.block(f"for (size_t i{axis} = {low}; i{axis} < {high}; ++i{axis})", inner)
+        else:
+            leaf = Scope(None, frozenset((axis,)), scope.vector, strip=scope.strip, leaf=bool(scope.strip))
+            self.walk(scope, leaf, body, f"i{axis}", low, high, 1, sums[0])
+
+    def walk(
+        self,
+        scope: Scope,
+        inner: Scope,
+        body: Callable[[Scope], None],
+        index: str,
+        low: str,
+        high: str,
+        step: int,
+        sums: Sequence[_Sum],
+        lane: str = "",
+        short: bool = False,
+    ) -> None:
+        """One loop, with ``body(inner)`` inside; cut in blocks where careful sums are made in it, unless it is
+        ``short`` enough for one. ``lane`` is where the work-items of a group begin.
+        """
+        careful = [sum_ for sum_ in sums if sum_.careful]
+        blocks = Scope(scope, frozenset(), scope.vector, strip=scope.strip) if careful else scope
+        inner.parent = blocks
+        body(inner)
+        start, stop = low, high
+        if careful and not short:
+            start, stop = self.name("block"), self.name("stop")
+            blocks.add(f"size_t {stop} = min({start} + {BLOCK * step}, {high});", each=False)
+        head = f"for (size_t {index} = {_plus(start, lane)}; {index} < {stop}; {_advance(index, step)})"
+        if not careful:
+            scope.block(head, inner)
+            return
+        for sum_ in careful:
+            blocks.add(f"{sum_.term} = 0.0f;", each=sum_.vector)
+        blocks.block(head, inner)
+        for sum_ in careful:
+            width = self.width if sum_.vector else 1
+            text = c.exact_sum(sum_.member.dtype, width, sum_.total, sum_.error, sum_.term)
+            blocks.add(text, each=sum_.vector)
+        scope.block(
+            "" if short else f"for (size_t {start} = {low}; {start} < {high}; {start} += {BLOCK * step})", blocks
+        )
+
+    def stretch(
+        self,
+        scope: Scope,
+        low: str,
+        high: str,
+        body: Callable[[Scope], None],
+        sums: tuple[Sequence[_Sum], Sequence[_Sum]] = ((), ()),
+        shared: bool = True,
+    ) -> None:
+        """Walks the last axis: whole vectors, then single places; a group takes turns where ``shared``."""
+        axis, width, group = f"i{self.last}", self.width, self.layout.group if shared else 1
+        bind = frozenset((self.last,))
+        start = low
+        if width > 1:
+            end = self.whole(scope, low, high)
+            lane = f"lid * {width}" if group > 1 else ""
+            self.walk(scope, Scope(None, bind, True), body, axis, low, end, width * group, sums[0], lane)
+            start = end
+        lane = "lid" if group > 1 else ""
+        self.walk(scope, Scope(None, bind), body, axis, start, high, group, sums[1], lane, short=width > 1)
+
+    def whole(self, scope: Scope, low: str, high: str) -> str:
+        """The name of the place where the whole vectors between ``low`` and ``high`` end."""
+        if not scope.end:
+            scope.end = self.name("end")
+            span = high if low == "0" else f"({high} - {low})"
+            text = f"{'' if low == '0' else low + ' + '}{span} / {self.width} * {self.width}"
+            scope.add(f"size_t {scope.end} = {text};", each=False)
+        return scope.end
+
+    def strips(self, scope: Scope, low: str, high: str, body: Callable[[Scope], None]) -> None:
+        """Walks the last axis in strips of several vectors, which reductions of other axes carry along, so that they
+        read memory in order; then single places.
+        """
+        axis, width, bind = f"i{self.last}", self.width, frozenset((self.last,))
+        end = self.whole(scope, low, high)
+        head = f"for (size_t u = 0, {axis} = strip; u < count; ++u, {axis} += {width})"
+        strip = Scope(scope, bind, True, strip=head)
+        strip.add(f"size_t count = min((size_t){STRIP // width}, ({end} - strip) / {width});", each=False)
+        body(strip)
+        scope.block(f"for (size_t strip = {low}; strip < {end}; strip += {STRIP // width * width})", strip)
+        single = Scope(scope, bind)
+        body(single)
+        scope.block(f"for (size_t {axis} = {end}; {axis} < {high}; ++{axis})", single)
+
+
+def _plus(a: str, b: str) -> str:
+    if not b:
+        return a
+    return b if a == "0" else f"{a} + {b}"
+
+
+def _advance(index: str, step: int) -> str:
+    return f"++{index}" if step == 1 else f"{index} += {step}"

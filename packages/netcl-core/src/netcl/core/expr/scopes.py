@@ -1,0 +1,101 @@
+"""What a kernel's text depends on beside its expressions, and the blocks that it is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from netcl.core.dtypes import compute_type
+from netcl.core.expr.nodes import Apply, Expr, Reduce
+from netcl.core.expr.rewrite import axes_of, walk
+
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the text of a kernel depends on beside its expressions; no sizes, those are given at launch.
+
+    ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes
+    of a vector, ``group`` the number of work-items that walk a row together, ``split`` a reduced axis of which each
+    work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain accesses, and
+    functions are computed in vectors also for single values.
+    """
+
+    rank: int
+    loads: Mapping[int, Axes]
+    outputs: tuple[Axes, ...]
+    reduced: Axes
+    width: int = 8
+    group: int = 1
+    split: int | None = None
+    cpu: bool = False
+
+    @property
+    def grid(self) -> Axes:
+        """The axes that are shared out among work-items."""
+        return tuple(axis for axis in range(self.rank) if axis not in self.reduced)
+
+    @property
+    def columns(self) -> bool:
+        """Whether the last axis is on the grid."""
+        return self.rank > 0 and self.rank - 1 not in self.reduced
+
+
+@dataclass(eq=False)
+class Scope:
+    """A block of the kernel: the axes that it binds, its lines so far, and the values written in it.
+
+    In a ``strip`` of several vectors along the last axis the lines that differ from vector to vector stand in loops
+    over ``u``; a value that other such loops of the scope may want is kept in an array, unless the scope is a ``leaf``,
+    which has one loop.
+    """
+
+    parent: Scope | None
+    binds: frozenset[int]
+    vector: bool = False
+    floor: bool = False  # nothing that is written inside may stand before this scope
+    strip: str = ""  # the head of the loops over u
+    leaf: bool = False
+    end: str = ""  # where the whole vectors of the last axis end, once it is walked in this scope
+    arrays: list[str] = field(default_factory=list)
+    values: dict[Expr, tuple[str, bool]] = field(default_factory=dict)
+    _lines: list[tuple[bool, str]] = field(default_factory=list)  # whether it differs along a strip, and the line
+
+    def add(self, *lines: str, each: bool = True) -> None:
+        """Appends lines; ``each`` in a strip: one run for each vector."""
+        self._lines.extend((bool(self.strip) and each, line) for line in lines)
+
+    def block(self, head: str, inner: Scope) -> None:
+        """Appends ``inner`` as a braced block."""
+        self.add(f"{head} {{".lstrip(), *("  " + line for line in inner.lines()), "}", each=False)
+
+    def lines(self) -> list[str]:
+        """The text of the block."""
+        if self.leaf:
+            self._lines.sort(key=lambda line: line[0])
+        result, inside = list(self.arrays), False
+        for each, line in self._lines:
+            if each != inside:
+                result.append(self.strip + " {" if each else "}")
+                inside = each
+            result.append("  " + line if each else line)
+        return [*result, "}"] if inside else result
+
+
+def vectorizable(outputs: Sequence[Expr], layout: Layout) -> bool:
+    """Whether all values that vary along the last axis have four-byte types and primitives that take vectors."""
+    if not layout.rank:
+        return False
+    present = {slot: frozenset(axes) for slot, axes in layout.loads.items()}
+    memo: dict[Expr, frozenset[int]] = {}
+    last = layout.rank - 1
+    for node in walk(outputs):
+        varies = last in axes_of(node, present, memo)
+        if varies and compute_type(node.dtype) not in ("float", "int"):
+            return False
+        if varies and isinstance(node, Apply) and not node.prim.vector:
+            return False
+        if isinstance(node, Reduce) and last in node.axes and compute_type(node.dtype) not in ("float", "int"):
+            return False
+    return True
