@@ -51,7 +51,7 @@ def _cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str
 
 
 def _shaped(x: Tensor, shape: Shape) -> Tensor:
-    return x if x.shape == shape else reshape(x, shape)  # type: ignore[no-any-return]
+    return x if x.shape == shape else reshape(x, shape)
 
 
 def _block(x: Tensor, block: Block) -> Tensor:
@@ -81,7 +81,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 
 
 def _moved(x: Tensor, order: Sequence[int]) -> Tensor:
-    return x if list(order) == list(range(x.ndim)) else permute(x, order)  # type: ignore[no-any-return]
+    return x if list(order) == list(range(x.ndim)) else permute(x, order)
 
 
 # -- writing in place --------------------------------------------------------------------------------------------------
@@ -204,7 +204,8 @@ def _set_rows(x: Tensor, chosen: Selection, source: Tensor) -> None:
 
 
 def _put_reference(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    out, key = np.array(x), tuple(slice(None) if index is None else np.asarray(index) for index in indices)
+    out = np.array(x)
+    key: Any = tuple(slice(None) if index is None else np.asarray(index) for index in indices)
     if accumulate:
         np.add.at(out, key, values)
     else:

@@ -252,7 +252,7 @@ def take_along_axis(x: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
 
 
 def _widened(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return x if x.shape == shape else expand(x, shape)  # type: ignore[no-any-return]
+    return x if x.shape == shape else expand(x, shape)
 
 
 # -- embeddings and codes ----------------------------------------------------------------------------------------------

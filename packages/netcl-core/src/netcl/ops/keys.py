@@ -124,7 +124,7 @@ def _consumed(op: str, item: Any) -> int:
             "and lists, arrays or tensors of whole numbers",
             op=op,
         )
-    return item.ndim if is_mask(item) else 1
+    return item.ndim if isinstance(item, (np.ndarray, Tensor)) and is_mask(item) else 1
 
 
 def block_of(op: str, items: Sequence[Any], shape: Shape) -> Block:

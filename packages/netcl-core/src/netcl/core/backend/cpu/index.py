@@ -39,9 +39,9 @@ def _flat(indices: Array, out: Array, axis: int, report: _Report, code: int) -> 
 
 
 def _write(out: Array, places: Array, rows: Array) -> None:
-    """out[:, places] = rows; ``winner`` makes the last of equal places win, whatever the order of assignment."""
-    winner = np.full(out.shape[1], -1, np.int64)
-    np.maximum.at(winner, places, np.arange(places.size))
+    """out[:, places] = rows; the last of equal places wins, whatever order NumPy walks several axes in."""
+    winner = np.empty(out.shape[1], np.int64)
+    winner[places] = np.arange(places.size)
     last = winner[places] == np.arange(places.size)
     out[:, places[last]] = rows[:, last]
 

@@ -5,35 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from netcl.core.backend.base import host_read_allowed
 from netcl.core.dtypes import itemsize
-from netcl.core.expr import Load, cast
+from netcl.core.expr import Load, cast, reduce
 
 from .templates import Traits, share, source, struct, traits
 
 if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
 
-_UNITS = 16  # work-items of a CPU that walk all indices
 _COPIES = 64  # work-items of a CPU that copy rows
 _WALKERS = 1 << 16  # work-items of other devices that walk all indices
 _LISTERS = 1 << 14  # work-items of other devices that list what is true
 _GROUP = 128
+_TABLES = 1024  # tables that other devices than CPUs sum up at most
+_SHARE = 256  # indices of one table at least
 
 Size = tuple[int, ...]
-
-
-class _Plan(NamedTuple):
-    shape: Size
-    size: Size
-    local: Size | None
-    argument: Any
-    rows: Size  # the size of a launch in which every index has a row of one element
-    row: Any
 
 
 def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Size]:
@@ -52,24 +44,31 @@ def _moving(before: int, extent: int, after: int, count: int, device: Traits) ->
     rows = before * count
     block, width = (-(-rows // _COPIES), after) if device.is_cpu else (1, 1)
     size, local = _grid(-(-after // max(width, 1)), -(-rows // max(block, 1)), 1, device)
-    return size, local, struct(before, extent, after, count, max(block, 1), max(width, 1), 0)
+    return size, local, struct(before, extent, after, count, max(block, 1), max(width, 1), 0, rows)
 
 
 @lru_cache(maxsize=512)
 def _walking(
-    before: int, extent: int, after: int, count: int, columns: bool, keep: bool, device: Traits
+    table: tuple[int, int, int], count: int, total: int, columns: bool, keep: bool, units: int, device: Traits
 ) -> tuple[Size, Size, Any]:
-    """The launch of kernels that add: each work-item owns a part of the result and walks all indices.
+    """The launch of kernels in which each work-item owns a part of the result and walks all indices.
 
     ``columns``: each column has indices of its own, so that on a CPU the columns are shared out first.
     """
+    before, extent, after = table
     width = after if device.is_cpu else 1
     if device.is_cpu and columns:
-        width = -(-after * before // _UNITS)
+        width = -(-after * before // units)
     across = -(-after // max(width, 1))
-    block = max(1, -(-extent * before * across // (_UNITS if device.is_cpu else _WALKERS)))
+    block = max(1, -(-extent * before * across // (units if device.is_cpu else _WALKERS)))
     size, local = _grid(across, -(-extent // block), before, device)
-    return size, local, struct(before, extent, after, count, block, max(width, 1), int(keep))
+    return size, local, struct(before, extent, after, count, block, max(width, 1), int(keep), total)
+
+
+def _tables(extent: int, count: int, units: int, device: Traits) -> int:
+    """In how many tables many indices into few positions are added up first; 1: in the result itself."""
+    tables = min(units if device.is_cpu else _TABLES, count // _SHARE)
+    return tables if tables > 1 and extent * tables <= count else 1
 
 
 def index(
@@ -90,15 +89,15 @@ def index(
     indices wins. An index outside [-n, n) is clamped, and the next host read names ``op``.
     """
     device = traits(engine)
-    table = tuple(out.shape if out is not None else x.shape if shape is None else shape)
-    axis %= len(table)
-    before, extent, after = prod(table[:axis]), table[axis], prod(table[axis + 1 :])
+    whole = tuple(out.shape if out is not None else x.shape if shape is None else shape)
+    axis %= len(whole)
+    before, extent, after = prod(whole[:axis]), whole[axis], prod(whole[axis + 1 :])
     by_row = kind in ("take", "take_grad", "put")
     count = indices.size if by_row else indices.shape[axis]
     if out is None:
-        result = table
+        result = whole
         if kind in ("take", "gather"):
-            result = table[:axis] + indices.shape + table[axis + 1 :] if by_row else indices.shape
+            result = whole[:axis] + indices.shape + whole[axis + 1 :] if by_row else indices.shape
         target: Tensor = engine.empty(result, x.dtype)
     else:
         target = out
@@ -106,32 +105,68 @@ def index(
         return target
     code = np.int32(engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range"))
     integer = "long" if indices.dtype == "int64" else "int"
+    table = before, extent, after
+    units = 2 * engine.target.units
     if kind.endswith("_grad"):
-        size, local, argument = _walking(before, extent, after, count, not by_row, out is not None, device)
-        text = source(("storage", "index"), ((f"DTYPE_{x.dtype.upper()}", 1), ("INDEX", integer)))
-        sums = target
-        if x.dtype in ("float16", "bfloat16"):
-            sums = engine.empty(target.shape, "float32")
-            if out is not None:
-                engine.run((cast(Load(0, x.dtype), "float32"),), (target,), out=(sums,))
-        name = "take_gradient" if by_row else "gather_gradient"
-        args = [x, indices, sums, engine.flag, code, argument]
-        engine.launch(f"index_gradient-{x.dtype}-{integer}", text, name, size, local, args)
-        if sums is not target:
-            engine.run((cast(Load(0, "float32"), x.dtype),), (sums,), out=(target,))
+        _add(engine, x, indices, target, table, count, by_row, out is not None, units, code)
         return target
     width = itemsize(x.dtype)
     key, text = f"index-{width}-{integer}", source(("index",), (("BYTES", width), ("INDEX", integer)))
-    size, local, argument = _moving(before, extent, after, count, device)
-    if kind in ("take", "gather"):
+    if out is not None and device.is_cpu:
+        size, local, argument = _walking(table, count, before * count, not by_row, True, units, device)
+        engine.launch(key, text, f"{kind}_in_order", size, local, [x, indices, target, engine.flag, code, argument])
+        return target
+    size, local, argument = _moving(*table, count, device)
+    if out is None:
         engine.launch(key, text, kind, size, local, [x, indices, target, engine.flag, code, argument])
         return target
-    winner = engine.empty((extent,) if by_row else table, "int32")
+    winner = engine.empty((extent,) if by_row else target.shape, "int32")
     engine.fill(winner, -1)
     own = _moving(1, extent, 1, count, device) if by_row else (size, local, argument)
     engine.launch(key, text, "claim", *own[:2], [indices, winner, engine.flag, code, own[2]])
     engine.launch(key, text, kind, size, local, [x, indices, winner, target, argument])
     return target
+
+
+def _add(
+    engine: Any,
+    x: Tensor,
+    indices: Tensor,
+    target: Tensor,
+    table: tuple[int, int, int],
+    count: int,
+    by_row: bool,
+    keep: bool,
+    units: int,
+    code: Any,
+) -> None:
+    """Adds up in float32 or wider, in tables of parts of the indices where these are many, and rounds once."""
+    device, integer = traits(engine), "long" if indices.dtype == "int64" else "int"
+    key = f"index_gradient-{x.dtype}-{integer}"
+    text = source(("storage", "index"), ((f"DTYPE_{x.dtype.upper()}", 1), ("INDEX", integer)))
+    wide = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
+    tables = _tables(table[1], count, units, device) if table[0] == table[2] == 1 else 1
+    if tables > 1:
+        part = -(-count // tables)
+        sums = engine.empty((tables, table[1]), wide)
+        size, local, argument = _walking((tables, table[1], 1), part, count, True, False, units, device)
+        engine.launch(key, text, "gather_gradient", size, local, [x, indices, sums, engine.flag, code, argument])
+        total = reduce("sum", Load(0, wide), 0)
+        row = target._alias(type(target), (1, table[1]))
+        if keep:
+            total = total + cast(Load(1, x.dtype), wide)
+        engine.run((cast(total, x.dtype),), (sums, row) if keep else (sums,), shapes=(row.shape,), out=(row,))
+        return
+    sums = target
+    if wide != x.dtype:
+        sums = engine.empty(target.shape, wide)
+        if keep:
+            engine.run((cast(Load(0, x.dtype), wide),), (target,), out=(sums,))
+    size, local, argument = _walking(table, count, table[0] * count, not by_row, keep, units, device)
+    name = "take_gradient" if by_row else "gather_gradient"
+    engine.launch(key, text, name, size, local, [x, indices, sums, engine.flag, code, argument])
+    if sums is not target:
+        engine.run((cast(Load(0, wide), x.dtype),), (sums,), out=(target,))
 
 
 def nonzero(engine: Any, mask: Tensor) -> Tensor:

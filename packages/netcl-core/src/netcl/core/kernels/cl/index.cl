@@ -4,17 +4,18 @@
 // `take`, `put` and their companions have one index for a whole row, `gather` and `scatter` one for every element.
 //
 // take, gather            elements move as bits of BYTES bytes.
-// claim, put, scatter     writing. Where a position is named twice the last wins: `claim` leaves the largest place of all
-//                         indices that name it in `winner` (the same whatever the order of the work-items), and only that
-//                         place writes.
-// take_gradient,          sums in REAL, without atomics: a work-item owns a range of rows of the result times a stretch of
-// gather_gradient         columns, and walks the indices in their order. They begin with zeros, or (`keep`) with what is there.
+// put, scatter            writing; where a position is named twice the last wins. Many cores: `claim` leaves the largest
+//                         place of all indices that name a position in `winner`, the same whatever the order of the
+//                         work-items, and only that place writes. Few cores: put_in_order, scatter_in_order.
+// .._in_order,            a work-item owns a range of rows of the result times a stretch of columns, and walks all indices.
+// .._gradient             Gradients are sums in REAL, from zero on, or (`keep`) from what is there. `total` limits the
+//                         indices where the last of `before` parts has fewer.
 //
 // Negative indices count from the end; what is out of range is clamped, and raises `code` in the flag.
 
 typedef struct {
     long before, axis, after, count;
-    long block, width, keep;
+    long block, width, keep, total;
 } indexing;
 
 static inline long clamped(long i, const long axis) {
@@ -26,6 +27,14 @@ static inline long checked(const long i, const long axis, __global int* flag, co
     if (i < -axis || i >= axis) atomic_max(flag, code);
     return clamped(i, axis);
 }
+
+// A work-item's own rows [first, last) and columns [begin, end) of the part `outer`.
+#define OWN_ROWS(source, target) \
+    const long first = get_global_id(1) * g.block, last = min(g.axis, (long)(first + g.block)); \
+    const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
+    const long outer = get_global_id(2), count = min(g.count, g.total - outer * g.count); \
+    source += outer * g.count * g.after; \
+    target += outer * g.axis * g.after;
 
 #ifdef BYTES
 #if BYTES == 1
@@ -98,22 +107,39 @@ __kernel void scatter(__global const element* restrict x, __global const INDEX* 
         }
     }
 }
+
+__kernel void put_in_order(__global const element* restrict x, __global const INDEX* restrict indices,
+                           __global element* restrict out, __global int* flag, const int code, const indexing g) {
+    OWN_ROWS(x, out)
+    for (long i = 0; i < count; i++) {
+        const long row = checked(indices[i], g.axis, flag, code);
+        if (row >= first && row < last)
+            for (long c = begin; c < end; c++) out[row * g.after + c] = x[i * g.after + c];
+    }
+}
+
+__kernel void scatter_in_order(__global const element* restrict x, __global const INDEX* restrict indices,
+                               __global element* restrict out, __global int* flag, const int code, const indexing g) {
+    OWN_ROWS(x, out)
+    indices += outer * g.count * g.after;
+    for (long i = 0; i < count; i++)
+        for (long c = begin; c < end; c++) {
+            const long row = checked(indices[i * g.after + c], g.axis, flag, code);
+            if (row >= first && row < last) out[row * g.after + c] = x[i * g.after + c];
+        }
+}
 #else
 
-#define MY_ROWS \
-    const long first = get_global_id(1) * g.block, last = min(g.axis, (long)(first + g.block)); \
-    const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
-    const size_t outer = get_global_id(2); \
-    grad += outer * g.count * g.after; \
-    out += outer * g.axis * g.after; \
+#define CLEAR_ROWS \
     if (!g.keep) \
         for (long row = first; row < last; row++) \
             for (long c = begin; c < end; c++) out[row * g.after + c] = 0;
 
 __kernel void take_gradient(__global const STORAGE* restrict grad, __global const INDEX* restrict indices,
                             __global REAL* restrict out, __global int* flag, const int code, const indexing g) {
-    MY_ROWS
-    for (long i = 0; i < g.count; i++) {
+    OWN_ROWS(grad, out)
+    CLEAR_ROWS
+    for (long i = 0; i < count; i++) {
         const long row = checked(indices[i], g.axis, flag, code);
         if (row >= first && row < last)
             for (long c = begin; c < end; c++) out[row * g.after + c] += LOAD(grad, i * g.after + c);
@@ -122,9 +148,10 @@ __kernel void take_gradient(__global const STORAGE* restrict grad, __global cons
 
 __kernel void gather_gradient(__global const STORAGE* restrict grad, __global const INDEX* restrict indices,
                               __global REAL* restrict out, __global int* flag, const int code, const indexing g) {
-    MY_ROWS
+    OWN_ROWS(grad, out)
+    CLEAR_ROWS
     indices += outer * g.count * g.after;
-    for (long i = 0; i < g.count; i++)
+    for (long i = 0; i < count; i++)
         for (long c = begin; c < end; c++) {
             const long row = checked(indices[i * g.after + c], g.axis, flag, code);
             if (row >= first && row < last) out[row * g.after + c] += LOAD(grad, i * g.after + c);
