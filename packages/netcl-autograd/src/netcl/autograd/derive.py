@@ -97,6 +97,8 @@ def _plan(
         found = {
             0: FROM_OUTPUT[program.name](outputs[0], Load(n, outputs[0].dtype), grads[0])  # type: ignore[arg-type]
         }
+    elif program.name == "attention_weights":
+        found = _attended(outputs[0], Load(n, outputs[0].dtype), grads[0], wanted, present)
     elif program.name in STANDARDIZING and 0 in wanted:
         found = _through_outputs(_standardized(outputs, grads, wanted, present), outputs, n)
     else:
@@ -266,6 +268,18 @@ def _standardized(
         found[0] = by_input if found[0] is None else by_input + found[0]
     there = [slot for slot in found if found[slot] is not None]
     return {**found, **dict(zip(there, substitute_all([found[slot] for slot in there], {fresh: core})))}  # type: ignore[misc]
+
+
+def _attended(
+    output: Expr, out: Expr, grad: Expr | None, wanted: Sequence[int], present: Mapping[int, frozenset[int]]
+) -> dict[int, Expr | None]:
+    """Gradients through a softmax of masked scores s: ds = out (grad - sum(grad out)), and from there derived."""
+    power = next(node for node in walk((output,)) if isinstance(node, Apply) and node.prim.name == "exp")
+    (difference,) = power.args
+    scores = difference.children[0]
+    value, weight = cast(grad, scores.dtype), cast(out, scores.dtype)  # type: ignore[arg-type]
+    by_scores = weight * (value - reduce("sum", value * weight, _reduced_axes(output)))
+    return dict(zip(wanted, vjp((scores,), (by_scores,), wanted, present)))
 
 
 def _dtype_of_slot(outputs: Sequence[Expr], slot: int) -> str:

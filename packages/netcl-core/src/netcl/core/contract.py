@@ -236,6 +236,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "build_matmul_kernel": "(context=None, tile=16, dtype='float')",
         "cast": "(x, *, dtype='float32')",
         "cat": "(tensors, axis=0)",
+        "causal_mask": "(queries, keys=None, offset=0, queue=None)",
         "ceil": "(x)",
         "celu": "(x, alpha=1.0)",
         "chunk": "(x, chunks, axis=0)",
@@ -383,8 +384,12 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "right_shift": "(a, b)",
         "rms_norm": "(x, normalized_shape, weight=None, eps=1e-06)",
         "roll": "(x, shift, axis=None)",
+        "rope": "(x, positions=None, base=10000.0, interleaved=False)",
         "round": "(x)",
         "rsqrt": "(x)",
+        "scaled_dot_product_attention": (
+            "(q, k, v, mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False)"
+        ),
         "scatter": "(x, axis, index, src)",
         "scatter_add": "(x, axis, index, src)",
         "selu": "(x)",

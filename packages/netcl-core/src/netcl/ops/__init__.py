@@ -37,6 +37,11 @@ from netcl.ops.adaptive import (
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
+from netcl.ops.attention import (
+    causal_mask,
+    rope,
+    scaled_dot_product_attention,
+)
 from netcl.ops.bits import (
     bitwise_and,
     bitwise_not,
@@ -313,6 +318,7 @@ __all__ = [
     "build_matmul_kernel",
     "cast",
     "cat",
+    "causal_mask",
     "ceil",
     "celu",
     "chunk",
@@ -460,8 +466,10 @@ __all__ = [
     "right_shift",
     "rms_norm",
     "roll",
+    "rope",
     "round",
     "rsqrt",
+    "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
     "selu",
