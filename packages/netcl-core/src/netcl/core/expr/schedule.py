@@ -1,7 +1,7 @@
 """Plans: which kernels a set of expressions becomes, with their layouts, temporaries and launch sizes.
 
 Outputs that reduce over the same axes share a kernel. An expression that reduces over different axes in turn is cut
-into stages, unless it is small enough for one work-item (or group); a large reduction to few values is cut into
+into stages, unless one work-item of a CPU walks it in few steps; a large reduction to few values is cut into
 pieces whose results a second kernel reduces.
 """
 
@@ -20,7 +20,7 @@ from netcl.core.layout import aligned, collapse
 
 Shape = tuple[int, ...]
 
-SMALL = 1 << 15  # elements that one work-item may walk alone
+NESTED = 1 << 15  # steps of a reduction inside a reduction that one work-item may take
 MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
 PIECE = 1 << 14  # least elements of a piece of a large reduction
 MAX_PIECES = 64
@@ -125,11 +125,10 @@ class _Planner:
         """Replaces, in outputs that reduce over different axes, inner results by temporaries; returns the stage that
         makes them.
         """
-        if math.prod(self.space) <= SMALL:
-            return None
         wanted: dict[Expr, None] = {}
         for output in stage.outputs:
-            if len(_axis_sets(output)) > 1:
+            sets = _axis_sets(output)
+            if len(sets) > 1 and not self.nests(sets):
                 wanted.update(dict.fromkeys(self.cut_points(output)))
         if not wanted:
             return None
@@ -150,6 +149,14 @@ class _Planner:
             self.stage(first)
             return later
         return first
+
+    def nests(self, sets: set[tuple[int, ...]]) -> bool:
+        """Whether reductions over different axes may stand inside one another, the inner one done anew at each step.
+
+        Never where a group shares a row: its work-items walk the outer loop apart, and the inner one has barriers.
+        """
+        inner = max(math.prod(self.space[axis] for axis in axes) for axes in sets)
+        return self.target.group == 1 and math.prod(self.space) * inner <= NESTED
 
     def cut_points(self, output: Expr) -> list[Expr]:
         """Arguments of outer reductions that are small already, else the outermost reductions that are of one kind of
