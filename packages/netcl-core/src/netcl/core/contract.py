@@ -200,6 +200,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "adaptive_max_pool2d": "(x, output_size, return_indices=False)",
         "adaptive_max_pool3d": "(x, output_size, return_indices=False)",
         "add": "(a, b)",
+        "addmm": "(x, a, b, beta=1.0, alpha=1.0)",
         "affine_grid": "(theta, size, align_corners=False)",
         "all": "(x, axis=None, keepdims=False)",
         "amax": "(x, axis=None, keepdims=False)",
@@ -221,6 +222,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "avg_pool3d": (
             "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
         ),
+        "baddbmm": "(x, a, b, beta=1.0, alpha=1.0)",
         "batch_norm": (
             "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)"
         ),
@@ -311,6 +313,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "isfinite": "(x)",
         "isinf": "(x)",
         "isnan": "(x)",
+        "kron": "(a, b)",
         "l2_normalize": "(x, axis=-1, eps=1e-12)",
         "layer_norm": "(x, normalized_shape, weight=None, bias=None, eps=1e-05)",
         "le": "(a, b)",
@@ -418,6 +421,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "tan": "(x)",
         "tanh": "(x)",
         "tanhshrink": "(x)",
+        "tensordot": "(a, b, axes=2)",
         "threshold": "(x, threshold=0.1, value=0.0)",
         "tile": "(x, reps)",
         "trace": "(x, diagonal=0)",

@@ -68,6 +68,9 @@ from netcl.ops.conv_transpose import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from netcl.ops.einsum import (
+    einsum,
+)
 from netcl.ops.elementwise import (
     abs,
     acos,
@@ -151,13 +154,16 @@ from netcl.ops.index import (
     take_along_axis,
 )
 from netcl.ops.linalg import (
+    addmm,
+    baddbmm,
     bmm,
     build_matmul_kernel,
     dot,
-    einsum,
+    kron,
     linear,
     matmul,
     outer,
+    tensordot,
     trace,
 )
 from netcl.ops.masking import (
@@ -290,6 +296,7 @@ __all__ = [
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
     "add",
+    "addmm",
     "affine_grid",
     "all",
     "amax",
@@ -305,6 +312,7 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "baddbmm",
     "batch_norm",
     "bernoulli",
     "bias_add",
@@ -393,6 +401,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "kron",
     "l2_normalize",
     "layer_norm",
     "le",
@@ -498,6 +507,7 @@ __all__ = [
     "tan",
     "tanh",
     "tanhshrink",
+    "tensordot",
     "threshold",
     "tile",
     "trace",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +12,13 @@ from netcl.core.dispatch import Domain, set_shape
 from netcl.core.dtypes import c_type, canonical, is_floating, promote
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, cast, reduce
-from netcl.core.layout import broadcast_shapes
+from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import few
 from netcl.ops.elementwise import mul
 from netcl.ops.reduce import sum as sum_op
-from netcl.ops.shape import diag, permute, reshape, strided_slice
-from netcl.ops.table import as_dtype, composite, computed, engine_of, floating
+from netcl.ops.shape import diag, permute, reshape
+from netcl.ops.table import as_dtype, composite, computed, elementwise, engine_of, floating
 
 if TYPE_CHECKING:
     from netcl.core.kernels.primitives import KernelSpec
@@ -247,127 +248,102 @@ def trace(x: Tensor, diagonal: int = 0) -> Tensor:
     return sum_op(diag(x, diagonal))  # type: ignore[no-any-return]
 
 
-# -- einsum ------------------------------------------------------------------------------------------------------------
+def _scaled_cases(*shapes: tuple[int, ...]) -> Any:
+    def cases(rng: np.random.Generator) -> Cases:
+        yield tuple(rng.uniform(-1, 1, shape) for shape in shapes), {"beta": 0.5, "alpha": -2.0}
+        yield tuple(rng.uniform(-1, 1, shape) for shape in ((1,), *shapes[1:])), {}
 
-_EINSUMS: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = (
-    ("ij,jk->ik", ((3, 4), (4, 5))),
-    ("bij,bkj->bik", ((2, 3, 4), (2, 5, 4))),
-    ("i,j->ji", ((3,), (4,))),
-    ("ii->i", ((4, 4),)),
-    ("ii", ((4, 4),)),
-    ("ijk->kj", ((2, 3, 4),)),
-    ("...ij,jk->...ik", ((2, 3, 4), (4, 5))),
-    ("ab,bc,cd->ad", ((2, 3), (3, 4), (4, 2))),
-    ("bhqd,bhkd->bhqk", ((2, 2, 3, 4), (2, 2, 5, 4))),
-    ("ij,kj->", ((2, 3), (4, 3))),
+    return cases
+
+
+def _added_reference(x: Any, a: Any, b: Any, beta: float = 1.0, alpha: float = 1.0) -> Any:
+    return beta * x + alpha * (a @ b)
+
+
+weighted_sum = elementwise(
+    "weighted_sum",
+    "beta * v0 + alpha * v1",
+    "beta a + alpha b, broadcast: what ``addmm`` makes of its product.",
+    operands="a b",
+    beta=1.0,
+    alpha=1.0,
+    domain=few(lambda a, b: a + b, (-2, 2), (-2, 2)),
 )
 
 
-def _einsum_cases(rng: np.random.Generator) -> Cases:
-    for equation, shapes in _EINSUMS:
-        yield (equation, *(rng.uniform(-1, 1, shape) for shape in shapes)), {}
+def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float) -> Tensor:
+    if a.ndim != rank or b.ndim != rank or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"{op}: needs {'(B, M, K) and (B, K, N)' if rank == 3 else '(M, K) and (K, N)'}, "
+            f"not {a.shape} and {b.shape}",
+            op=op,
+        )
+    product = matmul(a, b)
+    if broadcast_shapes((x.shape, product.shape), op) != product.shape:
+        raise ShapeError(f"{op}: input {x.shape} does not broadcast to {product.shape}", op=op)
+    if beta == 0:  # then not even a NaN of the input counts
+        return product if alpha == 1 else mul(product, alpha)  # type: ignore[no-any-return]
+    return weighted_sum(x, product, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
 
 
-@composite(amp="half", domain=Domain(cases=_einsum_cases, reference=np.einsum))
-def einsum(equation: str, *operands: Tensor) -> Tensor:
-    """Einstein's sum, ``einsum("bij,bjk->bik", a, b)``: pairs in opt_einsum's order, each a matmul of permuted
-    operands.
+@composite(amp="half", domain=Domain(cases=_scaled_cases((3, 4), (3, 5), (5, 4)), reference=_added_reference))
+def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and counts nothing at beta 0."""
+    return _added("addmm", 2, x, a, b, beta, alpha)
 
-    Ellipsis and repeated labels are understood, as in NumPy; without ``->`` the output has the labels that occur once,
-    sorted.
+
+@composite(amp="half", domain=Domain(cases=_scaled_cases((2, 3, 4), (2, 3, 5), (2, 5, 4)), reference=_added_reference))
+def baddbmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """beta x + alpha a @ b for stacks a (B, M, K) and b (B, K, N); x broadcasts to (B, M, N), as in ``addmm``."""
+    return _added("baddbmm", 3, x, a, b, beta, alpha)
+
+
+def _tensordot_cases(rng: np.random.Generator) -> Cases:
+    def of(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
+        return tuple(rng.uniform(-1, 1, shape) for shape in shapes)
+
+    yield of((2, 3, 4), (3, 4, 5)), {}
+    yield of((2, 3, 4), (5, 4, 2)), {"axes": ((0, -1), (2, 1))}
+    yield of((2, 3), (4,)), {"axes": 0}
+
+
+@composite(amp="half", domain=Domain(cases=_tensordot_cases, reference=np.tensordot))
+def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
+    """The sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and of b that
+    ``axes`` names in two lists.
     """
-    import opt_einsum
-
-    terms, output = _labels(equation, [x.shape for x in operands])
-    sizes: dict[str, int] = {}
-    for term, x in zip(terms, operands):
-        for label, size in zip(term, x.shape):
-            if sizes.setdefault(label, size) != size:
-                raise ShapeError(
-                    f"einsum {equation!r}: label {label!r} has lengths {sizes[label]} and {size}", op="einsum"
-                )
-    path, _ = opt_einsum.contract_path(
-        ",".join(terms) + "->" + output, *[np.broadcast_to(0.0, x.shape) for x in operands]
-    )
-    left = [_diagonal(term, x) for term, x in zip(terms, operands)]
-    for picks in path:
-        chosen = [left.pop(i) for i in sorted(picks, reverse=True)]
-        wanted = set(output).union(*(term for term, _ in left))
-        labels, value = chosen.pop()
-        while chosen:
-            after = wanted.union(*(term for term, _ in chosen[:-1]))
-            labels, value = _contract((labels, value), chosen.pop(), after)
-        left.append((labels, value))
-    labels, value = _summed(*left[0], set(output))
-    return permute(value, [labels.index(label) for label in output])  # type: ignore[no-any-return]
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise ShapeError(f"tensordot: axes {axes} for shapes {a.shape} and {b.shape}", op="tensordot")
+        axes = (range(a.ndim - axes, a.ndim), range(axes))
+    of_a, of_b = ([each] if isinstance(each, int) else list(each) for each in axes)
+    of_a = [normalize_axes(axis, a.ndim, "tensordot")[0] for axis in of_a]
+    of_b = [normalize_axes(axis, b.ndim, "tensordot")[0] for axis in of_b]
+    if [a.shape[axis] for axis in of_a] != [b.shape[axis] for axis in of_b]:
+        raise ShapeError(
+            f"tensordot: axes {of_a} of {a.shape} and {of_b} of {b.shape} have different lengths", op="tensordot"
+        )
+    free_a = [axis for axis in range(a.ndim) if axis not in of_a]
+    free_b = [axis for axis in range(b.ndim) if axis not in of_b]
+    inner = math.prod(a.shape[axis] for axis in of_a)
+    left = reshape(_permuted(a, [*free_a, *of_a]), (math.prod(a.shape[axis] for axis in free_a), inner))
+    right = reshape(_permuted(b, [*of_b, *free_b]), (inner, math.prod(b.shape[axis] for axis in free_b)))
+    shape = [*(a.shape[axis] for axis in free_a), *(b.shape[axis] for axis in free_b)]
+    return reshape(matmul(left, right), shape)  # type: ignore[no-any-return]
 
 
-def _labels(equation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[str], str]:
-    """The labels of each operand and of the output, the ellipsis spelled out."""
-    text = equation.replace(" ", "")
-    inputs, arrow, output = text.partition("->")
-    terms = inputs.split(",")
-    fresh = [chr(code) for code in range(192, 240) if chr(code) not in text]
-    if len(terms) != len(shapes):
-        raise ShapeError(f"einsum {equation!r}: {len(terms)} terms for {len(shapes)} operands", op="einsum")
-    spans = [len(shape) - len(term.replace("...", "")) for term, shape in zip(terms, shapes)]
-    widest = max((span for term, span in zip(terms, spans) if "..." in term), default=0)
-    for i, (term, span) in enumerate(zip(terms, spans)):
-        if (
-            span < 0
-            or (span and "..." not in term)
-            or not term.replace("...", "A").isalpha()
-            and term not in ("", "...")
-        ):
-            raise ShapeError(f"einsum {equation!r}: term {term!r} does not describe shape {shapes[i]}", op="einsum")
-        terms[i] = term.replace("...", "".join(fresh[widest - span : widest]))
-    if not arrow:
-        joined = "".join(terms)
-        lead = "".join(fresh[:widest])
-        output = lead + "".join(sorted(c for c in set(joined) - set(lead) if joined.count(c) == 1))
-    output = output.replace("...", "".join(fresh[:widest]))
-    unknown = set(output) - set("".join(terms))
-    if unknown or len(set(output)) != len(output):
-        raise ShapeError(f"einsum {equation!r}: the output names a label twice or one that no operand has", op="einsum")
-    return terms, output
+def _permuted(x: Tensor, order: list[int]) -> Tensor:
+    return x if order == sorted(order) else permute(x, order)  # type: ignore[no-any-return]
 
 
-def _diagonal(labels: str, x: Tensor) -> tuple[str, Tensor]:
-    """``x`` with every repeated label made one axis, the diagonal of those that bear it."""
-    for label in dict.fromkeys(labels):
-        while labels.count(label) > 1:
-            one, two = labels.index(label), labels.rindex(label)
-            rest = [a for a in range(x.ndim) if a not in (one, two)]
-            n, lead = x.shape[one], [x.shape[a] for a in rest]
-            flat = reshape(permute(x, [*rest, one, two]), (*lead, n * n))
-            x = strided_slice(flat, [0] * len(flat.shape), [1] * len(lead) + [n + 1], [*lead, n])
-            labels = "".join(labels[a] for a in rest) + label
-    return labels, x
-
-
-def _summed(labels: str, x: Tensor, wanted: set[str]) -> tuple[str, Tensor]:
-    """``x`` summed over the labels that nobody wants."""
-    gone = tuple(a for a, label in enumerate(labels) if label not in wanted)
-    kept = "".join(label for label in labels if label in wanted)
-    return kept, sum_op(x, axis=gone) if gone else x
-
-
-def _contract(one: tuple[str, Tensor], two: tuple[str, Tensor], wanted: set[str]) -> tuple[str, Tensor]:
-    """The product of two operands, summed over the labels that no later operand or output has."""
-    (a_labels, a), (b_labels, b) = _summed(*one, wanted | set(two[0])), _summed(*two, wanted | set(one[0]))
-    both = [label for label in a_labels if label in b_labels]
-    batch = [label for label in both if label in wanted]
-    inner = [label for label in both if label not in wanted]
-    a_free = [label for label in a_labels if label not in both]
-    b_free = [label for label in b_labels if label not in both]
-    size = dict(zip(a_labels + b_labels, a.shape + b.shape))
-
-    def arranged(labels: str, x: Tensor, *groups: list[str]) -> Tensor:
-        order = [label for group in (batch, *groups) for label in group]
-        moved = permute(x, [labels.index(label) for label in order]) if "".join(order) != labels else x
-        lengths = [math.prod(size[label] for label in group) for group in groups]
-        return reshape(moved, (*(size[label] for label in batch), *lengths))  # type: ignore[no-any-return]
-
-    result = matmul(arranged(a_labels, a, a_free, inner), arranged(b_labels, b, inner, b_free))
-    labels = [*batch, *a_free, *b_free]
-    return "".join(labels), reshape(result, tuple(size[label] for label in labels))
+@composite(
+    amp="half",
+    domain=Domain(cases=_pairs(((2, 3), (4, 2)), ((2, 3), (4,)), ((), (2, 2))), reference=np.kron),
+)
+def kron(a: Tensor, b: Tensor) -> Tensor:
+    """The Kronecker product: every element of a times all of b, (a0, a1) and (b0, b1) give (a0 b0, a1 b1)."""
+    rank = max(a.ndim, b.ndim)
+    wide, narrow = aligned(a.shape, rank), aligned(b.shape, rank)
+    left = reshape(a, [size for pair in zip(wide, (1,) * rank) for size in pair])
+    right = reshape(b, [size for pair in zip((1,) * rank, narrow) for size in pair])
+    return reshape(mul(left, right), [m * n for m, n in zip(wide, narrow)])  # type: ignore[no-any-return]
