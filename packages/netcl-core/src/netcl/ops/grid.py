@@ -227,7 +227,9 @@ def _without_taps(shape: tuple[int, ...], operands: Any, attributes: Any) -> tup
 def grid_sum(rows: Expr, index: Expr, weight: Expr | None = None) -> Expr:
     """The weighted sum over the neighbours (axis 0) of rows (taps, N, P, C); a negative index stands for zero."""
     known = apply("where", index >= 0, rows, 0)
-    return reduce("sum", known if weight is None else known * weight, (0,))
+    if weight is not None:  # which is NaN where the position is not finite
+        known = apply("where", index >= 0, known * weight, 0)
+    return reduce("sum", known, (0,))
 
 
 # -- the ops -----------------------------------------------------------------------------------------------------------
