@@ -1,15 +1,45 @@
-"""A bounded set of kernels for `nox -s oclgrind`: each on the simulator and on NumPy, in sizes that leave tails."""
+"""Every kernel family on the simulator, as GPUs and as CPUs get it: results, data races, reads of what nobody wrote.
+
+``python tests/simulator/kernels.py`` starts oclgrind once per mode and counts kernels and reports; with a mode as its
+argument it is what runs inside.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from netcl import ops
-from netcl.core import Tensor
+from netcl.core import BufferPool, DeviceHandle, Tensor, manager
+from netcl.core.backend.opencl import templates
+from netcl.core.backend.opencl.launch import Launcher
+from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
+from netcl.core.dispatch import TABLE
+from netcl.core.families import families, family_of, ops_of
+from netcl.core.kernels.primitives import KernelSpec
+from netcl.core.testing import MASKS, Case, assert_close, check_family, expected, masked, op_cases, run_case
+
+MODES = ("GPU", "CPU", "small GPU")
+PLANTED = "planted faults"  # the mode whose reports have to come
+# Accesses out of bounds are always watched. API errors are how netcl asks what a driver has, and are not. Optimised
+# code has instructions that the simulator does not know.
+CHECKS = ("--data-races", "--uninitialized", "--build-options", "-cl-opt-disable")
+LANES = 8  # of the explicit vectors of a CPU
+MOST = 400  # elements of the operands of a case
+PER_OP = 3  # cases of an op
 
 RNG = np.random.default_rng(3)
 
@@ -18,46 +48,192 @@ def normal(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-def convolution_gradients(x: Any, weight: Any, grad: Any) -> list[Any]:
-    return [
-        ops.conv2d_grad_input(grad, weight, x.shape, padding=1),
-        ops.conv2d_grad_weight(x, grad, weight.shape, padding=1),
-    ]
-
-
-# name: (computation, inputs)
+# What the table's cases do not ask for together. Name: (computation, inputs)
 CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "add with a tail": (ops.add, [normal(37), normal(37)]),
     "add with broadcasting": (ops.add, [normal(3, 1, 5), normal(4, 1)]),
+    "a row to all rows": (ops.mul, [normal(33, 1), normal(33, 19)]),
     "gelu": (ops.gelu, [normal(19)]),
     "sum over everything": (lambda x: ops.sum(x), [normal(7, 61)]),
+    "sum in pieces": (lambda x: ops.sum(x), [normal(40_003)]),
     "sum over the middle": (lambda x: ops.sum(x, axis=1), [normal(3, 17, 5)]),
+    "sum over the first axis": (lambda x: ops.sum(x, axis=0), [normal(37, 21)]),
+    "sum over the outer axes": (lambda x: ops.sum(x, axis=(0, 2)), [normal(3, 5, 19)]),
     "max over rows": (lambda x: ops.max(x, axis=-1), [normal(5, 33)]),
-    "softmax": (ops.softmax, [normal(5, 33)]),
+    "softmax over rows": (ops.softmax, [normal(5, 33)]),
+    "softmax over the first axis": (lambda x: ops.softmax(x, axis=0), [normal(35, 6)]),
+    "statistics, several outputs": (lambda x: list(ops.split(ops.layer_norm(x, 33), 11, axis=1)), [normal(5, 33)]),
     "matmul of odd sides": (ops.matmul, [normal(17, 9), normal(9, 13)]),
+    "matmul beyond a tile": (ops.matmul, [normal(70, 5), normal(5, 67)]),
     "matmul in batches": (ops.matmul, [normal(2, 5, 7), normal(2, 7, 3)]),
+    "matmul with one row": (ops.matmul, [normal(1, 40), normal(40, 9)]),
     "conv2d": (lambda x, w: ops.conv2d(x, w, padding=1), [normal(2, 3, 7, 6), normal(4, 3, 3, 3)]),
-    "conv2d gradients": (convolution_gradients, [normal(2, 3, 7, 6), normal(4, 3, 3, 3), normal(2, 4, 7, 6)]),
-    "max_pool2d": (lambda x: ops.max_pool2d(x, 2), [normal(2, 3, 7, 6)]),
-    "avg_pool2d": (lambda x: ops.avg_pool2d(x, 3, stride=2, padding=1), [normal(2, 3, 7, 6)]),
+    "conv2d in groups, strided": (
+        lambda x, w: ops.conv2d(x, w, stride=2, groups=2),
+        [normal(2, 4, 7, 6), normal(4, 2, 3, 3)],
+    ),
     "transpose": (lambda x: ops.permute(x, (2, 0, 1)), [normal(3, 4, 5)]),
     "cat": (lambda a, b: ops.cat([a, b], axis=1), [normal(3, 4), normal(3, 2)]),
 }
+# Storage that changes loads and stores: (op, dtype)
+STORED = [(name, dtype) for dtype in ("float16", "bfloat16") for name in ("add", "sum", "matmul", "index_select_grad")]
 
 
-def run(computation: Callable[..., Any], inputs: list[np.ndarray], selector: str) -> list[np.ndarray]:
-    """The outputs of one case on one device, as arrays."""
-    with device(selector):
-        out = computation(*(Tensor.from_host(array) for array in inputs))
-        return [tensor.to_host() for tensor in (out if isinstance(out, list) else [out])]
+def size_of(case: Case) -> int:
+    return sum(np.size(one) for o in case.operands for one in (o if isinstance(o, list) else [o]) if one is not None)
 
 
-def main() -> None:
+def from_the_table() -> Iterator[tuple[str, str, Case]]:
+    """(op, dtype, case): small cases of what stands for each family and of every computed op."""
+    quick = {name for family in families() for name in ops_of(family, "float32", quick=True)}
+    names = [name for name, row in TABLE.items() if name in quick or row.call is not None]
+    wanted = [(name, "float32") for name in names] + [pair for pair in STORED if pair[0] in TABLE]
+    for name, dtype in wanted:
+        small = [case for case in op_cases(name) if 0 < size_of(case) <= MOST]
+        for case in sorted(small, key=size_of)[-PER_OP:] if dtype == "float32" else small[:1]:
+            yield name, dtype, case
+
+
+def planted(engine: Any) -> None:
+    """A read of what nobody wrote, a race, and a write out of bounds."""
+    body = "x[3] = get_global_id(0); x[0] = x[1] + 1; if (get_global_id(0) == 0) x[4096] = 1;"
+    x = engine.empty((4,), "float32")
+    KernelSpec("faults", ["__global float* x"], body).build(engine.queue).run(engine.queue, (4,), (2,), x)
+    engine.finish()
+
+
+def check(engine: Any) -> int:
+    """Runs everything on an engine; the number of cases. AssertionError names what is wrong."""
+    count = 0
     for name, (computation, inputs) in CASES.items():
-        for simulated, exact in zip(run(computation, inputs, "oclgrind"), run(computation, inputs, "cpu"), strict=True):
-            np.testing.assert_allclose(simulated, exact, rtol=1e-4, atol=1e-5, err_msg=name)
-        print(f"{name}: well", flush=True)
+        found = results(computation, inputs, engine.queue)
+        with device("cpu"):
+            exact = results(computation, inputs, manager.default("cpu"))
+        for ours, wanted in zip(found, exact, strict=True):
+            np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-4, err_msg=name)
+        count += 1
+    for name, dtype, case in from_the_table():
+        for got, want in zip(run_case(name, case, engine, dtype), expected(name, case, dtype), strict=True):
+            try:
+                assert_close(got, want, got.dtype)
+            except AssertionError as error:
+                raise AssertionError(f"{name} {dtype} {case.attributes}: {error}") from None
+        count += 1
+    assert check_family(engine, "random")
+    return count + 1
+
+
+def results(computation: Callable[..., Any], inputs: list[np.ndarray], place: Any) -> list[np.ndarray]:
+    out = computation(*(Tensor.from_host(place, array) for array in inputs))
+    return [tensor.to_host() for tensor in (out if isinstance(out, (list, tuple)) else [out])]
+
+
+def seen_as(mode: str, handle: DeviceHandle) -> AbstractContextManager[DeviceHandle]:
+    if mode == "small GPU":
+        return masked(handle, **MASKS["group 128, 32 KB local"], opencl_c_version="OpenCL C 1.2")
+    return masked(handle, is_cpu=True) if mode == "CPU" else nullcontext(handle)
+
+
+def keep_every_buffer() -> None:
+    """Lend no buffer twice: once the host has written a few bytes into one, the simulator takes all beyond them for
+    undefined, whatever kernels write there later. So, too, nobody reads what was left by another.
+    """
+    kept: list[Any] = []
+    allocate = BufferPool.allocate
+
+    def allocate_and_keep(self: Any, *args: Any, **options: Any) -> Any:
+        kept.append(allocate(self, *args, **options))
+        return kept[-1]
+
+    BufferPool.allocate = allocate_and_keep  # type: ignore[method-assign]
+
+
+def inside(mode: str) -> None:
+    """Under oclgrind: the checks of a mode, and a line of JSON with the counts."""
+    built: set[str] = set()
+    families_seen = sorted({family_of(TABLE[name]) for name, _, _ in from_the_table()} | {"random"})
+    make = Launcher._new_kernel
+
+    def counted(self: Any, key: Any, source: Any, name: str, args: Any, options: str) -> Any:
+        built.add(f"{key} {name}")
+        return make(self, key, source, name, args, options)
+
+    Launcher._new_kernel = counted  # type: ignore[method-assign]
+    keep_every_buffer()
+    handle = manager.default("oclgrind")
+    assert handle is not None
+    with seen_as(mode, handle) as seen, device(seen):
+        engine: Any = engine_for(seen)
+        if mode == "CPU":
+            engine.target = replace(engine.target, width=LANES)
+            templates._traits[engine] = templates.traits(engine)._replace(vector=LANES)
+        if mode == PLANTED:
+            planted(engine)
+            return
+        count = check(engine)
+    print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)
+
+
+def reports_in(log: Path) -> list[str]:
+    """The reports of oclgrind's log, each from its first line on."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    reports: list[str] = []
+    for line in filter(str.strip, text.splitlines()):
+        if line[0].isspace() and reports:
+            reports[-1] += "\n" + line
+        else:
+            reports.append(line)
+    return reports
+
+
+def last_line(report: str) -> str:
+    """The line of source that a report is about."""
+    return report.splitlines()[-1]
+
+
+def under_the_simulator(simulator: str, mode: str) -> tuple[Any, list[str]]:
+    """What a mode printed, as a finished process, and the simulator's reports."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "oclgrind.log"
+        command = [simulator, *CHECKS, "--log", str(log), sys.executable, __file__, mode]
+        environment = {**os.environ, "NETCL_CACHE": "0"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        return done, reports_in(log)
+
+
+def main() -> int:
+    simulator = shutil.which("oclgrind")
+    if simulator is None:
+        print("oclgrind is missing: install your system's package or https://github.com/jrprice/Oclgrind")
+        return 2
+    worst = 0
+    print(f"oclgrind {' '.join(CHECKS)}")
+    _, reports = under_the_simulator(simulator, PLANTED)
+    missed = [word for word in ("Uninitialized", "race", "Invalid write") if word not in "\n".join(reports)]
+    if missed:
+        print(f"planted faults are not reported: {', '.join(missed)}")
+        return 1
+    for mode in MODES:
+        start = time.monotonic()
+        done, reports = under_the_simulator(simulator, mode)
+        if done.returncode:
+            print(f"{mode}: failed\n{done.stdout}{done.stderr}")
+            worst = 1
+            continue
+        found = json.loads(done.stdout.splitlines()[-1])
+        print(
+            f"{mode}: {found['kernels']} kernels in {found['cases']} cases of "
+            f"{', '.join(found['families'])}: {len(reports)} reports, {time.monotonic() - start:.0f} s",
+            flush=True,
+        )
+        for report in {last_line(report): report for report in reports}.values():
+            print(report)
+        worst = max(worst, int(bool(reports)))
+    return worst
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) > 1:
+        inside(sys.argv[1])
+    else:
+        sys.exit(main())
