@@ -241,7 +241,8 @@ def oclgrind(session: nox.Session) -> None:
 def parity(session: nox.Session) -> None:
     """Compare forward values, gradients and optimizer steps with PyTorch 2.13 on the CPU."""
     install(session, everything({"core": "[cpu,test]"}), "torch==2.13.0")
-    session.run("pytest", "-q", "tests/parity/torch_parity.py", "tests/parity/torch_spatial.py", *session.posargs)
+    files = [f"tests/parity/torch_{part}.py" for part in ("parity", "spatial", "indexing")]
+    session.run("pytest", "-q", *files, *session.posargs)
 
 
 @nox.session(tags=["deep"], python=PYTHONS)
