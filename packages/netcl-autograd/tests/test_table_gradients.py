@@ -12,7 +12,7 @@ import netcl.autograd as ag
 from netcl.autograd.rules import RULES
 from netcl.core import Tensor
 from netcl.core.dispatch import TABLE
-from netcl.core.testing import TOLERANCE, Case, op_cases
+from netcl.core.testing import TOLERANCE, Case, masked, op_cases
 
 NAMES = [name for name, row in TABLE.items() if row.domain.gradient and next(op_cases(name), None) is not None]
 # Composites are made of these; a device needs to show each kernel once.
@@ -143,6 +143,15 @@ def test_float16_on_devices(name: str, handle: Any, place: Any) -> None:
 @pytest.mark.parametrize("name", COMPUTING)
 def test_float16_on_numpy(name: str, numpy_device: Any, place: Any) -> None:
     agrees_with_float64(name, "float16", numpy_device, place)
+
+
+# On a device whose groups share rows, a reduction inside another one of other axes needs a kernel of its own.
+@pytest.mark.parametrize("name", ["standardize", "batch_norm_training", "softmax", "var"])
+def test_float32_where_groups_share_rows(name: str, handle: Any, place: Any) -> None:
+    if handle.backend == "cpu":
+        pytest.skip("needs an OpenCL device: NumPy has no groups")
+    with masked(handle, is_cpu=False) as seen:
+        agrees_with_float64(name, "float32", seen, place)
 
 
 def agrees_with_float64(name: str, dtype: str, handle: Any, place: Any) -> None:

@@ -127,8 +127,7 @@ class _Planner:
         """
         wanted: dict[Expr, None] = {}
         for output in stage.outputs:
-            sets = _axis_sets(output)
-            if len(sets) > 1 and not self.nests(sets):
+            if len(_axis_sets(output)) > 1 and not self.nests(output):
                 wanted.update(dict.fromkeys(self.cut_points(output)))
         if not wanted:
             return None
@@ -150,13 +149,23 @@ class _Planner:
             return later
         return first
 
-    def nests(self, sets: set[tuple[int, ...]]) -> bool:
-        """Whether reductions over different axes may stand inside one another, the inner one done anew at each step.
+    def nests(self, output: Expr) -> bool:
+        """Whether one work-item may do the inner reductions of ``output`` anew at each step of what they stand in.
 
         Never where a group shares a row: its work-items walk the outer loop apart, and the inner one has barriers.
         """
-        inner = max(math.prod(self.space[axis] for axis in axes) for axes in sets)
-        return self.target.group == 1 and math.prod(self.space) * inner <= NESTED
+        if self.target.group > 1:
+            return False
+        present, memo = self.present(), dict[Expr, frozenset[int]]()
+        around = [(output, ()), *((node.arg, node.axes) for node in walk((output,)) if isinstance(node, Reduce))]
+        return all(
+            math.prod(self.space[axis] for axis in axes_of(root, present, memo).union(axes))
+            * math.prod(self.space[axis] for axis in inner.axes)
+            <= NESTED
+            for root, axes in around
+            for inner in walk((root,))
+            if isinstance(inner, Reduce) and inner.axes != axes
+        )
 
     def cut_points(self, output: Expr) -> list[Expr]:
         """Arguments of outer reductions that are small already, else the outermost reductions that are of one kind of
