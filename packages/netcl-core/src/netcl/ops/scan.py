@@ -187,8 +187,8 @@ def _recurrence_reference(x: Any, decay: Any, axis: int = -1, reverse: bool = Fa
 
 @computed(amp="float32", domain=Domain(cases=_recurrence_cases, reference=_recurrence_reference))
 def linear_recurrence(x: Tensor, decay: Tensor, axis: int = -1, reverse: bool = False) -> Tensor:
-    """y[i] = x[i] + decay[i] * y[i - 1] along ``axis``, y[0] = x[0]; with ``reverse`` y[i] = x[i] + decay[i] * y[i + 1],
-    y[n - 1] = x[n - 1].
+    """y[i] = x[i] + decay[i] * y[i - 1] along ``axis``, y[0] = x[0]; with ``reverse`` from the end:
+    y[i] = x[i] + decay[i] * y[i + 1], y[n - 1] = x[n - 1].
 
     ``x`` and ``decay`` have one shape, which is the result's, and floating dtypes. What stands in ``decay`` at the
     start is not used. ShapeError where the shapes differ.

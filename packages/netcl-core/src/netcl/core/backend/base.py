@@ -198,6 +198,21 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def sort(
+        self,
+        kind: str,
+        x: Tensor,
+        other: Tensor | None = None,
+        *,
+        size: int = 0,
+        descending: bool = False,
+        right: bool = False,
+    ) -> Any:
+        """Rows (the last axis) in order: ``sort`` (values and places), ``search`` in sorted rows, ``count`` between
+        edges, ``place`` back.
+        """
+        ...
+
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
     ) -> Tensor:

@@ -25,6 +25,7 @@ class Twins(NamedTuple):
     copy: Any
     resample: Any
     scan: Any
+    sort: Any
 
 
 class TwinCalls:
@@ -119,6 +120,18 @@ class TwinCalls:
 
     def scan(self, kind: str, x: Tensor, other: Tensor | None = None, *, axis: int, reverse: bool = False) -> Any:
         return self.twins.scan.scan(self, kind, x, other, axis=axis, reverse=reverse)
+
+    def sort(
+        self,
+        kind: str,
+        x: Tensor,
+        other: Tensor | None = None,
+        *,
+        size: int = 0,
+        descending: bool = False,
+        right: bool = False,
+    ) -> Any:
+        return self.twins.sort.sort(self, kind, x, other, size=size, descending=descending, right=right)
 
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0

@@ -1,0 +1,79 @@
+"""Sorting rows, searching in sorted ones, counting between edges and putting back in place, with NumPy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .storage import Array, widened
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+def _sort(x: Array, values: Array, places: Array, descending: bool, dtype: str) -> None:
+    keys, size = widened(x, dtype), values.shape[-1]
+    if descending:
+        # Turned before and after, so that equals keep their order and NaN, which is last, comes first.
+        order = x.shape[-1] - 1 - np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    else:
+        order = np.argsort(keys, axis=-1, kind="stable")
+    places[...] = order[..., :size]
+    values[...] = np.take_along_axis(x, places, -1)
+
+
+def _search(x: Array, other: Array, out: Array, right: bool, dtype: str) -> None:
+    side = "right" if right else "left"
+    rows, wanted = widened(x, dtype), widened(other, dtype)
+    if x.ndim == 1:
+        out[...] = np.searchsorted(rows, wanted, side)
+        return
+    for place in np.ndindex(x.shape[:-1]):
+        out[place] = np.searchsorted(rows[place], wanted[place], side)
+
+
+def _count(x: Array, other: Array, out: Array, dtype: str) -> None:
+    values, edges = widened(x, dtype).reshape(-1), widened(other, dtype)
+    values = values[(values >= edges[0]) & (values <= edges[-1])]
+    bins = np.searchsorted(edges, values, "right")
+    bins[values == edges[-1]] = len(edges) - 1
+    out[...] = np.bincount(bins - 1, minlength=len(edges) - 1)
+
+
+def _place(x: Array, other: Array, out: Array) -> None:
+    out[...] = 0
+    np.put_along_axis(out, other, x, -1)
+
+
+def sort(
+    engine: Any,
+    kind: str,
+    x: Tensor,
+    other: Tensor | None = None,
+    *,
+    size: int = 0,
+    descending: bool = False,
+    right: bool = False,
+) -> Any:
+    """``sort``: the first ``size`` of each row (last axis) in order, stably, NaN as the largest, and their positions,
+    int64. ``search``: for each of ``other`` (rows as ``x``'s, or ``x`` a single row) the number of elements of the
+    sorted row that lie before it, int64; ``right``: or are equal to it. ``count``: how many of ``x`` lie in the bins
+    between the edges ``other``, int64. ``place``: each element of a row at the position in ``other`` (int64, no two the
+    same) of a row of ``size`` zeros.
+    """
+    if kind == "sort":
+        values, places = (engine.empty((*x.shape[:-1], size), dtype) for dtype in (x.dtype, "int64"))
+        engine.launch(_sort, x.storage, values.storage, places.storage, descending, x.dtype)
+        return values, places
+    assert other is not None
+    if kind == "search":
+        out = engine.empty(other.shape, "int64")
+        engine.launch(_search, x.storage, other.storage, out.storage, right, x.dtype)
+    elif kind == "count":
+        out = engine.empty((other.shape[0] - 1,), "int64")
+        engine.launch(_count, x.storage, other.storage, out.storage, x.dtype)
+    else:
+        out = engine.empty((*x.shape[:-1], size), x.dtype)
+        engine.launch(_place, x.storage, other.storage, out.storage)
+    return out

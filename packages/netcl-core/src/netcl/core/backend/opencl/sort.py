@@ -1,0 +1,142 @@
+"""Sorting rows, searching in sorted ones, counting between edges and putting back in place, on OpenCL devices."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from netcl.core.expr import Load, reduce
+
+from .templates import Traits, source, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+_UNITS = 64  # work-items of a CPU
+_EIGHT = 8  # elements that a work-item sorts in registers
+_TILE = 4096  # elements that a work-item of a CPU sorts within its cache
+_GROUP = 128  # work-items that share a tile elsewhere: 16 KB of local memory at most
+_COUNTS = 1 << 16  # counts of all tables together, where many work-items count at once
+
+
+class _Pass(NamedTuple):
+    name: str
+    units: int
+    argument: Any
+
+
+class _Plan(NamedTuple):
+    group: int
+    passes: tuple[_Pass, ...]
+    swapped: bool  # the tiles are sorted into the second scratch
+
+
+@lru_cache(maxsize=512)
+def _plan(rows: int, extent: int, kept: int, descending: bool, device: Traits) -> _Plan:
+    flip = -1 if descending else 0
+
+    def step(name: str, tile: int, width: int) -> _Pass:
+        tiles = -(-extent // tile)
+        work = rows * (tile if name == "unpack" else tiles)
+        share = -(-work // _UNITS) if device.is_cpu else 1
+        return _Pass(name, -(-work // share), struct(rows, extent, tile, tiles, width, share, flip))
+
+    group = 1
+    if not device.is_cpu:
+        while 2 * group <= min(_GROUP, device.group) and (group < 32 or group * _EIGHT < extent):
+            group *= 2
+    tile = _TILE if device.is_cpu else group * _EIGHT
+    width = _EIGHT if device.is_cpu else tile
+    while width < min(tile, extent):
+        width *= 2
+    swapped = (width // _EIGHT).bit_length() % 2 == 0 if device.is_cpu else False
+    passes = [step("tiles", tile, width)]
+    stretch = -(-extent * rows // _UNITS) if device.is_cpu else tile
+    while width < extent:
+        passes.append(step("merge", max(stretch, _TILE) if device.is_cpu else tile, width))
+        width *= 2
+    passes.append(step("unpack", kept, width))
+    return _Plan(group, tuple(passes), swapped)
+
+
+def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor, Tensor]:
+    *lead, extent = x.shape
+    values, places = engine.empty((*lead, kept), x.dtype), engine.empty((*lead, kept), "int64")
+    if values.size == 0:
+        return values, places
+    device = traits(engine)
+    plan = _plan(prod(lead), extent, kept, descending, device)
+    key, text = _program(x.dtype, device, "sort")
+    words = 2 if x.dtype in ("float64", "int64") else 1
+    one, two = (engine.empty((x.size * words,), "int64") for _ in range(2))
+    for name, units, argument in plan.passes:
+        group = 1 if name == "unpack" and not device.is_cpu else plan.group
+        local = None if name == "unpack" and not device.is_cpu else (group,)
+        if name == "tiles":
+            buffers = [x, one, two]
+            one, two = (two, one) if plan.swapped else (one, two)
+        elif name == "merge":
+            buffers = [one, two]
+            one, two = two, one
+        else:
+            buffers = [x, one, values, places]
+        engine.launch(key, text, name, (units * group,), local, [*buffers, argument])
+    return values, places
+
+
+def _program(dtype: str, device: Traits, name: str) -> tuple[str, str]:
+    """The key and the text of a program for one dtype; bool is sorted as the bytes 0 and 1."""
+    dtype = "uint8" if dtype == "bool" else dtype
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
+    defines.append(("ALONE", 1) if device.is_cpu else ("TILE", _GROUP * _EIGHT))
+    return f"{name}-{dtype}", source(("storage", "keys", name), tuple(defines))
+
+
+def sort(
+    engine: Any,
+    kind: str,
+    x: Tensor,
+    other: Tensor | None = None,
+    *,
+    size: int = 0,
+    descending: bool = False,
+    right: bool = False,
+) -> Any:
+    """``sort``: the first ``size`` of each row (last axis) in order, stably, NaN as the largest, and their positions,
+    int64. ``search``: for each of ``other`` (rows as ``x``'s, or ``x`` a single row) the number of elements of the
+    sorted row that lie before it, int64; ``right``: or are equal to it. ``count``: how many of ``x`` lie in the bins
+    between the edges ``other``, int64. ``place``: each element of a row at the position in ``other`` (int64, no two the
+    same) of a row of ``size`` zeros.
+    """
+    if kind == "sort":
+        return _sorted(engine, x, size, descending)
+    assert other is not None
+    device = traits(engine)
+    key, text = _program(x.dtype, device, "search")
+    walked = other if kind == "search" else x
+    width = walked.shape[-1] if walked.ndim and kind == "place" or kind == "search" and x.ndim > 1 else walked.size
+    rows = walked.size // max(width, 1)
+    extent = size if kind == "place" else x.shape[-1] if kind == "search" else other.shape[0]
+    share = max(1, -(-walked.size // _UNITS)) if device.is_cpu else 1
+    units = -(-walked.size // share)
+    copies = units if device.is_cpu else max(1, min(units, _COUNTS // max(extent, 1)))
+    argument = struct(rows, extent, width, share, int(right), copies)
+    local = (1,) if device.is_cpu else None
+    if kind == "search":
+        out = engine.empty(other.shape, "int64")
+        shared = np.int64(x.ndim == 1)
+        engine.launch(key, text, "search", (units,), local, [x, other, out, argument, shared])
+        return out
+    if kind == "place":
+        out = engine.zeros((*x.shape[:-1], size), x.dtype)
+        engine.launch(key, text, "place", (units,), local, [x, other, out, argument])
+        return out
+    if units == 0:
+        return engine.zeros((extent - 1,), "int64")
+    tables = engine.zeros((copies, extent - 1), "int32")
+    engine.launch(key, text, "count", (units,), local, [x, other, tables, argument])
+    total = engine.run((reduce("sum", Load(0, "int32"), (0,)),), (tables,), shapes=((1, extent - 1),))[0]
+    return total.reshape((extent - 1,))

@@ -1,0 +1,184 @@
+"""What sorted values are good for: positions by binary search, histograms, and the distinct elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from netcl.core.backend.base import host_read_allowed
+from netcl.core.dispatch import Domain
+from netcl.core.dtypes import is_floating, promote
+from netcl.core.errors import ShapeError
+from netcl.core.expr import Index, Load, Scalar, apply, cast
+from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import add, div, mul, ne, sub
+from netcl.ops.index import index_select
+from netcl.ops.masking import true_positions
+from netcl.ops.pad import pad
+from netcl.ops.reduce import max as largest_of
+from netcl.ops.reduce import min as smallest_of
+from netcl.ops.reduce import sum as sum_of
+from netcl.ops.scan import cumsum
+from netcl.ops.shape import part, reshape
+from netcl.ops.sort import place_along, sort
+from netcl.ops.table import as_dtype, composite, computed, engine_of
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _search_cases(rng: np.random.Generator) -> Cases:
+    for right in (False, True):
+        yield (np.sort(rng.integers(-5, 5, 9) / 2), rng.integers(-6, 6, (3, 4)) / 2), {"right": right}
+        yield (np.sort(rng.integers(-5, 5, (3, 9)) / 2), rng.integers(-6, 6, (3, 4)) / 2), {"right": right}
+    yield (np.sort(rng.uniform(-2, 2, 2**16 + 1)), rng.uniform(-2, 2, 1000)), {"side": "right"}
+    yield (np.array([1, 3, 3, 7]), np.array([3, 8])), {"side": "left"}
+    yield (np.zeros((2, 0)), np.zeros((2, 3))), {}
+
+
+def _search_reference(x: Any, values: Any, right: bool = False, side: str | None = None) -> Any:
+    side = side or ("right" if right else "left")
+    if x.ndim == 1:
+        return np.searchsorted(x, values, side)
+    return np.stack([np.searchsorted(row, wanted, side) for row, wanted in zip(x, values)])
+
+
+@computed(domain=Domain(cases=_search_cases, reference=_search_reference, gradient=False))
+def searchsorted(
+    sorted_sequence: Tensor, values: Tensor, right: bool = False, side: str | None = None, out_int32: bool = False
+) -> Tensor:
+    """How many elements of the sorted sequence lie before each of ``values``: their shape, int64 (or int32).
+
+    Those below it (side "left"), or those not above it (``right``, or side "right"); NaN is the largest. The sequence
+    (n,) is for all values, (..., n) for values (..., m) with the same lengths before. ShapeError where they differ,
+    ValueError for another side.
+    """
+    engine = engine_of("searchsorted", sorted_sequence, values)
+    lead, wanted = sorted_sequence.shape[:-1], values.shape[:-1]
+    if sorted_sequence.ndim == 0 or sorted_sequence.ndim > 1 and (values.ndim == 0 or lead != wanted):
+        raise ShapeError(
+            f"searchsorted: a sequence {sorted_sequence.shape} for values {values.shape}; expected (n,), or (..., n) "
+            "for (..., m)",
+            op="searchsorted",
+        )
+    if side not in (None, "left", "right") or right and side == "left":
+        raise ValueError(f"searchsorted: side is left or right, as right={right} has it, not {side!r}")
+    dtype = promote(sorted_sequence.dtype, values.dtype)
+    rows, given = as_dtype(sorted_sequence, dtype), as_dtype(values, dtype)
+    found = engine.sort("search", rows, given, right=right or side == "right")
+    return as_dtype(found, "int32") if out_int32 else found
+
+
+def _histogram_cases(rng: np.random.Generator) -> Cases:
+    # Away from the edges, which are rounded.
+    x = (rng.integers(0, 40, (7, 31)) + 0.5) / 10
+    yield (x,), {"bins": 4, "range": (0.0, 4.0)}
+    yield (x,), {"bins": 4, "range": (1.0, 3.0), "density": True}
+    yield (np.append(x, [0.0, 4.0]),), {"bins": 8}
+    yield (x,), {"bins": [0.0, 0.4, 2.0, 3.0]}
+    yield (np.zeros(3),), {"bins": 2}
+    yield (np.zeros(0),), {"bins": 2}
+    yield (rng.integers(0, 5, 100),), {"bins": 5, "range": (-0.5, 4.5)}
+
+
+@computed(domain=Domain(cases=_histogram_cases, reference=lambda x, **kw: np.histogram(x, **kw), gradient=False))
+def histogram(
+    x: Tensor, bins: Any = 10, range: Sequence[float] | None = None, density: bool = False
+) -> tuple[Tensor, Tensor]:
+    """How many elements of x lie in each bin, int64 (bins,), and the edges of the bins, (bins + 1,), floating.
+
+    ``bins`` is a number of bins of equal width over ``range`` (None: from the smallest to the largest element), or a
+    rising sequence of edges. A bin has its lower edge, the last one both; what is outside and NaN are not counted.
+    ``density``: counts / (their sum * width) instead. ValueError for no bins or a range that does not rise.
+    """
+    engine = engine_of("histogram", x)
+    dtype = x.dtype if is_floating(x.dtype) else "float32"
+    if isinstance(bins, Tensor) or np.ndim(bins):
+        edges = as_dtype(bins, dtype) if isinstance(bins, Tensor) else engine.tensor(np.asarray(bins, "float64"), dtype)
+        if edges.ndim != 1 or edges.size < 2:
+            raise ShapeError(f"histogram: edges {edges.shape}; expected one axis of two or more", op="histogram")
+    else:
+        edges = _edges(engine, as_dtype(x, dtype), as_index(bins), range, dtype)
+    counts = engine.sort("count", as_dtype(x, dtype), edges)
+    if not density:
+        return counts, edges
+    count = edges.size - 1
+    exact = as_dtype(edges, promote(dtype, "float32"))
+    width = sub(part(exact, 0, 1, count), part(exact, 0, 0, count))
+    return as_dtype(div(counts, mul(width, sum_of(counts))), dtype), edges
+
+
+def _edges(engine: Any, x: Tensor, bins: int, range: Sequence[float] | None, dtype: str) -> Tensor:
+    """bins + 1 numbers in even steps, on the device; half a step to each side where all elements are one number."""
+    if bins < 1:
+        raise ValueError(f"histogram: bins is a number from 1 or a sequence of edges, not {bins}")
+    if range is None and x.size:
+        low, high = (function(x)._alias(Tensor, (1,)) for function in (smallest_of, largest_of))
+    else:
+        bounds = (0.0, 1.0) if range is None else tuple(float(bound) for bound in range)
+        if len(bounds) != 2 or not -math.inf < bounds[0] <= bounds[1] < math.inf:
+            raise ValueError(f"histogram: range {range} is (lowest, highest), both finite")
+        low, high = engine.empty((1,), dtype), engine.empty((1,), dtype)
+        engine.fill(low, bounds[0])
+        engine.fill(high, bounds[1])
+    wide = "float64" if dtype == "float64" else "float32"
+    first, last = (cast(Load(slot, dtype), wide) for slot in (0, 1))
+    place, count = cast(Index(0), wide), Scalar("bins", wide)
+    half = apply("where", apply("eq", first, last), 0.5, 0.0)
+    first, last = first - half, last + half
+    edge = cast(apply("where", apply("eq", place, count), last, first + (last - first) * (place / count)), dtype)
+    return engine.run((edge,), (low, high), {"bins": bins}, shapes=((bins + 1,),))[0]  # type: ignore[no-any-return]
+
+
+def _unique_cases(rng: np.random.Generator) -> Cases:
+    x = rng.integers(-3, 4, (4, 9)) / 2
+    yield (x,), {}
+    yield (x,), {"return_inverse": True}
+    yield (x,), {"return_counts": True}
+    yield (rng.integers(0, 300, 5000),), {"return_inverse": True, "return_counts": True}
+    yield (rng.random(20) > 0.5,), {"return_inverse": True}
+    yield (np.zeros((0, 2)),), {"return_inverse": True, "return_counts": True}
+    yield (np.full((), 2.5),), {"return_counts": True}
+
+
+def _unique_reference(x: Any, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    found: Any = np.unique(x, return_inverse=return_inverse, return_counts=return_counts)
+    if return_inverse:
+        found = (found[0], found[1].reshape(x.shape), *found[2:])
+    return found
+
+
+@composite(domain=Domain(cases=_unique_cases, reference=_unique_reference, gradient=False))
+def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """The distinct elements of x in order, whatever ``sorted`` says: (n,).
+
+    With the position of each element of x among them (``return_inverse``: x's shape, int64) and how often each occurs
+    (``return_counts``: (n,), int64). Every NaN is distinct, as in PyTorch. One host read, for n; CaptureError while a
+    step is captured.
+    """
+    engine = engine_of("unique", x)
+    host_read_allowed(engine)
+    count = x.size
+    flat = reshape(x, (count,))
+    values, order = sort(flat)
+    if count == 0:
+        empty = engine.empty((0,), "int64")
+        found = [
+            values,
+            *([empty._alias(Tensor, x.shape)] if return_inverse else []),
+            *([empty] if return_counts else []),
+        ]
+        return tuple(found) if len(found) > 1 else values
+    other = ne(part(values, 0, 1, count - 1), part(values, 0, 0, count - 1))
+    starts = pad(add(true_positions("unique", other), 1), (1, 0))
+    found = [index_select(values, 0, starts)]
+    if return_inverse:
+        rank = pad(cumsum(other, 0), (1, 0))
+        found.append(reshape(place_along(rank, order, 0, (count,)), x.shape))
+    if return_counts:
+        ends = pad(part(starts, 0, 1, starts.size - 1), (0, 1), value=count)
+        found.append(sub(ends, starts))
+    return tuple(found) if len(found) > 1 else found[0]

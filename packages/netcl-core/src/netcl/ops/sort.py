@@ -1,0 +1,295 @@
+"""Ordering along an axis: sort, argsort, the largest k, and what is read off sorted rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import ShapeError
+from netcl.core.layout import normalize_axes
+from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import add, mul, ne, sub, where
+from netcl.ops.index import gather
+from netcl.ops.shape import part, permute, reshape, squeeze, stack
+from netcl.ops.table import composite, computed, engine_of, floating
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+_LAYOUTS: tuple[tuple[tuple[int, ...], int], ...] = (
+    ((7,), 0),
+    ((3, 5), -1),
+    ((2, 9, 4), 1),
+    ((130, 3), 0),
+    ((5, 1), -1),
+    ((3, 2500), -1),
+    ((2**16 + 1,), 0),
+    ((), 0),
+    ((0, 3), 1),
+)
+
+
+def _distinct(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """Numbers far enough apart for a difference quotient, in random order."""
+    return rng.permutation(np.linspace(-2, 2, math.prod(shape))).reshape(shape)
+
+
+def _cases(rng: np.random.Generator) -> Cases:
+    for shape, axis in _LAYOUTS:
+        yield (_distinct(rng, shape),), {"axis": axis}
+    yield (_distinct(rng, (4, 6)),), {"axis": 0, "descending": True}
+    # Equals, which keep their order.
+    for descending in (False, True):
+        yield (rng.integers(-4, 4, (5, 41)),), {"axis": 1, "descending": descending}
+
+
+def _order(x: Any, axis: int, descending: bool) -> Any:
+    """NumPy's stable order."""
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+
+
+def _sort_reference(x: Any, axis: int = -1, descending: bool = False) -> Any:
+    if np.ndim(x) == 0:
+        return np.asarray(x), np.asarray(0)
+    order = _order(x, axis, descending)
+    return np.take_along_axis(x, order, axis), order
+
+
+def _last(x: Tensor, axis: int) -> Tensor:
+    """``x`` with ``axis`` in the last place, or the other way round."""
+    if axis == x.ndim - 1:
+        return x
+    order = [a for a in range(x.ndim) if a != axis]
+    return permute(x, [*order, axis])  # type: ignore[no-any-return]
+
+
+def _back(x: Tensor, axis: int) -> Tensor:
+    """The last axis put to ``axis``."""
+    if axis == x.ndim - 1:
+        return x
+    return permute(x, [*range(axis), x.ndim - 1, *range(axis, x.ndim - 1)])  # type: ignore[no-any-return]
+
+
+def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -> tuple[Tensor, Tensor]:
+    """The first ``size`` (None: all) in order along ``axis``, and their positions; a 0-d tensor is one position."""
+    engine = engine_of(op, x)
+    (at,) = normalize_axes(axis, max(x.ndim, 1), op)
+    rows = _last(x, at) if x.ndim else x._alias(Tensor, (1,))
+    extent = rows.shape[-1]
+    if size is not None and not 0 <= size <= extent:
+        raise ShapeError(
+            f"{op}: k {size} of {extent} elements along axis {axis} of shape {x.shape}", op=op, parameter="k"
+        )
+    values, places = engine.sort("sort", rows, size=extent if size is None else size, descending=descending)
+    if x.ndim == 0 and size != 0:
+        return values._alias(Tensor, ()), places._alias(Tensor, ())
+    return _back(values, at), _back(places, at)
+
+
+@computed(domain=Domain(cases=_cases, reference=_sort_reference))
+def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> tuple[Tensor, Tensor]:
+    """The elements along ``axis`` in order, and the positions they come from, int64; both of x's shape.
+
+    NaN is the largest, -0 equals 0. Equals keep their order, whatever ``stable`` says, also where ``descending``.
+    """
+    return _sorted("sort", x, axis, None, descending)
+
+
+@composite(
+    domain=Domain(
+        cases=_cases,
+        reference=lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[1],
+        gradient=False,
+    )
+)
+def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The positions, int64, that put the elements along ``axis`` in order; as ``sort`` gives them."""
+    return sort(x, axis, descending, stable)[1]  # type: ignore[no-any-return]
+
+
+def _topk_cases(rng: np.random.Generator) -> Cases:
+    yield (_distinct(rng, (9,)),), {"k": 3}
+    yield (_distinct(rng, (3, 5)),), {"k": 5, "axis": 0 - 1, "largest": False}
+    yield (_distinct(rng, (2, 70, 3)),), {"k": 4, "axis": 1}
+    yield (_distinct(rng, (2, 5000)),), {"k": 10}
+    yield (_distinct(rng, (2, 3)),), {"k": 0}
+    yield (_distinct(rng, ()),), {"k": 1}
+    yield (rng.integers(-4, 4, (5, 41)),), {"k": 7, "axis": 1}
+
+
+def _topk_reference(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any:
+    if np.ndim(x) == 0:
+        return np.asarray(x), np.asarray(0)
+    return tuple(np.take(part, np.arange(k), axis) for part in _sort_reference(x, axis, largest))
+
+
+@computed(domain=Domain(cases=_topk_cases, reference=_topk_reference))
+def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis.
+
+    In order, whatever ``sorted`` says; the earlier of equals first; NaN is the largest. ShapeError: k beyond the axis.
+    """
+    return _sorted("topk", x, axis, as_index(k), largest)
+
+
+def _place_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (3, 4)), np.argsort(rng.random((3, 6)))[:, :4]), {"axis": 1, "shape": (3, 6)}
+    yield (rng.uniform(-2, 2, (5, 2)), np.argsort(rng.random((5, 2)), 0)), {"axis": 0, "shape": (5, 2)}
+
+
+def _place_reference(x: Any, index: Any, axis: int, shape: Any) -> Any:
+    out = np.zeros(shape)
+    np.put_along_axis(out, index, x, axis)
+    return out
+
+
+@computed(domain=Domain(cases=_place_cases, reference=_place_reference))
+def place_along(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
+    """Zeros of ``shape`` with x[.., i, ..] at [.., index[.., i, ..], ..] along ``axis``; no position twice, int64.
+
+    The gradient of ``sort`` and ``topk``. ShapeError where x and index differ in shape, or from ``shape`` beside the
+    axis.
+    """
+    engine = engine_of("place_along", x, index)
+    wanted = tuple(as_index(size) for size in shape)
+    (at,) = normalize_axes(axis, max(len(wanted), 1), "place_along")
+    beside = [size for a, size in enumerate(wanted) if a != at] == [size for a, size in enumerate(x.shape) if a != at]
+    if x.shape != index.shape or len(wanted) != x.ndim or not beside:
+        raise ShapeError(
+            f"place_along: x {x.shape} and index {index.shape} along axis {axis} of {wanted}", op="place_along"
+        )
+    if not wanted:
+        return x._alias(Tensor, ())
+    return _back(engine.sort("place", _last(x, at), _last(index, at), size=wanted[at]), at)
+
+
+def _kth_cases(rng: np.random.Generator) -> Cases:
+    yield (_distinct(rng, (7,)),), {"k": 3}
+    yield (_distinct(rng, (4, 5)),), {"k": 1, "axis": 0}
+    yield (_distinct(rng, (2, 3, 4)),), {"k": 3, "axis": 1, "keepdims": True}
+
+
+def _kth_reference(x: Any, k: int, axis: int = -1, keepdims: bool = False) -> Any:
+    found = tuple(np.take(part, [k - 1], axis) for part in _sort_reference(x, axis))
+    return found if keepdims else tuple(np.squeeze(part, axis) for part in found)
+
+
+@composite(domain=Domain(cases=_kth_cases, reference=_kth_reference))
+def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The ``k``-th smallest along ``axis``, from 1, and its position, int64. ShapeError: k not in 1..n."""
+    if not 1 <= as_index(k) <= (x.shape[axis] if x.ndim else 1):
+        raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", op="kthvalue", parameter="k")
+    return _picked(topk(x, k, axis, largest=False), axis, k - 1, keepdims)
+
+
+def _picked(found: tuple[Tensor, Tensor], axis: int, place: int, keepdims: bool) -> tuple[Tensor, Tensor]:
+    if found[0].ndim == 0:
+        return found
+    (at,) = normalize_axes(axis, found[0].ndim, "kthvalue")
+    values, places = (part(one, at, place, 1) for one in found)
+    return (values, places) if keepdims else (squeeze(values, at), squeeze(places, at))
+
+
+def _median_cases(rng: np.random.Generator) -> Cases:
+    yield (_distinct(rng, (7,)),), {}
+    yield (_distinct(rng, (3, 4)),), {}
+    yield (_distinct(rng, (4, 5)),), {"axis": 0}
+    yield (_distinct(rng, (2, 3, 4)),), {"axis": -1, "keepdims": True}
+    yield (rng.integers(-4, 4, (5, 6)),), {"axis": 1}
+
+
+def _median_reference(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    if axis is None:
+        return np.sort(x, None)[(x.size - 1) // 2]
+    return _kth_reference(x, (x.shape[axis] - 1) // 2 + 1, axis, keepdims)
+
+
+@composite(domain=Domain(cases=_median_cases, reference=_median_reference))
+def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The median along ``axis`` and its position, int64; for None that of all elements, alone.
+
+    Of an even number the lower of the two in the middle, as in PyTorch. A NaN is the median of its row. ShapeError for
+    no elements.
+    """
+    if axis is None:
+        value, _ = median(reshape(x, (x.size,)), 0)
+        return reshape(value, (1,) * x.ndim) if keepdims else value
+    (at,) = normalize_axes(axis, max(x.ndim, 1), "median")
+    extent = x.shape[at] if x.ndim else 1
+    if extent == 0:
+        raise ShapeError(f"median: no elements along axis {axis} of shape {x.shape}", op="median")
+    values, places = sort(x, at)
+    if x.ndim == 0 or not is_floating(x.dtype):
+        return _picked((values, places), at, (extent - 1) // 2, keepdims)
+    largest = part(values, at, extent - 1, 1)
+    middle = where(ne(largest, largest), extent - 1, (extent - 1) // 2)
+    found = gather(values, at, middle), gather(places, at, middle)
+    return found if keepdims else tuple(squeeze(one, at) for one in found)
+
+
+def _quantile_cases(rng: np.random.Generator) -> Cases:
+    yield (_distinct(rng, (7,)),), {"q": 0.3}
+    yield (_distinct(rng, (3, 4)),), {"q": (0.0, 0.25, 1.0)}
+    yield (_distinct(rng, (4, 5)),), {"q": 0.6, "axis": 0}
+    yield (_distinct(rng, (2, 3, 4)),), {"q": [0.1, 0.9], "axis": -1, "keepdims": True}
+    yield (_distinct(rng, (3, 4)),), {"q": 0.55, "axis": 1, "interpolation": "higher"}
+
+
+def _quantile_reference(x: Any, q: Any, axis: Any = None, keepdims: bool = False, interpolation: str = "linear") -> Any:
+    return np.quantile(x, q, axis=axis, keepdims=keepdims, method=interpolation)
+
+
+_PLACES = {
+    "linear": lambda place: (math.floor(place), place - math.floor(place)),
+    "lower": lambda place: (math.floor(place), 0.0),
+    "higher": lambda place: (math.ceil(place), 0.0),
+    "nearest": lambda place: (round(place), 0.0),
+    "midpoint": lambda place: (math.floor(place), 0.5 if place % 1 else 0.0),
+}
+
+
+@composite(domain=Domain(cases=_quantile_cases, reference=_quantile_reference))
+def quantile(
+    x: Tensor, q: Any, axis: int | None = None, keepdims: bool = False, interpolation: str = "linear"
+) -> Tensor:
+    """The ``q``-th quantile (a number in [0, 1], or several: then stacked in front) along ``axis`` or of all elements.
+
+    Between two elements by ``interpolation``: linear, lower, higher, nearest (the even one of two) or midpoint.
+    Floating dtypes; NaN where a row has one. ValueError for another q or interpolation, ShapeError for no elements.
+    """
+    (x,) = floating("quantile", x)
+    rank = x.ndim
+    if axis is None or not rank:
+        x, at = reshape(x, (x.size,)), 0
+    else:
+        (at,) = normalize_axes(axis, rank, "quantile")
+    extent = x.shape[at]
+    several = np.ndim(q) > 0
+    wanted = [float(each) for each in (q if several else [q])]
+    if interpolation not in _PLACES or not all(0 <= each <= 1 for each in wanted):
+        raise ValueError(
+            f"quantile: q {q} is in [0, 1] and interpolation one of {', '.join(_PLACES)}, not {interpolation!r}"
+        )
+    if extent == 0:
+        raise ShapeError(f"quantile: no elements along axis {axis} of shape {x.shape}", op="quantile")
+    values, _ = sort(x, at)
+    largest = part(values, at, extent - 1, 1)
+    found = []
+    for each in wanted:
+        place, weight = _PLACES[interpolation](each * (extent - 1))
+        value = part(values, at, place, 1)
+        if weight:
+            value = add(value, mul(sub(part(values, at, place + 1, 1), value), weight))
+        found.append(where(ne(largest, largest), largest, value))
+    if axis is None:
+        found = [reshape(value, (1,) * rank if keepdims else ()) for value in found]
+    elif not keepdims and rank:
+        found = [squeeze(value, at) for value in found]
+    return stack(found) if several else found[0]  # type: ignore[no-any-return]
