@@ -8,6 +8,7 @@ from netcl.autograd import ops as _ops
 from netcl.autograd.__about__ import __version__
 from netcl.autograd.backward import grad
 from netcl.autograd.checkpoint import checkpoint
+from netcl.autograd.compiler import AutogradPrimitive, get_primitive, jit_compile, register_primitive
 from netcl.autograd.function import Function, apply_op
 from netcl.autograd.gradcheck import gradcheck, gradgradcheck
 from netcl.autograd.mode import (
@@ -27,6 +28,7 @@ from netcl.core.dispatch import set_recorder as _set_recorder
 _set_recorder(_recorder)
 
 __all__ = [
+    "AutogradPrimitive",
     "Function",
     "Node",
     "Parameter",
@@ -37,11 +39,14 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "get_current_tape",
+    "get_primitive",
     "grad",
     "gradcheck",
     "gradgradcheck",
     "is_grad_enabled",
+    "jit_compile",
     "no_grad",
+    "register_primitive",
     "set_current_tape",
     "set_detect_anomaly",
     "set_grad_enabled",

@@ -195,6 +195,7 @@ def _group(
         finals=(shape,) * len(part),
         present={position: present[slot] for slot, position in new.items()},
         single=len(part) == 1,
+        relaxed=program.relaxed,
     )
     return Group(program_row(f"{program.name} gradient", derived), tuple(places[slot] for slot in sources), tuple(part))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from netcl.core.optable import TABLE, Domain, Operand, OpRow, by_own_names, make_row, register_op, row_of
@@ -151,6 +152,9 @@ _pooled_lock = threading.Lock()
 def _through(
     hooks: tuple[tuple[int, Hook], ...], record: bool, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
+    if len(hooks) == 1 and hooks[0][0] > 2:  # a tracer alone
+        inner = partial(hooks[0][1], execute)
+        return _recorder(inner, row, args, kwargs) if record and _recorder is not None else inner(row, args, kwargs)
     stack = [hook for layer, hook in hooks if layer < 2]
     if record and _recorder is not None:
         stack.append(_recorder)

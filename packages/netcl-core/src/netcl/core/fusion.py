@@ -28,6 +28,7 @@ SPARE = 24  # operations per element that may be done again in another pass over
 HOST_ELEMENTS = 1 << 14  # on NumPy a region keeps all its values until it ends, which costs more for large ones
 VARIANTS = 256
 
+_NO_INPUTS = (None,) * MAX_INPUTS
 _CHEAP = {"add", "sub", "mul", "neg", "abs", "sign", "maximum", "minimum", "where", "fma", "stop_gradient", "require"}
 _CHEAP |= {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not"}
 _CHEAP |= {"isnan", "isinf", "isfinite", "floor", "ceil", "round", "trunc"}
@@ -97,6 +98,23 @@ class Fused(Program):
     results: tuple[int, ...] = ()
     arranged: tuple[Shape | None, ...] = ()
     shift: int = 0
+    warm: list[Any] = field(default_factory=list)
+
+    def run(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> Sequence[Any]:
+        """The results for inputs in their arranged shapes; by the engine's warm call from the second run on."""
+        if self.warm and self.warm[0] is not None:
+            result = self.warm[0](self._arguments(inputs, scalars))
+            if result is not None:
+                return (result,)
+        results = Bound(self, inputs, dict(scalars)).run()
+        if not self.warm:
+            make = None if self.relaxed else getattr(inputs[0].engine, "warm_call", None)
+            self.warm.append(make and make(self, self._arguments(inputs, scalars), scalars))
+        return results
+
+    def _arguments(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Inputs and launch scalars at the places that these are named after."""
+        return (*inputs, *_NO_INPUTS[len(inputs) :], *scalars.values()) if scalars else inputs
 
 
 class Cache:
@@ -307,7 +325,8 @@ def extend(
     if len(inputs) > MAX_INPUTS:
         return None
     loads = [values[index].expr for index in operands]
-    names = {old: f"{old}_{len(region.scalars) + k}" for k, old in enumerate(ready.scalars)}
+    # Named by their place behind all inputs, as an engine's warm call finds numbers among arguments.
+    names = {old: f"v{MAX_INPUTS + len(region.scalars) + k}" for k, old in enumerate(ready.scalars)}
     exprs = place(program.outputs, axes, loads, names)
     reduced = _joined(region, program, axes, sizes, loads, exprs)
     if reduced is _REFUSED:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from netcl.core.errors import NetclError, UnsupportedError
-from netcl.core.fusion import Cache, Move, Region, Value, alias, extend
+from netcl.core.fusion import Cache, Fused, Move, Region, Value, alias, extend
 from netcl.core.optable import TABLE, Operand, OpRow
 from netcl.core.pending import Pending, fulfil, give_up, pending_class, promise, work_of
 from netcl.core.program import Bound, bound
@@ -297,7 +297,8 @@ class Trace:
         """Runs a program and gives its results to the pending ``tensors`` (None: not needed); returns these, or what
         takes their place.
         """
-        results = list(ready.run())
+        program = ready.program
+        results = list(program.run(ready.inputs, ready.scalars) if isinstance(program, Fused) else ready.run())
         for place, (value, tensor) in enumerate(zip(values, tensors)):
             if tensor is not None:
                 fulfil(tensor, self._classes[value.node], results[place])

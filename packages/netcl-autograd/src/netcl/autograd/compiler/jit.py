@@ -113,7 +113,7 @@ class Jitted:
             return self._fn(*args, **kwargs)
         outer = state.trace
         relaxed = self._fast_math or bool(config.get("FAST_MATH"))
-        if outer is not None and outer.relaxed == relaxed and outer.seen is None:
+        if outer is not None and outer.relaxed == relaxed:
             return self._fn(*args, **kwargs)
         return self._run(_Trace(self._cache, relaxed), args, kwargs)
 
@@ -122,7 +122,7 @@ class Jitted:
         if outer is not None:
             outer.settle()
         watched = watch(trace)
-        push_hook(_tracer, "tracer")
+        hook = push_hook(functools.partial(_tracer), "tracer")  # popped by identity
         state.trace = trace
         try:
             result = self._fn(*args, **kwargs)
@@ -133,7 +133,7 @@ class Jitted:
             raise
         finally:
             state.trace = outer
-            pop_hook(_tracer)
+            pop_hook(hook)
             watch(watched)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
