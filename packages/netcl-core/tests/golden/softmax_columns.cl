@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void rows_128dc0b131(
+__kernel void rows_9aa6dbe0b0(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -17,13 +17,13 @@ __kernel void rows_128dc0b131(
     size_t first = item / chunks * rows_each;
     for (size_t row = first; row < min(first + rows_each, rows); ++row) {
       size_t end1 = start + (stop - start) / 8 * 8;
-      for (size_t strip = start; strip < end1; strip += 512) {
-        float8 acc3[64];
-        float8 acc7[64];
-        float8 total8[64];
-        float8 error9[64];
-        float8 t15[64];
-        size_t count = min((size_t)64, (end1 - strip) / 8);
+      for (size_t strip = start; strip < end1; strip += 1024) {
+        float8 acc3[128];
+        float8 acc7[128];
+        float8 total8[128];
+        float8 error9[128];
+        float8 t15[128];
+        size_t count = min((size_t)128, (end1 - strip) / 8);
         for (size_t u = 0, i1 = strip; u < count; ++u, i1 += 8) {
           acc3[u] = (-INFINITY);
         }

@@ -1,4 +1,4 @@
-// 8 work-items in groups of 1, numbers (1024, 1024, 64, 8, 64, 16)
+// 8 work-items in groups of 1, numbers (1024, 1024, 8, 1, 8, 128)
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
@@ -61,7 +61,7 @@ __kernel void rows_df58a48dcf(
 }
 
 
-// 1 work-items in groups of 1, numbers (64, 1, 1)
+// 1 work-items in groups of 1, numbers (8, 1, 1)
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 

@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void reduce_0e465914ed(
+__kernel void reduce_4a4306f4de(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -17,12 +17,12 @@ __kernel void reduce_0e465914ed(
     size_t first = item / chunks * rows_each;
     for (size_t row = first; row < min(first + rows_each, rows); ++row) {
       size_t end1 = start + (stop - start) / 8 * 8;
-      for (size_t strip = start; strip < end1; strip += 512) {
-        float8 acc2[64];
-        float8 total3[64];
-        float8 error4[64];
-        float8 t8[64];
-        size_t count = min((size_t)64, (end1 - strip) / 8);
+      for (size_t strip = start; strip < end1; strip += 2048) {
+        float8 acc2[256];
+        float8 total3[256];
+        float8 error4[256];
+        float8 t8[256];
+        size_t count = min((size_t)256, (end1 - strip) / 8);
         for (size_t u = 0, i1 = strip; u < count; ++u, i1 += 8) {
           acc2[u] = 0.0f;
           total3[u] = 0.0f;

@@ -18,7 +18,7 @@ from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.expr.scopes import Axes, Layout, Scope, vectorizable
 
 BLOCK = 64  # steps of a loop that a float sum adds up without keeping what is rounded off
-STRIP = 512  # elements along the last axis that a CPU's work-item carries through a reduction of other axes
+STRIP = 2048  # most elements along the last axis that a CPU's work-item carries through a reduction of other axes
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,9 @@ class LoopWriter(ABC):
         for node in self.nodes:
             inner = max((self.depth[child] for child in node.children), default=0)
             self.depth[node] = inner + isinstance(node, Reduce)
+        # Each reduction keeps some arrays of this length, and drivers bound what a work-item may keep.
+        reductions = sum(isinstance(node, Reduce) for node in self.nodes)
+        self.strip = max(STRIP >> (reductions.bit_length() - 1), 256) if reductions else 0
         self.count = 0
         self.scratch: set[str] = set()
 
@@ -75,7 +78,7 @@ class LoopWriter(ABC):
         if not scope.strip or scope.leaf or not vector:
             scope.add(f"{kind} {name} = {text};", each=vector)
             return name, vector
-        scope.arrays.append(f"{kind} {name}[{STRIP // self.width}];")
+        scope.arrays.append(f"{kind} {name}[{self.strip // self.width}];")
         name += "[u]"
         scope.add(f"{name} = {text};")
         return name, vector
@@ -303,9 +306,9 @@ class LoopWriter(ABC):
         end = self.whole(scope, low, high)
         head = f"for (size_t u = 0, {axis} = strip; u < count; ++u, {axis} += {width})"
         strip = Scope(scope, bind, True, strip=head)
-        strip.add(f"size_t count = min((size_t){STRIP // width}, ({end} - strip) / {width});", each=False)
+        strip.add(f"size_t count = min((size_t){self.strip // width}, ({end} - strip) / {width});", each=False)
         body(strip)
-        scope.block(f"for (size_t strip = {low}; strip < {end}; strip += {STRIP // width * width})", strip)
+        scope.block(f"for (size_t strip = {low}; strip < {end}; strip += {self.strip})", strip)
         single = Scope(scope, bind)
         body(single)
         scope.block(f"for (size_t {axis} = {end}; {axis} < {high}; ++{axis})", single)

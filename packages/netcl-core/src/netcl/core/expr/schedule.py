@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from netcl.core.expr.nodes import Const, Expr, Index, Load, Reduce, Scalar, cast
 from netcl.core.expr.numpy_eval import scalar_value
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
+from netcl.core.expr.opencl_loops import BLOCK, STRIP
 from netcl.core.expr.rewrite import axes_of, rebuild, slots, substitute_all, walk
 from netcl.core.expr.scopes import Layout
 from netcl.core.layout import aligned, collapse
@@ -23,7 +24,7 @@ Shape = tuple[int, ...]
 NESTED = 1 << 15  # steps of a reduction inside a reduction that one work-item may take
 MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
 PIECE = 1 << 14  # least elements of a piece of a large reduction
-MAX_PIECES = 64
+WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
 
 
 @dataclass(frozen=True)
@@ -199,12 +200,8 @@ class _Planner:
         if any(set(axes) & {a for a, n in enumerate(shape) if n != 1} for shape in stage.shapes):
             return False
         walked = math.prod(self.space[axis] for axis in axes)
-        results = math.prod(stage.shapes[0])
-        workers = 4 * self.target.units if self.target.is_cpu else 64 * self.target.units
-        if walked < 2 * PIECE or results >= workers:
-            return False
         split = max(axes, key=lambda axis: self.space[axis])
-        parts = min(MAX_PIECES, self.space[split], walked // PIECE)
+        parts = min(self.parts(walked, stage.shapes[0]), self.space[split])
         if parts < 2:
             return False
         whole = 16 if split == self.rank - 1 else 1
@@ -224,6 +221,18 @@ class _Planner:
         self.kernel(_Stage(list(substitute_all(stage.outputs, second)), stage.shapes, stage.slots))
         self.space = outer
         return True
+
+    def parts(self, walked: int, results: Shape) -> int:
+        """Into how many pieces a reduction of ``walked`` elements to each of ``results`` is best cut."""
+        target, count, last = self.target, math.prod(results), results[-1] if results else 1
+        if last == 1:  # a work-item, or a group, walks along a row
+            there, wanted, least = count, (4 if target.is_cpu else 8) * target.units, PIECE
+        elif target.is_cpu:  # a work-item walks along columns, many at a time
+            there, wanted, least = count // last * _ceil(last, STRIP), 4 * target.units, max(BLOCK, PIECE // last)
+        else:
+            there, wanted, least = _ceil(count, target.width), 512 * target.units, BLOCK
+        parts = min(_ceil(wanted, there), walked // least) if there < wanted else 1
+        return max(parts, _ceil(walked, WHOLE))
 
     # -- one kernel ----------------------------------------------------------------------------------------------------
 
