@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DIMS = 6
 _LONG = 4096  # elements of a row that one tile holds at most
-_SQUARE = 16  # edge of a tile where rows of the source are columns of the result: EDGE of the kernel
+_SQUARE = 64  # edge of a tile where rows of the source are columns of the result
 
 Dim = tuple[int, int, int]  # extent, stride in the source, stride in the result
 

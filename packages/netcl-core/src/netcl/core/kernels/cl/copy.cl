@@ -2,8 +2,9 @@
 //
 // The two innermost dimensions are cut in tiles of tile[0] x tile[1]; one work-item copies `block` tiles in turn. The
 // four dimensions outside them have any strides, as has the source, which may be repeated (0) or reversed (below 0).
-// Where rows of the source are columns of the result (`transposing`), a tile of EDGE x EDGE passes through private memory:
-// each cache line is then read and written once, also where a power-of-two stride puts all lines in one set of the cache.
+// Where rows of the source are columns of the result (`transposing`), blocks of EDGE x EDGE pass through registers or private
+// memory: each cache line is then read and written once or twice, also where a power-of-two stride puts all lines in one set of
+// the cache. Tiles hold several such blocks, so that a page is visited seldom.
 
 #define EDGE 16
 
@@ -22,6 +23,42 @@ typedef struct {
     long tile[2], counts[2], extent[6], source_stride[6], out_stride[6];
 } copying;
 
+#if BYTES == 4
+typedef uint8 __attribute__((aligned(4))) packed8;
+
+// Eight elements of eight neighbouring rows of the source, `step` elements apart, to eight of eight rows of the result.
+void transpose8(__global const uint* s, const long step, __global uint* t, const long out_step) {
+#define ROW(i) uint8 x##i = *(__global const packed8*)(s + i * step);
+#define PAIR(i, j) const uint8 y##i = (uint8)(x##i.s0, x##j.s0, x##i.s2, x##j.s2, x##i.s4, x##j.s4, x##i.s6, x##j.s6); \
+                   const uint8 y##j = (uint8)(x##i.s1, x##j.s1, x##i.s3, x##j.s3, x##i.s5, x##j.s5, x##i.s7, x##j.s7);
+#define FOUR(i, j) const uint8 z##i = (uint8)(y##i.s01, y##j.s01, y##i.s45, y##j.s45); \
+                   const uint8 z##j = (uint8)(y##i.s23, y##j.s23, y##i.s67, y##j.s67);
+#define EIGHT(c, d, i, j) *(__global packed8*)(t + c * out_step) = (uint8)(z##i.lo, z##j.lo); \
+                          *(__global packed8*)(t + d * out_step) = (uint8)(z##i.hi, z##j.hi);
+    ROW(0) ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7)
+    PAIR(0, 1) PAIR(2, 3) PAIR(4, 5) PAIR(6, 7)
+    FOUR(0, 2) FOUR(1, 3) FOUR(4, 6) FOUR(5, 7)
+    EIGHT(0, 4, 0, 4) EIGHT(1, 5, 1, 5) EIGHT(2, 6, 2, 6) EIGHT(3, 7, 3, 7)
+}
+#endif
+
+// A block of the result, of `height` rows and `width` columns, whose rows lie along the columns of the source.
+void transpose(__global const element* s, const long step, const long row_step, __global element* t, const long out_step,
+               const long out_row_step, const long height, const long width) {
+#if BYTES == 4
+    if (height == EDGE && width == EDGE && row_step == 1 && out_step == 1) {
+        for (int c = 0; c < EDGE; c += 8)
+            for (int r = 0; r < EDGE; r += 8) transpose8(s + c * step + r, step, t + r * out_row_step + c, out_row_step);
+        return;
+    }
+#endif
+    element square[EDGE][EDGE];
+    for (long c = 0; c < width; c++)
+        for (long r = 0; r < height; r++) square[r][c] = s[c * step + r * row_step];
+    for (long r = 0; r < height; r++)
+        for (long c = 0; c < width; c++) t[r * out_row_step + c * out_step] = square[r][c];
+}
+
 __kernel void copy(__global const element* restrict source, __global element* restrict out, const copying g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.tiles, (size_t)(first + g.block));
     const long source_step = g.source_stride[5], out_step = g.out_stride[5];
@@ -38,14 +75,11 @@ __kernel void copy(__global const element* restrict source, __global element* re
         }
         const long rows = min(g.extent[4], row + g.tile[0]), columns = min(g.tile[1], g.extent[5] - column);
         if (g.transposing) {
-            element square[EDGE][EDGE];
-            const long height = rows - row;
-            __global const element* s = source + from + row * g.source_stride[4];
-            __global element* t = out + to + row * g.out_stride[4];
-            for (long c = 0; c < columns; c++)
-                for (long r = 0; r < height; r++) square[r][c] = s[c * source_step + r * g.source_stride[4]];
-            for (long r = 0; r < height; r++)
-                for (long c = 0; c < columns; c++) t[r * g.out_stride[4] + c * out_step] = square[r][c];
+            for (long c = 0; c < columns; c += EDGE)
+                for (long r = row; r < rows; r += EDGE)
+                    transpose(source + from + r * g.source_stride[4] + c * source_step, source_step, g.source_stride[4],
+                              out + to + r * g.out_stride[4] + c * out_step, out_step, g.out_stride[4],
+                              min(rows - r, (long)EDGE), min(columns - c, (long)EDGE));
             continue;
         }
         for (long r = row; r < rows; r++) {
