@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from collections import deque
 
 import numpy as np
 import pytest
 
 from netcl.core.device import manager
 from netcl.core.errors import DeviceLostError, DeviceNotFoundError, KernelBuildError, OutOfMemoryError, UnsupportedError
+from netcl.core.queue_state import settle
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 from netcl.core.backend.opencl.launch import Launcher, launcher_for  # noqa: E402
@@ -277,3 +279,17 @@ def test_recording_of_plain_callables():
 
 def test_one_launcher_for_a_queue(launcher):
     assert launcher_for(launcher.queue) is launcher_for(launcher.queue)
+
+
+def test_two_threads_that_waited_settle_one_log():
+    class Interrupted(deque):
+        """A log that another thread settles in the middle."""
+
+        def popleft(self):
+            value = super().popleft()
+            self.clear()
+            return value
+
+    log = Interrupted(["first", "second", "third"])
+    settle(log, 2)
+    assert not log

@@ -4,6 +4,7 @@ whether they are this process's.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from typing import Any
@@ -139,8 +140,9 @@ def settle(log: LaunchLog, count: int) -> None:
     if len(log) <= count:
         log.clear()
         return
-    for _ in range(count):
-        log.popleft()
+    with contextlib.suppress(IndexError):  # another thread has waited too, and was faster
+        for _ in range(count):
+            log.popleft()
 
 
 def names_in(log: LaunchLog) -> list[str]:
