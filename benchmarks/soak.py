@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyopencl as cl
@@ -20,6 +20,7 @@ from netcl.core.device import DeviceManager
 from netcl.core.memory import get_persistent_pool
 
 THREADS = 8
+LAUNCHES, CYCLES, THREADED = 1_000_000, 100_000, 100_000
 # What may come and go between two looks: allocators keep pages, and transfers under way keep their events. An event or
 # an object lost in each of 90,000 runs would be more.
 SLACK = {"resident KB": 8192, "events": 300, "files": 2, "threads": 1, "pool KB": 1024}
@@ -75,26 +76,22 @@ def leases(handle: DeviceHandle) -> Callable[[], None]:
     return cycle
 
 
-def grows(handle: DeviceHandle, name: str, work: Callable[[], None], count: int) -> bool:
-    """Whether anything grew between the first and the last tenth of ``count`` runs; prints what is held at both."""
+def grows(handle: DeviceHandle, work: Callable[[], None], count: int) -> tuple[str, list[str]]:
+    """What is held in the first and in the last tenth of ``count`` runs, as text, and what of it grew."""
     tenth = max(1, count // 10)
-    start = time.perf_counter()
     looks = []
     for part in range(10):
         for _ in range(tenth):
             work()
         if part in (0, 9):
             looks.append(held(handle))
-    seconds = time.perf_counter() - start
     first, last = looks
     faults = [what for what, slack in SLACK.items() if last[what] - first[what] > slack]
-    cells = "  ".join(f"{what} {first[what]} -> {last[what]}" for what in SLACK)
-    print(f"  {name}, {count} in {seconds:.0f} s: {cells}  {'GROWS: ' + ', '.join(faults) if faults else 'flat'}")
-    return bool(faults)
+    return "  ".join(f"{what} {first[what]} -> {last[what]}" for what in SLACK), faults
 
 
-def threads_agree(handle: DeviceHandle, count: int) -> bool:
-    """Whether eight threads that launch one op on data of their own, ``count`` times in all, get their own sums."""
+def threads_disagree(handle: DeviceHandle, count: int) -> list[int]:
+    """Which of eight threads that launch one op on data of their own, ``count`` times in all, got wrong sums."""
     wrong: list[int] = []
 
     def work(i: int) -> None:
@@ -110,7 +107,6 @@ def threads_agree(handle: DeviceHandle, count: int) -> bool:
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    start = time.perf_counter()
     try:
         threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
         for thread in threads:
@@ -119,30 +115,46 @@ def threads_agree(handle: DeviceHandle, count: int) -> bool:
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    seconds = time.perf_counter() - start
-    print(f"  {THREADS} threads, {count} launches in {seconds:.0f} s: {f'WRONG in {wrong}' if wrong else 'all right'}")
-    return not wrong
+    return wrong
+
+
+def runs(selector: str, scale: float = 1.0) -> Iterator[tuple[str, float, str]]:
+    """(what ran, seconds, fault or nothing) of each run on a device, with profiling events off and on."""
+    for profiling in (False, True):
+        # A manager of its own, so that the queue is made with profiling on or off.
+        with config.override(PROFILE_EVENTS=profiling):
+            handle = DeviceManager().default(selector)
+        if handle is None or handle.backend == "cpu":
+            raise SystemExit(f"{selector} is no OpenCL device here")
+        events = f"profiling {'on' if profiling else 'off'}"
+        for name, work, full in (
+            ("launches", launches(handle), LAUNCHES),
+            ("allocate and free cycles", leases(handle), CYCLES),
+        ):
+            count = int(full * scale)
+            start = time.perf_counter()
+            cells, faults = grows(handle, work, count)
+            seconds = time.perf_counter() - start
+            fault = f"{', '.join(faults)} grow: {cells}" if faults else ""
+            yield f"{count} {name}, {events}", seconds, fault
+        count = int(THREADED * scale)
+        start = time.perf_counter()
+        wrong = threads_disagree(handle, count)
+        seconds = time.perf_counter() - start
+        yield f"{count} launches of {THREADS} threads, {events}", seconds, f"wrong in {wrong}" if wrong else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--devices", default="pocl,intel", help="selectors of OpenCL devices, separated by commas")
-    parser.add_argument("--launches", type=int, default=1_000_000)
-    parser.add_argument("--cycles", type=int, default=100_000)
-    parser.add_argument("--threaded", type=int, default=100_000)
+    parser.add_argument("--scale", type=float, default=1.0, help="how much of the full length to run")
     options = parser.parse_args()
     failed = False
     for selector in options.devices.split(","):
-        for profiling in (False, True):
-            # A manager of its own, so that the queue is made with profiling on or off.
-            with config.override(PROFILE_EVENTS=profiling):
-                handle = DeviceManager().default(selector)
-            if handle is None or handle.backend == "cpu":
-                raise SystemExit(f"{selector} is no OpenCL device here")
-            print(f"{handle.platform_name}, {handle.device_name}, profiling events {'on' if profiling else 'off'}")
-            failed |= grows(handle, "launches", launches(handle), options.launches)
-            failed |= grows(handle, "allocate and free", leases(handle), options.cycles)
-            failed |= not threads_agree(handle, options.threaded)
+        print(selector)
+        for name, seconds, fault in runs(selector, options.scale):
+            print(f"  {name}: {seconds:.0f} s, {fault or 'right and flat'}", flush=True)
+            failed |= bool(fault)
     sys.exit(1 if failed else 0)
 
 

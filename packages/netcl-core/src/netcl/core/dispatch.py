@@ -241,7 +241,7 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if out is not None:
         check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
     results = ready.run(None if out is None else (out,))
-    if key is not None and warm is None:
+    if key is not None and warm is None and not _pooled:
         _keep_warm(key, row, ready, args)
     return results[0] if ready.program.single else results
 

@@ -5,8 +5,9 @@ on tensors of the same shapes and dtypes takes an output from the pool, sets the
 more than one launch, or raise a flag, have no warm call.
 
 On 16 elements (Intel's CPU runtime, two cores of a Zen 4 EPYC) a call takes 3.6 microseconds, of which the enqueue is
-1.4, and took 11 without this file: ``benchmarks/core.py`` measures it. That is why ``run`` repeats here what
-``Tensor._wrap`` and ``Launcher._enqueue`` do: each call of a Python function costs about 0.06.
+1.4, and took 11 without this file: ``benchmarks/core.py`` measures it. That is why the warm call is one function that
+repeats what ``Tensor._wrap`` and ``Launcher._enqueue`` do, with all it needs in its closure: a call of another function
+takes 0.06 microseconds, an attribute 0.005, and it needs thirty.
 """
 
 from __future__ import annotations
@@ -63,86 +64,50 @@ def warm_call(
     prepared = ready.launches[0].prepare(scalars, given)
     tensors = [(index, places[slot]) for index, slot in enumerate(launch.inputs)]
     shape, dtype = program.finals[0], program.outputs[0].dtype
-    # A bound method: calling an object would take a frame of C in between.
-    return WarmCall(engine, prepared, shape, dtype, tensors, len(launch.inputs), numbers).run
+    return _closed(engine, prepared, shape, dtype, tensors, len(launch.inputs), numbers)
 
 
 _new_tensor = Tensor.__new__
 
 
-class WarmCall:
-    """``run(args)`` computes what an op did on arguments of the same description; None where the op has to take the
-    long way: while this thread records, or with a number that the kernel's type cannot hold.
+def _closed(
+    engine: OpenCLBackend,
+    prepared: PreparedLaunch,
+    shape: Shape,
+    dtype: str,
+    tensors: Sequence[tuple[int, int]],
+    output: int,
+    numbers: Sequence[tuple[int, int, Any]],
+) -> Callable[[Sequence[Any]], Tensor | None]:
+    """The warm call, over what it needs: ``tensors`` are (argument of the kernel, argument of the op), ``numbers`` have
+    also what makes bytes of the number.
     """
+    queue, context, launcher, state = engine.queue, engine.context, engine.launcher, engine.launcher.state
+    allocate, lend_again = engine.pool.allocate, engine.pool.lend_again
+    name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
+    nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
+    bucket = engine.pool.bucket_for(nbytes)
+    kernels, launched = prepared.kernels, launcher.launched
 
-    __slots__ = (
-        "_bucket",
-        "_context",
-        "_dtype",
-        "_engine",
-        "_global_size",
-        "_kernels",
-        "_launcher",
-        "_local_size",
-        "_name",
-        "_nbytes",
-        "_note",
-        "_numbers",
-        "_output",
-        "_pool",
-        "_prepared",
-        "_queue",
-        "_shape",
-        "_tensors",
-    )
-
-    def __init__(
-        self,
-        engine: OpenCLBackend,
-        prepared: PreparedLaunch,
-        shape: Shape,
-        dtype: str,
-        tensors: Sequence[tuple[int, int]],
-        output: int,
-        numbers: Sequence[tuple[int, int, Any]],
-    ) -> None:
-        self._engine = engine
-        self._queue = engine.queue
-        self._context = engine.context
-        self._launcher = engine.launcher
-        self._pool = engine.pool
-        self._prepared = prepared
-        self._kernels = prepared.kernels
-        self._name, self._global_size, self._local_size = prepared.name, prepared.global_size, prepared.local_size
-        self._shape, self._dtype = shape, dtype
-        self._note = (shape, dtype)
-        self._nbytes = math.prod(shape) * itemsize(dtype)
-        self._bucket = engine.pool.bucket_for(self._nbytes)
-        self._tensors = tuple(tensors)  # (argument of the kernel, argument of the op)
-        self._output = output
-        self._numbers = tuple(numbers)  # the same, and what makes bytes of the number
-
-    def run(self, args: Sequence[Any]) -> Tensor | None:
-        """The result for ``args``, or None."""
-        launcher = self._launcher
-        if queue_state.forked or launcher.state.lost is not None:
+    def warm(args: Sequence[Any]) -> Tensor | None:
+        """The result for ``args``; None while this thread records, or for a number that the kernel cannot hold."""
+        if queue_state.forked or state.lost is not None:
             launcher.check()
         recording = launcher.recording
         if recording is not None and recording.thread == get_ident():
             return None
-        bucket = self._bucket
-        lease = self._pool.lend_again(bucket, bucket, self._nbytes, self._note)
+        lease = lend_again(bucket, bucket, nbytes, note)
         if lease is None:
-            lease = self._pool.allocate(self._nbytes, None, self._note)
+            lease = allocate(nbytes, None, note)
         buffer = lease.buffer
+        # Tensor._wrap; mypy does not see the slots of the base class.
         t = _new_tensor(Tensor)
         t.buffer = buffer
-        t.shape = self._shape
-        t.dtype = self._dtype
-        # mypy does not see the slots of the base class.
-        t.engine = self._engine  # type: ignore[misc]
-        t.queue = self._queue
-        t.context = self._context
+        t.shape = shape
+        t.dtype = dtype
+        t.engine = engine  # type: ignore[misc]
+        t.queue = queue
+        t.context = context
         t.pool_handle = lease
         t.persistent = False
         t.requires_grad = False
@@ -156,29 +121,32 @@ class WarmCall:
         t._version = [0]  # type: ignore[misc]
         # Taken, not shared: another thread, or a finaliser that runs in the middle, may call the same op.
         try:
-            kernel = self._kernels.pop()
+            kernel = kernels.pop()
         except IndexError:
-            kernel = self._prepared.new_kernel()
+            kernel = prepared.new_kernel()
         set_arg = kernel.set_arg
-        for index, position in self._tensors:
+        for index, position in tensors:
             tensor = args[position]
             handle = tensor.pool_handle
             if handle is not None and handle.buffer is None:
-                raise released(self._name, index)
+                raise released(name, index)
             set_arg(index, tensor.buffer)
-        set_arg(self._output, buffer)
-        if self._numbers:
-            for index, position, pack in self._numbers:
+        set_arg(output, buffer)
+        if numbers:
+            for index, position, pack in numbers:
                 try:
                     kernel._set_arg_buf_multi((index, pack(args[position])))
                 except (OverflowError, struct.error):
                     return None
-        launcher.launched.append(self._name)
+        # Launcher._enqueue.
+        launched.append(name)
         try:
-            cl.enqueue_nd_range_kernel(self._queue, kernel, self._global_size, self._local_size)
+            cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
         except cl.Error:
-            launcher.enqueue_again(kernel, self._name, self._global_size, self._local_size)
+            launcher.enqueue_again(kernel, name, global_size, local_size)
         if launcher.flushes:
-            self._queue.flush()
-        self._kernels.append(kernel)
+            queue.flush()
+        kernels.append(kernel)
         return t
+
+    return warm
