@@ -46,6 +46,7 @@ _MODULES = {
     "adaptive": "window",
     "grid": "index",
     "unfold": "window",
+    "unpool": "index",
     "index": "index",
     "getitem": "index",
     "scatter": "index",

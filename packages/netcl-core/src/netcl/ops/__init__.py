@@ -192,9 +192,6 @@ from netcl.ops.pool import (
     max_pool1d,
     max_pool2d,
     max_pool3d,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
 )
 from netcl.ops.random import (
     bernoulli,
@@ -255,14 +252,6 @@ from netcl.ops.search import (
     searchsorted,
     unique,
 )
-from netcl.ops.sort import (
-    argsort,
-    kthvalue,
-    median,
-    quantile,
-    sort,
-    topk,
-)
 from netcl.ops.shape import (
     broadcast_to,
     cat,
@@ -286,6 +275,14 @@ from netcl.ops.shape import (
     unbind,
     unsqueeze,
 )
+from netcl.ops.sort import (
+    argsort,
+    kthvalue,
+    median,
+    quantile,
+    sort,
+    topk,
+)
 from netcl.ops.special import (
     digamma,
     erf,
@@ -296,6 +293,11 @@ from netcl.ops.special import (
 from netcl.ops.unfold import (
     col2im,
     im2col,
+)
+from netcl.ops.unpool import (
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
 )
 
 __all__ = [

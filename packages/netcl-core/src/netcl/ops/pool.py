@@ -1,4 +1,4 @@
-"""Pooling over windows: maxima with their positions and the way back, averages, power averages."""
+"""Pooling over windows: maxima with their positions, averages, power averages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import abs, pow
-from netcl.ops.index import gather_grad
-from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
@@ -114,7 +112,7 @@ def _all_ranks(rng: np.random.Generator) -> Cases:
         yield from _cases(n)(rng)
 
 
-def _positions_reference(x: Any, **attributes: Any) -> Any:
+def positions_reference(x: Any, **attributes: Any) -> Any:
     """The maxima and their flat positions within the spatial plane."""
     attributes = {"kernel_size": 2, "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False, **attributes}
     windows, sizes = _geometry("max_pool", x.shape, *attributes.values())
@@ -124,7 +122,7 @@ def _positions_reference(x: Any, **attributes: Any) -> Any:
     return _max_reference(x, **attributes), positions.astype(np.int32)
 
 
-@computed(name="max_pool", domain=Domain(cases=_all_ranks, reference=_positions_reference))
+@computed(name="max_pool", domain=Domain(cases=_all_ranks, reference=positions_reference))
 def max_pool(
     x: Tensor, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -142,7 +140,7 @@ def max_pool(
 def _max_grad_cases(rng: np.random.Generator) -> Cases:
     for operands, attributes in _all_ranks(rng):
         if operands[0].size:
-            y, positions = _positions_reference(*operands, **attributes)
+            y, positions = positions_reference(*operands, **attributes)
             yield (rng.uniform(-1, 1, y.shape), positions), {"shape": operands[0].shape, **attributes}
 
 
@@ -266,7 +264,8 @@ def avg_pool_grad(
     )
 
 
-def _rank(op: str, x: Tensor, n: int) -> None:
+def check_rank(op: str, x: Tensor, n: int) -> None:
+    """ShapeError unless x is (N, C, n spatial axes)."""
     if x.ndim != n + 2:
         raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]})", op=op)
 
@@ -283,7 +282,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        _rank(f"max_pool{n}d", x, n)
+        check_rank(f"max_pool{n}d", x, n)
         y, indices = max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
         return (y, indices) if return_indices else y
 
@@ -296,7 +295,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        _rank(f"avg_pool{n}d", x, n)
+        check_rank(f"avg_pool{n}d", x, n)
         return avg_pool(  # type: ignore[no-any-return]
             x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
@@ -334,7 +333,7 @@ max_pool2d, avg_pool2d = _pools(2)
 max_pool3d, avg_pool3d = _pools(3)
 
 
-# -- power averages, and the way back from maxima ----------------------------------------------------------------------
+# -- power averages ----------------------------------------------------------------------------------------------------
 
 
 def _power_reference(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
@@ -347,7 +346,7 @@ def _power(n: int) -> OpFunction:
 
     def pooled(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
         engine_of(name, x)
-        _rank(name, x, n)
+        check_rank(name, x, n)
         if not norm_type > 0:
             raise ValueError(f"{name}: norm_type is a positive number, not {norm_type!r}")
         powers = pow(abs(x), float(norm_type))
@@ -365,68 +364,3 @@ def _power(n: int) -> OpFunction:
 
 
 lp_pool1d, lp_pool2d, lp_pool3d = _power(1), _power(2), _power(3)
-
-
-def _unpool_reference(x: Any, indices: Any, **attributes: Any) -> Any:
-    sizes = _unpooled(x.shape, **attributes)
-    out = np.zeros((*x.shape[:2], math.prod(sizes)))
-    flat = indices.reshape(*x.shape[:2], math.prod(x.shape[2:]))
-    np.put_along_axis(out, flat.astype(np.int64), x.reshape(flat.shape), 2)
-    return out.reshape(*x.shape[:2], *sizes)
-
-
-def _unpooled(
-    shape: Sequence[int], kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None, op: str = ""
-) -> tuple[int, ...]:
-    """The spatial sizes before the pooling: those given, or the least that give ``shape``."""
-    n = len(shape) - 2
-    kernel = per_axis(op, "kernel_size", kernel_size, n)
-    steps = kernel if stride is None else per_axis(op, "stride", stride, n)
-    pads = per_axis(op, "padding", padding, n, 0)
-    least = tuple((size - 1) * s - 2 * p + k for size, s, p, k in zip(shape[2:], steps, pads, kernel))
-    if output_size is None:
-        if min(least) < 0:
-            raise ShapeError(f"{op}: x {tuple(shape)} with padding {pads} gives the negative size {least}", op=op)
-        return least
-    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
-    sizes = per_axis(op, "output_size", wanted[-n:] if len(wanted) == n + 2 else wanted, n)
-    if any(not default - s < size < default + s for size, default, s in zip(sizes, least, steps)):
-        raise ShapeError(
-            f"{op}: output_size {sizes}; {least} may be off by less than the stride {steps}",
-            op=op,
-            parameter="output_size",
-        )
-    return sizes
-
-
-def _unpool(n: int) -> OpFunction:
-    name = f"max_unpool{n}d"
-
-    def unpool(
-        x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-    ) -> Tensor:
-        engine_of(name, x, indices)
-        _rank(name, x, n)
-        if indices.shape != x.shape:
-            raise ShapeError(f"{name}: indices {indices.shape} for x {x.shape}; expected one for each element", op=name)
-        sizes = _unpooled(x.shape, kernel_size, stride, padding, output_size, name)
-        planes = (*x.shape[:2], math.prod(x.shape[2:]))
-        whole = (*x.shape[:2], math.prod(sizes))
-        placed = gather_grad(reshape(x, planes), reshape(indices, planes), 2, whole)
-        return reshape(placed, (*x.shape[:2], *sizes))  # type: ignore[no-any-return]
-
-    def cases(rng: np.random.Generator) -> Cases:
-        for shape, attributes in (((2, 2, *(4,) * n), {"kernel_size": 2}), ((1, 2, *(5,) * n), {"kernel_size": 2})):
-            values = rng.permutation(np.linspace(-2, 2, math.prod(shape))).reshape(shape)
-            more = {} if shape[-1] == 4 else {"output_size": shape[2:]}
-            yield _positions_reference(values, **attributes), {**attributes, **more}
-
-    doc = f"""The inverse of max_pool{n}d as far as there is one: x (N, C, {LAYOUT[n]}) at ``indices``, else zero.
-
-    ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) gives them; elements with the
-    same one add up. ``output_size`` names the sizes (spatial, or all) where several would give x's; the default is
-    (size - 1) * stride - 2 * padding + kernel_size."""
-    return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_unpool_reference))(unpool)
-
-
-max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)

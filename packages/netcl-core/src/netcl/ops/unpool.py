@@ -1,0 +1,89 @@
+"""Unpooling: maxima put back where max pooling found them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain
+from netcl.core.errors import ShapeError
+from netcl.core.tensor import Tensor
+from netcl.ops.index import indices_on
+from netcl.ops.pool import LAYOUT, check_rank, positions_reference
+from netcl.ops.scatter import put_at
+from netcl.ops.shape import reshape
+from netcl.ops.table import OpFunction, composite, engine_of
+from netcl.ops.windows import per_axis
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _unpool_reference(x: Any, indices: Any, **attributes: Any) -> Any:
+    sizes = _unpooled(x.shape, **attributes)
+    out = np.zeros((*x.shape[:2], math.prod(sizes)))
+    flat = indices.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+    np.put_along_axis(out, flat.astype(np.int64), x.reshape(flat.shape), 2)
+    return out.reshape(*x.shape[:2], *sizes)
+
+
+def _unpooled(
+    shape: Sequence[int], kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None, op: str = ""
+) -> tuple[int, ...]:
+    """The spatial sizes before the pooling: those given, or the least that give ``shape``."""
+    n = len(shape) - 2
+    kernel = per_axis(op, "kernel_size", kernel_size, n)
+    steps = kernel if stride is None else per_axis(op, "stride", stride, n)
+    pads = per_axis(op, "padding", padding, n, 0)
+    least = tuple((size - 1) * s - 2 * p + k for size, s, p, k in zip(shape[2:], steps, pads, kernel))
+    if output_size is None:
+        if min(least) < 0:
+            raise ShapeError(f"{op}: x {tuple(shape)} with padding {pads} gives the negative size {least}", op=op)
+        return least
+    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    sizes = per_axis(op, "output_size", wanted[-n:] if len(wanted) == n + 2 else wanted, n)
+    if any(not default - s < size < default + s for size, default, s in zip(sizes, least, steps)):
+        raise ShapeError(
+            f"{op}: output_size {sizes}; {least} may be off by less than the stride {steps}",
+            op=op,
+            parameter="output_size",
+        )
+    return sizes
+
+
+def _unpool(n: int) -> OpFunction:
+    name = f"max_unpool{n}d"
+
+    def unpool(
+        x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Tensor:
+        engine = engine_of(name, x, indices)
+        check_rank(name, x, n)
+        if indices.shape != x.shape:
+            raise ShapeError(f"{name}: indices {indices.shape} for x {x.shape}; expected one for each element", op=name)
+        sizes = _unpooled(x.shape, kernel_size, stride, padding, output_size, name)
+        planes = (*x.shape[:2], math.prod(x.shape[2:]))
+        whole = (*x.shape[:2], math.prod(sizes))
+        blank, places = engine.zeros(whole, x.dtype), indices_on(name, engine, indices, whole[2])
+        placed = put_at(blank, reshape(places, planes), reshape(x, planes), 2, False, name) if x.size else blank
+        return reshape(placed, (*x.shape[:2], *sizes))  # type: ignore[no-any-return]
+
+    def cases(rng: np.random.Generator) -> Cases:
+        for size, kernel, stride in ((4, 2, 2), (5, 2, 2), (5, 3, 2)):
+            shape = (2, 2, *(size,) * n)
+            values = rng.permutation(np.linspace(-2, 2, math.prod(shape))).reshape(shape)
+            attributes = {"kernel_size": kernel, "stride": stride}
+            more = {"output_size": shape[2:]} if kernel == stride else {}
+            yield positions_reference(values, **attributes), {**attributes, **more}
+
+    doc = f"""The inverse of max_pool{n}d as far as there is one: x (N, C, {LAYOUT[n]}) at ``indices``, else zero.
+
+    ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) gives them; of elements
+    with the same one the last stays. ``output_size`` names the sizes (spatial, or all) where several would give x's;
+    the default is (size - 1) * stride - 2 * padding + kernel_size."""
+    return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_unpool_reference))(unpool)
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)
