@@ -135,16 +135,16 @@ def test_adding_to_what_is_there(engine: Any, kind: str) -> None:
     assert np.array_equal(engine.read(out), x)
 
 
-def test_many_indices_into_few_positions(engine: Any) -> None:
-    rng = np.random.default_rng(14)
-    for dtype, count in (("float32", 5001), ("int64", 4096), ("float16", 2000)):
-        grad, ids = sample((count,), dtype), rng.integers(-3, 3, count)
-        x, index = sample((3,), dtype, seed=15), engine.tensor(ids, "int32")
-        for base in (None, engine.tensor(x, dtype)):
-            out = engine.index("take_grad", engine.tensor(grad, dtype), index, axis=0, shape=(3,), out=base)
-            expected = np.zeros(3) if base is None else wide(x, dtype)
-            np.add.at(expected, ids, wide(grad, dtype))
-            assert np.array_equal(wide(engine.read(out), dtype), expected.astype(numpy_dtype(dtype)))
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_many_indices_into_few_positions(engine: Any, dtype: str) -> None:
+    rng, count = np.random.default_rng(14), 2005
+    grad, ids = sample((count,), dtype), rng.integers(-3, 3, count)
+    x, index = sample((3,), dtype, seed=15), engine.tensor(ids, "int32")
+    for base in (None, engine.tensor(x, dtype)):
+        out = engine.index("take_grad", engine.tensor(grad, dtype), index, axis=0, shape=(3,), out=base)
+        expected = np.zeros(3) if base is None else wide(x, dtype)
+        np.add.at(expected, ids, wide(grad, dtype))
+        assert np.array_equal(wide(engine.read(out), dtype), expected.astype(numpy_dtype(dtype)))
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 1000, 2**16 + 1])
@@ -191,7 +191,7 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
     test_put_and_scatter_keep_the_last_of_equal_indices(engine, "float32")
     test_gradients_add_up_what_is_taken_twice(engine, "float32")
     test_places_of_what_is_true(engine, 2**16 + 1)
-    test_many_indices_into_few_positions(engine)
+    test_many_indices_into_few_positions(engine, "float32")
     x, ids = sample((9, 12, 5), "float32"), np.random.default_rng(7).integers(-12, 12, 8)
     out = engine.index("take", engine.tensor(x, "float32"), engine.tensor(ids, "int32"), axis=1)
     assert np.array_equal(engine.read(out), x[:, ids])

@@ -68,7 +68,7 @@ def placed(entries: list[tuple[Any, bool]]) -> Any:
 
 
 @pytest.mark.parametrize("selector", ["cpu", "pocl"])
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(selection=selections(), form=st.sampled_from(["number", "whole", "last axis", "tensor"]))
 def test_any_key(selector: str, selection: Any, form: str) -> None:
     found = manager.default(selector)

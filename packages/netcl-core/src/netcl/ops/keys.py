@@ -17,6 +17,7 @@ from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor
 from netcl.ops.index import indices_on, wrapped
 from netcl.ops.masking import true_positions
+from netcl.ops.shape import expand
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -218,11 +219,14 @@ def places_of(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:
 
 
 def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents: Shape) -> Tensor:
-    """One kernel: each index checked, counted from its start and clamped, and all of them as one position."""
+    """One kernel: each index checked, counted from its start and clamped, and all of them as one position. Tensors to
+    be broadcast are copied first, so that the kernel depends on their number alone.
+    """
     code = engine.flag_code(f"{op}: an index is out of range")
     shape = broadcast_shapes([tensor.shape for tensor in tensors], op)
     if 0 in shape:
         return engine.empty(shape, "int64")
+    tensors = [tensor if tensor.shape == shape else expand.row.call(tensor, shape) for tensor in tensors]  # type: ignore[misc]
     total: Expr | None = None
     for k, tensor in enumerate(tensors):
         n, index = Scalar(f"n{k}", "int64"), cast(Load(k, tensor.dtype), "int64")
