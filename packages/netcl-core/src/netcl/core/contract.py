@@ -262,6 +262,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "cos": "(x)",
         "cosh": "(x)",
         "count_nonzero": "(x, axis=None, keepdims=False)",
+        "ctc_loss": (
+            "(log_probs, targets, input_lengths, target_lengths, blank=0, reduction='mean', zero_infinity=False)"
+        ),
         "cummax": "(x, axis)",
         "cummin": "(x, axis)",
         "cumprod": "(x, axis, dtype=None)",

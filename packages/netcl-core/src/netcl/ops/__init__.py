@@ -68,6 +68,9 @@ from netcl.ops.conv_transpose import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from netcl.ops.ctc import (
+    ctc_loss,
+)
 from netcl.ops.einsum import (
     einsum,
 )
@@ -365,6 +368,7 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "ctc_loss",
     "cummax",
     "cummin",
     "cumprod",

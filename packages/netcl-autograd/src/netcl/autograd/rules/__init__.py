@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from netcl.autograd.rules import conv, index, linalg, resample, scan, shape, sort, window
+from netcl.autograd.rules import conv, ctc, index, linalg, resample, scan, shape, sort, window
 from netcl.autograd.rules.rule import RULES, Call, record_call, rule
 
-__all__ = ["RULES", "Call", "conv", "index", "linalg", "record_call", "resample", "rule", "scan", "shape", "sort", "window"]
+__all__ = [
+    "RULES",
+    "Call",
+    "conv",
+    "ctc",
+    "index",
+    "linalg",
+    "record_call",
+    "resample",
+    "rule",
+    "scan",
+    "shape",
+    "sort",
+    "window",
+]

@@ -1,0 +1,16 @@
+"""The gradient of the sum over alignments: how probable each state is at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from netcl.autograd.rules.rule import Call, rule
+
+
+@rule("ctc_paths", emissions="emissions jumps lengths labels out out1")
+def ctc_paths(call: Call, grad: Any) -> Mapping[str, Any]:
+    """Minus the occupancy of the states, by each sample's gradient."""
+    share = call.op("ctc_occupancy", call.emissions, call.jumps, call.lengths, call.labels, call.out, call.out1)
+    weight = call.op("reshape", call.op("neg", grad), (1, grad.shape[0], 1))
+    return {"emissions": call.op("mul", share, weight)}

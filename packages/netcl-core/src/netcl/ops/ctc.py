@@ -1,0 +1,397 @@
+"""Connectionist temporal classification: the sum over alignments, step by step in time, and its gradient in closed
+form.
+
+A sample's states are its labels with a blank before, between and after them, L = 2 S + 1. From one step to the next a
+path stays, goes on by one state, or jumps over a blank between different labels (Graves et al. 2006). Each step is one
+kernel over all samples and states, and shifted copies; nothing of it depends on the order of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dispatch import Domain
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.expr import Const, Expr, Index, Load, apply, reduce, size_of
+from netcl.core.expr import cast as cast_expr
+from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import cast, div, isinf, maximum, where
+from netcl.ops.index import gather
+from netcl.ops.reduce import mean
+from netcl.ops.reduce import sum as sum_op
+from netcl.ops.shape import cat, expand, narrow, reshape, stack
+from netcl.ops.table import composite, computed, engine_of
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+_NEVER = float("-inf")
+
+
+# -- samples and what they give in NumPy -------------------------------------------------------------------------------
+
+
+def _states(targets: Any, blank: int) -> Any:
+    states = np.full((targets.shape[0], 2 * targets.shape[1] + 1), blank)
+    states[:, 1::2] = targets
+    return states
+
+
+def _jumps(states: Any, blank: int) -> Any:
+    before = np.concatenate([np.full((len(states), 2), -1), states], 1)[:, : states.shape[1]]
+    return (states != blank) & (states != before)
+
+
+def _alphas(emissions: Any, jumps: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        steps, n, width = emissions.shape
+        alpha = np.full((steps, n, width + 2), _NEVER)
+        alpha[0, :, 2:4] = emissions[0, :, :2]
+        for t in range(1, steps):
+            last = np.exp(alpha[t - 1])
+            total = last[:, 2:] + last[:, 1:-1] + np.where(jumps, last[:, :-2], 0)
+            alpha[t, :, 2:] = np.log(total) + emissions[t]
+        return alpha[:, :, 2:]
+
+
+def _paths_reference(emissions: Any, jumps: Any, lengths: Any, labels: Any) -> Any:
+    alpha = _alphas(emissions, jumps)
+    total = []
+    for n, (steps, count) in enumerate(zip(lengths[:, 0], labels[:, 0])):
+        ends = alpha[steps - 1, n, max(2 * count - 1, 0) : 2 * count + 1]
+        total.append(-np.logaddexp.reduce(ends))
+    return np.array(total), alpha
+
+
+def _paths_sample(rng: np.random.Generator) -> tuple[Any, ...]:
+    states = _states(np.array([[1, 2, 2], [3, 1, 0]]), 0)
+    emissions = rng.uniform(-2, -0.5, (7, 2, 7))
+    emissions[..., 0::2] = emissions[..., :1]
+    return emissions, _jumps(states, 0), np.array([[7], [5]]), np.array([[3], [2]])
+
+
+def _paths_cases(rng: np.random.Generator) -> Cases:
+    yield _paths_sample(rng), {}
+
+
+def _occupancy_cases(rng: np.random.Generator) -> Cases:
+    sample = _paths_sample(rng)
+    loss, alpha = _paths_reference(*sample)
+    yield (*sample, loss, alpha), {}
+
+
+def _occupancy_reference(emissions: Any, jumps: Any, lengths: Any, labels: Any, loss: Any, alpha: Any) -> Any:
+    """By central differences of the loss: the occupancy is its negative gradient."""
+    result = np.zeros(emissions.shape)
+    for at in np.ndindex(*emissions.shape):
+        sides = []
+        for sign in (1, -1):
+            moved = emissions.copy()
+            moved[at] += sign * 1e-6
+            sides.append(_paths_reference(moved, jumps, lengths, labels)[0])
+        result[at] = (sides[1] - sides[0])[at[1]] / 2e-6
+    return np.round(result, 8)
+
+
+# -- the two recursions ------------------------------------------------------------------------------------------------
+
+
+def _log_sum(terms: Expr, axis: int) -> Expr:
+    """log(sum(exp(terms))) over one axis, -inf for no term at all."""
+    top = reduce("max", terms, axis)
+    finite = apply("where", apply("eq", top, _NEVER), 0.0, top)
+    return apply("log", reduce("sum", apply("exp", terms - finite), axis)) + finite
+
+
+def _step(dtype: str, beginning: bool) -> Expr:
+    """The next states (1, n, l) of shifted ones (3, n, l): term 0 is the jump, allowed by mask 1. With operand 2: their
+    emissions, or where ``beginning`` what paths that begin here add.
+    """
+    forbidden = apply("eq", Index(0), 0) & ~Load(1, "bool")
+    total = _log_sum(apply("where", forbidden, _NEVER, Load(0, dtype)), 0)
+    return apply("logaddexp", total, Load(2, dtype)) if beginning else total + Load(2, dtype)
+
+
+class _Trellis:
+    """Tensors (steps, n, l) seen step by step, with two states of no probability before them, or behind."""
+
+    def __init__(self, emissions: Tensor, jumps: Tensor, behind: bool) -> None:
+        self.engine, self.dtype = emissions.engine, emissions.dtype
+        self.steps, self.n, self.states = emissions.shape
+        self.behind = behind
+        self.jumps = jumps
+        self.last = self.engine.empty((self.n, self.states + 2), self.dtype)
+        self.engine.fill(self.last, _NEVER)
+        self.shifted = self.engine.empty((3, self.n, self.states), self.dtype)
+
+    def at(self, x: Tensor, step: int) -> Tensor:
+        """Step ``step`` of x as a tensor (1, n, l) of its own."""
+        out: Tensor = self.engine.empty((1, self.n, self.states), x.dtype)
+        strides = (self.states, 1)
+        self.engine.copy(
+            x, out, shape=(self.n, self.states), source_strides=strides,
+            source_offset=step * self.n * self.states, out_strides=strides, out_offset=0,
+        )  # fmt: skip
+        return out
+
+    def put(self, values: Tensor, out: Tensor, step: int) -> None:
+        """``values`` as step ``step`` of ``out``."""
+        strides = (self.states, 1)
+        self.engine.copy(
+            values, out, shape=(self.n, self.states), source_strides=strides, source_offset=0,
+            out_strides=strides, out_offset=step * self.n * self.states,
+        )  # fmt: skip
+
+    def keep(self, values: Tensor) -> None:
+        """Makes ``values`` the states from which the next step starts."""
+        self.engine.copy(
+            values, self.last, shape=(self.n, self.states), source_strides=(self.states, 1), source_offset=0,
+            out_strides=(self.states + 2, 1), out_offset=0 if self.behind else 2,
+        )  # fmt: skip
+
+    def move(self, operand: Tensor) -> Tensor:
+        """The states after one step, which takes ``operand`` as number 2."""
+        forward = -1 if self.behind else 1
+        self.engine.copy(
+            self.last, self.shifted, shape=(3, self.n, self.states),
+            source_strides=(forward, self.states + 2, 1), source_offset=2 if self.behind else 0,
+            out_strides=(self.n * self.states, self.states, 1), out_offset=0,
+        )  # fmt: skip
+        inputs = (self.shifted, self.jumps, operand)
+        return _run(self.engine, _step(self.dtype, self.behind), inputs, (1, self.n, self.states))
+
+
+def _run(engine: Any, expression: Expr, inputs: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
+    return engine.run((expression,), tuple(inputs), shapes=(tuple(shape),))[0]  # type: ignore[no-any-return]
+
+
+def _ended(engine: Any, lengths: Expr, labels: Expr) -> Expr:
+    """Where a path may end: at a sample's last step in the blank after its last label, or in that label. A length that
+    is none of the tensor's raises the flag.
+    """
+    places = []
+    for value, low, high, what in ((lengths, 1, size_of((0,), "int32"), "steps"), (labels, 0, None, "labels")):
+        length = cast_expr(value, "int32")
+        fits = length <= high if high is not None else length * 2 < size_of((2,), "int32")
+        code = engine.flag_code(f"ctc_loss: a number of {what} is less than {low} or more than there are")
+        places.append(apply("require", (length >= low) & fits, length, Const(code, "int32")))
+    steps, end = places[0], places[1] * 2
+    return apply("eq", Index(0), steps - 1) & (apply("eq", Index(2), end) | apply("eq", Index(2), end - 1))
+
+
+def _states_cases(rng: np.random.Generator) -> Cases:
+    yield (np.array([[1, 2, 2], [3, 1, 9]]), np.array([[3], [2]])), {}
+    yield (np.zeros((2, 0), np.int64), np.array([[0], [0]])), {"blank": 1}
+
+
+def _states_reference(targets: Any, labels: Any, blank: int = 0) -> Any:
+    states = _states(np.where(np.arange(targets.shape[1]) < labels, targets, blank), blank)
+    return states, _jumps(states, blank)
+
+
+@computed(domain=Domain(cases=_states_cases, reference=_states_reference, gradient=False))
+def ctc_states(targets: Tensor, labels: Tensor, blank: int = 0) -> tuple[Tensor, Tensor]:
+    """The states (n, 2 S + 1), int64, of targets (n, S) that are padded behind ``labels`` (n, 1), and whether each may
+    follow the one before the last, bool.
+    """
+    n, longest = targets.shape
+    engine = targets.engine
+    blanks = engine.empty((n, longest + 1), "int64")
+    engine.fill(blanks, blank)
+    if not longest:
+        return blanks, engine.zeros((n, 1), "bool")
+    label = cast_expr(Load(0, targets.dtype), "int64")
+    known = apply("where", Index(1) < cast_expr(Load(1, labels.dtype), "int32"), label, Const(blank, "int64"))
+    own = _run(engine, known, (targets, labels), targets.shape)
+    pairs = stack([narrow(blanks, 1, 0, longest), own], 2).reshape(n, 2 * longest)
+    states = cat([pairs, narrow(blanks, 1, longest, 1)], 1)
+    outside = engine.empty((n, 2), "int64")
+    engine.fill(outside, -1)
+    before = cat([outside, narrow(states, 1, 0, 2 * longest - 1)], 1)
+    differs = apply("ne", Load(0, "int64"), blank) & apply("ne", Load(0, "int64"), Load(1, "int64"))
+    return states, _run(engine, differs, (states, before), states.shape)
+
+
+@computed(amp="float32", domain=Domain(cases=_paths_cases, reference=_paths_reference, gradient=False))
+def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """(-log of the sum over paths (n,), the sums so far (T, n, L)) for log-probabilities of states (T, n, L).
+
+    ``jumps`` (n, L), bool: states that may follow the one before the last. ``lengths`` and ``labels`` (n, 1): steps
+    and labels of each sample. Infinite where no path fits. The first result alone has a gradient.
+    """
+    engine = engine_of("ctc_paths", emissions, jumps, lengths, labels)
+    steps, n, states = emissions.shape
+    alpha: Tensor = engine.empty(emissions.shape, emissions.dtype)
+    if n == 0:
+        return engine.zeros((0,), emissions.dtype), alpha
+    trellis = _Trellis(emissions, jumps, behind=False)
+    start = apply("where", Index(2) < 2, Load(0, emissions.dtype), _NEVER)
+    now = _run(engine, start, (trellis.at(emissions, 0),), (1, n, states))
+    trellis.put(now, alpha, 0)
+    for step in range(1, steps):
+        trellis.keep(now)
+        now = trellis.move(trellis.at(emissions, step))
+        trellis.put(now, alpha, step)
+    ended = _ended(engine, Load(1, lengths.dtype), Load(2, labels.dtype))
+    terms = apply("where", ended, Load(0, alpha.dtype), _NEVER)
+    top = reduce("max", terms, (0, 2))
+    finite = apply("where", apply("eq", top, _NEVER), 0.0, top)
+    total = -(apply("log", reduce("sum", apply("exp", terms - finite), (0, 2))) + finite)
+    loss = _run(engine, total, (alpha, lengths, labels), (1, n, 1))
+    return loss.reshape(n), alpha
+
+
+@computed(amp="float32", domain=Domain(cases=_occupancy_cases, reference=_occupancy_reference, gradient=False))
+def ctc_occupancy(
+    emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor, loss: Tensor, alpha: Tensor
+) -> Tensor:
+    """The probability (T, n, L) that a path is in a state at a step: the negative gradient of ``ctc_paths`` by its
+    emissions, from its results ``loss`` and ``alpha``; 0 where no path fits.
+    """
+    engine = engine_of("ctc_occupancy", emissions, jumps, lengths, labels, loss, alpha)
+    steps, n, states = emissions.shape
+    dtype, shape = emissions.dtype, emissions.shape
+    if n == 0:
+        return engine.zeros(shape, dtype)
+    # A jump into state l + 2 is one out of state l.
+    out_of = cat([narrow(jumps, 1, 2, states - 2), engine.zeros((n, 2), "bool")], 1) if states > 2 else jumps
+    trellis = _Trellis(emissions, out_of, behind=True)
+    ended = _ended(engine, Load(0, lengths.dtype), Load(1, labels.dtype))
+    begins = _run(engine, apply("where", ended, Const(0.0, dtype), _NEVER), (lengths, labels, emissions), shape)
+    beta: Tensor = engine.empty(shape, dtype)
+    now = trellis.at(begins, steps - 1)
+    trellis.put(now, beta, steps - 1)
+    for step in range(steps - 2, -1, -1):
+        with_emission = _run(
+            engine, Load(0, dtype) + Load(1, dtype), (now, trellis.at(emissions, step + 1)), (1, n, states)
+        )
+        trellis.keep(with_emission)
+        now = trellis.move(trellis.at(begins, step))
+        trellis.put(now, beta, step)
+    both = Load(0, dtype) + Load(1, dtype)
+    share = apply("where", apply("eq", both, _NEVER), 0.0, apply("exp", both + Load(2, dtype)))
+    return _run(engine, share, (alpha, beta, loss.reshape(n, 1)), shape)
+
+
+# -- the loss ----------------------------------------------------------------------------------------------------------
+
+
+def _loss_reference(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Any:
+    losses = []
+    for n, (steps, count) in enumerate(zip(input_lengths, target_lengths)):
+        states = _states(targets[n : n + 1, :count], blank)
+        emissions = log_probs[:, n : n + 1][:, :, states[0]]
+        one = np.array([[1]])
+        losses.append(_paths_reference(emissions, _jumps(states, blank), one * steps, one * count)[0][0])
+    values = np.array(losses)
+    if zero_infinity:
+        values = np.where(np.isinf(values), 0, values)
+    if reduction == "mean":
+        return np.mean(values / np.maximum(target_lengths, 1))
+    return values.sum() if reduction == "sum" else values
+
+
+def _loss_cases(rng: np.random.Generator) -> Cases:
+    log_probs = rng.uniform(-3, -0.5, (7, 3, 5))
+    targets = np.array([[1, 2, 2], [3, 1, 4], [2, 0, 0]])
+    for attributes in ({}, {"reduction": "sum"}, {"reduction": "none"}):
+        yield (log_probs, targets, np.array([7, 6, 4]), np.array([3, 2, 1])), attributes
+    yield (log_probs, targets % 4, np.array([7, 2, 4]), np.array([3, 3, 0])), {"blank": 4, "zero_infinity": True}
+
+
+def _column(what: str, lengths: Any, low: int, high: int, like: Tensor) -> Tensor:
+    """``lengths`` as a tensor (n, 1); what comes from the host is checked here, what lies on the device there."""
+    n = like.shape[1]
+    if not isinstance(lengths, Tensor):
+        found = np.asarray(lengths, dtype=np.int64).reshape(-1)
+        if found.shape != (n,):
+            raise ShapeError(f"ctc_loss: {len(found)} {what} for {n} samples", op="ctc_loss", parameter=what)
+        if n and not low <= found.min() <= found.max() <= high:
+            raise ValueError(f"ctc_loss: {what} {found.tolist()} have to lie in {low} .. {high}")
+        lengths = Tensor.from_host(like.queue, found)
+    if lengths.size != n or is_floating(lengths.dtype):
+        raise ShapeError(
+            f"ctc_loss: {what} {lengths.shape} of {lengths.dtype}; expected whole numbers, ({n},)",
+            op="ctc_loss",
+            parameter=what,
+        )
+    return reshape(lengths, (n, 1))  # type: ignore[no-any-return]
+
+
+def _padded(targets: Tensor, target_lengths: Any, n: int) -> Tensor:
+    """Labels of all samples in a row, as a tensor (n, longest); their lengths have to be known on the host."""
+    counts = np.asarray(target_lengths.numpy() if isinstance(target_lengths, Tensor) else target_lengths).reshape(-1)
+    if len(counts) != n or counts.sum() != targets.size:
+        raise ShapeError(
+            f"ctc_loss: {targets.size} targets in a row for target_lengths {counts.tolist()} of {n} samples",
+            op="ctc_loss",
+        )
+    longest = int(counts.max(initial=0))
+    places = np.cumsum(counts)[:, None] - counts[:, None] + np.arange(longest)
+    inside = np.minimum(places, max(targets.size - 1, 0))
+    if not targets.size:
+        return reshape(targets, (n, 0))  # type: ignore[no-any-return]
+    return gather(targets, 0, Tensor.from_host(targets.queue, inside.reshape(-1))).reshape(n, longest)  # type: ignore[no-any-return]
+
+
+@composite(amp="float32", domain=Domain(cases=_loss_cases, reference=_loss_reference, second=False))
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """-log of the probability that a path of labels and blanks reads as the target (Graves et al. 2006).
+
+    log_probs (T, N, C), as from ``log_softmax``, or (T, C); targets (N, S) or (S,), class ids padded to the longest, or
+    all in a row (sum of lengths,); input_lengths and target_lengths (N,), tensors or sequences of whole numbers. The
+    mean divides each loss by its target's length first, as PyTorch's does. Infinite where the steps do not suffice, and
+    then without a gradient; ``zero_infinity`` makes it 0. The gradient is that of log_probs as they are, not as if
+    normalised. ShapeError, ValueError: what does not fit; a length or id that lies on the device raises IndexError when
+    the loss is read.
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    if not is_floating(log_probs.dtype) or is_floating(targets.dtype) or targets.dtype == "bool":
+        raise DTypeError(f"ctc_loss: log_probs of {log_probs.dtype} and targets of {targets.dtype}", op="ctc_loss")
+    single = log_probs.ndim == 2
+    if single:
+        log_probs = reshape(log_probs, (log_probs.shape[0], 1, log_probs.shape[1]))
+        targets = reshape(targets, (1, -1))
+    if log_probs.ndim != 3 or not log_probs.shape[0]:
+        raise ShapeError(f"ctc_loss: log_probs {log_probs.shape}; expected (T, N, C), T at least 1", op="ctc_loss")
+    steps, n, classes = log_probs.shape
+    if not 0 <= blank < classes:
+        raise ValueError(f"ctc_loss: blank {blank} is none of {classes} classes")
+    if targets.ndim == 1:
+        targets = _padded(targets, target_lengths, n)
+    if targets.ndim != 2 or targets.shape[0] != n:
+        raise ShapeError(
+            f"ctc_loss: targets {targets.shape} for log_probs {log_probs.shape}; expected ({n}, S)", op="ctc_loss"
+        )
+    longest = targets.shape[1]
+    lengths = _column("input_lengths", input_lengths, 1, steps, log_probs)
+    labels = _column("target_lengths", target_lengths, 0, longest, log_probs)
+    states, jumps = ctc_states(targets, labels, blank)
+    wide = log_probs if log_probs.dtype in ("float32", "float64") else cast(log_probs, dtype="float32")
+    emissions = gather(wide, 2, expand(reshape(states, (1, *states.shape)), (steps, *states.shape)))
+    loss, _ = ctc_paths(emissions, jumps, lengths, labels)
+    if zero_infinity:
+        loss = where(isinf(loss), 0.0, loss)
+    if reduction == "mean":
+        return mean(div(loss, maximum(reshape(labels, (n,)), 1)))  # type: ignore[no-any-return]
+    loss = sum_op(loss) if reduction == "sum" else loss
+    return reshape(loss, ()) if single else loss  # type: ignore[no-any-return]
