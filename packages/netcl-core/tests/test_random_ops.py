@@ -7,7 +7,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor, config
-from netcl.core.errors import DTypeError
+from netcl.core.errors import DTypeError, ShapeError
 from netcl.ops import random
 
 
@@ -35,11 +35,27 @@ def on_numpy(draw):
         lambda: ops.rand((2**16 + 1,), dtype="float16"),
         lambda: ops.randint(-5, 17, (1001,)),
         lambda: ops.randint(2**31, shape=(7,), dtype="int32"),
+        lambda: ops.randint(-(2**40), -(2**40) + 2**31, (7,)),
+        lambda: ops.randint(7, shape=(9,), dtype="uint8"),
+        lambda: ops.permutation(Tensor.arange(57)),
+        lambda: ops.uniform(-2, 2, (7,)),
         lambda: ops.randperm(57),
         lambda: ops.bernoulli(0.3, (40,)),
         lambda: ops.dropout(Tensor.ones(99)),
     ],
-    ids=["rand", "half", "randint", "wide randint", "randperm", "bernoulli", "dropout"],
+    ids=[
+        "rand",
+        "half",
+        "randint",
+        "wide",
+        "far",
+        "bytes",
+        "permutation",
+        "uniform",
+        "randperm",
+        "bernoulli",
+        "dropout",
+    ],
 )
 def test_the_same_bits_on_every_device(engine, draw):
     first = draw()
@@ -97,6 +113,29 @@ def test_whole_numbers_cover_their_range(engine):
     assert ops.randperm(0).shape == (0,)
 
 
+def test_ranges_and_scales(engine):
+    u = ops.uniform(-3, 5, (50_000,)).numpy()
+    assert u.min() >= -3 and u.max() < 5 and abs(u.mean() - 1) < 0.05
+    n = ops.normal(2, 0.5, (50_000,)).numpy()
+    assert abs(n.mean() - 2) < 0.02 and abs(n.std() - 0.5) < 0.01
+    assert ops.uniform(dtype="float16").dtype == "float16" and ops.normal(shape=(0, 2)).shape == (0, 2)
+    ops.manual_seed(5)
+    plain = ops.rand(9).numpy()
+    ops.manual_seed(5)
+    np.testing.assert_array_equal(ops.uniform(0, 1, (9,)).numpy(), plain)
+
+
+def test_permutations_keep_the_slices(engine):
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    rows = ops.permutation(Tensor.from_host(x)).numpy()
+    assert sorted(rows.tolist()) == x.tolist()
+    columns = ops.permutation(Tensor.from_host(x), axis=-1).numpy()
+    assert sorted(columns.T.tolist()) == x.T.tolist()
+    assert sorted(ops.permutation(6).tolist()) == list(range(6))
+    with pytest.raises(ShapeError, match="permutation"):
+        ops.permutation(Tensor.ones(()))
+
+
 def test_dropout_keeps_and_scales(engine):
     x = Tensor.from_host(np.linspace(1, 2, 10_000, dtype=np.float32))
     y, mask = ops.dropout(x, 0.25, return_mask=True)
@@ -136,6 +175,10 @@ def test_bad_arguments(engine):
         ops.rand(3, dtype="int32")
     with pytest.raises(ValueError, match="randint: low 5, high 5"):
         ops.randint(5, 5)
+    with pytest.raises(ValueError, match="uniform: low 2 must not be above high 1"):
+        ops.uniform(2, 1)
+    with pytest.raises(ValueError, match="normal: std -1"):
+        ops.normal(0, -1)
     with pytest.raises(ValueError, match="randperm: n -1"):
         ops.randperm(-1)
     with pytest.raises(ValueError, match=r"dropout: p 1.5 is no probability"):

@@ -25,8 +25,10 @@ from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.host import check_shape
+from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
-from netcl.ops.table import composite, computed, elementwise, engine_of
+from netcl.ops.index import index_select
+from netcl.ops.table import as_dtype, composite, computed, elementwise, engine_of
 
 _UNTESTED = Domain(gradient=False)  # draws have no reference; their statistics and bits are tested by name
 
@@ -126,7 +128,7 @@ def advance(engine: Any, count: int) -> None:
         _generator.held[engine] = (seed, base + count)
 
 
-def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None) -> Tensor:
+def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None, **limits: int) -> Tensor:
     """Fresh numbers of ``kind`` on ``engine``; with a ``seed`` of its own the process's state neither matters nor
     moves.
     """
@@ -138,10 +140,11 @@ def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int |
                     "a draw with a seed of its own cannot be captured: each replay would repeat it; leave seed out"
                 )
             _generator.put(engine, seed % 2**64, 0)
-            return engine.random(kind, shape, dtype, offset=0)  # type: ignore[no-any-return]
+            return engine.random(kind, shape, dtype, offset=0, **limits)  # type: ignore[no-any-return]
         offset = _generator.offset
         _generator.offset += -(-int(np.prod(shape, dtype=np.int64)) // 4)
-        return engine.random(kind, shape, dtype, offset=offset - _generator.base(engine))  # type: ignore[no-any-return]
+        place = offset - _generator.base(engine)
+        return engine.random(kind, shape, dtype, offset=place, **limits)  # type: ignore[no-any-return]
 
 
 def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
@@ -173,13 +176,43 @@ def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "in
     first, last = (0, low) if high is None else (low, high)
     if not 0 < last - first <= 2**31:
         raise ValueError(f"randint: low {first}, high {last}; high - low lies in 1 .. 2**31")
-    engine: Any = engine_for(queue)
-    bits = draw(engine, "bits", check_shape(shape), "int32")
-    word = cast(Load(0, "int32"), "int64")
-    unsigned = apply("where", word < 0, word + 2**32, word)
-    number = apply("floor_divide", unsigned * Scalar("range", "int64"), 2**32) + Scalar("low", "int64")
-    scalars = {"range": last - first, "low": first}
-    return engine.run((cast(number, canonical(dtype)),), (bits,), scalars)[0]  # type: ignore[no-any-return]
+    name = canonical(dtype)
+    kept = name if name in ("int32", "int64") else "int64"
+    drawn = draw(engine_for(queue), "randint", check_shape(shape), kept, low=first, high=last)
+    return as_dtype(drawn, name)
+
+
+def _constant(name: str) -> Domain:
+    """A draw without width: nothing else of a draw has a reference."""
+    limits = {"low": 2.5, "high": 2.5} if name == "uniform" else {"mean": 2.5, "std": 0.0}
+    return Domain(
+        cases=lambda rng: iter([((), {"shape": (3, 5), **limits})]),
+        reference=lambda shape, **limits: np.full(shape, 2.5),
+        gradient=False,
+    )
+
+
+@computed(domain=_constant("uniform"))
+def uniform(low: float = 0.0, high: float = 1.0, shape: Any = (), dtype: str = "float32", queue: Any = None) -> Tensor:
+    """Uniform numbers in [low, high): low + (high - low) u with the u of ``rand``."""
+    if not low <= high:
+        raise ValueError(f"uniform: low {low} must not be above high {high}")
+    name = _floating("uniform", dtype)
+    return _spread_out(draw(engine_for(queue), "uniform", check_shape(shape), name), low, high - low)
+
+
+@computed(domain=_constant("normal"))
+def normal(mean: float = 0.0, std: float = 1.0, shape: Any = (), dtype: str = "float32", queue: Any = None) -> Tensor:
+    """Normal numbers: mean + std z with the z of ``randn``."""
+    if not std >= 0:
+        raise ValueError(f"normal: std {std} must not be negative")
+    name = _floating("normal", dtype)
+    return _spread_out(draw(engine_for(queue), "normal", check_shape(shape), name), mean, std)
+
+
+def _spread_out(x: Tensor, start: float, width: float) -> Tensor:
+    moved = Load(0, x.dtype) * Scalar("width", x.dtype) + Scalar("start", x.dtype)
+    return x.engine.run((moved,), (x,), {"start": float(start), "width": float(width)})[0]
 
 
 @computed(domain=_UNTESTED)
@@ -193,6 +226,22 @@ def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
     words = np.random.Philox(key=np.array([key, 1], np.uint64), counter=start).random_raw(n)
     order = np.argsort(words, kind="stable")
     return engine_for(queue).tensor(order.astype(np.int64), "int64") if dtype == "int64" else _as(order, dtype, queue)
+
+
+@composite(
+    domain=Domain(
+        cases=lambda rng: iter([((np.full((4, 3), 1.5),), {}), ((np.full((2, 1), 1.5),), {"axis": 1})]),
+        reference=lambda x, axis=0: x,
+    )
+)
+def permutation(x: Tensor | int, axis: int = 0) -> Tensor:
+    """x with its slices along ``axis`` in a random order; of an int n a random order of 0 .. n - 1, as ``randperm``."""
+    if not isinstance(x, Tensor):
+        return randperm(x)  # type: ignore[no-any-return]
+    if x.ndim == 0:
+        raise ShapeError("permutation: a tensor without axes has nothing to put in another order", op="permutation")
+    order = randperm(x.shape[normalize_axes(axis, x.ndim, "permutation")[0]], queue=x.queue)
+    return index_select(x, axis, order)  # type: ignore[no-any-return]
 
 
 def _as(order: Any, dtype: str, queue: Any) -> Tensor:
