@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from netcl.core import config
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError, OutOfMemoryError
 from netcl.core.memory import PersistentBufferPool, get_pinned_pool
@@ -17,6 +18,8 @@ cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 from netcl.core.backend.opencl import transfer as transfer_module  # noqa: E402
 from netcl.core.backend.opencl.launch import Launcher  # noqa: E402
 from netcl.core.backend.opencl.transfer import Transfer  # noqa: E402
+
+MIB = 1 << 20
 
 
 @pytest.fixture(params=["pocl", "intel"])
@@ -87,6 +90,7 @@ def test_value_is_that_at_the_call(transfer, pool, n, pinned):
 
 def test_staging_in_several_pieces_is_bounded(transfer, pool, monkeypatch):
     monkeypatch.setattr(transfer_module, "_STAGE", 4096)
+    monkeypatch.setattr(transfer_module, "_BYTES_IN_FLIGHT", 4 * 4096)
     before = get_pinned_pool(transfer.queue).stats.bytes_allocated
     round_trip(transfer, pool, np.random.default_rng(0).integers(0, 255, 100_000, dtype=np.uint8), use_pinned=True)
     assert get_pinned_pool(transfer.queue).stats.bytes_allocated - before <= 8 * 4096
@@ -118,6 +122,39 @@ def test_copies_under_way_are_bounded(transfer, pool, n, count):
     transfer.download(handle.buffer, out)
     assert (out == 299).all()
     assert count - 10 < most <= count + 2 and time.perf_counter() - begin > 0.25
+
+
+def test_staging_buffers_under_way_are_bounded(transfer, pool):
+    """A host faster than the device does not fill the memory with page-locked buffers."""
+    handle = pool.allocate(8 * MIB)
+    pinned = get_pinned_pool(transfer.queue)
+    pinned.clear()
+    before = pinned.stats.bytes_allocated
+    gate = cl.UserEvent(transfer.launcher.context)
+    cl.enqueue_barrier(transfer.queue, wait_for=[gate])
+    opener = threading.Timer(0.3, gate.set_status, [cl.command_execution_status.COMPLETE])
+    opener.start()
+    most = 0
+    for i in range(40):
+        transfer.upload(handle.buffer, np.full(2 * MIB, i, np.float32), use_pinned=True)
+        most = max(most, pinned.stats.bytes_allocated - before)
+    opener.join()
+    out = np.empty(2 * MIB, np.float32)
+    transfer.download(handle.buffer, out)
+    assert (out == 39).all() and 64 * MIB <= most <= 80 * MIB
+
+
+@pytest.mark.parametrize("cap", [0, 4, 16])
+def test_page_locked_memory_has_a_cap(transfer, pool, cap):
+    pinned = get_pinned_pool(transfer.queue)
+    pinned.clear()
+    with config.override(PINNED_MAX_MB=cap):
+        for n in (1000, 5 * MIB):
+            round_trip(transfer, pool, np.arange(n, dtype=np.float32), use_pinned=True)
+        assert pinned.stats.bytes_allocated <= cap * MIB
+        with pytest.raises(OutOfMemoryError):
+            pinned.allocate(cap * MIB + 1)
+    pinned.clear()
 
 
 def test_async_download(transfer, pool):

@@ -378,13 +378,26 @@ class BufferPool:
 
 
 class PinnedBufferPool(BufferPool):
-    """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging: NETCL_PINNED_MAX_MB bounds those unused."""
+    """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging.
+
+    The host cannot swap them out: NETCL_PINNED_MAX_MB bounds what the pool holds in all, ``max_cached_bytes`` (None: the
+    same) what of it is unused.
+    """
 
     def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
         if cl is not None:
             self._extra_flags = cl.mem_flags.ALLOC_HOST_PTR
-        limit = config.get("PINNED_MAX_MB") * _MIB if max_cached_bytes is None else max_cached_bytes
-        super().__init__(context, limit)
+        super().__init__(context, self._budget() if max_cached_bytes is None else max_cached_bytes)
+
+    def room_for(self, nbytes: int) -> bool:
+        """Whether a request of ``nbytes`` can be served within NETCL_PINNED_MAX_MB."""
+        with self._lock:
+            self._collect()
+            bucket = self.bucket_for(nbytes)
+            return bool(self._free.get(bucket)) or self._allocated - self._cached + bucket <= self._budget()
+
+    def _budget(self) -> int:
+        return int(config.get("PINNED_MAX_MB")) * _MIB
 
 
 class PersistentBufferPool(BufferPool):

@@ -42,7 +42,6 @@ Array = np.ndarray[Any, Any]
 
 _COPIED_FIRST = 1 << 20  # bytes up to which a private copy is cheaper than waiting for the queue
 _STAGE = 16 << 20
-_STAGES_IN_FLIGHT = 4
 _COPIES_IN_FLIGHT = 256
 _BYTES_IN_FLIGHT = 64 << 20
 _LINE = 64  # bytes written by one store of the fill kernel
@@ -119,7 +118,8 @@ class Transfer:
         wait for. ``host_ref`` is the array being read. ``pending_release`` is None: staging returns itself.
 
         ``async_copy`` None is NETCL_ASYNC_H2D. ``use_pinned`` None is NETCL_PINNED_H2D, but only for devices with
-        memory of their own: where the host's memory is shared, staging is a second copy for nothing.
+        memory of their own: where the host's memory is shared, staging is a second copy for nothing. It is also left
+        out where NETCL_PINNED_MAX_MB is reached.
         """
         if array.nbytes == 0:
             return None, None, None
@@ -127,7 +127,7 @@ class Transfer:
         staged = (config.get("PINNED_H2D") and not self._shares_memory) if use_pinned is None else use_pinned
         source = np.ascontiguousarray(array)
         private = private or source is not array and not np.shares_memory(source, array)
-        if staged:
+        if staged and self._may_stage(min(source.nbytes, _STAGE)):
             event = self._upload_staged(buffer, source)
             if asynchronous:
                 return event, None, None
@@ -216,6 +216,14 @@ class Transfer:
         # A host that is faster than the device would pile up copies of its arrays.
         self.launcher.wait(oldest)
 
+    def _may_stage(self, nbytes: int) -> bool:
+        """Whether there may be ``nbytes`` more of page-locked memory, if need be when the copies under way are over."""
+        pool = get_pinned_pool(self.queue)
+        if pool.room_for(nbytes):
+            return True
+        self.launcher.finish()
+        return pool.room_for(nbytes)
+
     def _upload_staged(self, buffer: Any, source: Array) -> Any:
         """Copy through page-locked memory; the values of ``source`` have been read when this returns."""
         pool = get_pinned_pool(self.queue)
@@ -223,14 +231,13 @@ class Transfer:
             # Of its own: a map on the queue of the kernels would wait for them.
             self._staging_queue = cl.CommandQueue(self.launcher.context, self.launcher.device)
         flat = source.reshape(-1).view(np.uint8)
-        events: deque[Any] = deque()
+        event = None
         for start in range(0, flat.nbytes, _STAGE):
-            if len(events) == _STAGES_IN_FLIGHT:
-                self.launcher.wait(events.popleft())
             part = flat[start : start + _STAGE]
-            events.append(self.launcher.call(lambda: self._stage(pool, buffer, part, start), "a copy", part.nbytes))  # noqa: B023
+            event = self.launcher.call(lambda: self._stage(pool, buffer, part, start), "a copy", part.nbytes)  # noqa: B023
             self.queue.flush()
-        return events[-1]
+            self._keep(event, part.nbytes)
+        return event
 
     def _stage(self, pool: Any, buffer: Any, part: Array, start: int) -> Any:
         staging = self._staging_queue
