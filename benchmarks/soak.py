@@ -118,8 +118,8 @@ def threads_disagree(handle: DeviceHandle, count: int) -> list[int]:
     return wrong
 
 
-def runs(selector: str, scale: float = 1.0) -> Iterator[tuple[str, float, str]]:
-    """(what ran, seconds, fault or nothing) of each run on a device, with profiling events off and on."""
+def runs(selector: str, scale: float = 1.0) -> Iterator[tuple[str, float, str, str]]:
+    """(what ran, seconds, what was held, fault or nothing) of each run on a device, profiling events off and on."""
     for profiling in (False, True):
         # A manager of its own, so that the queue is made with profiling on or off.
         with config.override(PROFILE_EVENTS=profiling):
@@ -135,13 +135,12 @@ def runs(selector: str, scale: float = 1.0) -> Iterator[tuple[str, float, str]]:
             start = time.perf_counter()
             cells, faults = grows(handle, work, count)
             seconds = time.perf_counter() - start
-            fault = f"{', '.join(faults)} grow: {cells}" if faults else ""
-            yield f"{count} {name}, {events}", seconds, fault
+            yield f"{count} {name}, {events}", seconds, cells, f"GROWS: {', '.join(faults)}" if faults else ""
         count = int(THREADED * scale)
         start = time.perf_counter()
         wrong = threads_disagree(handle, count)
         seconds = time.perf_counter() - start
-        yield f"{count} launches of {THREADS} threads, {events}", seconds, f"wrong in {wrong}" if wrong else ""
+        yield f"{count} launches of {THREADS} threads, {events}", seconds, "", f"WRONG in {wrong}" if wrong else ""
 
 
 def main() -> None:
@@ -152,8 +151,8 @@ def main() -> None:
     failed = False
     for selector in options.devices.split(","):
         print(selector)
-        for name, seconds, fault in runs(selector, options.scale):
-            print(f"  {name}: {seconds:.0f} s, {fault or 'right and flat'}", flush=True)
+        for name, seconds, cells, fault in runs(selector, options.scale):
+            print(f"  {name}: {seconds:.0f} s, {fault or 'right and flat'}  {cells}", flush=True)
             failed |= bool(fault)
     sys.exit(1 if failed else 0)
 
