@@ -380,8 +380,8 @@ class BufferPool:
 class PinnedBufferPool(BufferPool):
     """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging.
 
-    The host cannot swap them out: NETCL_PINNED_MAX_MB bounds what the pool holds in all, ``max_cached_bytes`` (None: the
-    same) what of it is unused.
+    The host cannot swap them out: NETCL_PINNED_MAX_MB bounds what the pool holds in all, ``max_cached_bytes`` what of
+    it is unused (None: the same).
     """
 
     def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
