@@ -153,7 +153,7 @@ def fitting(op: str, x: Tensor, source: Tensor) -> Tensor:
 def addable(op: str, x: Tensor) -> None:
     """DTypeError for bool, which has no sum."""
     if x.dtype == "bool":
-        raise DTypeError(f"{op}: bool values are not added up; convert with astype", op=op)
+        raise DTypeError(f"{op} adds numbers, not bool (on {x.engine.device_label}); convert with astype", op=op)
 
 
 def _slices(op: str, x: Tensor, axis: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
