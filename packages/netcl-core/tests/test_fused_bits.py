@@ -1,0 +1,123 @@
+"""Random chains of elementwise ops with random broadcasting: one fused kernel gives the bits of the ops one by one, and
+both stay within what the stated errors of the ops add up to, against NumPy in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from netcl.core import Tensor
+from netcl.core.expr import Expr, Load, apply, evaluate
+from netcl.core.expr.prims import ULP
+
+UNIT = 2.0**-23  # an upper bound of one unit in the last place, relative to the value
+SHAPES = [(2, 19, 37), (37,), (2, 1, 1), (2, 1, 37), (2, 19, 1), (1,), (19, 1)]
+
+
+class Op(NamedTuple):
+    """An op of a chain: its expression, and how errors ``e`` of its operands reach the result ``out``."""
+
+    arity: int
+    of: Callable[..., Expr]
+    error: Callable[..., Any]
+    units: float = 1.0
+
+
+def _function(name: str, steepest: float, of: Callable[[Expr], Expr] | None = None) -> Op:
+    return Op(1, of or (lambda a: apply(name, a)), lambda out, a, e: steepest * e, ULP[name] + 1)
+
+
+OPS = [
+    Op(2, lambda a, b: a + b, lambda out, a, b, e, f: e + f),
+    Op(2, lambda a, b: a - b, lambda out, a, b, e, f: e + f),
+    Op(2, lambda a, b: a * b, lambda out, a, b, e, f: e * abs(b) + f * abs(a) + e * f),
+    Op(2, lambda a, b: a / (abs_(b) + 1.0), lambda out, a, b, e, f: e + 2 * abs(out) * (f + UNIT), ULP["div"] + 1),
+    Op(2, lambda a, b: apply("maximum", a, b), lambda out, a, b, e, f: np.maximum(e, f), 0),
+    Op(2, lambda a, b: apply("minimum", a, b), lambda out, a, b, e, f: np.maximum(e, f), 0),
+    Op(1, lambda a: -a, lambda out, a, e: e, 0),
+    Op(1, lambda a: abs_(a), lambda out, a, e: e, 0),
+    _function("tanh", 1),
+    _function("sigmoid", 0.25),
+    _function("erf", 1.2),
+    _function("sin", 1),
+    _function("atan", 1),
+    _function("exp", 3, lambda a: apply("exp", apply("minimum", a, 1.0))),
+    _function("log1p", 1, lambda a: apply("log1p", abs_(a))),
+    _function("sqrt", 1, lambda a: apply("sqrt", abs_(a) + 0.25)),
+    _function("rsqrt", 4, lambda a: apply("rsqrt", abs_(a) + 0.25)),
+]
+STEPS = st.lists(
+    st.tuples(st.integers(0, len(OPS) - 1), st.integers(0, 40), st.integers(0, 40)), min_size=2, max_size=30
+)
+# A function of a column, alone a vector's work, with a matrix one value for each row: drivers' functions differ there.
+COLUMN = [(number, 0, 0) for number in (13, 8, 14, 16, 0)]
+LONGEST = [((5 * step) % len(OPS), step if step % 4 else step // 2, 7 * step % 41) for step in range(30)]
+
+
+def abs_(a: Expr) -> Expr:
+    return apply("abs", a)
+
+
+def samples() -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.uniform(-2, 2, shape).astype(np.float32) for shape in SHAPES]
+
+
+def calm(values: Any) -> bool:
+    """Whether a chain may go on from these values without leaving the numbers that float32 holds well."""
+    return bool(np.all(np.abs(values) < 1e4))
+
+
+def check(engine: Any, steps: Sequence[tuple[int, int, int]]) -> None:
+    arrays = samples()
+    tensors = [Tensor.from_host(array) for array in arrays]
+    fused: list[Expr] = [Load(slot, "float32") for slot in range(len(arrays))]
+    exact = [array.astype(np.float64) for array in arrays]
+    errors: list[Any] = [np.zeros_like(values) for values in exact]
+    for number, first, second in steps:
+        op = OPS[number]
+        # Mostly the last result, so that chains grow long, with anything that is there.
+        places = [len(tensors) - 1 - first % 3 % len(tensors), second % len(tensors)][: op.arity]
+        wide = op.of(*(Load(slot, "float64") for slot in range(op.arity)))
+        out = evaluate((wide,), [exact[place] for place in places])[0]
+        if not calm(out):
+            continue
+        one = op.of(*(Load(slot, "float32") for slot in range(op.arity)))
+        given = [errors[place] for place in places]
+        errors.append(op.error(out, *(exact[place] for place in places), *given) * 1.01 + op.units * UNIT * np.abs(out))
+        exact.append(out)
+        tensors.append(engine.run((one,), tuple(tensors[place] for place in places))[0])
+        fused.append(op.of(*(fused[place] for place in places)))
+    result = tensors[-1].numpy()
+    together = engine.run((fused[-1],), tuple(tensors[: len(arrays)]), shapes=(widest(tensors[-1].shape),))[0].numpy()
+    np.testing.assert_array_equal(
+        together.view(np.int32), np.broadcast_to(result, together.shape).view(np.int32), strict=True
+    )
+    assert np.all(np.abs(result - exact[-1]) <= errors[-1] + 1e-30)
+
+
+def widest(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of rank three that ``shape`` has in the whole space."""
+    return (1,) * (3 - len(shape)) + tuple(shape)
+
+
+@settings(max_examples=1, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=STEPS)
+@example(steps=COLUMN)
+@example(steps=LONGEST)
+def test_a_fused_chain_has_the_bits_of_its_ops(engine: Any, steps: list[tuple[int, int, int]]) -> None:
+    check(engine, steps)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=STEPS)
+def test_many_fused_chains_have_the_bits_of_their_ops(engine: Any, steps: list[tuple[int, int, int]]) -> None:
+    check(engine, steps)
