@@ -18,7 +18,7 @@ from netcl.core.expr import Load, apply
 from netcl.core.host import to_storage
 from netcl.core.layout import aligned, contiguous_strides
 from netcl.core.tensor import Tensor
-from netcl.ops.index import broadcasts, take_at
+from netcl.ops.index import broadcasts, select, take_at
 from netcl.ops.keys import Block, Selection, block_of, check_mask, is_array, is_mask, places_of, select_by, spread
 from netcl.ops.scatter import add_at, addable, fitting, put_at
 from netcl.ops.shape import expand, permute, reshape, strided_slice
@@ -68,6 +68,8 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     device costs a host read of how much is true. UnsupportedError names what else a key may hold.
     """
     engine = engine_of("getitem", x)
+    if isinstance(key, Tensor) and key.dtype != "bool" and x.ndim:
+        return select("getitem", x, 0, key)
     items = spread("getitem", key, x.shape)
     if not any(map(is_array, items)):
         block = block_of("getitem", items, x.shape)

@@ -6,6 +6,7 @@ import builtins
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -222,17 +223,23 @@ def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents
     """One kernel: each index checked, counted from its start and clamped, and all of them as one position. Tensors to
     be broadcast are copied first, so that the kernel depends on their number alone.
     """
-    code = engine.flag_code(f"{op}: an index is out of range")
     shape = broadcast_shapes([tensor.shape for tensor in tensors], op)
     if 0 in shape:
         return engine.empty(shape, "int64")
     tensors = [tensor if tensor.shape == shape else expand.row.call(tensor, shape) for tensor in tensors]  # type: ignore[misc]
+    code = engine.flag_code(f"{op}: an index is out of range")
+    position = _position(tuple(tensor.dtype for tensor in tensors), code)
+    return engine.run((position,), tensors, {f"n{k}": n for k, n in enumerate(extents)})[0]
+
+
+@lru_cache(maxsize=64)
+def _position(dtypes: tuple[str, ...], code: int) -> Expr:
     total: Expr | None = None
-    for k, tensor in enumerate(tensors):
-        n, index = Scalar(f"n{k}", "int64"), cast(Load(k, tensor.dtype), "int64")
-        inside = apply("require", (index >= -n) & (index < n), index, code)
-        place = apply("where", inside < 0, inside + n, inside)
+    for k, dtype in enumerate(dtypes):
+        n, index = Scalar(f"n{k}", "int64"), cast(Load(k, dtype), "int64")
+        known = apply("require", (index >= -n) & (index < n), index, code)
+        place = apply("where", known < 0, known + n, known)
         place = apply("maximum", apply("minimum", place, n - 1), 0)
         total = place if total is None else total * n + place
     assert total is not None
-    return engine.run((total,), tensors, {f"n{k}": n for k, n in enumerate(extents)})[0]
+    return total
