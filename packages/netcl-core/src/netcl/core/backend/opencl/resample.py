@@ -12,20 +12,26 @@ if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
 
 
+_UNITS = 64  # work-items that keep the cores of a CPU busy
+
+
 class _Plan(NamedTuple):
     shape: tuple[int, ...]
-    size: tuple[int, int]
+    size: tuple[int, int, int]
     argument: Any
 
 
 @lru_cache(maxsize=512)
 def _plan(kind: str, x: tuple[int, ...], axis: int, size: int, places: tuple[int, int, int], device: Traits) -> _Plan:
     shape = (*x[:axis], size, *x[axis + 1 :])
-    rows, after = prod(shape[: axis + 1]), prod(shape[axis + 1 :])
+    before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
     extent, out = (x[axis], size) if kind == "forward" else (size, x[axis])
-    block, width = (share(rows, device), after) if device.is_cpu else (1, 1)
-    argument = struct(rows, extent, out, after, places, block, width)
-    return _Plan(shape, (-(-after // max(width, 1)), -(-rows // max(block, 1))), argument)
+    lines = block = width = 1
+    if device.is_cpu:
+        lines, width = max(1, share(before, device)), max(1, after)
+        block = -(-size * min(before, _UNITS) // _UNITS)
+    argument = struct(before, extent, out, after, places, lines, block, width)
+    return _Plan(shape, (-(-after // width), -(-before // lines), -(-size // max(block, 1))), argument)
 
 
 def resample(
@@ -45,6 +51,6 @@ def resample(
         dtype = "uint8" if x.dtype == "bool" else x.dtype
         text = source(("storage", "resample"), ((f"DTYPE_{dtype.upper()}", 1), ("TAPS", taps)))
         name = "resize" if kind == "forward" else "resize_gradient"
-        local = (1, 1) if device.is_cpu else None
+        local = (1, 1, 1) if device.is_cpu else None
         engine.launch(f"resample-{dtype}-{taps}", text, name, plan.size, local, [x, out, plan.argument])
     return out

@@ -2,13 +2,14 @@
 // 1 (nearest), 2 (linear) or 4 (cubic convolution, Keys 1981, a = -0.75), whose places are held at the borders.
 //
 // Output o lies at (step * o + start) / unit of the input: whole numbers, so that every device finds the same neighbours.
-// One work-item: `block` rows of the result times a stretch of `width` columns. The gradient gathers: a row of the input
-// sums over the outputs that reach it, in order, without atomics.
+// One work-item: blocks of both outer dimensions of the result times a stretch of `width` columns. Neighbours and weights
+// of a place along the axis are worked out once and serve a few lines of `before`. The gradient gathers: a place of the
+// input sums over the outputs that reach it, in order, without atomics.
 
 typedef struct {
-    long rows, extent, out, after;
+    long before, extent, out, after;
     long step, start, unit;
-    long block, width;
+    long lines, block, width;
 } resizing;
 
 typedef struct {
@@ -44,51 +45,71 @@ static inline taps taps_of(const long o, const resizing* g) {
     return p;
 }
 
-#define EACH_ROW \
-    const long first = get_global_id(1) * g.block, last = min(g.rows, first + g.block); \
+#define LINES 32  // of one element each: as many as stay in the cache
+#define BEFORE (TAPS == 4 ? 1 : 0)
+
+#define RANGES(SIZE) \
     const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
-    for (long row = first; row < last; row++)
+    const long first_line = get_global_id(1) * g.lines, last_line = min(g.before, first_line + g.lines); \
+    const long first = get_global_id(2) * g.block, last = min((SIZE), first + g.block); \
+    const long together = g.after == 1 ? LINES : 1
+
+#define EACH_STRETCH \
+    for (long line = first_line; line < last_line; line += together)
+
+// BODY for all columns of a few lines: `from` and `to` are where they lie in the operand and in the result.
+#define EACH_PLACE(OPERAND, RESULT, BODY) \
+    if (g.after == 1) { \
+        for (long b = line; b < min(last_line, line + together); b++) { \
+            const size_t from = b * (OPERAND), to = b * (RESULT); \
+            BODY; \
+        } \
+    } else { \
+        const size_t from_line = line * (OPERAND) * g.after, to_line = line * (RESULT) * g.after; \
+        for (long c = begin; c < end; c++) { \
+            const size_t from = from_line + c, to = to_line + c; \
+            BODY; \
+        } \
+    }
 
 __kernel void resize(__global const STORAGE* restrict x, __global STORAGE* restrict out, const resizing g) {
-    EACH_ROW {
-        const taps p = taps_of(row % g.out, &g);
-        __global const STORAGE* source = x + row / g.out * g.extent * g.after;
-        __global STORAGE* target = out + row * g.after;
+    RANGES(g.out);
+    EACH_STRETCH for (long o = first; o < last; o++) {
+        const taps p = taps_of(o, &g);
         long at[TAPS];
         for (int k = 0; k < TAPS; k++) at[k] = clamp(p.first + k, 0L, g.extent - 1) * g.after;
-        for (long c = begin; c < end; c++) {
+        const size_t target = o * g.after;
 #if TAPS == 1
-            STORE(LOAD(source, at[0] + c), target, c);
+        EACH_PLACE(g.extent, g.out, STORE(LOAD(x, from + at[0]), out, to + target))
 #elif TAPS == 2
-            STORE(p.weight[0] * LOAD(source, at[0] + c) + p.weight[1] * LOAD(source, at[1] + c), target, c);
+        EACH_PLACE(g.extent, g.out,
+                   STORE(p.weight[0] * LOAD(x, from + at[0]) + p.weight[1] * LOAD(x, from + at[1]), out, to + target))
 #else
-            STORE(p.weight[0] * LOAD(source, at[0] + c) + p.weight[1] * LOAD(source, at[1] + c)
-                  + p.weight[2] * LOAD(source, at[2] + c) + p.weight[3] * LOAD(source, at[3] + c), target, c);
+        EACH_PLACE(g.extent, g.out,
+                   STORE(p.weight[0] * LOAD(x, from + at[0]) + p.weight[1] * LOAD(x, from + at[1])
+                         + p.weight[2] * LOAD(x, from + at[2]) + p.weight[3] * LOAD(x, from + at[3]), out, to + target))
 #endif
-        }
     }
 }
 
-#define BEFORE (TAPS == 4 ? 1 : 0)
-
 __kernel void resize_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const resizing g) {
-    EACH_ROW {
-        const long i = row % g.extent;
-        __global const STORAGE* source = grad + row / g.extent * g.out * g.after;
-        __global STORAGE* target = out + row * g.after;
+    RANGES(g.extent);
+    EACH_STRETCH for (long i = first; i < last; i++) {
         // The outputs one of whose taps is i; the borders are also the taps that lie outside.
         long low = 0, high = g.out;
         if (g.step > 0) {
             if (i > 0) low = max(low, ceil_divide(g.unit * (i + BEFORE + 1 - TAPS) - g.start, g.step));
             if (i < g.extent - 1) high = min(high, ceil_divide(g.unit * (i + BEFORE + 1) - g.start, g.step));
         }
-        for (long c = begin; c < end; c++) STORE((REAL)0, target, c);
+        const size_t target = i * g.after;
+        EACH_PLACE(g.out, g.extent, STORE((REAL)0, out, to + target))
         for (long o = low; o < high; o++) {
             const taps p = taps_of(o, &g);
             REAL weight = 0;
             for (int k = 0; k < TAPS; k++)
                 if (clamp(p.first + k, 0L, g.extent - 1) == i) weight += p.weight[k];
-            for (long c = begin; c < end; c++) STORE(LOAD(target, c) + weight * LOAD(source, o * g.after + c), target, c);
+            const size_t source = o * g.after;
+            EACH_PLACE(g.out, g.extent, STORE(LOAD(out, to + target) + weight * LOAD(grad, from + source), out, to + target))
         }
     }
 }
