@@ -205,7 +205,7 @@ def grid_index(
     for axis, (c, size) in enumerate(pairs):
         digit = _digit(axis, len(pairs), _TAPS[mode])
         met, at = _tap_place(c, size, digit, mode, padding, align)  # type: ignore[arg-type]
-        flat = flat * cast_expr(size, whole) + cast_expr(at, whole)  # type: ignore[arg-type]
+        flat = flat * cast_expr(size, whole) + cast_expr(at, whole)
         inside = met if inside is None else inside & met
     return apply("where", inside, flat, -1)  # type: ignore[arg-type]
 

@@ -73,8 +73,9 @@ def _direct(a: Array, b: Array, out: Array, call: _Call) -> None:
     total = np.zeros((len(a), groups, b.shape[0] // groups, prod(out.shape[2:])), weight.dtype)
     rows = weight.reshape(groups, b.shape[0] // groups, b.shape[1], *b.shape[2:])
     for tap, place in _taps(b.shape[2:], out.shape[2:], call):
+        at = (slice(None), *tap)
         with np.errstate(all="ignore"):
-            total += np.matmul(rows[(slice(None), *tap)], x[place].reshape(len(a), groups, b.shape[1], -1))
+            total += np.matmul(rows[at], x[place].reshape(len(a), groups, b.shape[1], -1))
     store(out, total.reshape(out.shape), call.dtype)
 
 
