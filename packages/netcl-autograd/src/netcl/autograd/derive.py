@@ -12,7 +12,7 @@ from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, Program, call_row, program_row
 from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, parse, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
-from netcl.core.fusion import Fused
+from netcl.core.fusion import Fused, is_dear
 from netcl.core.layout import aligned
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def _plan(
         from netcl.autograd.compiler.gradient import region_gradients
 
         every = region_gradients(program, grads)
-        found = _through_outputs({slot: every[slot] for slot in wanted}, outputs, n)
+        found = _loaded({slot: every[slot] for slot in wanted}, outputs, n)
+        found = _through_outputs(found, outputs, n)
     elif program.name in GIVEN and grads[0] is not None:
         found = GIVEN[program.name].gradients(outputs[0], Load(n, outputs[0].dtype), grads[0], wanted, present)
     elif program.name in FROM_OUTPUT and n == 1:
@@ -143,6 +144,13 @@ def _through_outputs(found: dict[int, Expr | None], outputs: Sequence[Expr], n: 
     if count(through) > count(plain) and not reducing:
         return found
     return {**found, **dict(zip(there, through))}
+
+
+def _loaded(found: dict[int, Expr | None], outputs: Sequence[Expr], n: int) -> dict[int, Expr | None]:
+    """The gradients with outputs loaded that elementary functions would have to make again."""
+    there = [slot for slot, gradient in found.items() if gradient is not None]
+    saved: dict[Expr, Expr] = {o: Load(n + i, o.dtype) for i, o in enumerate(outputs) if is_dear((o,))}
+    return {**found, **dict(zip(there, substitute_all([found[slot] for slot in there], saved)))}  # type: ignore[misc]
 
 
 def _sources(gradients: Any, program: Program, shapes: Sequence[Shape], n: int, m: int) -> list[int]:

@@ -131,8 +131,12 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.fusion": {
         "Cache": "()",
         "Fused": "",
+        "LAST": "",
+        "Region": "",
         "Stage": "",
         "Value": "",
+        "fuse": "(region, results, relaxed=False)",
+        "is_dear": "(expressions)",
         "place": "(expressions, axes, loads, names)",
         "shifted": "(expressions, shift)",
     },

@@ -24,6 +24,7 @@ MAX_STAGES = 64  # ops of a region: a kernel has to stay small enough for every 
 MAX_INPUTS = 24
 SMALL = 1 << 15  # elements that one work-item may walk alone
 FEW_ROWS = 64
+DEAR = 8
 SPARE = 24  # operations per element that may be done again in another pass over a row
 HOST_ELEMENTS = 1 << 14  # on NumPy a region keeps all its values until it ends, which costs more for large ones
 VARIANTS = 256
@@ -88,6 +89,7 @@ class Region:
     scalars: tuple[str, ...] = ()
     moves: dict[Any, Move | None] = field(default_factory=dict)
     programs: dict[tuple[int, ...], Fused] = field(default_factory=dict)
+    kept: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)  # results, with what a gradient needs
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,10 +221,16 @@ def fuse(region: Region, results: tuple[int, ...], relaxed: bool = False) -> Fus
 
 
 def _weight(node: Expr) -> int:
+    """Roughly what a node costs, in additions."""
     if not isinstance(node, Apply):
         return 0
     name = node.prim.name
     return 1 if name in _CHEAP or name.startswith("to_") else 3 if name in ("div", "sqrt", "rsqrt") else 8
+
+
+def is_dear(expressions: Sequence[Expr]) -> bool:
+    """Whether an elementary function takes part, which costs a CPU more than to store and load its value."""
+    return any(_weight(node) >= DEAR for node in walk(expressions))
 
 
 def _repeated(expressions: Sequence[Expr]) -> int:

@@ -289,9 +289,15 @@ class Trace:
     def _compute_all(
         self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
     ) -> None:
-        program = self.cache.program(region, tuple(alive), self.relaxed)
+        numbers = self.results(inputs[0].engine, region, tuple(alive))
+        program = self.cache.program(region, numbers, self.relaxed)
         placed = tuple([t if s is None else self.arrange(t, s) for t, s in zip(inputs, program.arranged)])
-        self.compute(Bound(program, placed, scalars), [region.values[r] for r in alive], [*alive.values()])
+        tensors = [alive.get(number) for number in numbers]
+        self.compute(Bound(program, placed, scalars), [region.values[r] for r in numbers], tensors)
+
+    def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
+        """The results to compute where ``alive`` are asked for; a subclass may keep others beside them."""
+        return alive
 
     def compute(self, ready: Bound, values: Sequence[Value], tensors: Sequence[Any]) -> list[Tensor]:
         """Runs a program and gives its results to the pending ``tensors`` (None: not needed); returns these, or what

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from netcl.autograd.derive import Plan, narrowed, plan_of
 from netcl.autograd.step import FLOATING
 from netcl.core.dispatch import Program
-from netcl.core.expr import Const, Expr
-from netcl.core.fusion import Fused, Stage, Value, place, shifted
+from netcl.core.expr import Const, Expr, Load
+from netcl.core.expr.rewrite import walk
+from netcl.core.fusion import LAST, Fused, Region, Stage, Value, fuse, is_dear, place, shifted
+
+MAX_KEPT = 8
 
 
 def region_gradients(program: Fused, grads: Sequence[Expr | None]) -> dict[int, Expr | None]:
@@ -32,6 +35,21 @@ def region_gradients(program: Fused, grads: Sequence[Expr | None]) -> dict[int, 
     there = [slot for slot, gradient in enumerate(found) if gradient is not None]
     moved = shifted([found[slot] for slot in there], program.shift)  # type: ignore[misc]
     return {**dict.fromkeys(range(len(found))), **dict(zip(there, moved))}
+
+
+def dear_values(region: Region, results: tuple[int, ...]) -> list[int]:
+    """Values beside ``results`` that the gradient takes and that an elementary function has to make again."""
+    loads = [Load(len(region.inputs) + i, region.values[number].dtype) for i, number in enumerate(results)]
+    found = region_gradients(fuse(region, results), loads)
+    used = set(walk([gradient for gradient in found.values() if gradient is not None]))
+    low = min(region.sizes, default=LAST)
+    return [
+        number
+        for stage in region.stages
+        if stage.recorded and stage.program is not None and is_dear(stage.program.outputs)
+        for number in stage.results
+        if number not in results and shifted([region.values[number].expr], low)[0] in used
+    ][:MAX_KEPT]
 
 
 def _parts(stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr]) -> list[tuple[int, Expr]]:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
+from netcl.autograd.compiler.gradient import dear_values
 from netcl.autograd.compiler.primitive import NOT_FUSIBLE
 from netcl.autograd.derive import plan_of
 from netcl.autograd.mode import state
@@ -14,7 +15,7 @@ from netcl.autograd.recorder import step_of
 from netcl.autograd.step import FLOATING, belongs
 from netcl.core import Tensor, config
 from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook
-from netcl.core.fusion import Cache, Value
+from netcl.core.fusion import Cache, Region, Value
 from netcl.core.kernel_text import KernelText, describe
 from netcl.core.pending import share, watch
 from netcl.core.tracer import NOT_TRACED, Trace
@@ -28,6 +29,17 @@ class _Trace(Trace):
     def __init__(self, cache: Cache, relaxed: bool) -> None:
         super().__init__(cache, relaxed, Node, NOT_FUSIBLE)
         self.seen: list[tuple[Any, Program, list[tuple[int, ...]]]] | None = None
+
+    def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
+        """On a CPU also those that the gradient would have to compute again at some cost."""
+        found = region.kept.get(alive)
+        if found is None:
+            found = alive
+            if any(region.values[number].requires_grad for number in alive):
+                on_cpu = engine.handle.device_type == "cpu"
+                found = (*alive, *dear_values(region, alive)) if on_cpu else alive
+            region.kept[alive] = found
+        return found
 
     def compute(self, ready: Bound, values: Sequence[Value], tensors: Sequence[Any]) -> list[Tensor]:
         """Runs a program; what requires grad among its results belongs to one step."""
