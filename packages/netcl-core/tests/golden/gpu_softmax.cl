@@ -1,99 +1,101 @@
 // 8192 work-items in groups of 128, numbers (64, 96, 64, 1)
 #pragma OPENCL FP_CONTRACT OFF
 
-__kernel void rows_50766961ae(
+__kernel void rows_194a833d76(
     __global const float *in0,
     __global float *out0,
-    const ulong n0,
-    const ulong n1,
-    const ulong rows,
-    const ulong rows_each) {
+    const ulong n0_,
+    const ulong n1_,
+    const ulong rows_,
+    const ulong rows_each_) {
+    const uint n0 = (uint)n0_;
+    const uint n1 = (uint)n1_;
+    const uint rows = (uint)rows_;
+    const uint rows_each = (uint)rows_each_;
     __local float scratch_float[128];
     __local float errors_float[128];
     uint lid = get_local_id(0);
-    size_t first = get_group_id(0) * rows_each;
-    for (size_t row = first; row < min(first + rows_each, rows); ++row) {
-      size_t i0 = row;
-      size_t end1 = n1 / 4 * 4;
-      float4 acc3 = (-INFINITY);
-      float acc4 = (-INFINITY);
-      for (size_t i1 = lid * 4; i1 < end1; i1 += 512) {
-        float4 t5 = vload4(0, in0 + (i0 * n1 + i1));
-        acc3 = (((t5 > acc3) | (t5 != t5)) ? t5 : acc3);
+    uint first = get_group_id(0) * rows_each;
+    for (uint row = first; row < min(first + rows_each, rows); ++row) {
+      uint i0 = row;
+      uint end1 = n1 / 4 * 4;
+      float4 acc3 = 0.0f;
+      float4 total4 = 0.0f;
+      float4 error5 = 0.0f;
+      float acc6 = 0.0f;
+      float total7 = 0.0f;
+      float error8 = 0.0f;
+      float4 acc10 = (-INFINITY);
+      float acc11 = (-INFINITY);
+      for (uint i1 = lid * 4; i1 < end1; i1 += 512) {
+        float4 t12 = *(__global const float4 *)(in0 + (i0 * n1 + i1));
+        acc10 = (((t12 > acc10) | (t12 != t12)) ? t12 : acc10);
       }
-      for (size_t i1 = end1 + lid; i1 < n1; i1 += 128) {
-        float t6 = in0[(i0 * n1 + i1)];
-        acc4 = (((t6 > acc4) | (t6 != t6)) ? t6 : acc4);
+      for (uint i1 = end1 + lid; i1 < n1; i1 += 128) {
+        float t13 = in0[(i0 * n1 + i1)];
+        acc11 = (((t13 > acc11) | (t13 != t13)) ? t13 : acc11);
       }
-      float2 t7 = (((acc3.hi > acc3.lo) | (acc3.hi != acc3.hi)) ? acc3.hi : acc3.lo);
-      float t8 = (((t7.hi > t7.lo) | (t7.hi != t7.hi)) ? t7.hi : t7.lo);
-      float t9 = (((acc4 > t8) | (acc4 != acc4)) ? acc4 : t8);
-      scratch_float[lid] = t9;
+      float2 t14 = (((acc10.hi > acc10.lo) | (acc10.hi != acc10.hi)) ? acc10.hi : acc10.lo);
+      float t15 = (((t14.hi > t14.lo) | (t14.hi != t14.hi)) ? t14.hi : t14.lo);
+      float t16 = (((acc11 > t15) | (acc11 != acc11)) ? acc11 : t15);
+      scratch_float[lid] = t16;
       barrier(CLK_LOCAL_MEM_FENCE);
       for (uint step = 64; step > 0; step >>= 1) {
         if (lid < step) { scratch_float[lid] = (((scratch_float[lid + step] > scratch_float[lid]) | (scratch_float[lid + step] != scratch_float[lid + step])) ? scratch_float[lid + step] : scratch_float[lid]); }
         barrier(CLK_LOCAL_MEM_FENCE);
       }
-      float t10 = scratch_float[0];
+      float t17 = scratch_float[0];
       barrier(CLK_LOCAL_MEM_FENCE);
-      float4 acc13 = 0.0f;
-      float4 total14 = 0.0f;
-      float4 error15 = 0.0f;
-      float acc16 = 0.0f;
-      float total17 = 0.0f;
-      float error18 = 0.0f;
-      for (size_t block22 = 0; block22 < end1; block22 += 32768) {
-        size_t stop23 = min(block22 + 32768, end1);
-        acc13 = 0.0f;
-        for (size_t i1 = block22 + lid * 4; i1 < stop23; i1 += 512) {
-          float4 t19 = vload4(0, in0 + (i0 * n1 + i1));
-          float4 t20 = t19 - (float4)(t10);
-          float4 t21 = exp(t20);
-          acc13 = acc13 + t21;
+      for (uint block20 = 0; block20 < end1; block20 += 32768) {
+        uint stop21 = min(block20 + 32768, end1);
+        acc3 = 0.0f;
+        for (uint i1 = block20 + lid * 4; i1 < stop21; i1 += 512) {
+          float4 t9 = *(__global const float4 *)(in0 + (i0 * n1 + i1));
+          float4 t18 = t9 - (float4)(t17);
+          float4 t19 = exp(t18);
+          acc3 = acc3 + t19;
+          *(__global float4 *)(out0 + (i0 * n1 + i1)) = t19;
         }
-        { float4 sum = total14 + acc13, part = sum - total14; error15 = error15 + ((total14 - (sum - part)) + (acc13 - part)); total14 = sum; }
+        { float4 sum = total4 + acc3, part = sum - total4; error5 = error5 + ((total4 - (sum - part)) + (acc3 - part)); total4 = sum; }
       }
       {
-        acc16 = 0.0f;
-        for (size_t i1 = end1 + lid; i1 < n1; i1 += 128) {
-          float t24 = in0[(i0 * n1 + i1)];
-          float t25 = t24 - t10;
-          float t26 = exp(t25);
-          acc16 = acc16 + t26;
+        acc6 = 0.0f;
+        for (uint i1 = end1 + lid; i1 < n1; i1 += 128) {
+          float t22 = in0[(i0 * n1 + i1)];
+          float t23 = t22 - t17;
+          float t24 = exp(t23);
+          acc6 = acc6 + t24;
+          out0[(i0 * n1 + i1)] = t24;
         }
-        { float sum = total17 + acc16, part = sum - total17; error18 = error18 + ((total17 - (sum - part)) + (acc16 - part)); total17 = sum; }
+        { float sum = total7 + acc6, part = sum - total7; error8 = error8 + ((total7 - (sum - part)) + (acc6 - part)); total7 = sum; }
       }
-      float2 t27 = total14.lo + total14.hi;
-      float2 t28 = t27 - total14.lo;
-      float2 error29 = error15.lo + error15.hi + ((total14.lo - (t27 - t28)) + (total14.hi - t28));
-      float t30 = t27.lo + t27.hi;
-      float t31 = t30 - t27.lo;
-      float error32 = error29.lo + error29.hi + ((t27.lo - (t30 - t31)) + (t27.hi - t31));
-      float t33 = t30 + total17;
-      float t34 = t33 - t30;
-      float error35 = error32 + error18 + ((t30 - (t33 - t34)) + (total17 - t34));
-      scratch_float[lid] = t33;
-      errors_float[lid] = error35;
+      float2 t25 = total4.lo + total4.hi;
+      float2 t26 = t25 - total4.lo;
+      float2 error27 = error5.lo + error5.hi + ((total4.lo - (t25 - t26)) + (total4.hi - t26));
+      float t28 = t25.lo + t25.hi;
+      float t29 = t28 - t25.lo;
+      float error30 = error27.lo + error27.hi + ((t25.lo - (t28 - t29)) + (t25.hi - t29));
+      float t31 = t28 + total7;
+      float t32 = t31 - t28;
+      float error33 = error30 + error8 + ((t28 - (t31 - t32)) + (total7 - t32));
+      scratch_float[lid] = t31;
+      errors_float[lid] = error33;
       barrier(CLK_LOCAL_MEM_FENCE);
       for (uint step = 64; step > 0; step >>= 1) {
         if (lid < step) { errors_float[lid] += errors_float[lid + step]; { float sum = scratch_float[lid] + scratch_float[lid + step], part = sum - scratch_float[lid]; errors_float[lid] = errors_float[lid] + ((scratch_float[lid] - (sum - part)) + (scratch_float[lid + step] - part)); scratch_float[lid] = sum; } }
         barrier(CLK_LOCAL_MEM_FENCE);
       }
-      float t36 = ((errors_float[0] - errors_float[0] == 0.0f) ? scratch_float[0] + errors_float[0] : scratch_float[0]);
+      float t34 = ((errors_float[0] - errors_float[0] == 0.0f) ? scratch_float[0] + errors_float[0] : scratch_float[0]);
       barrier(CLK_LOCAL_MEM_FENCE);
-      for (size_t i1 = lid * 4; i1 < end1; i1 += 512) {
-        float4 t2 = vload4(0, in0 + (i0 * n1 + i1));
-        float4 t11 = t2 - (float4)(t10);
-        float4 t12 = exp(t11);
-        float4 t37 = t12 / (float4)(t36);
-        vstore4(t37, 0, out0 + (i0 * n1 + i1));
+      for (uint i1 = lid * 4; i1 < end1; i1 += 512) {
+        float4 t2 = *(__global const float4 *)(out0 + (i0 * n1 + i1));
+        float4 t35 = t2 / (float4)(t34);
+        *(__global float4 *)(out0 + (i0 * n1 + i1)) = t35;
       }
-      for (size_t i1 = end1 + lid; i1 < n1; i1 += 128) {
-        float t38 = in0[(i0 * n1 + i1)];
-        float t39 = t38 - t10;
-        float t40 = exp(t39);
-        float t41 = t40 / t36;
-        out0[(i0 * n1 + i1)] = t41;
+      for (uint i1 = end1 + lid; i1 < n1; i1 += 128) {
+        float t36 = out0[(i0 * n1 + i1)];
+        float t37 = t36 / t34;
+        out0[(i0 * n1 + i1)] = t37;
       }
     }
 }

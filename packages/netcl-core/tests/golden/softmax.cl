@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void rows_922337014c(
+__kernel void rows_f6235ebc64(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -14,73 +14,71 @@ __kernel void rows_922337014c(
     for (size_t row = first; row < min(first + rows_each, rows); ++row) {
       size_t i0 = row;
       size_t end1 = n1 / 8 * 8;
-      float8 acc3 = (-INFINITY);
-      float acc4 = (-INFINITY);
+      float8 acc3 = 0.0f;
+      float8 total4 = 0.0f;
+      float8 error5 = 0.0f;
+      float acc6 = 0.0f;
+      float total7 = 0.0f;
+      float error8 = 0.0f;
+      float8 acc10 = (-INFINITY);
+      float acc11 = (-INFINITY);
       for (size_t i1 = 0; i1 < end1; i1 += 8) {
-        float8 t5 = *(__global const float8_packed *)(in0 + (i0 * n1 + i1));
-        acc3 = (((t5 > acc3) | (t5 != t5)) ? t5 : acc3);
+        float8 t12 = *(__global const float8_packed *)(in0 + (i0 * n1 + i1));
+        acc10 = (((t12 > acc10) | (t12 != t12)) ? t12 : acc10);
       }
       for (size_t i1 = end1; i1 < n1; ++i1) {
-        float t6 = in0[(i0 * n1 + i1)];
-        acc4 = (((t6 > acc4) | (t6 != t6)) ? t6 : acc4);
+        float t13 = in0[(i0 * n1 + i1)];
+        acc11 = (((t13 > acc11) | (t13 != t13)) ? t13 : acc11);
       }
-      float4 t7 = (((acc3.hi > acc3.lo) | (acc3.hi != acc3.hi)) ? acc3.hi : acc3.lo);
-      float2 t8 = (((t7.hi > t7.lo) | (t7.hi != t7.hi)) ? t7.hi : t7.lo);
-      float t9 = (((t8.hi > t8.lo) | (t8.hi != t8.hi)) ? t8.hi : t8.lo);
-      float t10 = (((acc4 > t9) | (acc4 != acc4)) ? acc4 : t9);
-      float8 acc13 = 0.0f;
-      float8 total14 = 0.0f;
-      float8 error15 = 0.0f;
-      float acc16 = 0.0f;
-      float total17 = 0.0f;
-      float error18 = 0.0f;
-      for (size_t block22 = 0; block22 < end1; block22 += 512) {
-        size_t stop23 = min(block22 + 512, end1);
-        acc13 = 0.0f;
-        for (size_t i1 = block22; i1 < stop23; i1 += 8) {
-          float8 t19 = *(__global const float8_packed *)(in0 + (i0 * n1 + i1));
-          float8 t20 = t19 - (float8)(t10);
-          float8 t21 = exp(t20);
-          acc13 = acc13 + t21;
+      float4 t14 = (((acc10.hi > acc10.lo) | (acc10.hi != acc10.hi)) ? acc10.hi : acc10.lo);
+      float2 t15 = (((t14.hi > t14.lo) | (t14.hi != t14.hi)) ? t14.hi : t14.lo);
+      float t16 = (((t15.hi > t15.lo) | (t15.hi != t15.hi)) ? t15.hi : t15.lo);
+      float t17 = (((acc11 > t16) | (acc11 != acc11)) ? acc11 : t16);
+      for (size_t block20 = 0; block20 < end1; block20 += 512) {
+        size_t stop21 = min(block20 + 512, end1);
+        acc3 = 0.0f;
+        for (size_t i1 = block20; i1 < stop21; i1 += 8) {
+          float8 t9 = *(__global const float8_packed *)(in0 + (i0 * n1 + i1));
+          float8 t18 = t9 - (float8)(t17);
+          float8 t19 = exp(t18);
+          acc3 = acc3 + t19;
+          *(__global float8_packed *)(out0 + (i0 * n1 + i1)) = t19;
         }
-        { float8 sum = total14 + acc13, part = sum - total14; error15 = error15 + ((total14 - (sum - part)) + (acc13 - part)); total14 = sum; }
+        { float8 sum = total4 + acc3, part = sum - total4; error5 = error5 + ((total4 - (sum - part)) + (acc3 - part)); total4 = sum; }
       }
       {
-        acc16 = 0.0f;
+        acc6 = 0.0f;
         for (size_t i1 = end1; i1 < n1; ++i1) {
-          float t24 = in0[(i0 * n1 + i1)];
-          float t25 = t24 - t10;
-          float t26 = (exp((float8)(t25))).s0;
-          acc16 = acc16 + t26;
+          float t22 = in0[(i0 * n1 + i1)];
+          float t23 = t22 - t17;
+          float t24 = (exp((float8)(t23))).s0;
+          acc6 = acc6 + t24;
+          out0[(i0 * n1 + i1)] = t24;
         }
-        { float sum = total17 + acc16, part = sum - total17; error18 = error18 + ((total17 - (sum - part)) + (acc16 - part)); total17 = sum; }
+        { float sum = total7 + acc6, part = sum - total7; error8 = error8 + ((total7 - (sum - part)) + (acc6 - part)); total7 = sum; }
       }
-      float4 t27 = total14.lo + total14.hi;
-      float4 t28 = t27 - total14.lo;
-      float4 error29 = error15.lo + error15.hi + ((total14.lo - (t27 - t28)) + (total14.hi - t28));
-      float2 t30 = t27.lo + t27.hi;
-      float2 t31 = t30 - t27.lo;
-      float2 error32 = error29.lo + error29.hi + ((t27.lo - (t30 - t31)) + (t27.hi - t31));
-      float t33 = t30.lo + t30.hi;
-      float t34 = t33 - t30.lo;
-      float error35 = error32.lo + error32.hi + ((t30.lo - (t33 - t34)) + (t30.hi - t34));
-      float t36 = t33 + total17;
-      float t37 = t36 - t33;
-      float error38 = error35 + error18 + ((t33 - (t36 - t37)) + (total17 - t37));
-      float t39 = ((error38 - error38 == 0.0f) ? t36 + error38 : t36);
+      float4 t25 = total4.lo + total4.hi;
+      float4 t26 = t25 - total4.lo;
+      float4 error27 = error5.lo + error5.hi + ((total4.lo - (t25 - t26)) + (total4.hi - t26));
+      float2 t28 = t25.lo + t25.hi;
+      float2 t29 = t28 - t25.lo;
+      float2 error30 = error27.lo + error27.hi + ((t25.lo - (t28 - t29)) + (t25.hi - t29));
+      float t31 = t28.lo + t28.hi;
+      float t32 = t31 - t28.lo;
+      float error33 = error30.lo + error30.hi + ((t28.lo - (t31 - t32)) + (t28.hi - t32));
+      float t34 = t31 + total7;
+      float t35 = t34 - t31;
+      float error36 = error33 + error8 + ((t31 - (t34 - t35)) + (total7 - t35));
+      float t37 = ((error36 - error36 == 0.0f) ? t34 + error36 : t34);
       for (size_t i1 = 0; i1 < end1; i1 += 8) {
-        float8 t2 = *(__global const float8_packed *)(in0 + (i0 * n1 + i1));
-        float8 t11 = t2 - (float8)(t10);
-        float8 t12 = exp(t11);
-        float8 t40 = t12 / (float8)(t39);
-        *(__global float8_packed *)(out0 + (i0 * n1 + i1)) = t40;
+        float8 t2 = *(__global const float8_packed *)(out0 + (i0 * n1 + i1));
+        float8 t38 = t2 / (float8)(t37);
+        *(__global float8_packed *)(out0 + (i0 * n1 + i1)) = t38;
       }
       for (size_t i1 = end1; i1 < n1; ++i1) {
-        float t41 = in0[(i0 * n1 + i1)];
-        float t42 = t41 - t10;
-        float t43 = (exp((float8)(t42))).s0;
-        float t44 = t43 / t39;
-        out0[(i0 * n1 + i1)] = t44;
+        float t39 = out0[(i0 * n1 + i1)];
+        float t40 = t39 / t37;
+        out0[(i0 * n1 + i1)] = t40;
       }
     }
 }

@@ -50,20 +50,17 @@ def broadcast(text: str, dtype: str, width: int) -> str:
     return f"({value_type(dtype, width)})({f'-({text})' if dtype == 'bool' else text})"
 
 
-def packed(dtype: str, width: int) -> str:
-    """The vector of stored elements that may lie at any element's address; ``packed_type`` declares it."""
-    return f"{lanes(c_type(dtype), width)}_packed"
+def packed(dtype: str, width: int) -> tuple[str, str]:
+    """The vector of stored elements that may lie at any element's address: its type and the declaration. PoCL computes
+    vload8 and vstore8 three times slower than a plain access through it.
+    """
+    plain = lanes(c_type(dtype), width)
+    return f"{plain}_packed", f"typedef {plain} __attribute__((aligned({itemsize(dtype)}))) {plain}_packed;"
 
 
-def packed_type(dtype: str, width: int) -> str:
-    """The declaration of ``packed``. PoCL computes vload8 and vstore8 three times slower than a plain access."""
-    alignment = itemsize(dtype)
-    return f"typedef {lanes(c_type(dtype), width)} __attribute__((aligned({alignment}))) {packed(dtype, width)};"
-
-
-def load(pointer: str, offset: str, dtype: str, width: int, plain: bool = False) -> str:
-    """The value of the element, or of ``width`` neighbouring elements, at ``pointer + offset``; ``plain`` through a
-    ``packed`` pointer.
+def load(pointer: str, offset: str, dtype: str, width: int, through: str = "") -> str:
+    """The value of the element, or of ``width`` neighbouring elements, at ``pointer + offset``; read as a vector
+    of type ``through`` where that is given.
     """
     place = f"{pointer} + {offset}" if offset != "0" else pointer
     if dtype == "float16":
@@ -71,7 +68,7 @@ def load(pointer: str, offset: str, dtype: str, width: int, plain: bool = False)
     if width == 1:
         raw = f"{pointer}[{offset}]"
     else:
-        raw = f"*(__global const {packed(dtype, width)} *)({place})" if plain else f"vload{width}(0, {place})"
+        raw = f"*(__global const {through} *)({place})" if through else f"vload{width}(0, {place})"
     if dtype == "bfloat16":
         wide = f"(uint){raw}" if width == 1 else f"convert_uint{width}({raw})"
         return f"as_{lanes('float', width)}({wide} << 16)"
@@ -82,9 +79,9 @@ def load(pointer: str, offset: str, dtype: str, width: int, plain: bool = False)
     return raw
 
 
-def store(pointer: str, offset: str, value: str, dtype: str, width: int, plain: bool = False) -> str:
-    """The statement that writes ``value`` to ``pointer + offset``, rounded to nearest even in the half types; ``plain``
-    through a ``packed`` pointer.
+def store(pointer: str, offset: str, value: str, dtype: str, width: int, through: str = "") -> str:
+    """The statement that writes ``value`` to ``pointer + offset``, rounded to nearest even in the half types; as
+    a vector of type ``through`` where that is given.
     """
     place = f"{pointer} + {offset}" if offset != "0" else pointer
     if dtype == "float16":
@@ -97,9 +94,9 @@ def store(pointer: str, offset: str, value: str, dtype: str, width: int, plain: 
         value = f"(uchar)({value})" if width == 1 else f"convert_uchar{width}({value})"
     if width == 1:
         return f"{pointer}[{offset}] = {value};"
-    return (
-        f"*(__global {packed(dtype, width)} *)({place}) = {value};" if plain else f"vstore{width}({value}, 0, {place});"
-    )
+    if through:
+        return f"*(__global {through} *)({place}) = {value};"
+    return f"vstore{width}({value}, 0, {place});"
 
 
 def convert(text: str, source: str, target: str, width: int) -> str:

@@ -3,8 +3,8 @@
 The axes of the space are *grid* axes (each work-item or work-group takes places along them) or *reduced* axes (walked
 by loops inside). A value is written in the scope of the innermost axis it depends on, so what does not change in a
 loop stands before it; reductions over the same axes at the same depth share a loop. The last axis is walked in
-vectors with a scalar loop for the rest, never with a guard inside a loop, and all positions are size_t (see
-docs/explanation: what CPU drivers make of other forms).
+vectors with a scalar loop for the rest, never with a guard inside a loop (docs/explanation/waist.md says what CPU
+drivers make of other forms). Positions are size_t, on GPUs uint where the sizes allow it.
 
 * last axis on the grid: a work-item takes ``chunk`` neighbouring places along it, for some rows of the other grid axes;
 * last axis reduced: a work-group of ``layout.group`` work-items (one on CPU devices) walks each row together.
@@ -39,6 +39,7 @@ class _Writer(LoopWriter):
     def __init__(self, outputs: Sequence[Expr], layout: Layout) -> None:
         super().__init__(outputs, layout)
         self.packed: set[str] = set()
+        self.stash = self.find_stash()
         self.root = Scope(None, frozenset())
 
     # -- values --------------------------------------------------------------------------------------------------------
@@ -70,7 +71,7 @@ class _Writer(LoopWriter):
             return self.declare(
                 scope,
                 node.dtype,
-                c.load(f"in{node.slot}", offset, node.dtype, lanes, self.plain(node.dtype, lanes)),
+                c.load(f"in{node.slot}", offset, node.dtype, lanes, self.through(node.dtype, lanes)),
                 vector,
             )
         if isinstance(node, Index):
@@ -113,12 +114,76 @@ class _Writer(LoopWriter):
         floats = all(compute_type(arg.dtype) == "float" for arg in (node, *node.args))
         return floats and node.prim.vector and node.prim.name not in _EXACT
 
-    def plain(self, dtype: str, width: int) -> bool:
-        """Whether vectors of stored ``dtype`` are accessed through a packed pointer; notes the type."""
-        if not self.layout.cpu or width == 1 or dtype == "float16":
-            return False
-        self.packed.add(c.packed_type(dtype, width))
-        return True
+    def through(self, dtype: str, width: int) -> str:
+        """The type through which vectors of stored ``dtype`` are accessed plainly; empty where they are not."""
+        if width == 1 or dtype == "float16":
+            return ""
+        if not self.layout.cpu:
+            return c.lanes(c_type(dtype), width) if self.layout.aligned else ""
+        name, declaration = c.packed(dtype, width)
+        self.packed.add(declaration)
+        return name
+
+    # -- values kept in the output -------------------------------------------------------------------------------------
+
+    def find_stash(self) -> Expr | None:
+        """A costly value that the last reduction and the output behind it both want, at the same places: the exp of a
+        softmax. It waits in the output's memory in between. None unless the output needs no input beside it there,
+        since the output may lie on an input.
+        """
+        reductions = [node for node in self.nodes if isinstance(node, Reduce)]
+        if not reductions or len(self.outputs) > 1 or self.layout.split is not None:
+            return None
+        output, deepest = self.outputs[0], max(self.depth[node] for node in reductions)
+        last = [node for node in reductions if self.depth[node] == deepest]
+        before = {node for sum_ in last for node in walk((sum_.arg,))}
+        axes = frozenset(last[0].axes)
+        whole = frozenset(self.layout.outputs[0])
+        shared = all(node.axes == last[0].axes and self.free(node) == self.free(last[0]) for node in last)
+        if (
+            output.dtype != "float32"
+            or not shared
+            or not axes <= whole
+            or not before.issuperset(node for node in reductions if node not in last)
+        ):
+            return None
+        outer, stack = set[Expr](), [output]
+        while stack:
+            node = stack.pop()
+            if node not in outer and not isinstance(node, Reduce):
+                outer.add(node)
+                stack.extend(node.children)
+        for node in reversed(self.nodes):
+            costly = isinstance(node, Apply) and self.is_function(node) and node.dtype == "float32"
+            if node in outer and node in before and costly and self.free(node) == whole:
+                if self.reads_beside(output, node, axes):
+                    return None
+                return node
+        return None
+
+    def reads_beside(self, output: Expr, kept: Expr, axes: frozenset[int]) -> bool:
+        """Whether ``output`` loads, along ``axes`` and outside of reductions, for anything else than ``kept``."""
+        seen, stack = {kept}, [output]
+        while stack:
+            node = stack.pop()
+            if node in seen or isinstance(node, Reduce):
+                continue
+            seen.add(node)
+            if isinstance(node, Load) and self.free(node) & axes:
+                return True
+            stack.extend(node.children)
+        return False
+
+    def passed(self, scope: Scope) -> None:
+        if self.stash is not None and self.stash in scope.values:
+            text, vector = scope.values[self.stash]
+            self.put(scope, 0, text, vector)
+
+    def put(self, scope: Scope, k: int, text: str, vector: bool) -> None:
+        """Writes a value to output ``k`` at the current place."""
+        dtype, lanes = self.outputs[k].dtype, self.width if vector else 1
+        offset = self.offset(self.layout.outputs[k], self.layout.split)
+        scope.add(c.store(f"out{k}", offset, text, dtype, lanes, self.through(dtype, lanes)))
 
     def require(self, scope: Scope, parts: list[tuple[str, bool]]) -> tuple[str, bool]:
         (condition, vector), value, (code, _) = parts
@@ -141,17 +206,20 @@ class _Writer(LoopWriter):
 
     def stores(self, scope: Scope, which: Sequence[int]) -> None:
         """Writes the outputs ``which`` at the current place."""
+        if self.stash is not None:
+            lanes = self.width if scope.vector else 1
+            place = self.offset(self.layout.outputs[0])
+            kept = c.load("out0", place, "float32", lanes, self.through("float32", lanes))
+            scope.values[self.stash] = self.declare(scope, "float32", kept, lanes > 1)
         pending = []
         for k in which:
             text, vector = self.emit(self.outputs[k], scope)
-            dtype = self.outputs[k].dtype
             wide = scope.vector and self.last in self.layout.outputs[k] and self.width > 1
             if wide and not vector:
-                text = c.broadcast(text, dtype, self.width)
-            offset = self.offset(self.layout.outputs[k], self.layout.split)
-            lanes = self.width if wide else 1
-            pending.append(c.store(f"out{k}", offset, text, dtype, lanes, self.plain(dtype, lanes)))
-        scope.add(*pending)  # after all values: an output may alias an input
+                text = c.broadcast(text, self.outputs[k].dtype, self.width)
+            pending.append((k, text, wide))
+        for k, text, wide in pending:  # after all values: an output may alias an input
+            self.put(scope, k, text, wide)
 
     def body(self) -> list[str]:
         layout, root = self.layout, self.root
@@ -174,14 +242,16 @@ class _Writer(LoopWriter):
             lines.insert(0, "uint lid = get_local_id(0);")
         for name in sorted(self.scratch):
             lines.insert(0, f"__local {name.partition('_')[2]} {name}[{layout.group}];")
+        if layout.narrow:
+            lines[:0] = [f"const uint {name} = (uint){name}_;" for name in self.numbers()]
         if item == "item":
-            lines.append("size_t item = get_global_id(0);")
+            lines.append(f"{self.place} item = get_global_id(0);")
         if layout.columns:
-            lines.append("size_t start = item % chunks * chunk;")
-            lines.append(f"size_t stop = min(start + chunk, n{self.last});")
+            lines.append(f"{self.place} start = item % chunks * chunk;")
+            lines.append(f"{self.place} stop = min(start + chunk, n{self.last});")
             item = "item / chunks"
-        lines.append(f"size_t first = {item} * rows_each;")
-        lines.append("for (size_t row = first; row < min(first + rows_each, rows); ++row) {")
+        lines.append(f"{self.place} first = {item} * rows_each;")
+        lines.append(f"for ({self.place} row = first; row < min(first + rows_each, rows); ++row) {{")
         lines.extend("  " + line for line in [*head, *rows.lines()])
         lines.append("}")
         return lines
@@ -195,14 +265,14 @@ class _Writer(LoopWriter):
         ]
         for number, (index, size) in enumerate(steps):
             if number == len(steps) - 1:
-                lines.append(f"size_t {index} = {left};")
+                lines.append(f"{self.place} {index} = {left};")
             else:
-                lines.append(f"size_t {index} = {left} % {size};")
+                lines.append(f"{self.place} {index} = {left} % {size};")
                 left = self.name("left")
-                lines.append(f"size_t {left} = {lines[-1].split('=')[1].split('%')[0].strip()} / {size};")
+                lines.append(f"{self.place} {left} = {lines[-1].split('=')[1].split('%')[0].strip()} / {size};")
         if self.layout.split is not None:
-            lines.append("size_t low = part * part_size;")
-            lines.append(f"size_t high = min(low + part_size, n{self.layout.split});")
+            lines.append(f"{self.place} low = part * part_size;")
+            lines.append(f"{self.place} high = min(low + part_size, n{self.layout.split});")
         return lines
 
     def place_outputs(self, rows: Scope) -> None:
@@ -229,13 +299,17 @@ class _Writer(LoopWriter):
         params += [f"__global {c_type(out.dtype)} *out{k}" for k, out in enumerate(self.outputs)]
         if uses_flag(self.outputs):
             params.append("__global int *flag")
-        params += [f"const ulong n{axis}" for axis in range(self.layout.rank)]
-        params += ["const ulong rows", "const ulong rows_each"]
-        if self.layout.columns:
-            params += ["const ulong chunk", "const ulong chunks"]
-        if self.layout.split is not None:
-            params += ["const ulong parts", "const ulong part_size"]
+        params += [f"const ulong {name}{'_' if self.layout.narrow else ''}" for name in self.numbers()]
         return params + [f"const {compute_type(s.dtype)} {scalar_name(s)}" for s in scalars_of(self.outputs)]
+
+    def numbers(self) -> list[str]:
+        """The names of sizes and counts, in the order of the kernel's parameters."""
+        names = [*(f"n{axis}" for axis in range(self.layout.rank)), "rows", "rows_each"]
+        if self.layout.columns:
+            names += ["chunk", "chunks"]
+        if self.layout.split is not None:
+            names += ["parts", "part_size"]
+        return names
 
     def preamble(self) -> str:
         lines = [c.PRAGMAS["contract"]]

@@ -56,12 +56,17 @@ class LoopWriter(ABC):
         # Each reduction keeps some arrays of this length, and drivers bound what a work-item may keep.
         reductions = sum(isinstance(node, Reduce) for node in self.nodes)
         self.strip = max(STRIP >> (reductions.bit_length() - 1), 256) if reductions else 0
+        self.place = "uint" if layout.narrow else "size_t"
         self.count = 0
         self.scratch: set[str] = set()
 
     @abstractmethod
     def emit(self, node: Expr, scope: Scope) -> tuple[str, bool]:
         """The text of a value and whether it is a vector; writes what it needs where that belongs."""
+
+    @abstractmethod
+    def passed(self, scope: Scope) -> None:
+        """Called at the end of a reduction's loop body; its values are in ``scope``."""
 
     def free(self, node: Expr) -> frozenset[int]:
         """The axes along which ``node`` varies."""
@@ -118,6 +123,7 @@ class LoopWriter(ABC):
                 if not text.isidentifier():
                     text, _ = self.declare(inner, member.dtype, text, vectors)
                 inner.add(f"{sum_.term} = {c.combine(member.kind, sum_.term, text)};", each=vectors)
+            self.passed(inner)
 
         self.loops(scope, node.axes, accumulate, (wide, single) if across else (wide or single,) * 2)
         for number, member in enumerate(group):
@@ -224,7 +230,7 @@ class LoopWriter(ABC):
         elif rest:
             inner = Scope(scope, frozenset((axis,)), scope.vector, strip=scope.strip)
             self.loops(inner, rest, body, sums)
-            scope.block(f"for (size_t i{axis} = {low}; i{axis} < {high}; ++i{axis})", inner)
+            scope.block(f"for ({self.place} i{axis} = {low}; i{axis} < {high}; ++i{axis})", inner)
         else:
             leaf = Scope(None, frozenset((axis,)), scope.vector, strip=scope.strip, leaf=bool(scope.strip))
             self.walk(scope, leaf, body, f"i{axis}", low, high, 1, sums[0])
@@ -252,8 +258,8 @@ class LoopWriter(ABC):
         start, stop = low, high
         if careful and not short:
             start, stop = self.name("block"), self.name("stop")
-            blocks.add(f"size_t {stop} = min({start} + {BLOCK * step}, {high});", each=False)
-        head = f"for (size_t {index} = {_plus(start, lane)}; {index} < {stop}; {_advance(index, step)})"
+            blocks.add(f"{self.place} {stop} = min({start} + {BLOCK * step}, {high});", each=False)
+        head = f"for ({self.place} {index} = {_plus(start, lane)}; {index} < {stop}; {_advance(index, step)})"
         if not careful:
             scope.block(head, inner)
             return
@@ -265,7 +271,7 @@ class LoopWriter(ABC):
             text = c.exact_sum(sum_.member.dtype, width, sum_.total, sum_.error, sum_.term)
             blocks.add(text, each=sum_.vector)
         scope.block(
-            "" if short else f"for (size_t {start} = {low}; {start} < {high}; {start} += {BLOCK * step})", blocks
+            "" if short else f"for ({self.place} {start} = {low}; {start} < {high}; {start} += {BLOCK * step})", blocks
         )
 
     def stretch(
@@ -295,7 +301,7 @@ class LoopWriter(ABC):
             scope.end = self.name("end")
             span = high if low == "0" else f"({high} - {low})"
             text = f"{'' if low == '0' else low + ' + '}{span} / {self.width} * {self.width}"
-            scope.add(f"size_t {scope.end} = {text};", each=False)
+            scope.add(f"{self.place} {scope.end} = {text};", each=False)
         return scope.end
 
     def strips(self, scope: Scope, low: str, high: str, body: Callable[[Scope], None]) -> None:
@@ -304,14 +310,16 @@ class LoopWriter(ABC):
         """
         axis, width, bind = f"i{self.last}", self.width, frozenset((self.last,))
         end = self.whole(scope, low, high)
-        head = f"for (size_t u = 0, {axis} = strip; u < count; ++u, {axis} += {width})"
+        head = f"for ({self.place} u = 0, {axis} = strip; u < count; ++u, {axis} += {width})"
         strip = Scope(scope, bind, True, strip=head)
-        strip.add(f"size_t count = min((size_t){self.strip // width}, ({end} - strip) / {width});", each=False)
+        strip.add(
+            f"{self.place} count = min(({self.place}){self.strip // width}, ({end} - strip) / {width});", each=False
+        )
         body(strip)
-        scope.block(f"for (size_t strip = {low}; strip < {end}; strip += {self.strip})", strip)
+        scope.block(f"for ({self.place} strip = {low}; strip < {end}; strip += {self.strip})", strip)
         single = Scope(scope, bind)
         body(single)
-        scope.block(f"for (size_t {axis} = {end}; {axis} < {high}; ++{axis})", single)
+        scope.block(f"for ({self.place} {axis} = {end}; {axis} < {high}; ++{axis})", single)
 
 
 def _plus(a: str, b: str) -> str:

@@ -25,6 +25,7 @@ NESTED = 1 << 15  # steps of a reduction inside a reduction that one work-item m
 MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
 PIECE = 1 << 14  # least elements of a piece of a large reduction
 WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
+WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space whose positions need 64 bits; a step past the end fits
 
 
 @dataclass(frozen=True)
@@ -288,6 +289,8 @@ class _Planner:
             group=1 if cpu or columns or not reduced else self.target.group,
             split=None if split is None or split[0] not in position else position[split[0]],
             cpu=cpu,
+            aligned=bool(sizes) and (len(sizes) == 1 or sizes[-1] % self.target.width == 0),
+            narrow=not cpu and math.prod(self.space) < WIDE,
         )
         spec = render(written, layout)
         numbers, items = self.grid(layout, sizes, split)

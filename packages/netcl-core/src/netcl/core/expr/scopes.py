@@ -18,8 +18,9 @@ class Layout:
 
     ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes
     of a vector, ``group`` the number of work-items that walk a row together, ``split`` a reduced axis of which each
-    work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain accesses, and
-    functions are computed in vectors also for single values.
+    work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain accesses wherever
+    they lie, and functions are computed in vectors also for single values; elsewhere plain accesses need vectors that
+    are ``aligned``. ``narrow`` positions have 32 bits.
     """
 
     rank: int
@@ -30,6 +31,8 @@ class Layout:
     group: int = 1
     split: int | None = None
     cpu: bool = False
+    aligned: bool = False
+    narrow: bool = False
 
     @property
     def grid(self) -> Axes:
