@@ -174,6 +174,22 @@ def test_what_lies_outside_never_counts(engine: Any) -> None:
     np.testing.assert_array_equal(found[:4], finite.numpy()[0, 0, [0, 1, 1, 0], [0, 1, 1, 0]])
 
 
+def test_a_batch_of_nothing(engine: Any) -> None:
+    x, pooled = ones(0, 2, 4, 5), ones(0, 2, 2, 2)
+    results = {
+        (0, 2, 3, 3): ops.grid_sample(x, ones(0, 3, 3, 2)),
+        (0, 3, 1, 2): ops.affine_grid(ones(0, 2, 3), (0, 1, 3, 1)),
+        (0, 2, 4, 4): ops.max_unpool2d(pooled, ones(0, 2, 2, 2, dtype="int32"), 2),
+        (0, 2, 7, 3): ops.interpolate(x, (7, 3), mode="bicubic"),
+        (0, 2, 1, 3): ops.adaptive_max_pool2d(x, (1, 3)),
+        (0, 2, 3, 4): ops.lp_pool2d(x, 2.0, 2, 1),
+        (0, 2, 6, 7): ops.pad(x, (1, 1, 1, 1), "reflect"),
+        (0, 3, 5, 6): ops.conv2d(x, ones(3, 2, 2, 2), padding=1, algo="im2col"),
+    }
+    for shape, found in results.items():
+        assert found.numpy().shape == shape
+
+
 def everything(x: Tensor, grid: Tensor) -> list[Tensor]:
     pooled, positions = ops.max_pool2d(x, 2, return_indices=True)
     return [

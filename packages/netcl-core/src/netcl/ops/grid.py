@@ -337,7 +337,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
     engine = engine_of("affine_grid", theta)
     wanted = tuple(int(extent) for extent in size)
     n = len(wanted) - 2
-    if n not in (2, 3) or theta.shape != (wanted[0], n, n + 1) or min(wanted) < 1:
+    if n not in (2, 3) or theta.shape != (wanted[0], n, n + 1) or min(wanted[2:]) < 1:
         raise ShapeError(
             f"affine_grid: theta {theta.shape} for size {wanted}; expected theta (N, 2, 3) and size (N, C, H, W), or "
             "theta (N, 3, 4) and size (N, C, D, H, W)",
