@@ -39,7 +39,7 @@ def test_numpy_is_examined_in_a_child():
     found = doctor.examine("cpu")
     assert found, [row for row in found.rows if row.failed]
     assert {row.job[1] for row in found.rows} == set(families())
-    assert all(row.passed and row.error < 1e-2 for row in found.rows)
+    assert all(row.passed and row.error < 2e-2 for row in found.rows)
 
 
 def test_a_driver_that_ends_the_process_costs_one_row():

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import DTypeError
 from netcl.core.optable import TABLE, Domain, Operand, OpRow, by_own_names, make_row, register_op, row_of
 from netcl.core.program import (
     Bound,
@@ -103,6 +105,9 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
         _thread.state = record, hooks
         try:
             return row.composite(*args, **kwargs)
+        except DTypeError as error:
+            _say_where(error, row, args, kwargs)
+            raise
         finally:
             _thread.state = inherited, hooks
     if not hooks:
@@ -222,7 +227,11 @@ def snapshot() -> Snapshot:
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The innermost of the stack: computes the op, on plain tensors, and records nothing."""
     if row.expression is None:
-        return _compute(row, args, kwargs)
+        try:
+            return _compute(row, args, kwargs)
+        except DTypeError as error:
+            _say_where(error, row, args, kwargs)
+            raise
     if len(args) == 2 and not kwargs:
         a, b = args
         try:
@@ -237,13 +246,30 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if result is not None:
             return result
     out = kwargs.pop("out", None) if "out" in kwargs else None
-    ready = bound(row, args, kwargs)
+    try:
+        ready = bound(row, args, kwargs)
+    except DTypeError as error:
+        _say_where(error, row, args, kwargs)
+        raise
     if out is not None:
         check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
     results = ready.run(None if out is None else (out,))
     if key is not None and warm is None and not _pooled:
         _keep_warm(key, row, ready, args)
     return results[0] if ready.program.single else results
+
+
+def _say_where(error: DTypeError, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Completes the message of an unsupported dtype: the op, what was given, and the device."""
+    values = [one for value in (*args, *kwargs.values()) for one in (value if isinstance(value, list) else [value])]
+    tensors = [value for value in values if isinstance(value, Operand)]
+    if error.op is None:
+        error.op = row.name
+    where = tensors[0].engine.device_label if tensors else ""
+    if where not in str(error):  # else an op inside of this one has said so
+        given = " and ".join(tensor.dtype for tensor in tensors)
+        text = str(error) if row.name in str(error) else f"{row.name}: {error}"
+        error.args = (f"{text} (given {given} on {where})",)
 
 
 # What a call needs once it has run on arguments of the same description: ``warm(args)`` gives the result, or None where
@@ -296,6 +322,11 @@ def _never_warm(args: tuple[Any, ...]) -> None:
 def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs the function of a computed row; nothing inside of it is recorded, as the row itself has been."""
     assert row.call is not None
+    if row.dtypes != "any":
+        first = getattr(args[0] if args else kwargs.get(row.operands[0]), "dtype", "float32")
+        if first == "bool" or (row.dtypes == "floating" and not is_floating(first)):
+            kind = "numbers" if row.dtypes == "numbers" else "floating dtypes"
+            raise DTypeError(f"{row.name} computes on {kind}, not {first}; convert with astype", op=row.name)
     state = _thread.state
     if not state[0]:
         return row.call(*args, **kwargs)

@@ -156,6 +156,8 @@ def promote(*dtypes: DTypeLike) -> str:
         raise DTypeError("promote needs at least one dtype")
     try:
         return _promote(dtypes)
+    except DTypeError:
+        raise
     except TypeError:
         raise _unsupported(dtypes) from None
 

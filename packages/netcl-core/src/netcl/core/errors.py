@@ -50,7 +50,11 @@ class ShapeError(NetclError, ValueError):
     """Shapes, axes or sizes do not fit together."""
 
 
-class DTypeError(NetclError, ValueError):
+class UnsupportedError(NetclError, TypeError):
+    """The operation has no meaning for this kind of input, module or device."""
+
+
+class DTypeError(UnsupportedError, ValueError):
     """A dtype is unknown, or not one the operation or the device takes."""
 
 
@@ -64,10 +68,6 @@ class ExpressionError(NetclError, ValueError):
 
 class DeviceNotFoundError(NetclError, LookupError):
     """No device answers to the selector; the message lists those that are there."""
-
-
-class UnsupportedError(NetclError, TypeError):
-    """The operation has no meaning for this kind of input, module or device."""
 
 
 class DeviceLostError(NetclError, RuntimeError):

@@ -52,8 +52,9 @@ class OpRow:
     through the engine; ``composite`` is a plain function over other ops.
 
     ``shapes(shape, operand_shapes, attributes)`` turns an output's shape in the iteration space into the final one.
-    Attributes whose default is a float are launch scalars, all others are part of the kernel. ``amp``: ``half``,
-    ``float32`` or ``widest``. ``leading``: the operands are the first parameters.
+    Attributes whose default is a float are launch scalars, all others are part of the kernel. ``dtypes`` of a computed
+    row, of its first operand: ``any``, ``numbers`` (no bool) or ``floating``. ``amp``: ``half``, ``float32`` or
+    ``widest``. ``leading``: the operands are the first parameters.
     """
 
     name: str

@@ -1,5 +1,4 @@
-"""Conformance: what another backend or another netcl-core must do, checked from the op table and from the list of
-names.
+"""Conformance: what another backend or another netcl-core must do, checked from the op table and the list of names.
 
 ``op_cases(name)`` are samples for a row of the table, ``check_backend(engine)`` runs all of them on an engine and
 compares with float64, ``check_core()`` also compares the names and signatures of this netcl-core with ``CONTRACT``.
@@ -24,7 +23,7 @@ from netcl.core.contract import CONTRACT
 from netcl.core.device import DeviceHandle, device, manager
 from netcl.core.dispatch import TABLE, Domain, OpRow, call_row, row_of
 from netcl.core.dtypes import from_bfloat16, is_floating, to_bfloat16
-from netcl.core.errors import NetclError
+from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.families import DTYPES, families, ops_of
 from netcl.core.tensor import Tensor
 
@@ -43,6 +42,7 @@ __all__ = [
     "families_of",
     "masked",
     "op_cases",
+    "refusal",
     "run_case",
     "signature_of",
 ]
@@ -132,6 +132,31 @@ def run_case(name: str, case: Case, engine: DeviceBackend, dtype: str = "float32
     operands = tuple(_each(operand, place) for operand in case.operands)
     result = call_row(row_of(name), operands, dict(case.attributes), record=False)
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def refusal(name: str, dtype: str, engine: DeviceBackend) -> UnsupportedError | None:
+    """The error with which the op refuses a dtype on an engine, tried on its smallest case; None where it computes.
+
+    Any other error is raised. LookupError: the op has no cases.
+    """
+    cases = [case for case in op_cases(name) if all(array.size for array in _arrays(case.operands))]
+    if not cases:
+        raise LookupError(f"{name} has no cases")
+    case = min(cases, key=lambda case: sum(array.size for array in _arrays(case.operands)))
+    if not is_floating(dtype):  # which know no infinity, and one of them no sign
+        whole = tuple(_each(operand, lambda x: np.where(np.isfinite(x), abs(x), 0)) for operand in case.operands)
+        case = Case(whole, case.attributes)
+    try:
+        for result in run_case(name, case, engine, dtype):
+            result.numpy()
+    except UnsupportedError as error:
+        return error
+    return None
+
+
+def _arrays(operands: Any) -> list[Array]:
+    values = [one for value in operands for one in (value if isinstance(value, list) else [value])]
+    return [value for value in values if isinstance(value, np.ndarray)]
 
 
 def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Array, ...]:

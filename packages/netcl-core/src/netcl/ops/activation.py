@@ -68,10 +68,10 @@ relu6 = elementwise(
     "relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=Domain(kinks=(0.0,))
 )
 hard_sigmoid = elementwise(
-    "hard_sigmoid", "v0 <= -3 ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "x / 6 + 1/2 limited to [0, 1]."
+    "hard_sigmoid", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "x / 6 + 1/2 limited to [0, 1]."
 )
 hard_swish = elementwise(
-    "hard_swish", "v0 <= -3 ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "x * hard_sigmoid(x)."
+    "hard_swish", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "x * hard_sigmoid(x)."
 )
 hard_tanh = elementwise(
     "hard_tanh",

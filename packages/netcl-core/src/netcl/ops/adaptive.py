@@ -87,7 +87,7 @@ def _positions_reference(x: Any, output_size: Any) -> Any:
     return y, found
 
 
-@computed(domain=Domain(cases=_cases(1, 2, 3), reference=_positions_reference, second=False))
+@computed(dtypes="numbers", domain=Domain(cases=_cases(1, 2, 3), reference=_positions_reference, second=False))
 def adaptive_max_pool(x: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """The largest element of each section of x (N, C, spatial...), and its flat position in the plane as int32."""
     engine = engine_of("adaptive_max_pool", x)
@@ -112,7 +112,7 @@ def _max_grad_reference(grad: Any, positions: Any, shape: Any) -> Any:
     return out.reshape(shape)
 
 
-@computed(domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
+@computed(dtypes="numbers", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
 def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> Tensor:
     """The gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each gradient added where its maximum was."""
     engine = engine_of("adaptive_max_pool_grad", grad_output, indices)
@@ -155,7 +155,7 @@ def _avg_grad_reference(grad: Any, shape: Any) -> Any:
     return out
 
 
-@computed(domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
+@computed(dtypes="numbers", domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
 def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
     """The gradient of ``adaptive_avg_pool`` by x, of shape ``shape``; linear."""
     engine = engine_of("adaptive_avg_pool_grad", grad_output)

@@ -119,7 +119,7 @@ def _select_grad_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 2, 3, 2)), np.array([[1, 6, 2], [0, 0, 3]])), {"axis": 1, "shape": (2, 7, 2)}
 
 
-@computed(domain=Domain(cases=_select_grad_cases, reference=_select_grad_reference))
+@computed(dtypes="numbers", domain=Domain(cases=_select_grad_cases, reference=_select_grad_reference))
 def index_select_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
     """The gradient of ``index_select`` by x, of shape ``shape``: each slice added where it came from, in a fixed
     order.
@@ -151,7 +151,7 @@ def _gather_grad_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 3, 2)), rng.integers(0, 5, (2, 3, 2))), {"axis": 2, "shape": (2, 3, 5)}
 
 
-@computed(domain=Domain(cases=_gather_grad_cases, reference=_gather_grad_reference))
+@computed(dtypes="numbers", domain=Domain(cases=_gather_grad_cases, reference=_gather_grad_reference))
 def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
     """The gradient of ``gather`` by x, of shape ``shape``: each element added where it came from, in a fixed order."""
     engine = engine_of("gather_grad", grad_output)

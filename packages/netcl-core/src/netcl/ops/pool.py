@@ -122,7 +122,7 @@ def positions_reference(x: Any, **attributes: Any) -> Any:
     return _max_reference(x, **attributes), positions.astype(np.int32)
 
 
-@computed(name="max_pool", domain=Domain(cases=_all_ranks, reference=positions_reference))
+@computed(dtypes="numbers", name="max_pool", domain=Domain(cases=_all_ranks, reference=positions_reference))
 def max_pool(
     x: Tensor, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -151,7 +151,7 @@ def _max_grad_reference(grad: Any, positions: Any, shape: Any, **attributes: Any
     return out.reshape(shape)
 
 
-@computed(name="max_pool_grad", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
+@computed(dtypes="numbers", name="max_pool_grad", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
 def max_pool_grad(
     grad_output: Tensor,
     indices: Tensor,
@@ -236,7 +236,7 @@ def _avg_grad_reference(grad: Any, shape: Any, **attributes: Any) -> Any:
     return out
 
 
-@computed(name="avg_pool_grad", domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
+@computed(dtypes="numbers", name="avg_pool_grad", domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
 def avg_pool_grad(
     grad_output: Tensor,
     shape: Any,

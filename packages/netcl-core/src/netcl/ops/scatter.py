@@ -93,10 +93,11 @@ def put_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = Tru
 
 
 @computed(
+    dtypes="numbers",
     domain=Domain(
         cases=_at_cases,
         reference=lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, True),
-    )
+    ),
 )
 def add_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "add") -> Tensor:
     """A copy of x with ``source`` added where ``take_at`` reads, in the order of the indices."""

@@ -87,15 +87,16 @@ def expression(
 
 
 def computed(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = ""
+    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a function that checks its arguments and computes through the engine; autograd's rules have its
-    gradient.
+    gradient. ``dtypes`` are those of the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        return _define(make_row(function, "call", name=name, domain=domain or Domain(), amp=amp))
+        fields = {"domain": domain or Domain(), "amp": amp, "dtypes": dtypes}
+        return _define(make_row(function, "call", name=name, **fields))
 
     return decorate
 

@@ -67,7 +67,7 @@ def _fold_cases(rng: np.random.Generator) -> Cases:
         yield (rng.uniform(-1, 1, _reference(np.zeros(shape), **attributes).shape),), {"shape": shape, **attributes}
 
 
-@computed(domain=Domain(cases=_unfold_cases, reference=_reference))
+@computed(dtypes="numbers", domain=Domain(cases=_unfold_cases, reference=_reference))
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
     """The windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a convolution."""
     engine = engine_of("im2col", x)
@@ -81,7 +81,7 @@ def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilat
     return engine.window("im2col", x, **geometry)  # type: ignore[no-any-return]
 
 
-@computed(domain=Domain(cases=_fold_cases, reference=_adjoint))
+@computed(dtypes="numbers", domain=Domain(cases=_fold_cases, reference=_adjoint))
 def col2im(
     columns: Tensor, shape: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:
