@@ -148,6 +148,17 @@ def test_float16_on_numpy(name: str, numpy_device: Any, place: Any) -> None:
 # On a device whose groups share rows, a reduction inside another one of other axes needs a kernel of its own.
 @pytest.mark.parametrize("name", ["standardize", "batch_norm_training", "softmax", "var"])
 def test_float32_where_groups_share_rows(name: str, handle: Any, place: Any) -> None:
+    agrees_as_a_gpu(name, handle, place)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)  # PoCL takes a minute for a kernel of many barriers
+@pytest.mark.parametrize("name", COMPUTING)
+def test_every_float32_as_a_gpu(name: str, handle: Any, place: Any) -> None:
+    agrees_as_a_gpu(name, handle, place)
+
+
+def agrees_as_a_gpu(name: str, handle: Any, place: Any) -> None:
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy has no groups")
     with masked(handle, is_cpu=False) as seen:
