@@ -108,6 +108,41 @@ def test_a_large_sum_is_cut_into_pieces_for_all_cores() -> None:
     assert first.items >= 2 * CPU.units and second.items == 1
 
 
+def test_positions_have_64_bits_where_a_gpu_needs_them() -> None:
+    """At 2**31 elements, by the text alone; CPU drivers are faster with size_t throughout."""
+
+    def text(rows: int, target: Target) -> str:
+        return (
+            make_plan([X + Y], [(rows, 1 << 16)], [(rows, 1 << 16), (1, 1 << 16)], (rows, 1 << 16), target)
+            .launches[0]
+            .source
+        )
+
+    small, large = text((1 << 15) - 17, GPU), text(1 << 15, GPU)
+    assert "uint i1" in small and "size_t" not in small
+    assert "size_t i1" in large and "uint" not in large
+    assert text(1 << 10, CPU) == text(1 << 15, CPU)
+
+
+def test_vectors_are_read_plainly_where_they_lie_aligned() -> None:
+    def text(columns: int, target: Target) -> str:
+        shape = (64, columns)
+        return make_plan([X + Y], [shape], [shape, (1, columns)], shape, target).launches[0].source
+
+    assert "(__global const float4 *)" in text(96, GPU) and "vload4" in text(97, GPU)
+    assert text(96, CPU) == text(97, CPU)
+
+
+def test_the_exp_of_a_softmax_waits_in_its_output() -> None:
+    named = plans()
+    for name in ("softmax", "softmax_columns", "gpu_softmax", "cross_entropy_gradient"):
+        (launch,) = named[name].launches
+        assert "*out0" in launch.source and launch.source.count("exp(") == 2  # whole vectors, and the rest
+    # What the output needs beside it may be overwritten, so nothing waits there.
+    weighted = make_plan([_softmax(X, 1) * X], [(64, 96)], [(64, 96)], (64, 96), CPU)
+    assert weighted.launches[0].source.count("exp(") == 4
+
+
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for stale in GOLDEN.glob("*.cl"):
