@@ -10,6 +10,7 @@ import pytest
 import netcl.autograd as ag
 from netcl.autograd.ops import LOSSES
 from netcl.core import Tensor, manager
+from netcl.core.backend.registry import cpu_engine
 from netcl.core.dispatch import TABLE
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
 from netcl.core.testing import assert_close, expected, op_cases, run_case
@@ -135,6 +136,39 @@ def test_target_on_another_device_is_named(handle: Any, leaf: Any) -> None:
     assert other is not None
     with pytest.raises(BackendMismatchError, match="cross_entropy"):
         ag.cross_entropy(leaf(4, 3), Tensor.from_host(other.queue, np.zeros(4, np.int64)))
+
+
+def test_smooth_l1_of_no_width_is_l1(leaf: Any) -> None:
+    x, y = leaf(3, 4), Tensor.zeros((3, 4))
+    loss = ag.smooth_l1_loss(x, y, beta=0.0)
+    loss.backward()
+    assert float(loss) == pytest.approx(float(ag.l1_loss(x, y)), rel=1e-6)
+    np.testing.assert_allclose(x.grad.numpy(), np.sign(x.numpy()) / 12, rtol=1e-6)
+
+
+REDUCED = [name for name in LOSSES if "reduction" in TABLE[name].signature.parameters]
+
+
+def test_every_loss_can_be_reduced() -> None:
+    assert sorted(REDUCED) == sorted(LOSSES)
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_reductions_agree(name: str, numpy_device: Any) -> None:
+    """The sum is that of the single values; the mean lies among them; another word is refused."""
+    case = next(iter(op_cases(name)))
+    given = {key: value for key, value in case.attributes.items() if key != "reduction"}
+    engine = cpu_engine()
+    found = {
+        how: run_case(name, case._replace(attributes={**given, "reduction": how}), engine, "float64")[0].numpy()
+        for how in ("none", "sum", "mean")
+    }
+    assert found["none"].ndim > 0 and found["sum"].shape == found["mean"].shape == ()
+    assert found["sum"] == pytest.approx(found["none"].sum(), rel=1e-9)
+    if name != "ctc_loss":  # whose mean is one of losses by label
+        assert found["none"].min() - 1e-12 <= found["mean"] <= found["none"].max()
+    with pytest.raises(ValueError, match="'mean', 'sum' or 'none'"):
+        run_case(name, case._replace(attributes={**given, "reduction": "average"}), engine)
 
 
 def test_losses_are_names_of_the_table() -> None:

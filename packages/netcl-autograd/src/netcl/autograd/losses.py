@@ -94,7 +94,8 @@ def huber_loss(x: Expr, target: Expr, reduction: str = "mean", delta: float = 1.
 def smooth_l1_loss(x: Expr, target: Expr, reduction: str = "mean", beta: float = 1.0, *, space: Space) -> Expr:
     """d^2 / (2 beta) for d = |x - target| below beta, then d - beta / 2; beta 0 is ``l1_loss``."""
     d = apply("abs", x - target)
-    return reduced(apply("where", d < beta, d * d * 0.5 / beta, d - beta * 0.5), reduction, space.axes(None))
+    divisor = apply("where", beta > 0.0, beta, 1.0)
+    return reduced(apply("where", d < beta, d * d * 0.5 / divisor, d - beta * 0.5), reduction, space.axes(None))
 
 
 # -- two classes and distributions -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from netcl import ops
-from netcl.autograd.losses import zero_at_least
+from netcl.autograd.losses import averaged, reduced, whole, zero_at_least
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
 from netcl.core.errors import ShapeError
@@ -18,15 +18,16 @@ from netcl.ops.table import composite, expression
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
-def _contrast_reference(q: Any, k: Any, temperature: float = 0.07) -> Any:
+def _contrast_reference(q: Any, k: Any, temperature: float = 0.07, reduction: str = "mean") -> Any:
     q, k = (v / np.sqrt((v * v).sum(-1, keepdims=True)) for v in (q, k))
     logits = q @ k.T / temperature
     top = logits.max(1, keepdims=True)
-    return np.mean(np.log(np.exp(logits - top).sum(1)) + top[:, 0] - np.diag(logits))
+    return averaged(np.log(np.exp(logits - top).sum(1)) + top[:, 0] - np.diag(logits), reduction)
 
 
 def _contrast_cases(rng: np.random.Generator) -> Cases:
-    yield (rng.normal(size=(5, 4)), rng.normal(size=(5, 4))), {"temperature": 0.5}
+    for reduction in ("mean", "sum", "none"):
+        yield (rng.normal(size=(5, 4)), rng.normal(size=(5, 4))), {"temperature": 0.5, "reduction": reduction}
 
 
 def _unit(x: Tensor) -> Tensor:
@@ -34,18 +35,23 @@ def _unit(x: Tensor) -> Tensor:
 
 
 @composite(amp="float32", domain=Domain(cases=_contrast_cases, reference=_contrast_reference))
-def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07) -> Tensor:
+def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07, reduction: str = "mean") -> Tensor:
     """Cross entropy of the cosines of query i with all keys, over ``temperature``, key i being right (van den Oord et
     al. 2018).
 
-    query and keys (N, D).
+    query and keys (N, D); ``reduction="none"`` gives (N,).
     """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     if query.ndim != 2 or query.shape != keys.shape:
         raise ShapeError(
             f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)", op="info_nce_loss"
         )
     cosines = ops.div(ops.matmul(_unit(query), _unit(keys), transpose_b=True), temperature)
-    return ops.mean(ops.sub(ops.logsumexp(cosines, axis=1), ops.diag(cosines)))  # type: ignore[no-any-return]
+    each = ops.sub(ops.logsumexp(cosines, axis=1), ops.diag(cosines))
+    if reduction == "none":
+        return each  # type: ignore[no-any-return]
+    return (ops.mean if reduction == "mean" else ops.sum)(each)  # type: ignore[no-any-return]
 
 
 def _distances(x: Any, distance: str) -> Any:
@@ -53,42 +59,43 @@ def _distances(x: Any, distance: str) -> Any:
     return d if distance == "squared" else np.sqrt(d)
 
 
-def _hard_reference(x: Any, labels: Any, margin: float = 1.0, distance: str = "squared") -> Any:
-    return _hardest_reference(_distances(x, distance), labels[:, None], labels[None], margin)
+def _hard_reference(
+    x: Any, labels: Any, margin: float = 1.0, distance: str = "squared", reduction: str = "mean"
+) -> Any:
+    return _hardest_reference(_distances(x, distance), labels[:, None], labels[None], margin, reduction)
 
 
-def _hardest_reference(d: Any, rows: Any, columns: Any, margin: float = 1.0) -> Any:
-    values, labels = [], rows[:, 0]
+def _hardest_reference(d: Any, rows: Any, columns: Any, margin: float = 1.0, reduction: str = "mean") -> Any:
+    values, count, labels = [], 0, rows[:, 0]
     for i in range(len(d)):
         same = labels == labels[i]
         other = ~same
         same[i] = False
-        if same.any() and other.any():
-            values.append(max(0.0, d[i][same].max() - d[i][other].min() + margin))
-    return np.mean(values)
+        partners = same.any() and other.any()
+        values.append(max(0.0, d[i][same].max() - d[i][other].min() + margin) if partners else 0.0)
+        count += bool(partners)
+    return np.sum(values) / count if reduction == "mean" else averaged(np.array(values), reduction)
 
 
-def _all_reference(x: Any, labels: Any, margin: float = 1.0, distance: str = "squared") -> Any:
+def _all_reference(x: Any, labels: Any, margin: float = 1.0, distance: str = "squared", reduction: str = "mean") -> Any:
     d = _distances(x, distance)
-    return _every_reference(d[:, :, None], d[:, None], labels[:, None, None], None, None, margin)
+    return _every_reference(d[:, :, None], d[:, None], labels[:, None, None], None, None, margin, reduction)
 
 
-def _every_reference(near: Any, far: Any, anchor: Any, positive: Any, negative: Any, margin: float = 1.0) -> Any:
+def _every_reference(
+    near: Any, far: Any, anchor: Any, positive: Any, negative: Any, margin: float = 1.0, reduction: str = "mean"
+) -> Any:
     d, labels, n = near[:, :, 0], anchor[:, 0, 0], len(near)
-    values = [
-        d[a, p] - d[a, q] + margin
-        for a in range(n)
-        for p in range(n)
-        for q in range(n)
-        if a != p and labels[a] == labels[p] and labels[a] != labels[q]
-    ]
-    values = [v for v in values if v > 0]
-    return np.sum(values) / max(len(values), 1)
+    values = np.zeros((n, n, n))
+    for a, p, q in np.ndindex(n, n, n):
+        if a != p and labels[a] == labels[p] and labels[a] != labels[q]:
+            values[a, p, q] = max(d[a, p] - d[a, q] + margin, 0)
+    return values.sum() / max((values > 0).sum(), 1) if reduction == "mean" else averaged(values, reduction)
 
 
 def _labelled(rng: np.random.Generator) -> Cases:
-    for distance in ("squared", "euclidean"):
-        yield (rng.normal(size=(7, 3)), np.array([0, 1, 0, 2, 1, 0, 3])), {"distance": distance}
+    for attributes in ({}, {"distance": "euclidean"}, {"reduction": "sum"}, {"reduction": "none"}):
+        yield (rng.normal(size=(7, 3)), np.array([0, 1, 0, 2, 1, 0, 3])), attributes
 
 
 def _product_cases(rng: np.random.Generator) -> Cases:
@@ -121,8 +128,8 @@ def _pairwise(op: str, x: Tensor, labels: Tensor, distance: str) -> Tensor:
     return pair_distances(products, rows, ops.reshape(rows, (1, n)), distance=distance)  # type: ignore[no-any-return]
 
 
-def _nothing(shape: Any, operands: Any, attributes: Any) -> tuple[int, ...]:
-    return ()
+def _per_anchor(shape: Any, operands: Any, attributes: Any) -> tuple[int, ...]:
+    return tuple(shape[:1]) if attributes["reduction"] == "none" else ()
 
 
 _LABELS = np.array([0, 1, 0, 2, 1])
@@ -140,10 +147,12 @@ def _cube_cases(rng: np.random.Generator) -> Cases:
 
 @expression(
     amp="float32",
-    shapes=_nothing,
+    shapes=_per_anchor,
     domain=Domain(cases=_distance_cases, reference=_hardest_reference, second=False),
 )
-def hardest_triplets(d: Expr, rows: Expr, columns: Expr, margin: float = 1.0, *, space: Space) -> Expr:
+def hardest_triplets(
+    d: Expr, rows: Expr, columns: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space
+) -> Expr:
     """``batch_hard_triplet_loss`` of distances (N, N) and labels (N, 1), (1, N)."""
     same = apply("eq", rows, columns)
     positive, negative = same & apply("ne", Index(0), Index(1)), ~same
@@ -153,41 +162,60 @@ def hardest_triplets(d: Expr, rows: Expr, columns: Expr, margin: float = 1.0, *,
     # Anchors without a partner are taken out before the difference, which would be infinite.
     gap = apply("where", both, far, 0.0) - apply("where", both, near, 0.0)
     value = apply("where", both, zero_at_least(gap + margin), 0.0)
+    if reduction != "mean":
+        return reduced(value, reduction, (0,))
     count = reduce("sum", cast(both, value.dtype), 0)
     return reduce("sum", value, 0) / apply("maximum", apply("stop_gradient", count), 1.0)
 
 
 @composite(amp="float32", domain=Domain(cases=_labelled, reference=_hard_reference, second=False))
-def batch_hard_triplet_loss(x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared") -> Tensor:
+def batch_hard_triplet_loss(
+    x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared", reduction: str = "mean"
+) -> Tensor:
     """The mean over anchors of max(0, farthest of its class - nearest of another + margin) (Hermans et al. 2017).
 
-    x (N, D), labels (N,); anchors alone in their class, or without another class, count nothing.
+    x (N, D), labels (N,); anchors alone in their class, or without another class, count nothing. ``reduction="none"``
+    gives (N,), 0 for those.
     """
     n = x.shape[0]
     d = _pairwise("batch_hard_triplet_loss", x, labels, distance)
-    return hardest_triplets(d, ops.reshape(labels, (n, 1)), ops.reshape(labels, (1, n)), margin=margin)  # type: ignore[no-any-return]
+    rows, columns = ops.reshape(labels, (n, 1)), ops.reshape(labels, (1, n))
+    return hardest_triplets(d, rows, columns, margin=margin, reduction=reduction)  # type: ignore[no-any-return]
 
 
-@expression(amp="float32", shapes=_nothing, domain=Domain(cases=_cube_cases, reference=_every_reference, second=False))
+@expression(amp="float32", shapes=whole, domain=Domain(cases=_cube_cases, reference=_every_reference, second=False))
 def every_triplet(
-    near: Expr, far: Expr, anchor: Expr, positive: Expr, negative: Expr, margin: float = 1.0, *, space: Space
+    near: Expr,
+    far: Expr,
+    anchor: Expr,
+    positive: Expr,
+    negative: Expr,
+    margin: float = 1.0,
+    reduction: str = "mean",
+    *,
+    space: Space,
 ) -> Expr:
     """``batch_all_triplet_loss`` over (N, N, N): the triplets are never stored."""
     valid = apply("eq", anchor, positive) & apply("ne", anchor, negative) & apply("ne", Index(0), Index(1))
     value = apply("where", valid, zero_at_least(near - far + margin), 0.0)
+    if reduction != "mean":
+        return reduced(value, reduction, (0, 1, 2))
     count = reduce("sum", cast(value > 0, value.dtype), (0, 1, 2))
     return reduce("sum", value, (0, 1, 2)) / apply("maximum", apply("stop_gradient", count), 1.0)
 
 
 @composite(amp="float32", domain=Domain(cases=_labelled, reference=_all_reference, second=False))
-def batch_all_triplet_loss(x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared") -> Tensor:
+def batch_all_triplet_loss(
+    x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared", reduction: str = "mean"
+) -> Tensor:
     """The mean of d(anchor, positive) - d(anchor, negative) + margin over the triplets of the batch for which it is
     positive.
 
-    x (N, D), labels (N,) (Hermans et al. 2017); 0 where there is none.
+    x (N, D), labels (N,) (Hermans et al. 2017); 0 where there is none. ``reduction="none"`` gives (N, N, N) by anchor,
+    positive and negative, 0 for what is no such triplet.
     """
     n = x.shape[0]
     d = _pairwise("batch_all_triplet_loss", x, labels, distance)
     near, far = ops.reshape(d, (n, n, 1)), ops.reshape(d, (n, 1, n))
     places = ops.reshape(labels, (n, 1, 1)), ops.reshape(labels, (1, n, 1)), ops.reshape(labels, (1, 1, n))
-    return every_triplet(near, far, *places, margin=margin)  # type: ignore[no-any-return]
+    return every_triplet(near, far, *places, margin=margin, reduction=reduction)  # type: ignore[no-any-return]

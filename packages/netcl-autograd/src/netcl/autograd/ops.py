@@ -50,6 +50,7 @@ LOSSES = (
     "contrastive_loss",
     "cosine_embedding_loss",
     "cross_entropy",
+    "ctc_loss",
     "focal_loss",
     "hinge_loss",
     "huber_loss",

@@ -35,7 +35,7 @@ def _weights_reference(scores: Any, mask: Any = None, causal: bool = False, scal
     if mask is not None:
         s = np.where(mask, s, _NEVER) if mask.dtype == bool else s + mask
     if causal:
-        s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, _NEVER)
+        s = np.where(np.tri(*s.shape[-2:]) > 0, s, _NEVER)
     top = s.max(-1, keepdims=True)
     weight = np.exp(s - np.where(np.isneginf(top), 0, top))
     total = weight.sum(-1, keepdims=True)
@@ -164,7 +164,7 @@ def scaled_dot_product_attention(
 @computed(
     domain=Domain(
         cases=lambda rng: iter([((5,), {}), ((3, 5), {"offset": 2})]),
-        reference=lambda queries, keys=None, offset=0: np.tri(queries, keys or queries, offset, dtype=bool),
+        reference=lambda queries, keys=None, offset=0: np.tri(queries, keys or queries, offset) > 0,
         gradient=False,
     )
 )
@@ -249,7 +249,7 @@ def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0
     if not is_floating(x.dtype):
         raise DTypeError(f"rope computes on floating dtypes, not {x.dtype}", op="rope")
     places = unsqueeze(positions, -1) if isinstance(positions, Tensor) else None
-    offset = 0.0 if positions is None or places is not None else float(positions)  # type: ignore[arg-type]
+    offset = float(positions) if isinstance(positions, int) else 0.0
     if interleaved:
         a, b = unbind(reshape(x, (*x.shape[:-1], x.shape[-1] // 2, 2)), -1)
     else:

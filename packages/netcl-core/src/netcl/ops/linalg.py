@@ -333,7 +333,7 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
 
 
 def _permuted(x: Tensor, order: list[int]) -> Tensor:
-    return x if order == sorted(order) else permute(x, order)  # type: ignore[no-any-return]
+    return x if order == sorted(order) else permute(x, order)
 
 
 @composite(

@@ -206,7 +206,7 @@ def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, spac
     if p == 1:
         return reduce("sum", size, axes)
     if p < 0:
-        return reduce("sum", size**p, axes) ** (1.0 / p)
+        return apply("pow", reduce("sum", size**p, axes), 1.0 / p)
     # Powers of 0 have no derivative below 1, nor has the root of a sum of nothing.
     zero = apply("eq", x, 0.0)
     total = reduce("sum", apply("where", zero, 0.0, apply("where", zero, 1.0, size) ** p), axes)
