@@ -92,6 +92,38 @@ def test_groups_sort_through_local_memory(handle: Any, group: int, dtype: str) -
                 check(x, dtype, descending)
 
 
+def check_first(x: Any) -> None:
+    """``topk`` and ``kthvalue`` of long rows, which are not sorted for them."""
+    given = Tensor.from_host(x)
+    for count in (1, 7, x.shape[-1] // 4):
+        for largest in (False, True):
+            values, places = ops.topk(given, count, largest=largest)
+            wanted = ordered(x, largest)[..., :count]
+            np.testing.assert_array_equal(places.numpy(), wanted)
+            np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, wanted, -1))
+    for count in (1, x.shape[-1] // 2, x.shape[-1]):
+        np.testing.assert_array_equal(ops.kthvalue(given, count)[1].numpy(), ordered(x)[..., count - 1])
+
+
+def with_ties(shape: tuple[int, ...]) -> Any:
+    x = np.random.default_rng(7).integers(-40, 40, shape).astype(np.float32)
+    x[..., ::97], x[..., ::89], x[..., ::83] = NAN, -0.0, 1e-40
+    return x
+
+
+@pytest.mark.parametrize("shape", [(3, 2053), (20_011,)])
+def test_the_first_of_long_rows(handle: Any, shape: tuple[int, ...]) -> None:
+    check_first(with_ties(shape))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("group", [64, 128])
+def test_groups_count_digits_together(handle: Any, group: int) -> None:
+    with masked(handle, is_cpu=False, max_work_group_size=group):
+        check_first(with_ties((2, 9001)))
+        check_first(np.random.default_rng(8).integers(-9, 9, (2, 4099)) << 40)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     x=arrays(

@@ -16,6 +16,8 @@ from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import add, mul, ne, sub, where
 from netcl.ops.index import gather
+from netcl.ops.reduce import argmax
+from netcl.ops.reduce import max as largest_of
 from netcl.ops.shape import part, permute, reshape, squeeze, stack
 from netcl.ops.table import composite, computed, engine_of, floating
 
@@ -174,6 +176,7 @@ def _kth_cases(rng: np.random.Generator) -> Cases:
     yield (_distinct(rng, (7,)),), {"k": 3}
     yield (_distinct(rng, (4, 5)),), {"k": 1, "axis": 0}
     yield (_distinct(rng, (2, 3, 4)),), {"k": 3, "axis": 1, "keepdims": True}
+    yield (rng.integers(-9, 9, (3, 5000)),), {"k": 2000}
 
 
 def _kth_reference(x: Any, k: int, axis: int = -1, keepdims: bool = False) -> Any:
@@ -181,20 +184,35 @@ def _kth_reference(x: Any, k: int, axis: int = -1, keepdims: bool = False) -> An
     return found if keepdims else tuple(np.squeeze(part, axis) for part in found)
 
 
+@computed(
+    domain=Domain(
+        cases=lambda rng: ((operands, {"k": a["k"], "axis": a.get("axis", -1)}) for operands, a in _kth_cases(rng)),
+        reference=lambda x, k, axis: _kth_reference(x, k, axis, True)[1],
+        gradient=False,
+    ),
+)
+def kth_place(x: Tensor, k: int, axis: int = -1) -> Tensor:
+    """The position of the ``k``-th smallest along ``axis``, from 1, int64; the axis gets length one."""
+    engine = engine_of("kthvalue", x)
+    (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
+    rows = _last(x, at) if x.ndim else x._alias(Tensor, (1,))
+    if not 1 <= as_index(k) <= rows.shape[-1]:
+        raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", op="kthvalue", parameter="k")
+    places = engine.sort("kth", rows, size=as_index(k))
+    return _back(places, at) if x.ndim else places._alias(Tensor, ())
+
+
 @composite(domain=Domain(cases=_kth_cases, reference=_kth_reference))
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The ``k``-th smallest along ``axis``, from 1, and its position, int64. ShapeError: k not in 1..n."""
-    if not 1 <= as_index(k) <= (x.shape[axis] if x.ndim else 1):
-        raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", op="kthvalue", parameter="k")
-    return _picked(topk(x, k, axis, largest=False), axis, k - 1, keepdims)
+    return _picked(x, kth_place(x, k, axis), axis, keepdims)
 
 
-def _picked(found: tuple[Tensor, Tensor], axis: int, place: int, keepdims: bool) -> tuple[Tensor, Tensor]:
-    if found[0].ndim == 0:
-        return found
-    (at,) = normalize_axes(axis, found[0].ndim, "kthvalue")
-    values, places = (part(one, at, place, 1) for one in found)
-    return (values, places) if keepdims else (squeeze(values, at), squeeze(places, at))
+def _picked(x: Tensor, places: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
+    if x.ndim == 0:
+        return x, places
+    values = gather(x, axis, places)
+    return (values, places) if keepdims else (squeeze(values, axis), squeeze(places, axis))
 
 
 def _median_cases(rng: np.random.Generator) -> Cases:
@@ -225,13 +243,12 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     extent = x.shape[at] if x.ndim else 1
     if extent == 0:
         raise ShapeError(f"median: no elements along axis {axis} of shape {x.shape}", op="median")
-    values, places = sort(x, at)
-    if x.ndim == 0 or not is_floating(x.dtype):
-        return _picked((values, places), at, (extent - 1) // 2, keepdims)
-    largest = part(values, at, extent - 1, 1)
-    middle = where(ne(largest, largest), extent - 1, (extent - 1) // 2)
-    found = gather(values, at, middle), gather(places, at, middle)
-    return found if keepdims else tuple(squeeze(one, at) for one in found)
+    places = kth_place(x, (extent - 1) // 2 + 1, at)
+    if x.ndim and is_floating(x.dtype):
+        # NaN is the largest, and first among the largest.
+        largest = largest_of(x, at, keepdims=True)
+        places = where(ne(largest, largest), argmax(x, at, keepdims=True), places)
+    return _picked(x, places, at, keepdims)
 
 
 def _quantile_cases(rng: np.random.Generator) -> Cases:

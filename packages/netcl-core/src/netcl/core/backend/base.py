@@ -208,8 +208,8 @@ class DeviceBackend(Protocol):
         descending: bool = False,
         right: bool = False,
     ) -> Any:
-        """Rows (the last axis) in order: ``sort`` (values and places), ``search`` in sorted rows, ``count`` between
-        edges, ``place`` back.
+        """Rows (the last axis) in order: ``sort`` (values and places), ``kth`` (a place), ``search`` in sorted rows,
+        ``count`` between edges, ``place`` back.
         """
         ...
 

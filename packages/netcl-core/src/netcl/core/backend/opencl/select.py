@@ -1,0 +1,86 @@
+"""The first k of long rows without sorting them, on OpenCL devices."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.dtypes import itemsize
+from netcl.core.expr import Load, reduce
+
+from .scan import scan
+from .templates import Traits, source, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+_UNITS = 64  # work-items of a CPU
+_THREADS = 1 << 16  # work-items that keep another device busy, one for a chunk
+_GROUP = 256  # work-items that count a chunk together there
+_GROUPS = 1 << 10  # groups of them
+_SHORTEST = 256  # elements that are worth a chunk
+_DIGITS = 256
+_WORTH = 1 << 11  # the length of rows from which on this is faster than sorting them
+
+
+def worth(extent: int, wanted: int) -> bool:
+    """Whether selecting beats sorting."""
+    return extent >= _WORTH and wanted * 4 <= extent
+
+
+def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
+    """How many chunks of what length a row is cut into, so that there are about ``units`` of all."""
+    length = max(min(_SHORTEST, extent), -(-extent * rows // units))
+    return -(-extent // min(length, extent)), min(length, extent)
+
+
+def select(engine: Any, x: Tensor, wanted: int, *, descending: bool = False, last: bool = False) -> tuple[Tensor, ...]:
+    """What ``sort`` puts first in each row (last axis): ``wanted`` values and their places, int64, as they come in the
+    row; ``last``: the place (..., 1) of what ``sort`` puts last among them, alone.
+    """
+    *lead, extent = x.shape
+    rows, device = prod(lead), traits(engine)
+    dtype = "uint8" if x.dtype == "bool" else x.dtype
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
+    if device.is_cpu:
+        defines.append(("ALONE", 1))
+    key, text = f"select-{dtype}", source(("storage", "keys", "select"), tuple(defines))
+    few = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
+    many = few if device.is_cpu else _chunks(rows, extent, _THREADS)
+
+    def launch(name: str, chunks: tuple[int, int], shift: int, *buffers: Any) -> None:
+        units, group, share = rows if name in ("begin", "choose") else rows * chunks[0], 1, 1
+        if device.is_cpu and name not in ("begin", "choose"):
+            share = -(-units // _UNITS)
+        elif name == "digits":
+            group = _group(device)
+        size = -(-units // share) * group
+        local = (group,) if device.is_cpu or group > 1 else None
+        argument = struct(rows, extent, chunks[1], chunks[0], share, shift, wanted, -1 if descending else 0)
+        engine.launch(key, text, name, (size,), local, [*buffers, argument])
+
+    found = engine.empty((rows, 2), "int64")
+    launch("begin", few, 0, found)
+    counts = engine.empty((rows, few[0], _DIGITS), "int32")
+    # The keys of 16-bit floats are those of float32, and those of bytes as long.
+    for shift in range(56 if itemsize(dtype) == 8 else 24, -8, -8):
+        launch("digits", few, shift, x, found, counts)
+        (totals,) = engine.run((reduce("sum", Load(0, "int32"), (1,)),), (counts,), shapes=((rows, 1, _DIGITS),))
+        launch("choose", few, shift, totals, found)
+    ranks = engine.empty((rows, many[0], 2), "int64")
+    launch("ranks", many, 0, x, found, ranks)
+    sums = scan(engine, "sum", ranks, axis=1)
+    if last:
+        places = engine.empty((*lead, 1), "int64")
+        launch("kth", many, 0, x, found, sums, places)
+        return (places,)
+    values, places = engine.empty((*lead, wanted), x.dtype), engine.empty((*lead, wanted), "int64")
+    launch("collect", many, 0, x, found, sums, values, places)
+    return values, places
+
+
+def _group(device: Traits) -> int:
+    group = 1
+    while 2 * group <= min(_GROUP, device.group):
+        group *= 2
+    return group

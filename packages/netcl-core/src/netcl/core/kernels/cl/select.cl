@@ -1,0 +1,120 @@
+// The first `wanted` of each row in the order of keys, without sorting it (radix select, most significant digit first).
+//
+// Per digit: `digits` counts in tables those elements of a chunk whose higher digits are the ones found, and `choose`, after
+// the tables are added up, finds the next. Then `ranks` counts what each chunk has before the last wanted key and of its
+// equals, and `collect`, after the ranks are added up, writes the wanted in the order of their positions (`kth`: the position
+// of the last of them). `found`, per row: the key so far, and how many are still wanted among those that begin with it.
+
+#define DIGITS 256
+
+typedef struct {
+    long rows, extent, length, chunks, share, shift, wanted;
+    ulong flip;
+} selecting;
+
+#define EACH_CHUNK(t) \
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.chunks), (size_t)(head + g.share)); \
+    for (size_t t = head; t < tail; t++)
+
+#define PLACES(t) \
+    const size_t row = (t) / g.chunks, first = (t) % g.chunks * g.length; \
+    const size_t last = min((size_t)g.extent, (size_t)(first + g.length))
+
+#define KEY_AT(i) ((key_of(LOAD(x, row * g.extent + (i))) ^ g.flip) & KEY_MASK)
+// In two steps, as a shift by 64 is none.
+#define BEGINS_WITH(key, prefix) (((key) ^ (prefix)) >> g.shift >> 8 == 0)
+
+__kernel void digits(__global const STORAGE* restrict x, __global const long* restrict found, __global int* restrict counts,
+                     const selecting g) {
+#ifdef ALONE
+    EACH_CHUNK(t) {
+        PLACES(t);
+        __global int* table = counts + t * DIGITS;
+        for (int d = 0; d < DIGITS; d++) table[d] = 0;
+        const ulong prefix = found[2 * row];
+        for (size_t i = first; i < last; i++) {
+            const ulong key = KEY_AT(i);
+            if (BEGINS_WITH(key, prefix)) table[key >> g.shift & (DIGITS - 1)]++;
+        }
+    }
+#else
+    __local int table[DIGITS];
+    const size_t t = get_group_id(0), item = get_local_id(0), group = get_local_size(0);
+    PLACES(t);
+    for (size_t d = item; d < DIGITS; d += group) table[d] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const ulong prefix = found[2 * row];
+    for (size_t i = first + item; i < last; i += group) {
+        const ulong key = KEY_AT(i);
+        if (BEGINS_WITH(key, prefix)) atomic_inc(table + (key >> g.shift & (DIGITS - 1)));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (size_t d = item; d < DIGITS; d += group) counts[t * DIGITS + d] = table[d];
+#endif
+}
+
+// One work-item: a row. Before the first digit `found` is (0, wanted).
+__kernel void choose(__global const long* restrict totals, __global long* restrict found, const selecting g) {
+    const size_t row = get_global_id(0);
+    long wanted = found[2 * row + 1];
+    int digit = 0;
+    for (; digit < DIGITS - 1 && totals[row * DIGITS + digit] < wanted; digit++) wanted -= totals[row * DIGITS + digit];
+    found[2 * row] |= (long)((ulong)digit << g.shift);
+    found[2 * row + 1] = wanted;
+}
+
+__kernel void begin(__global long* restrict found, const selecting g) {
+    const size_t row = get_global_id(0);
+    found[2 * row] = 0;
+    found[2 * row + 1] = g.wanted;
+}
+
+__kernel void ranks(__global const STORAGE* restrict x, __global const long* restrict found, __global long* restrict counts,
+                    const selecting g) {
+    EACH_CHUNK(t) {
+        PLACES(t);
+        const ulong last_key = found[2 * row];
+        long before = 0, equal = 0;
+        for (size_t i = first; i < last; i++) {
+            const ulong key = KEY_AT(i);
+            before += key < last_key;
+            equal += key == last_key;
+        }
+        counts[2 * t] = before;
+        counts[2 * t + 1] = equal;
+    }
+}
+
+#define WALK \
+    EACH_CHUNK(t) { \
+        PLACES(t); \
+        const ulong last_key = found[2 * row]; \
+        const long wanted = found[2 * row + 1]; \
+        long before = t % g.chunks ? sums[2 * t - 2] : 0, equal = t % g.chunks ? sums[2 * t - 1] : 0; \
+        for (size_t i = first; i < last; i++) { \
+            const ulong key = KEY_AT(i);
+
+__kernel void collect(__global const STORAGE* restrict x, __global const long* restrict found,
+                      __global const long* restrict sums, __global STORAGE* restrict values, __global long* restrict places,
+                      const selecting g) {
+    WALK
+            if (key < last_key || (key == last_key && equal < wanted)) {
+                const size_t to = row * g.wanted + before + min(equal, wanted);
+                STORE(LOAD(x, row * g.extent + i), values, to);
+                places[to] = i;
+            }
+            before += key < last_key;
+            equal += key == last_key;
+        }
+    }
+}
+
+__kernel void kth(__global const STORAGE* restrict x, __global const long* restrict found, __global const long* restrict sums,
+                  __global long* restrict places, const selecting g) {
+    WALK
+            equal += key == last_key;
+            if (key == last_key && equal == wanted) places[row] = i;
+        }
+        (void)before;
+    }
+}
