@@ -102,10 +102,31 @@ def replayed_expected():
     return [np.exp((A + i) * np.float32(2)) for i in range(2)]
 
 
+def aligned(values):
+    raw = np.empty(values.nbytes + 4096, np.uint8)
+    start = -raw.ctypes.data % 4096
+    array = raw[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    array[...] = values
+    return array
+
+
+def shared(queue):
+    results = []
+    for i in range(3):
+        x = Tensor.from_host(queue, aligned(A + i), copy=False)
+        results.append(ops.neg(x).to_host())
+    return results
+
+
+def shared_expected():
+    return [-(A + i) for i in range(3)]
+
+
 JOBS = {
     "eager": (eager, eager_expected),
     "staged": (staged, staged_expected),
     "replayed": (replayed, replayed_expected),
+    "shared": (shared, shared_expected),
 }
 
 
@@ -118,7 +139,9 @@ class Ledger:
 
     def count(self):
         gc.collect()
-        self.queue.finish()
+        for _ in range(2):  # a marker behind the work on shared memory, and a look at it
+            engine_for(self.queue).transfer._shared.drop_passed()
+            self.queue.finish()
         for pool in self.pools:
             pool.clear()
         gc.collect()
@@ -151,6 +174,10 @@ FAULTS = [
     ("replayed", "Buffer", NO_MEMORY, 2, OutOfMemoryError),
     ("replayed", "enqueue_nd_range_kernel", REFUSED, 2, RuntimeError),
     ("replayed", "enqueue_copy", REFUSED, 1, RuntimeError),
+    ("shared", "Buffer", NO_MEMORY, 1, None),
+    ("shared", "Buffer", NO_MEMORY, 2, OutOfMemoryError),
+    ("shared", "enqueue_marker", NO_RESOURCES, 1, OutOfMemoryError),
+    ("shared", "enqueue_marker", REFUSED, 1, RuntimeError),
 ]
 
 

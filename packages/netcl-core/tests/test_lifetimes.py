@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -73,6 +74,27 @@ def test_a_buffer_in_use_on_one_queue_is_not_lent_to_another(queues):
     again = pool.allocate(4 * N)
     assert again.buffer.int_ptr == address, "it comes back when both queues have passed it"
     assert pool.get_stats()["bytes_in_use"] == 2 * 4 * N
+
+
+def test_without_markers_a_buffer_comes_back_when_the_queues_are_done(queues, monkeypatch):
+    """A driver that has no room for a marker must not make a pool lend what a kernel still uses."""
+    pool = BufferPool(queues[0].context)
+    lease = pool.allocate(4 * N)
+    address = lease.buffer.int_ptr
+
+    def refused(*args):
+        raise cl.RuntimeError(cl._cl._ErrorRecord(msg="injected", code=-5, routine="clEnqueueMarkerWithWaitList"))
+
+    monkeypatch.setattr(cl, "enqueue_marker", refused)
+    gate = Gate(queues[0])
+    cl.enqueue_copy(queues[0], lease.buffer, Tensor.zeros((N,), queue=queues[0]).buffer)
+    lease.release()
+    opener = threading.Timer(0.2, gate.open)
+    opener.start()
+    begin = time.perf_counter()
+    other = pool.allocate(4 * N)
+    assert other.buffer.int_ptr == address and time.perf_counter() - begin > 0.15, "it has waited for the copy"
+    opener.join()
 
 
 def test_tensors_of_a_shared_pool_on_two_queues(queues):

@@ -316,10 +316,13 @@ class BufferPool:
         if len(queues) < 2 or os.getpid() != self._process:
             return None
         markers = []
-        with contextlib.suppress(cl.Error):  # a lost device does no more work
-            for queue in queues:
+        for queue in queues:
+            try:
                 markers.append(cl.enqueue_marker(queue))
                 queue.flush()
+            except cl.Error:
+                with contextlib.suppress(cl.Error):  # a lost device does no more work
+                    queue.finish()
         return tuple(markers)
 
     def _evict(self, nbytes: int) -> None:
