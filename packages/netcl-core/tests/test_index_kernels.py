@@ -181,6 +181,22 @@ def test_tables_beyond_sixteen_bits(engine: Any) -> None:
     assert np.array_equal(engine.read(out), table[ids])
 
 
+def test_more_parts_and_rows_than_a_device_has_groups(engine: Any) -> None:
+    count = 2**16 + 5
+    ids = np.random.default_rng(17).integers(0, 2, (count, 3))
+    x = sample((count, 2), "float32")
+    out = engine.index("gather", engine.tensor(x, "float32"), engine.tensor(ids, "int64"), axis=1)
+    assert np.array_equal(engine.read(out), np.take_along_axis(x, ids, 1))
+    back = engine.index("gather_grad", out, engine.tensor(ids, "int64"), axis=1, shape=x.shape)
+    expected = np.zeros_like(x)
+    np.add.at(expected, (np.arange(count)[:, None], ids), np.take_along_axis(x, ids, 1))
+    assert np.array_equal(engine.read(back), expected)
+    rows = np.arange(count)[::-1]
+    wide = sample((count, 130), "uint8")
+    out = engine.index("take", engine.tensor(wide, "uint8"), engine.tensor(rows, "int64"), axis=0)
+    assert np.array_equal(engine.read(out), wide[::-1])
+
+
 def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no traits")
@@ -192,6 +208,14 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
     test_gradients_add_up_what_is_taken_twice(engine, "float32")
     test_places_of_what_is_true(engine, 2**16 + 1)
     test_many_indices_into_few_positions(engine, "float32")
+    rng = np.random.default_rng(16)
+    grad, ids = sample((3, 700, 5), "float32"), rng.integers(-40, 40, 700)
+    expected = np.zeros((3, 40, 5), np.float32)
+    np.add.at(expected, (slice(None), ids), grad)
+    out = engine.index(
+        "take_grad", engine.tensor(grad, "float32"), engine.tensor(ids, "int32"), axis=1, shape=(3, 40, 5)
+    )
+    assert np.array_equal(engine.read(out), expected)
     x, ids = sample((9, 12, 5), "float32"), np.random.default_rng(7).integers(-12, 12, 8)
     out = engine.index("take", engine.tensor(x, "float32"), engine.tensor(ids, "int32"), axis=1)
     assert np.array_equal(engine.read(out), x[:, ids])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from netcl.core.backend.base import host_read_allowed
 from netcl.core.dtypes import itemsize
-from netcl.core.expr import Load, cast, reduce
+from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 
 from .templates import Traits, share, source, struct, traits
 
@@ -22,29 +22,39 @@ _COPIES = 64  # work-items of a CPU that copy rows
 _WALKERS = 1 << 16  # work-items of other devices that walk all indices
 _LISTERS = 1 << 14  # work-items of other devices that list what is true
 _GROUP = 128
+_GROUPS = (1 << 16) - 1  # groups in the second and the third dimension
 _TABLES = 1024  # tables that other devices than CPUs sum up at most
 _SHARE = 256  # indices of one table at least
+_SORTED = 512  # indices that other devices than CPUs sort before they add
+
+# On a vector an element is a row.
+_BY_ROW = {"gather": "take", "scatter": "put", "gather_grad": "take_grad"}
 
 Size = tuple[int, ...]
 
 
 def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Size]:
-    """Work-items and groups; on devices that are no CPU with so many more that groups are full."""
+    """Work-items and groups; on devices that are no CPU so many more that groups are full, and no more groups than
+    every device starts.
+    """
     if device.is_cpu:
         return (columns, rows, outer), (1, 1, 1)
     group = min(_GROUP, device.group)
     wide = min(group, 1 << max(0, columns - 1).bit_length())
     high = min(group // wide, 1 << max(0, rows - 1).bit_length())
-    return (-(-columns // wide) * wide, -(-rows // high) * high, outer), (wide, high, 1)
+    down, deep = min(-(-rows // high), _GROUPS), min(outer, _GROUPS)
+    return (-(-columns // wide) * wide, down * high, deep), (wide, high, 1)
 
 
 @lru_cache(maxsize=512)
 def _moving(before: int, extent: int, after: int, count: int, device: Traits) -> tuple[Size, Size, Any]:
     """The launch of kernels that move rows: a few work-items with many rows each on a CPU, else one per element."""
     rows = before * count
-    block, width = (-(-rows // _COPIES), after) if device.is_cpu else (1, 1)
-    size, local = _grid(-(-after // max(width, 1)), -(-rows // max(block, 1)), 1, device)
-    return size, local, struct(before, extent, after, count, max(block, 1), max(width, 1), 0, rows)
+    width = max(after, 1) if device.is_cpu else 1
+    _, local = _grid(-(-after // width), rows, 1, device)
+    block = max(1, -(-rows // (_COPIES if device.is_cpu else _GROUPS * local[1])))
+    size, local = _grid(-(-after // width), -(-rows // block), 1, device)
+    return size, local, struct(before, extent, after, count, block, width, 0, rows)
 
 
 @lru_cache(maxsize=512)
@@ -92,6 +102,8 @@ def index(
     whole = tuple(out.shape if out is not None else x.shape if shape is None else shape)
     axis %= len(whole)
     before, extent, after = prod(whole[:axis]), whole[axis], prod(whole[axis + 1 :])
+    code = np.int32(engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range"))
+    kind = _BY_ROW.get(kind, kind) if len(whole) == 1 else kind
     by_row = kind in ("take", "take_grad", "put")
     count = indices.size if by_row else indices.shape[axis]
     if out is None:
@@ -103,12 +115,11 @@ def index(
         target = out
     if target.size == 0 or out is not None and x.size == 0:
         return target
-    code = np.int32(engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range"))
     integer = "long" if indices.dtype == "int64" else "int"
     table = before, extent, after
     units = 2 * engine.target.units
     if kind.endswith("_grad"):
-        _add(engine, x, indices, target, table, count, by_row, out is not None, units, code)
+        _Sum(engine, x, indices, table, count, by_row, units, code).into(target, keep=out is not None)
         return target
     width = itemsize(x.dtype)
     key, text = f"index-{width}-{integer}", source(("index",), (("BYTES", width), ("INDEX", integer)))
@@ -128,45 +139,81 @@ def index(
     return target
 
 
-def _add(
-    engine: Any,
-    x: Tensor,
-    indices: Tensor,
-    target: Tensor,
-    table: tuple[int, int, int],
-    count: int,
-    by_row: bool,
-    keep: bool,
-    units: int,
-    code: Any,
-) -> None:
-    """Adds up in float32 or wider, in tables of parts of the indices where these are many, and rounds once."""
-    device, integer = traits(engine), "long" if indices.dtype == "int64" else "int"
-    key = f"index_gradient-{x.dtype}-{integer}"
-    text = source(("storage", "index"), ((f"DTYPE_{x.dtype.upper()}", 1), ("INDEX", integer)))
-    wide = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
-    tables = _tables(table[1], count, units, device) if table[0] == table[2] == 1 else 1
-    if tables > 1:
-        part = -(-count // tables)
-        sums = engine.empty((tables, table[1]), wide)
-        size, local, argument = _walking((tables, table[1], 1), part, count, True, False, units, device)
-        engine.launch(key, text, "gather_gradient", size, local, [x, indices, sums, engine.flag, code, argument])
+class _Sum(NamedTuple):
+    """Adds rows or elements to a table, in float32 or wider, and rounds once."""
+
+    engine: Any
+    x: Tensor
+    indices: Tensor
+    table: tuple[int, int, int]
+    length: int
+    by_row: bool
+    units: int
+    code: Any
+
+    def into(self, target: Tensor, keep: bool) -> None:
+        """Zeros and all rows, or (``keep``) what is there and all rows."""
+        engine, dtype, (before, extent, after) = self.engine, self.x.dtype, self.table
+        device = traits(engine)
+        wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+        tables = _tables(extent, self.length, self.units, device) if before == after == 1 else 1
+        if tables > 1:
+            self._in_tables(target, tables, wide, keep)
+            return
+        sums = target if wide == dtype else engine.empty(target.shape, wide)
+        if keep and sums is not target:
+            engine.run((cast(Load(0, dtype), wide),), (target,), out=(sums,))
+        if self.by_row and not device.is_cpu and self.length >= _SORTED and extent < 1 << 31:
+            if not keep:
+                engine.fill(sums, 0)
+            self._sorted(sums)
+        else:
+            self._walk("take_gradient" if self.by_row else "gather_gradient", sums, self.table, self.length, keep)
+        if sums is not target:
+            engine.run((cast(Load(0, wide), dtype),), (sums,), out=(target,))
+
+    def _launch(self, name: str, launch: tuple[Size, Size, Any], before: list[Any], behind: list[Any]) -> None:
+        size, local, argument = launch
+        integer = "long" if self.indices.dtype == "int64" else "int"
+        key = f"index_gradient-{self.x.dtype}-{integer}"
+        text = source(("storage", "index"), ((f"DTYPE_{self.x.dtype.upper()}", 1), ("INDEX", integer)))
+        self.engine.launch(key, text, name, size, local, [self.x, *before, *behind, argument])
+
+    def _walk(self, name: str, sums: Tensor, table: tuple[int, int, int], count: int, keep: bool) -> None:
+        total = self.table[0] * self.length
+        columns = name == "gather_gradient"
+        launch = _walking(table, count, total, columns, keep, self.units, traits(self.engine))
+        self._launch(name, launch, [self.indices, sums], [self.engine.flag, self.code])
+
+    def _in_tables(self, target: Tensor, tables: int, wide: str, keep: bool) -> None:
+        """Many indices into a short vector: parts of them side by side, each in a table of its own."""
+        dtype, extent = self.x.dtype, self.table[1]
+        sums = self.engine.empty((tables, extent), wide)
+        self._walk("gather_gradient", sums, (tables, extent, 1), -(-self.length // tables), False)
         total = reduce("sum", Load(0, wide), 0)
-        row = target._alias(type(target), (1, table[1]))
+        row = target._alias(type(target), (1, extent))
         if keep:
-            total = total + cast(Load(1, x.dtype), wide)
-        engine.run((cast(total, x.dtype),), (sums, row) if keep else (sums,), shapes=(row.shape,), out=(row,))
-        return
-    sums = target
-    if wide != x.dtype:
-        sums = engine.empty(target.shape, wide)
-        if keep:
-            engine.run((cast(Load(0, x.dtype), wide),), (target,), out=(sums,))
-    size, local, argument = _walking(table, count, table[0] * count, not by_row, keep, units, device)
-    name = "take_gradient" if by_row else "gather_gradient"
-    engine.launch(key, text, name, size, local, [x, indices, sums, engine.flag, code, argument])
-    if sums is not target:
-        engine.run((cast(Load(0, wide), x.dtype),), (sums,), out=(target,))
+            total = total + cast(Load(1, dtype), wide)
+        given = (sums, row) if keep else (sums,)
+        self.engine.run((cast(total, dtype),), given, shapes=(row.shape,), out=(row,))
+
+    def _sorted(self, sums: Tensor) -> None:
+        """Many rows on many cores: equal indices side by side, in the order in which they came."""
+        engine, (before, extent, after) = self.engine, self.table
+        (places,) = engine.run((_place(self.indices.dtype, int(self.code)),), (self.indices,), {"n": extent})
+        places, order = engine.sort("sort", places._alias(type(places), (self.length,)), size=self.length)
+        size, local = _grid(after, self.length, before, traits(engine))
+        argument = struct(*self.table, self.length, 1, 1, 1, before * self.length)
+        self._launch("sorted_gradient", (size, local, argument), [places, order], [sums])
+
+
+@lru_cache(maxsize=64)
+def _place(dtype: str, code: int) -> Expr:
+    """An index counted from the start and clamped; one out of range raises the flag."""
+    n, index = Scalar("n", "int64"), cast(Load(0, dtype), "int64")
+    known = apply("require", (index >= -n) & (index < n), index, code)
+    place = apply("where", known < 0, known + n, known)
+    return cast(apply("maximum", apply("minimum", place, n - 1), 0), "int32")
 
 
 def nonzero(engine: Any, mask: Tensor) -> Tensor:

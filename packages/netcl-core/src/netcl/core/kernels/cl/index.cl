@@ -10,6 +10,8 @@
 // .._in_order,            a work-item owns a range of rows of the result times a stretch of columns, and walks all indices.
 // .._gradient             Gradients are sums in REAL, from zero on, or (`keep`) from what is there. `total` limits the
 //                         indices where the last of `before` parts has fewer.
+// sorted_gradient         many cores and many indices: with the indices sorted, where they came from in `order`, the first
+//                         work-item of equal ones adds up them all, in the order in which they came.
 //
 // Negative indices count from the end; what is out of range is clamped, and raises `code` in the flag.
 
@@ -28,13 +30,15 @@ static inline long checked(const long i, const long axis, __global int* flag, co
     return clamped(i, axis);
 }
 
-// A work-item's own rows [first, last) and columns [begin, end) of the part `outer`.
-#define OWN_ROWS(source, target) \
+// For each part `outer`, a work-item's own rows [first, last) and columns [begin, end). (Some devices have no more than
+// 65535 groups in the second and the third dimension.)
+#define OWN_ROWS \
     const long first = get_global_id(1) * g.block, last = min(g.axis, (long)(first + g.block)); \
     const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
-    const long outer = get_global_id(2), count = min(g.count, g.total - outer * g.count); \
-    source += outer * g.count * g.after; \
-    target += outer * g.axis * g.after;
+    for (long outer = get_global_id(2); outer < g.before; outer += get_global_size(2))
+#define COUNT min(g.count, g.total - outer * g.count)
+#define FROM(x) ((x) + outer * g.count * g.after)
+#define TO(x) ((x) + outer * g.axis * g.after)
 
 #ifdef BYTES
 #if BYTES == 1
@@ -110,51 +114,83 @@ __kernel void scatter(__global const element* restrict x, __global const INDEX* 
 
 __kernel void put_in_order(__global const element* restrict x, __global const INDEX* restrict indices,
                            __global element* restrict out, __global int* flag, const int code, const indexing g) {
-    OWN_ROWS(x, out)
-    for (long i = 0; i < count; i++) {
-        const long row = checked(indices[i], g.axis, flag, code);
-        if (row >= first && row < last)
-            for (long c = begin; c < end; c++) out[row * g.after + c] = x[i * g.after + c];
+    OWN_ROWS {
+        const long count = COUNT;
+        __global const element* from = FROM(x);
+        __global element* to = TO(out);
+        for (long i = 0; i < count; i++) {
+            const long row = checked(indices[i], g.axis, flag, code);
+            if (row >= first && row < last)
+                for (long c = begin; c < end; c++) to[row * g.after + c] = from[i * g.after + c];
+        }
     }
 }
 
 __kernel void scatter_in_order(__global const element* restrict x, __global const INDEX* restrict indices,
                                __global element* restrict out, __global int* flag, const int code, const indexing g) {
-    OWN_ROWS(x, out)
-    indices += outer * g.count * g.after;
-    for (long i = 0; i < count; i++)
-        for (long c = begin; c < end; c++) {
-            const long row = checked(indices[i * g.after + c], g.axis, flag, code);
-            if (row >= first && row < last) out[row * g.after + c] = x[i * g.after + c];
-        }
+    OWN_ROWS {
+        const long count = COUNT;
+        __global const element* from = FROM(x);
+        __global const INDEX* own = FROM(indices);
+        __global element* to = TO(out);
+        for (long i = 0; i < count; i++)
+            for (long c = begin; c < end; c++) {
+                const long row = checked(own[i * g.after + c], g.axis, flag, code);
+                if (row >= first && row < last) to[row * g.after + c] = from[i * g.after + c];
+            }
+    }
 }
 #else
 
-#define CLEAR_ROWS \
+#define CLEAR(to) \
     if (!g.keep) \
         for (long row = first; row < last; row++) \
-            for (long c = begin; c < end; c++) out[row * g.after + c] = 0;
+            for (long c = begin; c < end; c++) to[row * g.after + c] = 0;
 
 __kernel void take_gradient(__global const STORAGE* restrict grad, __global const INDEX* restrict indices,
                             __global REAL* restrict out, __global int* flag, const int code, const indexing g) {
-    OWN_ROWS(grad, out)
-    CLEAR_ROWS
-    for (long i = 0; i < count; i++) {
-        const long row = checked(indices[i], g.axis, flag, code);
-        if (row >= first && row < last)
-            for (long c = begin; c < end; c++) out[row * g.after + c] += LOAD(grad, i * g.after + c);
+    OWN_ROWS {
+        const long count = COUNT;
+        __global const STORAGE* from = FROM(grad);
+        __global REAL* to = TO(out);
+        CLEAR(to)
+        for (long i = 0; i < count; i++) {
+            const long row = checked(indices[i], g.axis, flag, code);
+            if (row >= first && row < last)
+                for (long c = begin; c < end; c++) to[row * g.after + c] += LOAD(from, i * g.after + c);
+        }
     }
 }
 
 __kernel void gather_gradient(__global const STORAGE* restrict grad, __global const INDEX* restrict indices,
                               __global REAL* restrict out, __global int* flag, const int code, const indexing g) {
-    OWN_ROWS(grad, out)
-    CLEAR_ROWS
-    indices += outer * g.count * g.after;
-    for (long i = 0; i < count; i++)
-        for (long c = begin; c < end; c++) {
-            const long row = checked(indices[i * g.after + c], g.axis, flag, code);
-            if (row >= first && row < last) out[row * g.after + c] += LOAD(grad, i * g.after + c);
+    OWN_ROWS {
+        const long count = COUNT;
+        __global const STORAGE* from = FROM(grad);
+        __global const INDEX* own = FROM(indices);
+        __global REAL* to = TO(out);
+        CLEAR(to)
+        for (long i = 0; i < count; i++)
+            for (long c = begin; c < end; c++) {
+                const long row = checked(own[i * g.after + c], g.axis, flag, code);
+                if (row >= first && row < last) to[row * g.after + c] += LOAD(from, i * g.after + c);
+            }
+    }
+}
+
+__kernel void sorted_gradient(__global const STORAGE* restrict grad, __global const int* restrict places,
+                              __global const long* restrict order, __global REAL* restrict out, const indexing g) {
+    const long c = get_global_id(0);
+    for (long first = get_global_id(1); first < g.count; first += get_global_size(1)) {
+        const long row = places[first];
+        if (c >= g.after || (first > 0 && places[first - 1] == row)) continue;
+        for (long outer = get_global_id(2); outer < g.before; outer += get_global_size(2)) {
+            __global const STORAGE* from = FROM(grad);
+            __global REAL* to = TO(out) + row * g.after + c;
+            REAL sum = *to;
+            for (long i = first; i < g.count && places[i] == row; i++) sum += LOAD(from, order[i] * g.after + c);
+            *to = sum;
         }
+    }
 }
 #endif
