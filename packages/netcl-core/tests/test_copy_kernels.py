@@ -102,6 +102,12 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
     base = elements(6 * 7 * 8, "int32").reshape(6, 7, 8)
-    for view in (base.transpose(2, 0, 1), base[::-1, :, ::-1]):
+    large = elements(45 * 3 * 70, "int32").reshape(45, 3, 70)
+    for whole, view in (
+        (base, base.transpose(2, 0, 1)),
+        (base, base[::-1, :, ::-1]),
+        (large, large.transpose(2, 1, 0)),
+        (large, large[::-1, 0, 1:].T),
+    ):
         target = np.zeros(view.shape, np.int32)
-        check(engine, "int32", base, view, target, target)
+        check(engine, "int32", whole, view, target, target)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _DIMS = 6
 _LONG = 4096  # elements of a row that one tile holds at most
-_SQUARE = 64  # edge of a tile where rows of the source are columns of the result
+_SQUARE = 64  # edge of a tile where rows of the source are columns of the result, on a CPU
+_SHARED = 32  # the same in local memory, where a group of _GROUP work-items copies it
+_GROUP = 128
 
 Dim = tuple[int, int, int]  # extent, stride in the source, stride in the result
 
@@ -44,7 +46,8 @@ def _launches(
     out_strides: tuple[int, ...],
     out_offset: int,
     device: Traits,
-) -> tuple[tuple[int, Any], ...]:
+) -> tuple[str, tuple[tuple[int, Any], ...]]:
+    """The kernel, and its work-items (or groups) and argument for each launch."""
     dims = _joined(shape, source_strides, out_strides)
     dims.sort(key=lambda dim: -abs(dim[2]))
     transposing = len(dims) > 1 and abs(dims[-1][1]) > 1
@@ -55,7 +58,10 @@ def _launches(
     outer, inner = dims[: max(0, len(dims) - _DIMS)], dims[max(0, len(dims) - _DIMS) :]
     inner = [(1, 0, 0)] * (_DIMS - len(inner)) + inner
     rows, columns = inner[-2][0], inner[-1][0]
-    if not device.is_cpu:
+    shared = transposing and not device.is_cpu and 0 < abs(inner[-2][1]) < abs(inner[-1][1])
+    if shared:
+        tile = (_SHARED, _SHARED)
+    elif not device.is_cpu:
         tile = (1, 1)
     elif transposing:
         tile = (_SQUARE, _SQUARE)
@@ -73,7 +79,7 @@ def _launches(
             tiles, block, int(transposing and device.is_cpu), start, target, tile, counts, extents, steps, out_steps
         )
         launches.append((-(-tiles // block), argument))
-    return tuple(launches)
+    return "copy_tiles" if shared else "copy", tuple(launches)
 
 
 def copy(
@@ -95,7 +101,14 @@ def copy(
         return
     device = traits(engine)
     size = itemsize(out.dtype)
-    text = templates.source(("copy",), (("BYTES", size),))
-    launches = _launches(tuple(shape), tuple(source_strides), source_offset, tuple(out_strides), out_offset, device)
+    defines: tuple[tuple[str, object], ...] = (("BYTES", size),)
+    if not device.is_cpu:
+        defines += (("TILE", _SHARED),)
+    text = templates.source(("copy",), defines)
+    name, launches = _launches(
+        tuple(shape), tuple(source_strides), source_offset, tuple(out_strides), out_offset, device
+    )
+    group = min(_GROUP, device.group) if name == "copy_tiles" else 1 if device.is_cpu else None
     for items, argument in launches:
-        engine.launch(f"copy-{size}", text, "copy", (items,), (1,) if device.is_cpu else None, [source, out, argument])
+        sizes = ((items * (group or 1),), None if group is None else (group,))
+        engine.launch(("copy", defines), text, name, *sizes, [source, out, argument])

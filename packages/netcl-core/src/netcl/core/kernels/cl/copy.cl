@@ -95,3 +95,32 @@ __kernel void copy(__global const element* restrict source, __global element* re
         }
     }
 }
+
+#ifdef TILE
+// The same where a group shares local memory: it copies one tile of TILE x TILE whose rows in the result lie along the
+// columns of the source, reading along the one and writing along the other.
+__kernel void copy_tiles(__global const element* restrict source, __global element* restrict out, const copying g) {
+    __local element square[TILE][TILE + 1];  // a column more, so that neighbours of a column lie in different banks
+    const size_t tile = get_group_id(0);
+    const long column = (long)(tile % g.counts[1]) * TILE, row = (long)(tile / g.counts[1] % g.counts[0]) * TILE;
+    size_t rest = tile / g.counts[1] / g.counts[0];
+    long from = g.source_offset + row * g.source_stride[4] + column * g.source_stride[5];
+    long to = g.out_offset + row * g.out_stride[4] + column * g.out_stride[5];
+    for (int d = 3; d >= 0; d--) {
+        const long i = rest % g.extent[d];
+        rest /= g.extent[d];
+        from += i * g.source_stride[d];
+        to += i * g.out_stride[d];
+    }
+    const int rows = (int)min((long)TILE, g.extent[4] - row), columns = (int)min((long)TILE, g.extent[5] - column);
+    for (int k = get_local_id(0); k < TILE * TILE; k += get_local_size(0)) {
+        const int r = k % TILE, c = k / TILE;
+        if (r < rows && c < columns) square[c][r] = source[from + r * g.source_stride[4] + c * g.source_stride[5]];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = get_local_id(0); k < TILE * TILE; k += get_local_size(0)) {
+        const int r = k / TILE, c = k % TILE;
+        if (r < rows && c < columns) out[to + r * g.out_stride[4] + c * g.out_stride[5]] = square[c][r];
+    }
+}
+#endif
