@@ -216,7 +216,7 @@ class BufferPool:
             self._returned.append(last)
             return None
         self._hits += 1
-        # What BufferHandle(...) does, at half the price: a call of __init__ goes through C.
+        # What BufferHandle(...) does in 0.05 microseconds more: a call of __init__ goes through C.
         handle = _new_handle(BufferHandle)
         handle.buffer = last[1]
         handle.nbytes = nbytes
