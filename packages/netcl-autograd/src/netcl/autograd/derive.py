@@ -24,12 +24,13 @@ Shape = tuple[int, ...]
 @dataclass(frozen=True)
 class Group:
     """One gradient program: ``row`` over ``sources`` (positions among saved tensors and gradients), giving gradients
-    of ``inputs``.
+    of ``inputs``, and then what later groups load from the positions ``shared``.
     """
 
     row: OpRow
     sources: tuple[int, ...]
     inputs: tuple[int, ...]
+    shared: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _plan(
         from netcl.autograd.compiler.gradient import region_gradients
 
         every = region_gradients(program, grads)
-        found = _loaded({slot: every[slot] for slot in wanted}, outputs, n)
+        found = loaded({slot: every[slot] for slot in wanted}, outputs, n)
         found = _through_outputs(found, outputs, n)
     elif program.name in GIVEN and grads[0] is not None:
         found = GIVEN[program.name].gradients(outputs[0], Load(n, outputs[0].dtype), grads[0], wanted, present)
@@ -114,18 +115,37 @@ def _plan(
             passed.append((slot, source))
         else:
             by_shape.setdefault(shapes[slot], {})[slot] = gradient
-    drafts = [(shape, part, _sources(part.values(), program, shapes, n, m)) for shape, part in by_shape.items()]
-    used = {source for _, _, sources in drafts for source in sources}
+    parts = list(by_shape.items())
+    shared: list[dict[int, Expr]] = [{} for _ in parts]
+    if isinstance(program, Fused) and len(parts) > 1:
+        parts.sort(key=lambda item: -math.prod(item[0]))
+        exprs, shared = share_dear([tuple(part.values()) for _, part in parts], n + 2 * m)
+        parts = [(shape, dict(zip(part, own))) for (shape, part), own in zip(parts, exprs)]
+    space = tuple(
+        max(sizes) for sizes in zip(*(aligned(s, len(program.shapes[0])) for s in (*shapes, *program.shapes)))
+    )
+    extra: dict[int, Shape] = {}
+    for slot, expression in [item for group in shared for item in group.items()]:
+        present[slot] = axes_of(expression, present, {})
+        extra[slot] = tuple(size if axis in present[slot] else 1 for axis, size in enumerate(space))
+    drafts = [
+        (shape, part, more, _sources((*part.values(), *more.values()), program, shapes, n, m, extra))
+        for (shape, part), more in zip(parts, shared)
+    ]
+    used = {source for _, _, _, sources in drafts for source in sources}
     if saved is None:
         inputs, outs = tuple(sorted(s for s in used if s < n)), tuple(sorted(s - n for s in used if n <= s < n + m))
     else:
         inputs, outs = saved.inputs, saved.outputs
     places = {slot: position for position, slot in enumerate((*inputs, *(n + o for o in outs)))}
-    places.update({n + m + i: len(inputs) + len(outs) + i for i in range(m)})
+    places.update({slot: len(inputs) + len(outs) + slot - n - m for slot in (*range(n + m, n + 2 * m), *extra)})
     if not used <= set(places):
         return None
-    groups = tuple(_group(program, shape, part, sources, present, places) for shape, part, sources in drafts)
-    gradients = frozenset(s - n - m for s in used if s >= n + m)
+    groups = tuple(
+        _group(program, shape, part, {slot: (e, extra[slot]) for slot, e in more.items()}, sources, present, places)
+        for shape, part, more, sources in drafts
+    )
+    gradients = frozenset(s - n - m for s in used if n + m <= s < n + 2 * m)
     return Plan(inputs, outs, groups, tuple(passed), gradients, program.shapes)
 
 
@@ -146,14 +166,37 @@ def _through_outputs(found: dict[int, Expr | None], outputs: Sequence[Expr], n: 
     return {**found, **dict(zip(there, through))}
 
 
-def _loaded(found: dict[int, Expr | None], outputs: Sequence[Expr], n: int) -> dict[int, Expr | None]:
+def loaded(found: dict[int, Expr | None], outputs: Sequence[Expr], n: int) -> dict[int, Expr | None]:
     """The gradients with outputs loaded that elementary functions would have to make again."""
     there = [slot for slot, gradient in found.items() if gradient is not None]
     saved: dict[Expr, Expr] = {o: Load(n + i, o.dtype) for i, o in enumerate(outputs) if is_dear((o,))}
     return {**found, **dict(zip(there, substitute_all([found[slot] for slot in there], saved)))}  # type: ignore[misc]
 
 
-def _sources(gradients: Any, program: Program, shapes: Sequence[Shape], n: int, m: int) -> list[int]:
+def share_dear(groups: Sequence[tuple[Expr, ...]], first: int) -> tuple[list[tuple[Expr, ...]], list[dict[int, Expr]]]:
+    """Gradient programs that load what an earlier one has, where elementary functions would make it again.
+
+    ``first`` is the first free slot. Beside the programs: what each has to give out, by slot.
+    """
+    nodes = [walk(group) for group in groups]
+    uses: dict[Expr, int] = {}
+    for each in nodes:
+        for node in each:
+            uses[node] = uses.get(node, 0) + 1
+    changed, shared, known = [], [], dict[Expr, Expr]()
+    for group, own in zip(groups, nodes):
+        dear = {node for node in own if uses[node] > 1 and node not in known and is_dear((node,))}
+        inner = {child for node in own if node in dear for child in node.children}
+        given = {first + len(known) + k: node for k, node in enumerate(n for n in own if n in dear - inner)}
+        changed.append(substitute_all(group, known))
+        shared.append(dict(zip(given, substitute_all([*given.values()], known))))
+        known.update({node: Load(slot, node.dtype) for slot, node in given.items()})
+    return changed, shared
+
+
+def _sources(
+    gradients: Any, program: Program, shapes: Sequence[Shape], n: int, m: int, extra: Mapping[int, Shape]
+) -> list[int]:
     """The slots that a gradient program takes: those it loads, and inputs that span axes of the iteration space it
     lacks.
     """
@@ -174,7 +217,7 @@ def _sources(gradients: Any, program: Program, shapes: Sequence[Shape], n: int, 
 
     covered: set[int] = set()
     for slot in sources:
-        covered |= spans(shapes[slot] if slot < n else program.shapes[(slot - n) % m])
+        covered |= spans(shapes[slot] if slot < n else extra.get(slot) or program.shapes[(slot - n) % m])
     for slot, shape in enumerate(shapes):
         if spans(shape) & (needed - covered):
             sources.append(slot)
@@ -186,26 +229,30 @@ def _group(
     program: Program,
     shape: Shape,
     part: Mapping[int, Expr],
+    more: Mapping[int, tuple[Expr, Shape]],
     sources: Sequence[int],
     present: Mapping[int, frozenset[int]],
     places: Mapping[int, int],
 ) -> Group:
-    """The gradients of equal shape as one program, with its slots numbered anew."""
+    """The gradients of equal shape as one program, with its slots numbered anew; ``more`` for later groups."""
     new = {slot: position for position, slot in enumerate(sources)}
+    results = (*part.values(), *(expression for expression, _ in more.values()))
     loads: dict[Expr, Expr] = {
-        node: Load(new[node.slot], node.dtype) for node in walk(part.values()) if isinstance(node, Load)
+        node: Load(new[node.slot], node.dtype) for node in walk(results) if isinstance(node, Load)
     }
-    expressions = substitute_all(tuple(part.values()), loads)
+    expressions = substitute_all(results, loads)
+    also = tuple(wide for _, wide in more.values())
     derived = Program(
         name=f"{program.name}_grad",
         outputs=expressions,
-        shapes=(aligned(shape, len(program.shapes[0])),) * len(part),
-        finals=(shape,) * len(part),
+        shapes=(aligned(shape, len(program.shapes[0])),) * len(part) + also,
+        finals=(shape,) * len(part) + also,
         present={position: present[slot] for slot, position in new.items()},
-        single=len(part) == 1,
+        single=len(results) == 1,
         relaxed=program.relaxed,
     )
-    return Group(program_row(f"{program.name} gradient", derived), tuple(places[slot] for slot in sources), tuple(part))
+    row = program_row(f"{program.name} gradient", derived)
+    return Group(row, tuple(places[slot] for slot in sources), tuple(part), tuple(places[slot] for slot in more))
 
 
 def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
@@ -221,12 +268,14 @@ def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
     for slot, output in plan.passed:
         results[slot] = grads[output]
     shaped = [_shaped(walk, plan, position, grads) for position in range(len(grads))] if plan.groups else []
-    values = (*saved, *shaped)
+    values = [*saved, *shaped]
     for group in plan.groups:
-        if any(wanted[slot] for slot in group.inputs):
+        if group.shared or any(wanted[slot] for slot in group.inputs):
             inputs = tuple([values[source] for source in group.sources])
             outs = call_row(group.row, inputs, {"scalars": scalars}, walk.create_graph)
-            for slot, out in zip(group.inputs, outs if isinstance(outs, tuple) else (outs,)):
+            outs = outs if isinstance(outs, tuple) else (outs,)
+            values.extend(outs[len(group.inputs) :])
+            for slot, out in zip(group.inputs, outs):
                 results[slot] = out
     return results
 

@@ -137,7 +137,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "Value": "",
         "fuse": "(region, results, relaxed=False)",
         "is_dear": "(expressions)",
+        "SPARE": "",
         "place": "(expressions, axes, loads, names)",
+        "repeated": "(groups)",
         "shifted": "(expressions, shift)",
     },
     "netcl.core.kernel_text": {

@@ -233,20 +233,31 @@ def is_dear(expressions: Sequence[Expr]) -> bool:
     return any(_weight(node) >= DEAR for node in walk(expressions))
 
 
-def _repeated(expressions: Sequence[Expr]) -> int:
-    """Operations per element that are done again, since each reduction is a pass over the row of its own."""
-    once = {node: _weight(node) for node in walk(expressions)}
+def repeated(groups: Sequence[Sequence[Expr]]) -> int:
+    """Operations per element that are done again, since each kernel (a group) and each reduction in it is a pass of
+    its own over the elements.
+    """
+    weights: dict[Expr, int] = {}
     total = 0
-    for root in [*expressions, *(node.arg for node in once if isinstance(node, Reduce))]:
-        stack, seen = [root], {root}
-        while stack:
-            node = stack.pop()
-            total += once[node]
-            for child in () if isinstance(node, Reduce) else node.children:
-                if child not in seen:
-                    seen.add(child)
-                    stack.append(child)
-    return total - sum(once.values())
+    for group in groups:
+        own = {node: _weight(node) for node in walk(group)}
+        weights.update(own)
+        for root in [*group, *(node.arg for node in own if isinstance(node, Reduce))]:
+            total += _pass(root, own)
+    return total - sum(weights.values())
+
+
+def _pass(root: Expr, weights: Mapping[Expr, int]) -> int:
+    """What one pass costs: all that ``root`` needs up to the results of other passes."""
+    stack, seen, total = [root], {root}, 0
+    while stack:
+        node = stack.pop()
+        total += weights[node]
+        for child in () if isinstance(node, Reduce) else node.children:
+            if child not in seen:
+                seen.add(child)
+                stack.append(child)
+    return total
 
 
 def _reductions(expressions: Sequence[Expr]) -> set[tuple[int, ...]]:
@@ -374,7 +385,7 @@ def _joined(
     exprs: Sequence[Expr],
 ) -> frozenset[int] | None:
     """The axes that the region reduces over once a call is in it, ``_REFUSED`` where that would cost more than it
-    spares: other axes than before, much to be computed again in each pass, or few long rows walked as wholes.
+    spares: other axes than before, much to be computed again in each pass, columns, or few rows walked as wholes.
     """
     own = {
         frozenset(a for a in (axes[axis] for axis in each) if a is not None) for each in _reductions(program.outputs)
@@ -385,8 +396,7 @@ def _joined(
     inner = any(_reductions((load,)) for load in loads)
     if not own and not inner:
         return region.reduced
-    alone = _repeated(program.outputs)
-    if _repeated(exprs) - alone > SPARE:
+    if repeated([exprs]) - repeated([program.outputs]) > SPARE:
         return _REFUSED
     reduced = region.reduced
     if own:
@@ -396,7 +406,8 @@ def _joined(
     for axis, size in sizes.items():
         total *= size
         rows *= 1 if axis in reduced else size
-    if inner and total > SMALL and rows < FEW_ROWS:
+    trailing = max(reduced) == LAST - 1 and max(reduced) - min(reduced) == len(reduced) - 1
+    if inner and total > SMALL and (rows < FEW_ROWS or not trailing):
         present = {slot: frozenset(region.values[index].axes) for slot, index in enumerate(region.inputs)}
         for load in exprs:
             for node in walk((load,)):

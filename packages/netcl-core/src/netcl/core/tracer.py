@@ -178,7 +178,13 @@ class Trace:
     ) -> Move | None:
         move = None
         if TABLE.get(row.name) is row and row.name not in self._refused:
-            move = extend(region, row.name, ready, refs, recorded, node, ready.inputs[0].engine.name == "cpu")
+            engine = ready.inputs[0].engine
+            move = extend(region, row.name, ready, refs, recorded, node, engine.name == "cpu")
+            if move is not None and region.stages:
+                fresh = [(place, tensor.requires_grad) for place, tensor in enumerate(ready.inputs)]
+                alone = extend(Region(), row.name, ready, fresh, recorded, node, False)
+                if alone is not None and not self.joins(engine, region, move.region, alone.region):
+                    move = None
         region.moves[key] = move
         return move
 
@@ -298,6 +304,10 @@ class Trace:
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
         """The results to compute where ``alive`` are asked for; a subclass may keep others beside them."""
         return alive
+
+    def joins(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
+        """Whether a call may go into a region; ``alone`` is a region of that call alone."""
+        return True
 
     def compute(self, ready: Bound, values: Sequence[Value], tensors: Sequence[Any]) -> list[Tensor]:
         """Runs a program and gives its results to the pending ``tensors`` (None: not needed); returns these, or what

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from netcl.autograd.derive import Plan, narrowed, plan_of
+from netcl.autograd.derive import Plan, loaded, narrowed, plan_of, share_dear
 from netcl.autograd.step import FLOATING
 from netcl.core.dispatch import Program
 from netcl.core.expr import Const, Expr, Load
 from netcl.core.expr.rewrite import walk
-from netcl.core.fusion import LAST, Fused, Region, Stage, Value, fuse, is_dear, place, shifted
+from netcl.core.fusion import LAST, Fused, Region, Stage, Value, fuse, is_dear, place, repeated, shifted
 
 MAX_KEPT = 8
+MAX_SLOTS = 1 << 10  # above all slots of a program
 
 
 def region_gradients(program: Fused, grads: Sequence[Expr | None]) -> dict[int, Expr | None]:
@@ -50,6 +52,38 @@ def dear_values(region: Region, results: tuple[int, ...]) -> list[int]:
         for number in stage.results
         if number not in results and shifted([region.values[number].expr], low)[0] in used
     ][:MAX_KEPT]
+
+
+def backward_overhead(engine: Any, region: Region) -> int:
+    """Operations per element that the backward kernels of the region's last results do more than once."""
+    results = region.stages[-1].results
+    if not any(region.values[number].requires_grad for number in results):
+        return 0
+    kept = results_kept(engine, region, results)
+    program = fuse(region, kept)
+    n = len(region.inputs)
+    loads = [
+        Load(n + len(kept) + i, o.dtype) if number in results else None
+        for i, (number, o) in enumerate(zip(kept, program.outputs))
+    ]
+    found = {
+        slot: gradient
+        for slot, gradient in region_gradients(program, loads).items()
+        if region.values[region.inputs[slot]].requires_grad
+    }
+    groups: dict[tuple[int, ...], list[Expr]] = {}
+    for slot, gradient in loaded(found, program.outputs, n).items():
+        if gradient is not None:
+            groups.setdefault(region.values[region.inputs[slot]].shape, []).append(gradient)
+    exprs, shared = share_dear([tuple(group) for group in groups.values()], MAX_SLOTS)
+    return repeated([(*own, *more.values()) for own, more in zip(exprs, shared)])
+
+
+def results_kept(engine: Any, region: Region, results: tuple[int, ...]) -> tuple[int, ...]:
+    """The results, and on a CPU those that the gradient would have to compute again at some cost."""
+    if engine.handle.device_type != "cpu":
+        return results
+    return (*results, *dear_values(region, results))
 
 
 def _parts(stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr]) -> list[tuple[int, Expr]]:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from netcl.autograd.compiler.gradient import dear_values
+from netcl.autograd.compiler.gradient import backward_overhead, results_kept
 from netcl.autograd.compiler.primitive import NOT_FUSIBLE
 from netcl.autograd.derive import plan_of
 from netcl.autograd.mode import state
@@ -15,7 +15,7 @@ from netcl.autograd.recorder import step_of
 from netcl.autograd.step import FLOATING, belongs
 from netcl.core import Tensor, config
 from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook
-from netcl.core.fusion import Cache, Region, Value
+from netcl.core.fusion import SPARE, Cache, Region, Value
 from netcl.core.kernel_text import KernelText, describe
 from netcl.core.pending import share, watch
 from netcl.core.tracer import NOT_TRACED, Trace
@@ -34,12 +34,14 @@ class _Trace(Trace):
         """On a CPU also those that the gradient would have to compute again at some cost."""
         found = region.kept.get(alive)
         if found is None:
-            found = alive
-            if any(region.values[number].requires_grad for number in alive):
-                on_cpu = engine.handle.device_type == "cpu"
-                found = (*alive, *dear_values(region, alive)) if on_cpu else alive
-            region.kept[alive] = found
+            requires = any(region.values[number].requires_grad for number in alive)
+            found = region.kept[alive] = results_kept(engine, region, alive) if requires else alive
         return found
+
+    def joins(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
+        """Not where the kernels of the backward pass would compute much of each other's values again."""
+        more = backward_overhead(engine, after) - backward_overhead(engine, alone)
+        return more - backward_overhead(engine, before) <= SPARE
 
     def compute(self, ready: Bound, values: Sequence[Value], tensors: Sequence[Any]) -> list[Tensor]:
         """Runs a program; what requires grad among its results belongs to one step."""
@@ -88,6 +90,7 @@ def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
         for group in plan.groups:
             derived: Program = group.row.expression()  # type: ignore[operator, misc]
             found.append((engine, derived, [sources[source] for source in group.sources]))
+            sources.extend(derived.shapes[len(group.inputs) :])
     return found
 
 
