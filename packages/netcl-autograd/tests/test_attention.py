@@ -1,0 +1,138 @@
+"""Attention as it is called: what sees what, grouped heads, dropout, rotary positions, capture, what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl import ops
+from netcl.core import Tensor
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.testing import assert_close
+from netcl.runtime.capture import capture
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> Any:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def test_a_query_that_sees_nothing_gives_nothing(handle: Any) -> None:
+    q, k, v = (Tensor.from_host(normal(2, 4, 8), requires_grad=True) for _ in range(3))
+    seen = np.ones((2, 4, 4), bool)
+    seen[0, 1] = False
+    out = ag.scaled_dot_product_attention(q, k, v, mask=Tensor.from_host(seen))
+    assert not out.numpy()[0, 1].any() and np.isfinite(out.numpy()).all()
+    for grad in ag.grad(ag.sum(ag.mul(out, out)), [q, k, v]):
+        assert np.isfinite(grad.numpy()).all()
+    assert (
+        not ag.grad(ag.sum(ag.scaled_dot_product_attention(q, k, v, Tensor.from_host(seen))), [q])[0]
+        .numpy()[0, 1]
+        .any()
+    )
+
+
+def test_causal_by_flag_mask_and_addition_agree(handle: Any) -> None:
+    q, k, v = (Tensor.from_host(normal(2, 5, 8)) for _ in range(3))
+    flag = ops.scaled_dot_product_attention(q, k, v, is_causal=True)
+    mask = ops.causal_mask(5)
+    assert mask.dtype == "bool"
+    assert_close(ops.scaled_dot_product_attention(q, k, v, mask), flag)
+    bias = np.where(np.tri(5) > 0, 0, -np.inf).astype(np.float32)
+    assert_close(ops.scaled_dot_product_attention(q, k, v, Tensor.from_host(bias)), flag)
+    # The first query sees the first key alone.
+    assert_close(flag.numpy()[:, 0], v.numpy()[:, 0])
+
+
+def test_grouped_heads_are_repeated_ones(handle: Any) -> None:
+    q, k, v = (
+        Tensor.from_host(normal(2, 6, 3, 4)),
+        Tensor.from_host(normal(2, 2, 3, 4)),
+        Tensor.from_host(normal(2, 2, 3, 4)),
+    )
+    found = ops.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    many = [Tensor.from_host(np.repeat(x.numpy(), 3, axis=1)) for x in (k, v)]
+    assert_close(found, ops.scaled_dot_product_attention(q, *many, is_causal=True))
+
+
+def test_second_derivatives_of_attention(numpy_device: Any) -> None:
+    q, k, v = (ag.Parameter(Tensor.from_host(RNG.normal(size=(2, 3, 2)), "float64")) for _ in range(3))
+    bias = ag.Parameter(Tensor.from_host(RNG.normal(size=(3, 3)), "float64"))
+
+    def attention(*operands: Any) -> Any:
+        return ag.scaled_dot_product_attention(*operands)
+
+    assert ag.gradcheck(attention, (q, k, v, bias))
+    assert ag.gradgradcheck(attention, (q, k, v, bias))
+
+
+def test_dropout_of_weights(handle: Any) -> None:
+    q, k, v = (Tensor.from_host(normal(1, 8, 4)) for _ in range(3))
+    state = ops.get_rng_state()
+    ops.manual_seed(3)
+    first = ops.scaled_dot_product_attention(q, k, v, dropout_p=0.5).numpy()
+    ops.manual_seed(3)
+    np.testing.assert_array_equal(ops.scaled_dot_product_attention(q, k, v, dropout_p=0.5).numpy(), first)
+    ops.set_rng_state(state)
+    assert not np.allclose(first, ops.scaled_dot_product_attention(q, k, v).numpy())
+
+
+def test_float16_scores_stay_in_range(handle: Any) -> None:
+    q = Tensor.full((1, 2, 64), 60.0, "float16")
+    out = ops.scaled_dot_product_attention(q, q, Tensor.ones((1, 2, 64), "float16"), scale=1 / 64)
+    assert out.dtype == "float16"
+    np.testing.assert_array_equal(out.numpy(), np.ones((1, 2, 64), np.float16))
+
+
+def test_attention_is_replayed(handle: Any) -> None:
+    q, k, v = (Tensor.from_host(normal(2, 4, 8)) for _ in range(3))
+
+    def step(q: Any, k: Any, v: Any) -> Any:
+        turned = ops.rope(q, positions=2)
+        return ops.scaled_dot_product_attention(turned, ops.rope(k), v, ops.causal_mask(4, offset=1))
+
+    eager = step(q, k, v).numpy()
+    np.testing.assert_array_equal(capture(step, q, k, v).replay(q, k, v).numpy(), eager)
+
+
+def test_no_queries_no_keys(handle: Any) -> None:
+    q, k = Tensor.zeros((2, 0, 4)), Tensor.zeros((2, 3, 4))
+    assert ops.scaled_dot_product_attention(q, k, k).shape == (2, 0, 4)
+    assert not ops.scaled_dot_product_attention(k, q, q).numpy().any()
+    assert ops.causal_mask(0, 3).shape == (0, 3)
+
+
+def test_turned_vectors_keep_length_and_distance(handle: Any) -> None:
+    q, k = normal(1, 6, 8), normal(1, 6, 8)
+    for interleaved in (False, True):
+        a, b = (ops.rope(Tensor.from_host(x), interleaved=interleaved).numpy() for x in (q, k))
+        np.testing.assert_allclose(np.linalg.norm(a, axis=-1), np.linalg.norm(q, axis=-1), rtol=1e-5)
+        # Products depend on the distance of positions alone.
+        far = [ops.rope(Tensor.from_host(x), positions=5, interleaved=interleaved).numpy() for x in (q, k)]
+        np.testing.assert_allclose(a @ b.swapaxes(1, 2), far[0] @ far[1].swapaxes(1, 2), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(ops.rope(Tensor.from_host(q)).numpy()[:, 0], q[:, 0], rtol=1e-6)
+    given = ops.rope(Tensor.from_host(q), positions=Tensor.from_host(np.arange(6) + 5)).numpy()
+    np.testing.assert_array_equal(given, ops.rope(Tensor.from_host(q), positions=5).numpy())
+
+
+def test_what_does_not_fit(numpy_device: Any) -> None:
+    attention = ops.scaled_dot_product_attention
+    q, k = Tensor.zeros((2, 3, 4)), Tensor.zeros((2, 5, 4))
+    with pytest.raises(ShapeError, match=r"q \(2, 3, 4\), k \(2, 5, 4\), v \(2, 6, 4\)"):
+        attention(q, k, Tensor.zeros((2, 6, 4)))
+    with pytest.raises(ShapeError, match="scaled_dot_product_attention"):
+        attention(q, Tensor.zeros((3, 5, 4)), Tensor.zeros((3, 5, 4)))
+    with pytest.raises(ShapeError, match="grouped heads"):
+        attention(Tensor.zeros((3, 2, 4)), Tensor.zeros((2, 2, 4)), Tensor.zeros((2, 2, 4)), enable_gqa=True)
+    with pytest.raises(ValueError, match="either a mask or is_causal"):
+        attention(q, k, k, mask=ops.causal_mask(3, 5), is_causal=True)
+    with pytest.raises(DTypeError, match="int32"):
+        attention(*(Tensor.zeros((2, 3, 4), "int32") for _ in range(3)))
+    with pytest.raises(ShapeError, match=r"attention_weights: shapes \(2, 3, 5\) and \(4, 5\)"):
+        attention(q, k, k, mask=Tensor.zeros((4, 5)))
+    with pytest.raises(ShapeError, match=r"rope: x \(3, 5\)"):
+        ops.rope(Tensor.zeros((3, 5)))
