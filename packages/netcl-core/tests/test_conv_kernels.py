@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -216,8 +218,9 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
         check(engine, name, "float32")
 
 
-def kernels_of(engine: Any, monkeypatch: pytest.MonkeyPatch, call: Any) -> list[str]:
-    """The names of the kernels, or of NumPy's functions, that a call launches."""
+@contextmanager
+def launches(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of the kernels, or of NumPy's functions, that are launched within the block."""
     names: list[str] = []
     launch = engine.launch
 
@@ -227,8 +230,7 @@ def kernels_of(engine: Any, monkeypatch: pytest.MonkeyPatch, call: Any) -> list[
 
     with monkeypatch.context() as patched:
         patched.setattr(engine, "launch", note)
-        call()
-    return names
+        yield names
 
 
 def test_an_algorithm_that_is_asked_for_is_taken(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,11 +242,9 @@ def test_an_algorithm_that_is_asked_for_is_taken(engine: Any, monkeypatch: pytes
     padded = reference(case, *(array.astype(np.float64) for array in arrays))[0]
     taken = {}
     for algo in ("naive", "im2col", "implicit_gemm", "tiled_local", "winograd"):
-        results: list[Any] = []
-        taken[algo] = kernels_of(
-            engine, monkeypatch, lambda: results.append(ops.conv2d(x, weight, padding=1, algo=algo))
-        )
-        np.testing.assert_allclose(engine.read(results[0]), padded, rtol=1e-4, atol=1e-4)
+        with launches(engine, monkeypatch) as taken[algo]:
+            found = ops.conv2d(x, weight, padding=1, algo=algo)
+        np.testing.assert_allclose(engine.read(found), padded, rtol=1e-4, atol=1e-4)
     if engine.name == "cl":
         assert taken["naive"][-1] == "direct" and taken["tiled_local"][-1] == "tiled"
         assert "unfold" in taken["im2col"] and "unfold" not in taken["implicit_gemm"]
