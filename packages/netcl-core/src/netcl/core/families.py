@@ -31,6 +31,8 @@ _WHOLE: dict[str, tuple[str, ...]] = {
 _BOOL: dict[str, tuple[str, ...]] = {"index": ("index_select",), "copy": ("permute", "concatenate", "flip")}
 
 _QUICK_OPS = 4
+_LATER: dict[str, tuple[str, ...]] = {"attention": ("scaled_dot_product_attention", "rope", "causal_mask")}
+_LATER_DTYPES = ("float32", "float16")  # of those families, where the doctor has a minute
 
 DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")
 
@@ -82,6 +84,8 @@ def families() -> tuple[str, ...]:
 def _quick(family: str) -> tuple[str, ...]:
     if family in QUICK:
         return QUICK[family]
+    if family in _LATER:
+        return _LATER[family]
     return tuple(name for name, row in TABLE.items() if row.call and family_of(row) == family)[:_QUICK_OPS]
 
 
@@ -91,4 +95,6 @@ def ops_of(family: str, dtype: str, quick: bool) -> tuple[str, ...]:
         return _WHOLE.get(family, ())
     if dtype == "bool":
         return _BOOL.get(family, ())
-    return _quick(family) if quick else tuple(name for name, row in TABLE.items() if family_of(row) == family)
+    if quick:
+        return _quick(family) if family in QUICK or dtype in _LATER_DTYPES else ()
+    return tuple(name for name, row in TABLE.items() if family_of(row) == family)
