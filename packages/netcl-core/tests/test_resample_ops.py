@@ -116,6 +116,7 @@ def test_the_nearest_element_is_moved_as_it_is(engine: Any) -> None:
     assert ops.interpolate(Tensor.from_host(steps), size=98).numpy().sum() == 49
 
 
+@pytest.mark.deep
 def test_a_sum_of_neighbours_in_half_is_rounded_once(engine: Any) -> None:
     x = Tensor.from_host(normal(1, 2, 5, 4), "float16")
     for mode in ("bilinear", "bicubic"):

@@ -7,8 +7,10 @@ expressions over the grid, so gradients of any order, by image and by grid, foll
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import reduce as fold
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,52 +36,64 @@ _CUBIC = -0.75
 # -- one axis, as expressions ------------------------------------------------------------------------------------------
 
 
-def _within(place: Expr, size: Expr, padding: str, align: bool) -> Expr:
-    """A position held at the border (where its gradient is zero), after mirroring at it for ``reflection``."""
-    if padding == "reflection":
-        low, span = (0.0, size - 1.0) if align else (-0.5, size)
-        away = apply("mod", apply("abs", place - low), span * 2.0)
-        place = apply("where", span > 0.0, apply("where", away > span, span * 2.0 - away, away) + low, 0.0)
-    last = size - 1.0
-    return apply("where", place <= 0.0, 0.0, apply("where", place >= last, last, place))
+class _Axis(NamedTuple):
+    """Coordinates of an axis; ``span`` is what -1 to 1 covers in pixels, ``edge`` 1 where that begins half a pixel
+    before the first centre, else 0. Both are launch scalars, so that sizes are no part of a kernel.
+    """
 
+    c: Expr
+    span: Expr
+    edge: Expr
+    mode: str
+    padding: str
 
-def _place(c: Expr, size: Expr, mode: str, padding: str, align: bool) -> Expr:
-    """The position in pixels of a coordinate from -1 to 1."""
-    place = (c + 1.0) * 0.5 * (size - 1.0) if align else ((c + 1.0) * size - 1.0) * 0.5
-    return place if padding == "zeros" or mode == "bicubic" else _within(place, size, padding, align)
+    @property
+    def last(self) -> Expr:
+        """The last pixel."""
+        return self.span - self.edge
+
+    def within(self, place: Expr) -> Expr:
+        """A position held at the border (where its gradient is zero), after mirroring at it for ``reflection``."""
+        if self.padding == "reflection":
+            low, turn = self.edge * -0.5, self.span * 2.0
+            away = apply("mod", apply("abs", place - low), turn)
+            mirrored = apply("where", away > self.span, turn - away, away) + low
+            place = apply("where", self.span > 0.0, mirrored, 0.0)
+        return apply("where", place <= 0.0, 0.0, apply("where", place >= self.last, self.last, place))
+
+    @property
+    def place(self) -> Expr:
+        """The position in pixels."""
+        place = ((self.c + 1.0) * self.span - self.edge) * 0.5
+        return place if self.padding == "zeros" or self.mode == "bicubic" else self.within(place)
+
+    def weight(self, digit: Expr) -> Expr:
+        """The weight of neighbour number ``digit``."""
+        place = self.place
+        t = place - apply("stop_gradient", apply("floor", place))
+        if self.mode == "bilinear":
+            return apply("where", apply("eq", digit, 0), 1.0 - t, t)
+        near = [((_CUBIC + 2.0) * s - (_CUBIC + 3.0)) * s * s + 1.0 for s in (t, 1.0 - t)]
+        far = [((_CUBIC * s - 5.0 * _CUBIC) * s + 8.0 * _CUBIC) * s - 4.0 * _CUBIC for s in (t + 1.0, 2.0 - t)]
+        low = apply("where", apply("eq", digit, 0), far[0], near[0])
+        return apply("where", digit <= 1, low, apply("where", apply("eq", digit, 2), near[1], far[1]))
+
+    def neighbour(self, digit: Expr) -> tuple[Expr, Expr]:
+        """Whether neighbour number ``digit`` lies in the image, and where (int32)."""
+        if self.mode == "nearest":
+            place = apply("round", self.place)
+        else:
+            place = apply("floor", self.place) + cast_expr(digit, self.c.dtype)
+        if self.mode == "bicubic":
+            place = place - 1.0
+            place = place if self.padding == "zeros" else self.within(place)
+        inside = (place >= 0.0) & (place <= self.last)
+        return inside, cast_expr(apply("where", inside, place, 0.0), "int32")
 
 
 def _digit(axis: int, n: int, taps: int) -> Expr:
-    """Which of its neighbours along ``axis`` tap number Index(0) is."""
-    digit = apply("floor_divide", Index(0), taps ** (n - 1 - axis))
-    return apply("mod", digit, taps)
-
-
-def _tap_weight(c: Expr, size: Expr, digit: Expr, mode: str, padding: str, align: bool) -> Expr:
-    place = _place(c, size, mode, padding, align)
-    t = place - apply("stop_gradient", apply("floor", place))
-    if mode == "bilinear":
-        return apply("where", apply("eq", digit, 0), 1.0 - t, t)
-    u = 1.0 - t
-    near = [((_CUBIC + 2.0) * s - (_CUBIC + 3.0)) * s * s + 1.0 for s in (t, u)]
-    far = [((_CUBIC * s - 5.0 * _CUBIC) * s + 8.0 * _CUBIC) * s - 4.0 * _CUBIC for s in (t + 1.0, u + 1.0)]
-    low = apply("where", apply("eq", digit, 0), far[0], near[0])
-    return apply("where", digit <= 1, low, apply("where", apply("eq", digit, 2), near[1], far[1]))
-
-
-def _tap_place(c: Expr, size: Expr, digit: Expr, mode: str, padding: str, align: bool) -> tuple[Expr, Expr]:
-    """Whether a neighbour lies in the image, and where along the axis (int32)."""
-    place = _place(c, size, mode, padding, align)
-    if mode == "nearest":
-        place = apply("round", place)
-    else:
-        place = apply("floor", place) + cast_expr(digit, place.dtype)
-    if mode == "bicubic":
-        place = place - 1.0
-        place = place if padding == "zeros" else _within(place, size, padding, align)
-    inside = (place >= 0.0) & (place <= size - 1.0)
-    return inside, cast_expr(apply("where", inside, place, 0.0), "int32")
+    """Which of the neighbours along ``axis`` is meant by tap number Index(0)."""
+    return apply("mod", apply("floor_divide", Index(0), taps ** (n - 1 - axis)), taps)
 
 
 # -- the same in NumPy, for the references -----------------------------------------------------------------------------
@@ -131,32 +145,43 @@ def _coordinates(rng: np.random.Generator, shape: tuple[int, ...], size: int, al
 # -- rows, weights, sums -----------------------------------------------------------------------------------------------
 
 
-def _static(attributes: dict[str, Any]) -> tuple[list[int], str, str, bool]:
-    sizes = [int(attributes[name]) for name in ("s0", "s1", "s2") if attributes.get(name)]
-    return sizes, attributes["mode"], attributes["padding"], attributes["align"]
+_CONFIGURATIONS: tuple[tuple[str, str, bool, tuple[int, ...]], ...] = (
+    ("bilinear", "zeros", False, (4, 5)),
+    ("bilinear", "reflection", True, (3, 4, 5)),
+    ("bicubic", "border", False, (4, 5)),
+)
+
+
+def _scalars(sizes: Sequence[int], align: bool) -> dict[str, float]:
+    """The launch scalars of the rows below: spans of the axes, and the edge."""
+    edge = 0.0 if align else 1.0
+    return {"edge": edge, **{f"span{axis}": size - 1 + edge for axis, size in enumerate(sizes)}}
 
 
 def _split_cases(rng: np.random.Generator) -> Cases:
-    for mode, padding, align, sizes in (
-        ("bilinear", "zeros", False, (4, 5)),
-        ("bilinear", "reflection", True, (3, 4, 5)),
-        ("bicubic", "border", True, (4, 5)),
-        ("bicubic", "reflection", False, (4, 3)),
-    ):
+    for mode, padding, align, sizes in _CONFIGURATIONS:
         shape = (_TAPS[mode] ** len(sizes), 2, 3)
         each = [np.broadcast_to(_coordinates(rng, shape[1:], size, align), shape).copy() for size in sizes]
-        named = {f"s{axis}": float(size) for axis, size in enumerate(sizes)}
-        yield tuple(each), {"mode": mode, "padding": padding, "align": align, **named}
+        yield tuple(each), {"mode": mode, "padding": padding, **_scalars(sizes, align)}
+
+
+def _described(mode: str, padding: str, edge: float, **spans: float) -> tuple[list[int], str, str, bool]:
+    sizes = [round(span - edge + 1) for span in spans.values()]
+    return sizes, mode, padding, edge == 0
 
 
 def _weight_reference(*coordinates: Any, **attributes: Any) -> Any:
     taps = coordinates[0].shape[0]
-    each = [_np_taps([c[tap] for c in coordinates], *_static(attributes))[1][tap] for tap in range(taps)]
+    each = [_np_taps([c[tap] for c in coordinates], *_described(**attributes))[1][tap] for tap in range(taps)]
     return np.stack(each)
 
 
 def _index_reference(*coordinates: Any, **attributes: Any) -> Any:
-    return _np_taps([c[0] for c in coordinates], *_static(attributes))[0].astype(np.int32)
+    return _np_taps([c[0] for c in coordinates], *_described(**attributes))[0].astype(np.int32)
+
+
+def _axes(mode: str, padding: str, edge: Any, *pairs: tuple[Expr | None, Any]) -> list[_Axis]:
+    return [_Axis(c, span, edge, mode, padding) for c, span in pairs if c is not None]
 
 
 @expression(amp="float32", domain=Domain(cases=_split_cases, reference=_weight_reference))
@@ -166,21 +191,18 @@ def grid_weight(
     c2: Expr | None = None,
     mode: str = "bilinear",
     padding: str = "zeros",
-    align: bool = False,
-    s0: float = 1.0,
-    s1: float = 1.0,
-    s2: float = 0.0,
+    edge: float = 1.0,
+    span0: float = 1.0,
+    span1: float = 1.0,
+    span2: float = 1.0,
 ) -> Expr:
-    """The weights of the neighbours of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis, whose
-    lengths are s0, s1, s2.
+    """The weights of the neighbours of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis.
+
+    -1 to 1 covers ``span`` pixels, beginning half a pixel before the first centre (``edge`` 1) or at it (0).
     """
-    pairs = [(c, s) for c, s in ((c0, s0), (c1, s1), (c2, s2)) if c is not None]
-    result: Any = None
-    for axis, (c, size) in enumerate(pairs):
-        digit = _digit(axis, len(pairs), _TAPS[mode])
-        weight = _tap_weight(c, size, digit, mode, padding, align)  # type: ignore[arg-type]
-        result = weight if result is None else result * weight
-    return result  # type: ignore[no-any-return]
+    axes = _axes(mode, padding, edge, (c0, span0), (c1, span1), (c2, span2))
+    weights = [axis.weight(_digit(number, len(axes), _TAPS[mode])) for number, axis in enumerate(axes)]
+    return fold(operator.mul, weights)
 
 
 @expression(domain=Domain(cases=_split_cases, reference=_index_reference, gradient=False))
@@ -190,24 +212,23 @@ def grid_index(
     c2: Expr | None = None,
     mode: str = "bilinear",
     padding: str = "zeros",
-    align: bool = False,
-    s0: float = 1.0,
-    s1: float = 1.0,
-    s2: float = 0.0,
+    edge: float = 1.0,
+    span0: float = 1.0,
+    span1: float = 1.0,
+    span2: float = 1.0,
     wide: bool = False,
 ) -> Expr:
-    """The rows of the neighbours in a batch of images flattened to (N * s0 * s1 * s2, C), -1 outside: int32 (int64 if
-    ``wide``), for ``grid_sample``.
+    """The neighbours of positions as rows of the batch of images flattened to (N * pixels, C), -1 outside: int32 (int64
+    if ``wide``), for ``grid_sample``; arguments as for ``grid_weight``.
     """
-    pairs = [(c, s) for c, s in ((c0, s0), (c1, s1), (c2, s2)) if c is not None]
+    axes = _axes(mode, padding, edge, (c0, span0), (c1, span1), (c2, span2))
     whole = "int64" if wide else "int32"
-    flat, inside = cast_expr(Index(1), whole), None
-    for axis, (c, size) in enumerate(pairs):
-        digit = _digit(axis, len(pairs), _TAPS[mode])
-        met, at = _tap_place(c, size, digit, mode, padding, align)  # type: ignore[arg-type]
-        flat = flat * cast_expr(size, whole) + cast_expr(at, whole)
-        inside = met if inside is None else inside & met
-    return apply("where", inside, flat, -1)  # type: ignore[arg-type]
+    flat, met = cast_expr(Index(1), whole), []
+    for number, axis in enumerate(axes):
+        inside, at = axis.neighbour(_digit(number, len(axes), _TAPS[mode]))
+        flat = flat * cast_expr(axis.last + 1.0, whole) + cast_expr(at, whole)
+        met.append(inside)
+    return apply("where", fold(operator.and_, met), flat, -1)
 
 
 def _sum_cases(rng: np.random.Generator) -> Cases:
@@ -236,15 +257,13 @@ def grid_sum(rows: Expr, index: Expr, weight: Expr | None = None) -> Expr:
 
 
 def _sample_cases(rng: np.random.Generator) -> Cases:
-    for mode, padding, align, sizes, out in (
-        ("bilinear", "zeros", False, (4, 5), (3, 2)),
-        ("bilinear", "border", True, (4, 5), (2, 2)),
-        ("bilinear", "reflection", False, (3, 4, 3), (2, 1, 2)),
-        ("nearest", "zeros", False, (4, 5), (3, 2)),
-        ("nearest", "reflection", True, (3, 4, 3), (2, 1, 2)),
-        ("bicubic", "zeros", False, (4, 5), (2, 3)),
-        ("bicubic", "reflection", True, (5, 4), (2, 2)),
+    for mode, padding, align, sizes in (
+        *_CONFIGURATIONS,
+        ("bilinear", "zeros", True, (5, 4)),
+        ("nearest", "reflection", False, (3, 4, 3)),
+        ("bicubic", "border", True, (5, 4)),
     ):
+        out = (3, 2) if len(sizes) == 2 else (2, 1, 2)
         grid = [_coordinates(rng, (2, *out), size, align) for size in reversed(sizes)]
         attributes = {"mode": mode, "padding_mode": padding, "align_corners": align}
         yield (rng.uniform(-1, 1, (2, 3, *sizes)), np.stack(grid, -1)), attributes
@@ -300,8 +319,7 @@ def grid_sample(
     for axis in range(n):  # the grid has the last axis first
         c = reshape(part(flat, 2, n - 1 - axis, 1), (1, batch, points))
         each.append(c if taps == 1 else expand(c, (taps, batch, points)))
-    attributes: dict[str, Any] = {"mode": mode, "padding": padding_mode, "align": bool(align_corners)}
-    attributes.update({f"s{axis}": float(size) for axis, size in enumerate(sizes)})
+    attributes: dict[str, Any] = {"mode": mode, "padding": padding_mode, **_scalars(sizes, align_corners)}
     index = grid_index(*each, wide=batch * math.prod(sizes) >= 2**31, **attributes)
     pixels = reshape(permute(x, (0, *range(2, n + 2), 1)), (batch * math.prod(sizes), channels))
     rows = index_select(pixels, 0, index)
