@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core import Tensor, dispatch
+from netcl.core import Tensor, dispatch, warm
 from netcl.core.device import manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, UnsupportedError
 from netcl.runtime.capture import capture
@@ -37,7 +37,7 @@ def x(queue):
 
 def warm_calls(row):
     """The warm calls that there are of an op's row."""
-    return [warm for key, warm in dispatch._warm.items() if key[0] is row and warm is not dispatch._never_warm]
+    return [again for key, again in warm.known.items() if key[0] is row and again is not warm._never]
 
 
 def test_the_second_run_is_warm_and_equal(x):
@@ -65,8 +65,8 @@ def test_a_negative_zero_is_not_a_zero_on_the_long_way_either(x):
     results = [ops.where(ops.gt(x, 0), ops.mul(x, zero), x).to_host() for zero in (0.0, -0.0)]
     assert [bool(np.signbit(result).any()) for result in results] == [False, True]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dispatch, "_keep_warm", lambda *args: None)
-        patch.setattr(dispatch, "_warm", {})
+        patch.setattr(warm, "keep", lambda *args: None)
+        patch.setattr(warm, "described", lambda *args: None)
         results = [ops.mul(x, zero).to_host() for zero in (0.0, -0.0)]
     assert [bool(np.signbit(result).any()) for result in results] == [False, True]
 

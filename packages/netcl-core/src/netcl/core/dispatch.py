@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
+from netcl.core import warm
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError
 from netcl.core.optable import TABLE, Domain, Operand, OpRow, by_own_names, make_row, register_op, row_of
@@ -44,6 +45,7 @@ __all__ = [
     "bound",
     "call",
     "call_row",
+    "caller",
     "evaluate",
     "execute",
     "make_row",
@@ -86,6 +88,34 @@ _thread = _Thread()
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
     """Runs the op ``name``. ``record=None`` inherits from the composite op that is running (False outside of one)."""
     return call_row(TABLE.get(name) or row_of(name), args, kwargs, record)
+
+
+def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
+    """The function that calls ``row``: recorded, not recorded, or (None) as the composite op that is running."""
+
+    def op(*args: Any, **kwargs: Any) -> Any:
+        return call_row(row, args, kwargs, record)
+
+    def straight(*args: Any, **kwargs: Any) -> Any:
+        # What ``call_row`` and ``execute`` come to for most calls: two tensors, seen before, nothing recorded, no hook.
+        if len(args) == 2 and not kwargs:
+            recorded, hooks = _thread.state
+            if not (recorded or hooks or _pooled or _watcher):
+                a, b = args
+                try:
+                    again = _known.get((row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype))
+                except AttributeError:  # a number
+                    again = None
+                if again is not None:
+                    result = again(args)
+                    if result is not None:
+                        return result
+        return call_row(row, args, kwargs)
+
+    return straight if record is None and row.expression is not None else op
+
+
+_known = warm.known
 
 
 def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:
@@ -232,17 +262,10 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         except DTypeError as error:
             _say_where(error, row, args, kwargs)
             raise
-    if len(args) == 2 and not kwargs:
-        a, b = args
-        try:
-            key: Any = (row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype)
-        except AttributeError:
-            key = _described(row, args, kwargs)
-    else:
-        key = _described(row, args, kwargs)
-    warm = None if _pooled else _warm.get(key)
-    if warm is not None:
-        result = warm(args)
+    key = None if _pooled else warm.described(row, args, kwargs)
+    again = warm.known.get(key)
+    if again is not None:
+        result = again(args)
         if result is not None:
             return result
     out = kwargs.pop("out", None) if "out" in kwargs else None
@@ -254,8 +277,8 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if out is not None:
         check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
     results = ready.run(None if out is None else (out,))
-    if key is not None and warm is None and not _pooled:
-        _keep_warm(key, row, ready, args)
+    if key is not None and again is None:
+        warm.keep(key, row, ready, args)
     return results[0] if ready.program.single else results
 
 
@@ -270,53 +293,6 @@ def _say_where(error: DTypeError, row: OpRow, args: tuple[Any, ...], kwargs: dic
         given = " and ".join(tensor.dtype for tensor in tensors)
         text = str(error) if row.name in str(error) else f"{row.name}: {error}"
         error.args = (f"{text} (given {given} on {where})",)
-
-
-# What a call needs once it has run on arguments of the same description: ``warm(args)`` gives the result, or None where
-# the call has to go the long way after all. Backends that have such a thing have a method ``warm_call``.
-_warm: dict[Any, Callable[[tuple[Any, ...]], Any]] = {}
-_WARM_MAX = 8192
-
-
-def _described(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What stands for a call in ``_warm``: all that its program depends on. None where a call cannot be looked up."""
-    count = len(row.operands)
-    if not row.leading or len(args) < count:
-        return None
-    key: list[Any] = [row]
-    for value in args[:count]:
-        if isinstance(value, Operand):
-            key += (value.engine, value.shape, value.dtype)
-        elif type(value) is float or type(value) is int:
-            key.append(type(value))
-        else:
-            return None
-    # Attributes: floats are launch scalars, and True and 1 are the same key.
-    for value in args[count:]:
-        if type(value) not in _STATIC:
-            return None
-        key += (type(value), value)
-    for name, value in kwargs.items():
-        if type(value) not in _STATIC:
-            return None
-        key += (name, type(value), value)
-    return tuple(key)
-
-
-_STATIC = frozenset((int, bool, str, type(None)))
-
-
-def _keep_warm(key: Any, row: OpRow, ready: Bound, args: tuple[Any, ...]) -> None:
-    if row.name not in TABLE:  # a program of its own: its row is not called again
-        return
-    if len(_warm) >= _WARM_MAX:
-        _warm.clear()
-    make = getattr(ready.inputs[0].engine, "warm_call", None)
-    _warm[key] = (make and make(ready.program, args[: len(row.operands)], ready.scalars)) or _never_warm
-
-
-def _never_warm(args: tuple[Any, ...]) -> None:
-    """The warm call of what has none."""
 
 
 def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

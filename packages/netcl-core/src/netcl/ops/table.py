@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from netcl.core.backend.registry import ensure_same_backend
-from netcl.core.dispatch import Domain, OpRow, call_row, make_row, register_op
+from netcl.core.dispatch import Domain, OpRow, caller, make_row, register_op
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Load
@@ -31,10 +31,7 @@ class OpFunction(Protocol):
 
 def as_function(row: OpRow, record: bool | None) -> OpFunction:
     """The function that calls ``row``: recorded, not recorded, or as the op around it is (None)."""
-
-    def op(*args: Any, **kwargs: Any) -> Any:
-        return call_row(row, args, kwargs, record)
-
+    op = caller(row, record)
     op.__name__ = op.__qualname__ = row.name
     op.__doc__ = row.doc
     op.__signature__ = row.signature  # type: ignore[attr-defined]
