@@ -25,7 +25,7 @@ MAX_INPUTS = 24
 SMALL = 1 << 15  # elements that one work-item may walk alone
 FEW_ROWS = 64
 DEAR = 8
-SPARE = 24  # operations per element that may be done again in another pass over a row
+SPARE = 12  # operations per element that may be done again in another pass over a row
 HOST_ELEMENTS = 1 << 14  # on NumPy a region keeps all its values until it ends, which costs more for large ones
 VARIANTS = 256
 

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from netcl.core.dispatch import execute
 from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.fusion import Cache, Fused, Move, Region, Value, alias, extend
 from netcl.core.optable import TABLE, Operand, OpRow
@@ -28,8 +29,10 @@ class Trace:
     """One run of a traced function. ``call`` is given each call of the op table; ``settle`` ends the region.
 
     ``node_class`` is what recorded calls give. ``refused`` are names of rows that stay on their own. A subclass may
-    take part in ``compute``.
+    take part in ``compute``; ``needs_program``: it wants to see every program.
     """
+
+    needs_program = False
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Trace:
         self._known: dict[int, int] = {}
         self._scalars: list[Any] = []
         self._promised: list[tuple[int, Any]] = []
+        self._first: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]] | None = None
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -114,6 +118,8 @@ class Trace:
                 move = region.moves[found] = Move(move.region, move.results, move.single, numbers)
         if move is None:
             return self._again(row, args, {}, node, recorded)
+        if not region.stages:
+            self._first = row, args, {}
         scalars = [value if place < 0 else args[place] for place, value in move.numbers]
         return self._take(move, fresh, scalars)
 
@@ -134,6 +140,8 @@ class Trace:
             move = self._new_move(region, key, row, ready, refs, node, recorded)
         if move is None:
             return self._again(row, args, kwargs, node, recorded)
+        if not region.stages:
+            self._first = row, args, kwargs
         return self._take(move, fresh, list(ready.scalars.values()))
 
     def _again(self, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
@@ -234,6 +242,7 @@ class Trace:
     def settle(self) -> None:
         """Computes what is alive of the region's results; the next call begins another."""
         region, inputs, versions, scalars = self._region, self._inputs, self._versions, self._scalars
+        call = self._first
         alive = [(number, tensor) for number, ref in self._promised if (tensor := ref()) is not None]
         self._begin()
         if region is None or not alive:
@@ -245,7 +254,7 @@ class Trace:
                         f"a tensor of shape {tensor.shape} was overwritten while a traced function still had to read "
                         "it; write into it through netcl, or outside of the function"
                     )
-            self._settle(region, inputs, dict(zip(region.scalars, scalars)), alive)
+            self._settle(region, inputs, dict(zip(region.scalars, scalars)), alive, call)
         except BaseException as error:
             for _, tensor in alive:
                 if isinstance(tensor, Pending):
@@ -263,7 +272,12 @@ class Trace:
             error.__context__ = error.__context__ or later
 
     def _settle(
-        self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Sequence[tuple[int, Any]]
+        self,
+        region: Region,
+        inputs: Sequence[Any],
+        scalars: dict[str, Any],
+        alive: Sequence[tuple[int, Any]],
+        call: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]] | None,
     ) -> None:
         first: dict[int, Any] = {}
         others: list[tuple[Value, Any, Any]] = []
@@ -275,22 +289,25 @@ class Trace:
                 others.append((region.values[number], tensor, first[root][1]))
             else:
                 first[root] = (number, tensor)
-        if len(region.stages) == 1 and not self.relaxed:  # the op as it always is
-            self._compute_one(region, inputs, scalars, dict(first.values()))
+        if len(region.stages) == 1 and call is not None and not self.relaxed:  # the op as it always is
+            self._compute_one(region, call, dict(first.values()))
         else:
             self._compute_all(region, inputs, scalars, dict(first.values()))
         for value, tensor, source in others:
             self.rename(value, tensor, source)
 
     def _compute_one(
-        self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
+        self, region: Region, call: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]], alive: Mapping[int, Any]
     ) -> None:
-        (stage,) = region.stages
-        assert stage.program is not None
-        numbers = {number: slot for slot, number in enumerate(region.inputs)}
-        own = {old: scalars[new] for old, new in stage.names.items()}
-        ready = Bound(stage.program, tuple([inputs[numbers[number]] for number in stage.operands]), own)
-        self.compute(ready, [region.values[r] for r in stage.results], [alive.get(r) for r in stage.results])
+        results = region.stages[0].results
+        values = [region.values[number] for number in results]
+        tensors = [alive.get(number) for number in results]
+        if self.needs_program or any(value.requires_grad for value in values):
+            self.compute(bound(*call), values, tensors)
+            return
+        row, args, kwargs = call
+        found = execute(row, args, dict(kwargs))
+        self._hand_out(values, tensors, list(found) if isinstance(found, tuple) else [found])
 
     def _compute_all(
         self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
@@ -315,11 +332,15 @@ class Trace:
         """
         program = ready.program
         results = list(program.run(ready.inputs, ready.scalars) if isinstance(program, Fused) else ready.run())
+        self._hand_out(values, tensors, results)
+        return results
+
+    def _hand_out(self, values: Sequence[Value], tensors: Sequence[Any], results: list[Tensor]) -> None:
+        """Puts the pending ``tensors`` in the place of ``results``, with their storage."""
         for place, (value, tensor) in enumerate(zip(values, tensors)):
             if tensor is not None:
                 fulfil(tensor, self._classes[value.node], results[place])
                 results[place] = tensor
-        return results
 
     def arrange(self, tensor: Any, shape: tuple[int, ...]) -> Any:
         """An input in the shape that it has in the region's space."""

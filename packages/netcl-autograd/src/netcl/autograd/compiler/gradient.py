@@ -8,7 +8,7 @@ from typing import Any
 from netcl.autograd.derive import Plan, loaded, narrowed, plan_of, share_dear
 from netcl.autograd.step import FLOATING
 from netcl.core.dispatch import Program
-from netcl.core.expr import Const, Expr, Load
+from netcl.core.expr import Const, Expr, Load, Reduce
 from netcl.core.expr.rewrite import walk
 from netcl.core.fusion import LAST, Fused, Region, Stage, Value, fuse, is_dear, place, repeated, shifted
 
@@ -54,8 +54,8 @@ def dear_values(region: Region, results: tuple[int, ...]) -> list[int]:
     ][:MAX_KEPT]
 
 
-def backward_overhead(engine: Any, region: Region) -> int:
-    """Operations per element that the backward kernels of the region's last results do more than once."""
+def overhead(engine: Any, region: Region) -> int:
+    """Operations per element that the kernels of the region's last results and of their gradients do more than once."""
     results = region.stages[-1].results
     if not any(region.values[number].requires_grad for number in results):
         return 0
@@ -76,7 +76,11 @@ def backward_overhead(engine: Any, region: Region) -> int:
         if gradient is not None:
             groups.setdefault(region.values[region.inputs[slot]].shape, []).append(gradient)
     exprs, shared = share_dear([tuple(group) for group in groups.values()], MAX_SLOTS)
-    return repeated([(*own, *more.values()) for own, more in zip(exprs, shared)])
+    forward: dict[Any, list[Expr]] = {}
+    for number, output in zip(kept, program.outputs):  # as a plan puts them into kernels
+        reduced = frozenset(axis for node in walk((output,)) if isinstance(node, Reduce) for axis in node.axes)
+        forward.setdefault((reduced, region.values[number].axes), []).append(output)
+    return repeated([*forward.values()]) + repeated([(*own, *more.values()) for own, more in zip(exprs, shared)])
 
 
 def results_kept(engine: Any, region: Region, results: tuple[int, ...]) -> tuple[int, ...]:

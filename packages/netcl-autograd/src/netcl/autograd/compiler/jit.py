@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from netcl.autograd.compiler.gradient import backward_overhead, results_kept
+from netcl.autograd.compiler.gradient import overhead, results_kept
 from netcl.autograd.compiler.primitive import NOT_FUSIBLE
 from netcl.autograd.derive import plan_of
 from netcl.autograd.mode import state
@@ -39,9 +39,8 @@ class _Trace(Trace):
         return found
 
     def joins(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
-        """Not where the kernels of the backward pass would compute much of each other's values again."""
-        more = backward_overhead(engine, after) - backward_overhead(engine, alone)
-        return more - backward_overhead(engine, before) <= SPARE
+        """Not where kernels, forward and backward, would compute much of each other's values again."""
+        return overhead(engine, after) - overhead(engine, alone) - overhead(engine, before) <= SPARE
 
     def compute(self, ready: Bound, values: Sequence[Value], tensors: Sequence[Any]) -> list[Tensor]:
         """Runs a program; what requires grad among its results belongs to one step."""
@@ -160,7 +159,7 @@ class Jitted:
         Calls the function once, with all that it does. NumPy runs no kernels: an empty list.
         """
         trace = _Trace(self._cache, self.fast_math)
-        trace.seen = []
+        trace.seen, trace.needs_program = [], True
         self._run(trace, args, kwargs)
         return [text for engine, program, shapes in trace.seen for text in describe(engine, program, shapes)]
 
