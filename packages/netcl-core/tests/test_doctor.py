@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -108,6 +110,25 @@ def test_the_command_in_a_process_of_its_own():
         assert family in done.stdout
     bad = subprocess.run([*command, "--ful1"], capture_output=True, text=True, timeout=60)
     assert bad.returncode == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+def test_an_interrupt_ends_the_doctor_and_its_children(tmp_path):
+    child = f"import os, time; open({str(tmp_path / 'pid')!r}, 'x').write(str(os.getpid())); time.sleep(60)"
+    script = (
+        f"from netcl.core import doctor\ndoctor._CHILD = {child!r}\ndoctor._devices = lambda: iter(())\ndoctor.run()"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 30
+    while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()) and time.monotonic() < end:
+        time.sleep(0.05)
+    start = time.monotonic()
+    parent.send_signal(signal.SIGINT)
+    _, errors = parent.communicate(timeout=30)
+    assert parent.returncode != 0 and "KeyboardInterrupt" in errors
+    assert time.monotonic() - start < 20
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_families_cover_the_table():

@@ -107,7 +107,7 @@ def test_chosen_kernels_fit_a_small_device(real, mask):
     with masked(real, **MASKS[mask]) as seen, config.override(AUTOTUNE="off"):
         group, local = seen.profile.max_work_group_size, seen.profile.local_mem_size
         chooser = get_kernel_selector()
-        assert chooser.profile.base is seen.profile
+        assert chooser.profile.base == seen.profile
         assert (chooser is get_kernel_selector(real)) == (seen.profile == real.profile)
         chosen = [chooser.select_matmul_kernel(n, n, n, dtype) for n in (4, 100, 600) for dtype in ("float32", "half")]
         chosen += [chooser.select_conv2d_kernel(2, 8, 8, n, n, k, k, padding=1) for n in (8, 64) for k in (1, 3, 5)]
