@@ -4,7 +4,7 @@ An op's first run finds its program, its plan and its launch; ``warm_call`` keep
 on tensors of the same shapes and dtypes takes an output from the pool, sets the buffers and enqueues. Ops that take
 more than one launch, or raise a flag, have no warm call.
 
-On 16 elements (Intel's CPU runtime, two cores of a Zen 4 EPYC) a call takes 3.6 microseconds, of which the enqueue is
+On 16 elements (Intel's CPU runtime, two cores of a Zen 4 EPYC) a call takes 3.5 microseconds, of which the enqueue is
 1.4, and took 11 without this file: ``benchmarks/core.py`` measures it. That is why the warm call is one function that
 repeats what ``Tensor._wrap`` and ``Launcher._enqueue`` do, with all it needs in its closure: a call of another function
 takes 0.06 microseconds, an attribute 0.005, and it needs thirty.
