@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netcl.core import dtypes
+from netcl import ops
+from netcl.core import Tensor, dtypes
+from netcl.core.device import device
 from netcl.core.errors import DTypeError
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -99,6 +101,76 @@ def test_promotion_is_numpys_within_a_kind_and_the_float_across(a, b):
 def test_promotion(members, result):
     assert dtypes.promote(*members) == result
     assert dtypes.promote(*reversed(members)) == result
+
+
+NUMBERS = {"bool": [True, False, True], "uint8": [3, 0, 200], "int32": [-3, 5, 70000], "int64": [2**40, -7, 1]}
+
+
+def _tensor(dtype, by=1.0):
+    return Tensor.from_host(np.array(NUMBERS.get(dtype, [0.5 * by, -2.0, 3.25])), dtype)
+
+
+def _wide(tensor):
+    return tensor.numpy().astype(np.float64)
+
+
+@pytest.mark.parametrize("a", dtypes.SUPPORTED)
+@pytest.mark.parametrize("b", dtypes.SUPPORTED)
+def test_binary_ops_promote(a, b):
+    """In NumPy: sums, extrema and comparisons of all pairs of dtypes have the promoted dtype and NumPy's values."""
+    with device("cpu"):
+        x, y = _tensor(a), _tensor(b, by=3.0)
+        wanted = dtypes.promote(a, b)
+        assert (x * y).dtype == ops.maximum(x, y).dtype == ops.where(x > 0, x, y).dtype == wanted
+        assert (x < y).dtype == "bool"
+        assert (x / y).dtype == (wanted if dtypes.is_floating(wanted) else "float32")
+        assert ops.sum(x).dtype == (a if dtypes.is_floating(a) else "int64")
+        # bool counts for 0 and 1 beside numbers, and is logical among its own.
+        with np.errstate(all="ignore"):
+            sums = (_wide(x) + _wide(y)) % 256 if wanted == "uint8" else _wide(x) + _wide(y)
+            sums = sums.astype(np.float16).astype(np.float64) if wanted == "float16" else sums
+        if wanted == "bool":
+            sums = sums != 0
+        np.testing.assert_allclose(_wide(x + y), sums, rtol=1e-2)
+        np.testing.assert_array_equal((x < y).numpy(), _wide(x.astype(wanted)) < _wide(y.astype(wanted)))
+
+
+@pytest.mark.parametrize("dtype", dtypes.SUPPORTED)
+@pytest.mark.parametrize("number", [True, 2, 2.5])
+def test_python_numbers_are_weak(dtype, number):
+    with device("cpu"):
+        x = _tensor(dtype)
+        wanted = dtypes.promote(dtype, type(number))
+        assert (x * number).dtype == (number * x).dtype == ops.maximum(x, number).dtype == wanted
+
+
+def test_numbers_that_do_not_fit_are_refused(engine):
+    x = Tensor.from_host(np.array([1, 255]), "uint8")
+    for number in (300, -1):
+        with pytest.raises(OverflowError, match=rf"add: {number} does not fit uint8"):
+            x + number
+        with pytest.raises(OverflowError, match="does not fit uint8"):
+            assert x > number
+    with pytest.raises(OverflowError):
+        Tensor.from_host(np.array([1]), "int32") + 2**40
+    assert (x + 1).tolist() == [2, 0]
+    assert (x * 2.5).dtype == "float32"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_whole_numbers_wrap_and_divide_as_numpys(dtype, engine):
+    a, b = np.array([7, 200, 3, 0, 255]), np.array([2, 100, 0, 5, 7])
+    x, y = Tensor.from_host(a, dtype), Tensor.from_host(b, dtype)
+    with np.errstate(all="ignore"):
+        for found, wanted in (
+            (x - y, a.astype(dtype) - b.astype(dtype)),
+            (x * y, a.astype(dtype) * b.astype(dtype)),
+            (x // y, a.astype(dtype) // b.astype(dtype)),
+            (x % y, a.astype(dtype) % b.astype(dtype)),
+            (-x, -a.astype(dtype)),
+        ):
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found.numpy(), wanted)
 
 
 def test_promotion_refuses_nothing_and_nonsense():

@@ -50,6 +50,7 @@ class Program:
     gradients: dict[Any, Any] = field(default_factory=dict)
     single: bool = True
     relaxed: bool = False  # built with the compiler's fast math
+    small: tuple[str, ...] = ()  # launch scalars of dtype uint8, which not every int fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +127,11 @@ def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
         if len(_programs) >= _PROGRAMS_MAX:
             _programs.clear()
         program = _programs[key] = _build(row, operands, statics)
+    for name in program.small:
+        if not 0 <= scalars[name] <= 255:
+            raise OverflowError(
+                f"{row.name}: {scalars[name]} does not fit uint8, the dtype of the operands; convert them with astype"
+            )
     return Bound(program, inputs, scalars)
 
 
@@ -193,7 +199,8 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
     }
     results = tuple(_output_shape(output, present, space) for output in outputs)
     finals = tuple(row.shapes(shape, shapes, attributes) if row.shapes else shape for shape in results)
-    return Program(row.name, outputs, results, finals, present, single=single)
+    small = tuple(load.name for load in loads if isinstance(load, Scalar) and load.dtype == "uint8")
+    return Program(row.name, outputs, results, finals, present, single=single, small=small)
 
 
 def _output_shape(output: Expr, present: Mapping[int, frozenset[int]], space: Shape) -> Shape:
