@@ -64,3 +64,15 @@ def test_a_softmax_may_lie_on_its_input(engine: Any) -> None:
         tensor = Tensor.from_host(x)
         ops.softmax(tensor, axis=axis, out=tensor)
         np.testing.assert_array_equal(tensor.numpy(), wanted)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_add_up_in_float32(dtype: str, engine: Any) -> None:
+    ones = Tensor.from_host(np.ones((5, 4099), np.float32), dtype)  # float16 counts to 2048, bfloat16 to 256
+    found = ops.mean(ones, axis=1)
+    np.testing.assert_array_equal(found.numpy().astype(np.float32), np.ones(5, np.float32))
+    total = ops.sum(ones.astype("float32")).numpy()
+    rows = ops.sum(ones, axis=0).numpy().astype(np.float32)
+    assert float(total) == 5 * 4099
+    np.testing.assert_array_equal(rows, np.full(4099, 5.0))

@@ -19,6 +19,7 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "max": np.maximum.reduce,
     "min": np.minimum.reduce,
 }
+_LARGE = 1 << 16  # elements from which a sum is worth cutting in blocks
 _IDENTITY = {"max": -np.inf, "min": np.inf}
 
 
@@ -55,6 +56,8 @@ def _reduce(node: Reduce, value: Any, rank: int, shape: Sequence[int]) -> Any:
     for axis in node.axes:
         full[axis] = shape[axis]
     array = np.broadcast_to(array, full)
+    if node.kind == "sum" and node.dtype != "float64" and array.dtype == np.float32 and array.size >= _LARGE:
+        return _blocked_sum(array, node.axes).astype(np.float32)
     if node.kind in ("sum", "prod"):
         accumulator = np.float64 if is_floating(node.dtype) else np.int64
         result = _REDUCTIONS[node.kind](array, axis=node.axes, keepdims=True, dtype=accumulator)
@@ -62,6 +65,31 @@ def _reduce(node: Reduce, value: Any, rank: int, shape: Sequence[int]) -> Any:
     if is_floating(node.dtype):
         return _REDUCTIONS[node.kind](array, axis=node.axes, keepdims=True, initial=_IDENTITY[node.kind])
     return _REDUCTIONS[node.kind](array, axis=node.axes, keepdims=True)
+
+
+def _blocked_sum(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Any:
+    """The sum of many floats: blocks in float32, four times faster, and their sums in float64."""
+    last = axes[-1] == array.ndim - 1
+    axis = axes[-1] if last else max(axes, key=lambda candidate: array.shape[candidate])
+    block = 4096 if last else 64  # NumPy adds up pairwise along the last axis alone
+    count = array.shape[axis] // block
+    if count < 2 and last:
+        rows = np.add.reduce(array, axis=-1, keepdims=True)
+        return np.add.reduce(rows, axis=axes, keepdims=True, dtype=np.float64)
+    if count < 2 or not array.flags.c_contiguous:
+        return np.add.reduce(array, axis=axes, keepdims=True, dtype=np.float64)
+    every = (slice(None),) * axis
+    first, last_ones = (*every, slice(count * block)), (*every, slice(count * block, None))
+    shape = (*array.shape[:axis], count, block, *array.shape[axis + 1 :])
+    blocks = np.add.reduce(
+        np.lib.stride_tricks.as_strided(array[first], shape, _blocked(array.strides, axis, block)), axis + 1
+    )
+    total = np.add.reduce(blocks, axis=axes, keepdims=True, dtype=np.float64)
+    return total + np.add.reduce(array[last_ones], axis=axes, keepdims=True, dtype=np.float64)
+
+
+def _blocked(strides: Sequence[int], axis: int, block: int) -> tuple[int, ...]:
+    return (*strides[:axis], strides[axis] * block, *strides[axis:])
 
 
 def evaluate(
