@@ -8,9 +8,18 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from .capabilities import DeviceProfile, device_profile
+from .capabilities import DeviceProfile, device_profile, kernel_strategy
 
-__all__ = ["ExtendedDeviceProfile", "GPUFamily", "extended_device_profile", "family_of", "get_device_family"]
+__all__ = [
+    "DeviceProfile",
+    "ExtendedDeviceProfile",
+    "GPUFamily",
+    "device_profile",
+    "extended_device_profile",
+    "family_of",
+    "get_device_family",
+    "kernel_strategy",
+]
 
 
 class GPUFamily(Enum):
