@@ -17,7 +17,7 @@ from netcl.core.errors import ExpressionError
 def names() -> Iterator[None]:
     """Takes away what a test registers."""
     from netcl.autograd.compiler import primitive
-    from netcl.autograd.derive import GIVEN
+    from netcl.autograd.given import GIVEN
 
     before = set(TABLE)
     yield
@@ -61,6 +61,10 @@ def test_a_gradient_that_is_given_is_used(handle):
         y.backward(Tensor.from_host(np.array([1.0, 10.0], np.float32)))
         assert x.grad.tolist() == [2.0, 20.0]
         assert w.grad.tolist() == pytest.approx([16.4])
+    for fn in (ste, ag.jit_compile(lambda x, w: ste(x, w) * 1.0)):  # numbers in the place of tensors
+        x.grad = w.grad = None
+        (fn(2.0, w) + fn(x, 3.0)).sum().backward()
+        assert x.grad.tolist() == [3.0, 3.0] and w.grad.tolist() == [4.0]
     assert ag.straight_round(x, w).op_name == "straight_round" and ag.get_primitive("straight_round") is ste
 
 
@@ -91,6 +95,8 @@ def test_mistakes_are_named():
         ag.AutogradPrimitive("bad", "v0 * 2", "g * 2")
     with pytest.raises(ExpressionError, match="1 gradients for 2 inputs"):
         ag.AutogradPrimitive("bad", "v0 * v1", "grad * v1")
+    with pytest.raises(ExpressionError, match="does not use all of its 2 inputs"):
+        ag.AutogradPrimitive("bad", "v0", ("grad", "grad"), arity=2)
     with pytest.raises(ValueError, match="no name"):
         ag.AutogradPrimitive("not a name", "v0")
     with pytest.raises(ValueError, match="'relu' exists"):

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from netcl.autograd.given import GIVEN
 from netcl.autograd.step import FLOATING, Grads, Step, belongs
 from netcl.core import Tensor
+from netcl.core.cost import is_dear
 from netcl.core.dispatch import OpRow, Program, call_row, program_row
-from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, parse, reduce, vjp
+from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
-from netcl.core.fusion import Fused, is_dear
+from netcl.core.fusion import Fused
 from netcl.core.layout import aligned
 
 if TYPE_CHECKING:
@@ -391,35 +393,3 @@ FROM_OUTPUT: dict[str, Callable[[Expr, Expr, Expr], Expr]] = {
     "log_softmax": _log_softmax,
     "logsumexp": _logsumexp,
 }
-
-
-# -- gradients that a user has written down ----------------------------------------------------------------------------
-
-
-class TextGradient:
-    """Gradients of an elementwise op as texts over its inputs v0, v1, ..., ``out`` and ``grad``, one for each input."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = tuple(texts)
-
-    def check(self, forward: str, arity: int) -> None:
-        """ExpressionError where a text cannot be read."""
-        loads = [Load(slot, "float32") for slot in range(arity + 2)]
-        for text in self.texts:
-            parse(text, loads[:arity], {"out": loads[arity], "grad": loads[arity + 1]})
-
-    def gradients(
-        self, output: Expr, out: Expr, grad: Expr, wanted: Sequence[int], present: Mapping[int, frozenset[int]]
-    ) -> dict[int, Expr | None]:
-        """The gradients of the slots ``wanted``, summed over the axes along which an input was broadcast."""
-        loads = {node.slot: node for node in walk((output,)) if isinstance(node, Load)}
-        operands = [loads.get(slot, Load(slot, output.dtype)) for slot in range(len(self.texts))]
-        along = present[grad.slot]  # type: ignore[attr-defined]
-        found: dict[int, Expr | None] = {}
-        for slot in wanted:
-            value = parse(self.texts[slot], operands, {"out": out, "grad": grad})
-            found[slot] = reduce("sum", cast(value, operands[slot].dtype), sorted(along - present[slot]))
-        return found
-
-
-GIVEN: dict[str, TextGradient] = {}

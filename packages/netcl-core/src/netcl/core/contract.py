@@ -128,6 +128,11 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "substitute_all": "(roots, replacements)",
         "walk": "(roots)",
     },
+    "netcl.core.cost": {
+        "SPARE": "",
+        "is_dear": "(expressions)",
+        "repeated": "(groups)",
+    },
     "netcl.core.fusion": {
         "Cache": "()",
         "Fused": "",
@@ -136,10 +141,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "Stage": "",
         "Value": "",
         "fuse": "(region, results, relaxed=False)",
-        "is_dear": "(expressions)",
-        "SPARE": "",
         "place": "(expressions, axes, loads, names)",
-        "repeated": "(groups)",
         "shifted": "(expressions, shift)",
     },
     "netcl.core.kernel_text": {

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from netcl.core.cost import SPARE, repeated
 from netcl.core.dtypes import is_floating
-from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar, cast, size_of
+from netcl.core.expr import Const, Expr, Index, Load, Reduce, Scalar, cast, size_of
 from netcl.core.expr.rewrite import axes_of, rebuild, walk
 from netcl.core.layout import aligned
 from netcl.core.program import Bound, Program
@@ -24,15 +25,10 @@ MAX_STAGES = 64  # ops of a region: a kernel has to stay small enough for every 
 MAX_INPUTS = 24
 SMALL = 1 << 15  # elements that one work-item may walk alone
 FEW_ROWS = 64
-DEAR = 8
-SPARE = 12  # operations per element that may be done again in another pass over a row
 HOST_ELEMENTS = 1 << 14  # on NumPy a region keeps all its values until it ends, which costs more for large ones
 VARIANTS = 256
 
 _NO_INPUTS = (None,) * MAX_INPUTS
-_CHEAP = {"add", "sub", "mul", "neg", "abs", "sign", "maximum", "minimum", "where", "fma", "stop_gradient", "require"}
-_CHEAP |= {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not"}
-_CHEAP |= {"isnan", "isinf", "isfinite", "floor", "ceil", "round", "trunc"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,46 +214,6 @@ def fuse(region: Region, results: tuple[int, ...], relaxed: bool = False) -> Fus
 
 
 # -- what goes into a region -------------------------------------------------------------------------------------------
-
-
-def _weight(node: Expr) -> int:
-    """Roughly what a node costs, in additions."""
-    if not isinstance(node, Apply):
-        return 0
-    name = node.prim.name
-    return 1 if name in _CHEAP or name.startswith("to_") else 3 if name in ("div", "sqrt", "rsqrt") else 8
-
-
-def is_dear(expressions: Sequence[Expr]) -> bool:
-    """Whether an elementary function takes part, which costs a CPU more than to store and load its value."""
-    return any(_weight(node) >= DEAR for node in walk(expressions))
-
-
-def repeated(groups: Sequence[Sequence[Expr]]) -> int:
-    """Operations per element that are done again, since each kernel (a group) and each reduction in it is a pass of
-    its own over the elements.
-    """
-    weights: dict[Expr, int] = {}
-    total = 0
-    for group in groups:
-        own = {node: _weight(node) for node in walk(group)}
-        weights.update(own)
-        for root in [*group, *(node.arg for node in own if isinstance(node, Reduce))]:
-            total += _pass(root, own)
-    return total - sum(weights.values())
-
-
-def _pass(root: Expr, weights: Mapping[Expr, int]) -> int:
-    """What one pass costs: all that ``root`` needs up to the results of other passes."""
-    stack, seen, total = [root], {root}, 0
-    while stack:
-        node = stack.pop()
-        total += weights[node]
-        for child in () if isinstance(node, Reduce) else node.children:
-            if child not in seen:
-                seen.add(child)
-                stack.append(child)
-    return total
 
 
 def _reductions(expressions: Sequence[Expr]) -> set[tuple[int, ...]]:

@@ -61,7 +61,7 @@ def _settled(tensor: Any) -> Any:
     work = tensor.pending_release[0]
     work.settle()
     if isinstance(tensor, Pending):
-        raise RuntimeError(f"a tensor of shape {tensor.shape} was left pending by {work!r}")
+        raise RuntimeError(f"a tensor was left pending by {work!r}")
     return tensor
 
 
@@ -102,10 +102,15 @@ def fulfil(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
     tensor.pool_handle = result.pool_handle
 
 
-def share(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
-    """Makes a pending tensor another name of ``result``: the same storage, version and place in the graph."""
+def rename(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
+    """Makes a pending tensor another name of ``result``'s storage."""
     fulfil(tensor, tensor_class, result)
     tensor._version = result._version
+
+
+def share(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
+    """Makes a pending tensor another name of ``result``: the same storage, version and place in the graph."""
+    rename(tensor, tensor_class, result)
     tensor.grad_fn = result.grad_fn
 
 
@@ -130,6 +135,7 @@ __all__ = [
     "give_up",
     "pending_class",
     "promise",
+    "rename",
     "share",
     "watch",
     "work_of",

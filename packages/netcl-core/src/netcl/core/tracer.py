@@ -15,7 +15,7 @@ from netcl.core.dispatch import execute
 from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.fusion import Cache, Fused, Move, Region, Value, alias, extend
 from netcl.core.optable import TABLE, Operand, OpRow
-from netcl.core.pending import Pending, fulfil, give_up, pending_class, promise, work_of
+from netcl.core.pending import Pending, fulfil, give_up, pending_class, promise, rename, work_of
 from netcl.core.program import Bound, bound
 from netcl.core.tensor import Tensor
 
@@ -348,9 +348,7 @@ class Trace:
 
     def rename(self, value: Value, tensor: Tensor, source: Tensor) -> None:
         """Makes a pending ``tensor`` the reshape of ``source`` that it was called as."""
-        result = source.detach().reshape(value.shape)
-        fulfil(tensor, self._classes[value.node], result)
-        tensor._version = result._version
+        rename(tensor, self._classes[value.node], source.detach().reshape(value.shape))
 
 
 def _numbers(scalars: Mapping[str, Any], args: Sequence[Any]) -> tuple[tuple[int, Any], ...]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from netcl.autograd.derive import Plan, loaded, narrowed, plan_of, share_dear
 from netcl.autograd.step import FLOATING
+from netcl.core.cost import is_dear, repeated
 from netcl.core.dispatch import Program
 from netcl.core.expr import Const, Expr, Load, Reduce
 from netcl.core.expr.rewrite import walk
-from netcl.core.fusion import LAST, Fused, Region, Stage, Value, fuse, is_dear, place, repeated, shifted
+from netcl.core.fusion import LAST, Fused, Region, Stage, Value, fuse, place, shifted
 
 MAX_KEPT = 8
 MAX_SLOTS = 1 << 10  # above all slots of a program

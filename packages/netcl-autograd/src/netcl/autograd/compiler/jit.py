@@ -14,8 +14,9 @@ from netcl.autograd.node import Node
 from netcl.autograd.recorder import step_of
 from netcl.autograd.step import FLOATING, belongs
 from netcl.core import Tensor, config
+from netcl.core.cost import SPARE
 from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook
-from netcl.core.fusion import SPARE, Cache, Region, Value
+from netcl.core.fusion import Cache, Region, Value
 from netcl.core.kernel_text import KernelText, describe
 from netcl.core.pending import share, watch
 from netcl.core.tracer import NOT_TRACED, Trace

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from netcl.core.expr.nodes import Expr
     from netcl.core.tensor import Tensor
 
+Size = tuple[int, ...]
 OPTIONS = "-cl-fast-relaxed-math"
 
 
@@ -23,9 +24,12 @@ class _Launcher:
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
 
-    def prepare(self, program_key: Any, *args: Any) -> PreparedLaunch:
+    def prepare(
+        self, program_key: Any, source: Any, kernel_name: str, global_size: Size, local_size: Size | None, args: Any
+    ) -> PreparedLaunch:
         """``Launcher.prepare``, under a key of its own."""
-        return self._launcher.prepare((program_key, OPTIONS), *args, OPTIONS)
+        key = (program_key, OPTIONS)
+        return self._launcher.prepare(key, source, kernel_name, global_size, local_size, args, OPTIONS)
 
 
 class Relaxed:

@@ -1,0 +1,55 @@
+"""What expressions cost to compute, roughly: in additions per element, to decide what is worth doing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from netcl.core.expr import Apply, Expr, Reduce
+from netcl.core.expr.rewrite import walk
+
+DEAR = 8  # an elementary function
+SPARE = 12  # what may be done again in another pass over the elements, rather than stored and loaded
+
+_CHEAP = {"add", "sub", "mul", "neg", "abs", "sign", "maximum", "minimum", "where", "fma", "stop_gradient", "require"}
+_CHEAP |= {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not"}
+_CHEAP |= {"isnan", "isinf", "isfinite", "floor", "ceil", "round", "trunc"}
+
+
+def _weight(node: Expr) -> int:
+    """Roughly what a node costs, in additions."""
+    if not isinstance(node, Apply):
+        return 0
+    name = node.prim.name
+    return 1 if name in _CHEAP or name.startswith("to_") else 3 if name in ("div", "sqrt", "rsqrt") else 8
+
+
+def is_dear(expressions: Sequence[Expr]) -> bool:
+    """Whether an elementary function takes part, which costs a CPU more than to store and load its value."""
+    return any(_weight(node) >= DEAR for node in walk(expressions))
+
+
+def repeated(groups: Sequence[Sequence[Expr]]) -> int:
+    """Operations per element that are done again, since each kernel (a group) and each reduction in it is a pass of
+    its own over the elements.
+    """
+    weights: dict[Expr, int] = {}
+    total = 0
+    for group in groups:
+        own = {node: _weight(node) for node in walk(group)}
+        weights.update(own)
+        for root in [*group, *(node.arg for node in own if isinstance(node, Reduce))]:
+            total += _pass(root, own)
+    return total - sum(weights.values())
+
+
+def _pass(root: Expr, weights: Mapping[Expr, int]) -> int:
+    """What one pass costs: all that ``root`` needs up to the results of other passes."""
+    stack, seen, total = [root], {root}, 0
+    while stack:
+        node = stack.pop()
+        total += weights[node]
+        for child in () if isinstance(node, Reduce) else node.children:
+            if child not in seen:
+                seen.add(child)
+                stack.append(child)
+    return total
