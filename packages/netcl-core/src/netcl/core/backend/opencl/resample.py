@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 _UNITS = 64  # work-items that keep the cores of a CPU busy
+_GROUP = 64  # sizes of launches on other devices are multiples of this
 
 
 class _Plan(NamedTuple):
@@ -26,12 +27,14 @@ def _plan(kind: str, x: tuple[int, ...], axis: int, size: int, places: tuple[int
     shape = (*x[:axis], size, *x[axis + 1 :])
     before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
     extent, out = (x[axis], size) if kind == "forward" else (size, x[axis])
-    lines = block = width = 1
     if device.is_cpu:
         lines, width = max(1, share(before, device)), max(1, after)
-        block = -(-size * min(before, _UNITS) // _UNITS)
-    argument = struct(before, extent, out, after, places, lines, block, width)
-    return _Plan(shape, (-(-after // width), -(-before // lines), -(-size // max(block, 1))), argument)
+        block = max(1, -(-size * min(before, _UNITS) // _UNITS))
+        items = (-(-after // width), -(-before // lines), -(-size // block))
+    else:
+        lines = width = block = 0
+        items = (-(-prod(shape) // _GROUP) * _GROUP, 1, 1)
+    return _Plan(shape, items, struct(before, extent, out, after, places, lines, block, width))
 
 
 def resample(

@@ -48,10 +48,15 @@ static inline taps taps_of(const long o, const resizing* g) {
 #define LINES 32  // of one element each: as many as stay in the cache
 #define BEFORE (TAPS == 4 ? 1 : 0)
 
+// With a `block` of 0, a work-item computes one element; neighbours lie side by side, as GPUs want it.
 #define RANGES(SIZE) \
-    const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
-    const long first_line = get_global_id(1) * g.lines, last_line = min(g.before, first_line + g.lines); \
-    const long first = get_global_id(2) * g.block, last = min((SIZE), first + g.block); \
+    const bool alone = g.block == 0; \
+    const size_t item = get_global_id(0), plane = (SIZE) * g.after, within = item % plane; \
+    const long begin = alone ? within % g.after : item * g.width, end = min(g.after, begin + (alone ? 1 : g.width)); \
+    const long first_line = alone ? item / plane : get_global_id(1) * g.lines; \
+    const long last_line = min(g.before, first_line + (alone ? 1 : g.lines)); \
+    const long first = alone ? within / g.after : get_global_id(2) * g.block; \
+    const long last = min((SIZE), first + (alone ? 1 : g.block)); \
     const long together = g.after == 1 ? LINES : 1
 
 #define EACH_STRETCH \
