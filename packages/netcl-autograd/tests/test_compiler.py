@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +13,8 @@ import netcl.autograd as ag
 from netcl import ops
 from netcl.autograd.compiler import jit_compile
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
+from netcl.core.device import device
+from netcl.core.errors import KernelBuildError, ShapeError
 from netcl.runtime.capture import capture
 
 
@@ -181,6 +184,34 @@ def test_an_exception_leaves_everything_as_it_was(handle):
         assert fn(x, (3,)).tolist() == [[1.0] * 3] * 2
         assert (x * 3.0).numpy().sum() == 18  # no trace is left behind
     assert all(t.numpy().sum() == 12 and t.requires_grad for t in kept)
+
+
+def test_a_kernel_that_does_not_build_is_run_op_by_op(handle, monkeypatch):
+    arrays = samples(8, 16)
+    plain = values_and_gradients(centred, *arrays)
+
+    def fail(self, inputs, scalars):
+        raise KernelBuildError("__kernel", "", "too large", "a device", "a driver")
+
+    monkeypatch.setattr("netcl.core.fusion.Fused.run", fail)
+    assert same(values_and_gradients(jit_compile(centred), *arrays), plain)
+
+
+def test_threads_agree(handle):
+    arrays = samples(8, 16)
+    plain = values_and_gradients(chain, *arrays)
+    jitted, found = jit_compile(chain), {}
+
+    def work(number):
+        with device(handle):
+            found[number] = [values_and_gradients(jitted, *arrays) for _ in range(5)]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4 and all(same(one, plain) for each in found.values() for one in each)
 
 
 def test_values_kept_outside_are_ordinary_nodes(handle):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from netcl.core.dispatch import execute
-from netcl.core.errors import NetclError, UnsupportedError
+from netcl.core.errors import KernelBuildError, NetclError, UnsupportedError
 from netcl.core.fusion import Cache, Fused, Move, Region, Value, alias, extend
 from netcl.core.optable import TABLE, Operand, OpRow
 from netcl.core.pending import Pending, fulfil, give_up, pending_class, promise, rename, work_of
@@ -223,19 +223,15 @@ class Trace:
         self._scalars.extend(scalars)
         made = []
         for number, value in move.results:
-            tensor = promise(
-                self._classes[value.node],
-                self._pending[value.node],
-                self._engine,
-                value.shape,
-                value.dtype,
-                self,
-                number,
-                value.requires_grad,
-            )
+            tensor = self._promise(self._engine, number, value)
             self._promised.append((number, weakref.ref(tensor)))
             made.append(tensor)
         return made[0] if move.single else tuple(made)
+
+    def _promise(self, engine: Any, number: int, value: Value) -> Any:
+        """A pending tensor for a value of the region."""
+        classes = self._classes[value.node], self._pending[value.node]
+        return promise(*classes, engine, value.shape, value.dtype, self, number, value.requires_grad)
 
     # -- the end of a region -------------------------------------------------------------------------------------------
 
@@ -316,7 +312,28 @@ class Trace:
         program = self.cache.program(region, numbers, self.relaxed)
         placed = tuple([t if s is None else self.arrange(t, s) for t, s in zip(inputs, program.arranged)])
         tensors = [alive.get(number) for number in numbers]
-        self.compute(Bound(program, placed, scalars), [region.values[r] for r in numbers], tensors)
+        try:
+            self.compute(Bound(program, placed, scalars), [region.values[r] for r in numbers], tensors)
+        except KernelBuildError:
+            if self.relaxed:
+                raise
+            self._compute_apart(region, inputs, scalars, alive)
+
+    def _compute_apart(
+        self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
+    ) -> None:
+        """The calls of a region one by one, where a driver does not compile its kernel."""
+        held = dict(zip(region.inputs, inputs))
+        for stage in region.stages:
+            values = [region.values[number] for number in stage.results]
+            for number, value in zip(stage.results, values):
+                held[number] = alive[number] if number in alive else self._promise(inputs[0].engine, number, value)
+            if stage.program is None:
+                self.rename(values[0], held[stage.results[0]], held[stage.operands[0]])
+            else:
+                own = {old: scalars[new] for old, new in stage.names.items()}
+                ready = Bound(stage.program, tuple([held[number] for number in stage.operands]), own)
+                self.compute(ready, values, [held[number] for number in stage.results])
 
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
         """The results to compute where ``alive`` are asked for; a subclass may keep others beside them."""
