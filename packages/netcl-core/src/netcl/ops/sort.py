@@ -16,7 +16,6 @@ from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import add, mul, ne, sub, where
 from netcl.ops.index import gather
-from netcl.ops.reduce import argmax
 from netcl.ops.reduce import max as largest_of
 from netcl.ops.shape import part, permute, reshape, squeeze, stack
 from netcl.ops.table import composite, computed, engine_of, floating
@@ -184,28 +183,42 @@ def _kth_reference(x: Any, k: int, axis: int = -1, keepdims: bool = False) -> An
     return found if keepdims else tuple(np.squeeze(part, axis) for part in found)
 
 
+def _place_of_cases(rng: np.random.Generator) -> Cases:
+    yield (_distinct(rng, (4, 5)), rng.integers(0, 4, (1, 5))), {"axis": 0}
+    yield (rng.integers(-9, 9, (3, 5000)), rng.integers(0, 5000, (3, 1))), {"axis": 1}
+
+
 @computed(
     domain=Domain(
-        cases=lambda rng: ((operands, {"k": a["k"], "axis": a.get("axis", -1)}) for operands, a in _kth_cases(rng)),
-        reference=lambda x, k, axis: _kth_reference(x, k, axis, True)[1],
+        cases=_place_of_cases,
+        reference=lambda x, position, axis: np.take_along_axis(np.argsort(x, axis, kind="stable"), position, axis),
         gradient=False,
     ),
 )
-def kth_place(x: Tensor, k: int, axis: int = -1) -> Tensor:
-    """The position of the ``k``-th smallest along ``axis``, from 1, int64; the axis gets length one."""
-    engine = engine_of("kthvalue", x)
-    (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
-    rows = _last(x, at) if x.ndim else x._alias(Tensor, (1,))
-    if not 1 <= as_index(k) <= rows.shape[-1]:
-        raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", op="kthvalue", parameter="k")
-    places = engine.sort("kth", rows, size=as_index(k))
-    return _back(places, at) if x.ndim else places._alias(Tensor, ())
+def kth_place(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
+    """Where along ``axis`` the element is that ``sort`` puts to ``position``: both int64, x's shape with one for the
+    axis.
+    """
+    engine = engine_of("kth_place", x, position)
+    (at,) = normalize_axes(axis, max(x.ndim, 1), "kth_place")
+    if not x.ndim:
+        return position
+    expected = tuple(1 if a == at else size for a, size in enumerate(x.shape))
+    if position.shape != expected:
+        raise ShapeError(f"kth_place: position {position.shape} for x {x.shape}; expected {expected}", op="kth_place")
+    return _back(engine.sort("kth", _last(x, at), _last(position, at)), at)
 
 
 @composite(domain=Domain(cases=_kth_cases, reference=_kth_reference))
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The ``k``-th smallest along ``axis``, from 1, and its position, int64. ShapeError: k not in 1..n."""
-    return _picked(x, kth_place(x, k, axis), axis, keepdims)
+    engine = engine_of("kthvalue", x)
+    (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
+    if not 1 <= as_index(k) <= (x.shape[at] if x.ndim else 1):
+        raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", op="kthvalue", parameter="k")
+    position = engine.empty(x.shape and (*x.shape[:at], 1, *x.shape[at + 1 :]), "int64")
+    engine.fill(position, as_index(k) - 1)
+    return _picked(x, kth_place(x, position, at), at, keepdims)
 
 
 def _picked(x: Tensor, places: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
@@ -243,12 +256,12 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     extent = x.shape[at] if x.ndim else 1
     if extent == 0:
         raise ShapeError(f"median: no elements along axis {axis} of shape {x.shape}", op="median")
-    places = kth_place(x, (extent - 1) // 2 + 1, at)
-    if x.ndim and is_floating(x.dtype):
-        # NaN is the largest, and first among the largest.
-        largest = largest_of(x, at, keepdims=True)
-        places = where(ne(largest, largest), argmax(x, at, keepdims=True), places)
-    return _picked(x, places, at, keepdims)
+    if not x.ndim or not is_floating(x.dtype):
+        return kthvalue(x, (extent - 1) // 2 + 1, at, keepdims)
+    # NaN is the largest, so a row that has one has it at the end.
+    largest = largest_of(x, at, keepdims=True)
+    position = where(ne(largest, largest), extent - 1, (extent - 1) // 2)
+    return _picked(x, kth_place(x, position, at), at, keepdims)
 
 
 def _quantile_cases(rng: np.random.Generator) -> Cases:

@@ -23,13 +23,13 @@ def _sort(x: Array, values: Array, places: Array, descending: bool, dtype: str) 
     values[...] = np.take_along_axis(x, places, -1)
 
 
-def _kth(x: Array, out: Array, size: int, dtype: str) -> None:
+def _kth(x: Array, other: Array, out: Array, dtype: str) -> None:
     keys = widened(x, dtype)
-    value = np.partition(keys, size - 1, axis=-1)[..., size - 1 : size]
+    value = np.take_along_axis(np.partition(keys, np.unique(other), axis=-1), other, -1)
     missing = value != value
     before = np.where(missing, keys == keys, keys < value)
     equal = np.where(missing, keys != keys, keys == value)
-    rank = size - before.sum(-1, keepdims=True)
+    rank = other + 1 - before.sum(-1, keepdims=True)
     out[...] = np.argmax(equal & (np.cumsum(equal, -1) == rank), -1)[..., None]
 
 
@@ -67,20 +67,21 @@ def sort(
     right: bool = False,
 ) -> Any:
     """``sort``: the first ``size`` of each row (last axis) in order, stably, NaN as the largest, and their positions,
-    int64. ``kth``: the position (..., 1) of the last of them. ``search``: for each of ``other`` (rows as ``x``'s, or
-    ``x`` a single row) the number of elements of the sorted row that lie before it, int64; ``right``: or are equal to
-    it. ``count``: how many of ``x`` lie in the bins between the edges ``other``, int64. ``place``: each element of a
-    row at the position in ``other`` (int64, no two the same) of a row of ``size`` zeros.
+    int64. ``kth``: the position in its row of what comes to the position ``other`` (..., 1), both int64. ``search``:
+    for each of ``other`` (rows as ``x``'s, or ``x`` a single row) the number of elements of the sorted row that lie
+    before it, int64; ``right``: or are equal to it. ``count``: how many of ``x`` lie in the bins between the edges
+    ``other``, int64. ``place``: each element of a row at the position in ``other`` (int64, no two the same) of a row of
+    ``size`` zeros.
     """
     if kind == "sort":
         values, places = (engine.empty((*x.shape[:-1], size), dtype) for dtype in (x.dtype, "int64"))
         engine.launch(_sort, x.storage, values.storage, places.storage, descending, x.dtype)
         return values, places
-    if kind == "kth":
-        out = engine.empty((*x.shape[:-1], 1), "int64")
-        engine.launch(_kth, x.storage, out.storage, size, x.dtype)
-        return out
     assert other is not None
+    if kind == "kth":
+        out = engine.empty(other.shape, "int64")
+        engine.launch(_kth, x.storage, other.storage, out.storage, x.dtype)
+        return out
     if kind == "search":
         out = engine.empty(other.shape, "int64")
         engine.launch(_search, x.storage, other.storage, out.storage, right, x.dtype)

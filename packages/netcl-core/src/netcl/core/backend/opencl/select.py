@@ -34,10 +34,27 @@ def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
     return -(-extent // min(length, extent)), min(length, extent)
 
 
-def select(engine: Any, x: Tensor, wanted: int, *, descending: bool = False, last: bool = False) -> tuple[Tensor, ...]:
+def first(engine: Any, x: Tensor, wanted: int, descending: bool) -> tuple[Tensor, Tensor]:
     """What ``sort`` puts first in each row (last axis): ``wanted`` values and their places, int64, as they come in the
-    row; ``last``: the place (..., 1) of what ``sort`` puts last among them, alone.
+    row.
     """
+    positions = engine.empty((*x.shape[:-1], 1), "int64")
+    engine.fill(positions, wanted - 1)
+    values, places = engine.empty((*x.shape[:-1], wanted), x.dtype), engine.empty((*x.shape[:-1], wanted), "int64")
+    _select(engine, x, positions, wanted, descending, "collect", values, places)
+    return values, places
+
+
+def kth(engine: Any, x: Tensor, positions: Tensor) -> Tensor:
+    """The place (..., 1) of what ``sort`` puts to the position (..., 1) of each row, both int64."""
+    places: Tensor = engine.empty(positions.shape, "int64")
+    _select(engine, x, positions, 1, False, "kth", places)
+    return places
+
+
+def _select(
+    engine: Any, x: Tensor, positions: Tensor, wanted: int, descending: bool, name: str, *results: Tensor
+) -> None:
     *lead, extent = x.shape
     rows, device = prod(lead), traits(engine)
     dtype = "uint8" if x.dtype == "bool" else x.dtype
@@ -48,19 +65,19 @@ def select(engine: Any, x: Tensor, wanted: int, *, descending: bool = False, las
     few = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
     many = few if device.is_cpu else _chunks(rows, extent, _THREADS)
 
-    def launch(name: str, chunks: tuple[int, int], shift: int, *buffers: Any) -> None:
-        units, group, share = rows if name in ("begin", "choose") else rows * chunks[0], 1, 1
-        if device.is_cpu and name not in ("begin", "choose"):
+    def launch(kernel: str, chunks: tuple[int, int], shift: int, *buffers: Any) -> None:
+        units, group, share = rows if kernel in ("begin", "choose") else rows * chunks[0], 1, 1
+        if device.is_cpu and kernel not in ("begin", "choose"):
             share = -(-units // _UNITS)
-        elif name == "digits":
+        elif kernel == "digits":
             group = _group(device)
         size = -(-units // share) * group
         local = (group,) if device.is_cpu or group > 1 else None
         argument = struct(rows, extent, chunks[1], chunks[0], share, shift, wanted, -1 if descending else 0)
-        engine.launch(key, text, name, (size,), local, [*buffers, argument])
+        engine.launch(key, text, kernel, (size,), local, [*buffers, argument])
 
     found = engine.empty((rows, 2), "int64")
-    launch("begin", few, 0, found)
+    launch("begin", few, 0, positions, found)
     counts = engine.empty((rows, few[0], _DIGITS), "int32")
     # The keys of 16-bit floats are those of float32, and those of bytes as long.
     for shift in range(56 if itemsize(dtype) == 8 else 24, -8, -8):
@@ -70,13 +87,7 @@ def select(engine: Any, x: Tensor, wanted: int, *, descending: bool = False, las
     ranks = engine.empty((rows, many[0], 2), "int64")
     launch("ranks", many, 0, x, found, ranks)
     sums = scan(engine, "sum", ranks, axis=1)
-    if last:
-        places = engine.empty((*lead, 1), "int64")
-        launch("kth", many, 0, x, found, sums, places)
-        return (places,)
-    values, places = engine.empty((*lead, wanted), x.dtype), engine.empty((*lead, wanted), "int64")
-    launch("collect", many, 0, x, found, sums, values, places)
-    return values, places
+    launch(name, many, 0, x, found, sums, *results)
 
 
 def _group(device: Traits) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from netcl.core.expr import Load, reduce
 
-from .select import select, worth
+from .select import first, kth, worth
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
     if values.size == 0:
         return values, places
     if worth(extent, kept):
-        chosen, positions = select(engine, x, kept, descending=descending)
+        chosen, positions = first(engine, x, kept, descending)
         values, order = _sorted(engine, chosen, kept, descending)
         # Where the chosen stand among all, in their order.
         return values, engine.index("gather", positions, order, axis=-1)
@@ -93,17 +93,10 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
     return values, places
 
 
-def _kth(engine: Any, x: Tensor, size: int) -> Tensor:
-    if worth(x.shape[-1], 0):
-        return select(engine, x, size, last=True)[0]
-    _, places = _sorted(engine, x, size, False)
-    *lead, extent = places.shape
-    out: Tensor = engine.empty((*lead, 1), "int64")
-    if out.size:
-        rows = prod(lead)
-        strides = {"source_strides": (extent, 1), "out_strides": (1, 1)}
-        engine.copy(places, out, shape=(rows, 1), source_offset=extent - 1, out_offset=0, **strides)
-    return out
+def _kth(engine: Any, x: Tensor, positions: Tensor) -> Tensor:
+    if worth(x.shape[-1], 0) and positions.size:
+        return kth(engine, x, positions)
+    return engine.index("gather", _sorted(engine, x, x.shape[-1], False)[1], positions, axis=-1)  # type: ignore[no-any-return]
 
 
 def _program(dtype: str, device: Traits, name: str) -> tuple[str, str]:
@@ -125,16 +118,17 @@ def sort(
     right: bool = False,
 ) -> Any:
     """``sort``: the first ``size`` of each row (last axis) in order, stably, NaN as the largest, and their positions,
-    int64. ``kth``: the position (..., 1) of the last of them. ``search``: for each of ``other`` (rows as ``x``'s, or
-    ``x`` a single row) the number of elements of the sorted row that lie before it, int64; ``right``: or are equal to
-    it. ``count``: how many of ``x`` lie in the bins between the edges ``other``, int64. ``place``: each element of a
-    row at the position in ``other`` (int64, no two the same) of a row of ``size`` zeros.
+    int64. ``kth``: the position in its row of what comes to the position ``other`` (..., 1), both int64. ``search``:
+    for each of ``other`` (rows as ``x``'s, or ``x`` a single row) the number of elements of the sorted row that lie
+    before it, int64; ``right``: or are equal to it. ``count``: how many of ``x`` lie in the bins between the edges
+    ``other``, int64. ``place``: each element of a row at the position in ``other`` (int64, no two the same) of a row of
+    ``size`` zeros.
     """
     if kind == "sort":
         return _sorted(engine, x, size, descending)
-    if kind == "kth":
-        return _kth(engine, x, size)
     assert other is not None
+    if kind == "kth":
+        return _kth(engine, x, other)
     device = traits(engine)
     key, text = _program(x.dtype, device, "search")
     walked = other if kind == "search" else x

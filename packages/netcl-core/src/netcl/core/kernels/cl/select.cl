@@ -1,4 +1,5 @@
-// The first `wanted` of each row in the order of keys, without sorting it (radix select, most significant digit first).
+// What comes first in each row in the order of keys, up to a position, without sorting it (radix select, most significant
+// digit first).
 //
 // Per digit: `digits` counts in tables those elements of a chunk whose higher digits are the ones found, and `choose`, after
 // the tables are added up, finds the next. Then `ranks` counts what each chunk has before the last wanted key and of its
@@ -53,7 +54,7 @@ __kernel void digits(__global const STORAGE* restrict x, __global const long* re
 #endif
 }
 
-// One work-item: a row. Before the first digit `found` is (0, wanted).
+// One work-item: a row. `begin` goes before the first digit.
 __kernel void choose(__global const long* restrict totals, __global long* restrict found, const selecting g) {
     const size_t row = get_global_id(0);
     long wanted = found[2 * row + 1];
@@ -63,10 +64,10 @@ __kernel void choose(__global const long* restrict totals, __global long* restri
     found[2 * row + 1] = wanted;
 }
 
-__kernel void begin(__global long* restrict found, const selecting g) {
+__kernel void begin(__global const long* restrict positions, __global long* restrict found, const selecting g) {
     const size_t row = get_global_id(0);
     found[2 * row] = 0;
-    found[2 * row + 1] = g.wanted;
+    found[2 * row + 1] = positions[row] + 1;
 }
 
 __kernel void ranks(__global const STORAGE* restrict x, __global const long* restrict found, __global long* restrict counts,
