@@ -1,0 +1,108 @@
+"""Reductions where they could go wrong: axes of every form, NaN and infinities, nothing to reduce, whole numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netcl import ops
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.core.testing import assert_close
+
+NAN, INF = np.nan, np.inf
+NUMBERS = np.random.default_rng(0).permutation(np.linspace(-1.9, 2, 60)).reshape(3, 4, 5).astype(np.float32)
+REFERENCES: dict[str, Any] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "prod": np.prod,
+    "amax": np.max,
+    "amin": np.min,
+    "var": np.var,
+    "std": np.std,
+    "any": np.any,
+    "all": np.all,
+    "logsumexp": lambda x, axis, keepdims: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
+    "norm": lambda x, axis, keepdims: np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims)),
+    "count_nonzero": np.count_nonzero,
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_form_of_axis(name: str) -> None:
+    """NumPy evaluates the same expressions; the axes are taken apart before there is a device."""
+    x = Tensor.from_host(NUMBERS.astype(np.float64), "float64").to("cpu")
+    for axis in (None, 0, -1, (0, 1), (-1, 0), (2, 1, 0), [1]):
+        for keepdims in (False, True):
+            wanted = REFERENCES[name](NUMBERS.astype(np.float64), axis=_tuple(axis), keepdims=keepdims)
+            found = getattr(ops, name)(x, axis=axis, keepdims=keepdims)
+            assert found.shape == np.shape(wanted), (name, axis)
+            np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-10, err_msg=f"{name} {axis}")
+    same = getattr(ops, name)(x, dim=1, keepdim=True)
+    assert same.shape == (3, 1, 5)
+
+
+def _tuple(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def test_axes_that_are_not_there() -> None:
+    x = Tensor.from_host(NUMBERS).to("cpu")
+    for axis in (3, -4, (0, 3)):
+        with pytest.raises(ShapeError, match="sum"):
+            ops.sum(x, axis=axis)
+    with pytest.raises(ShapeError, match="mean"):
+        ops.mean(x, axis=(0, -3))
+    with pytest.raises(ShapeError, match="argmax"):
+        ops.argmax(x, axis=5)
+
+
+STRANGE = np.array([[1, NAN, 3, -2], [INF, 1, 2, -1], [-INF, -INF, -INF, -INF], [INF, -INF, 0, 0], [0, -0.0, 0, 0]])
+
+
+def test_nan_and_infinity_as_numpy_has_them(engine: Any) -> None:
+    x = Tensor.from_host(STRANGE.astype(np.float32))
+    with np.errstate(all="ignore"):
+        for name in ("sum", "mean", "prod", "amax", "amin", "var", "norm", "any", "all"):
+            wanted = REFERENCES[name](STRANGE, axis=1, keepdims=False)
+            assert_close(getattr(ops, name)(x, axis=1), wanted, "float32" if wanted.dtype.kind == "f" else "bool")
+    np.testing.assert_array_equal(ops.argmax(x, axis=1).numpy(), np.argmax(STRANGE, 1))
+    np.testing.assert_array_equal(ops.argmin(x, axis=1).numpy(), np.argmin(STRANGE, 1))
+    np.testing.assert_array_equal(ops.max(x, axis=1).numpy(), STRANGE.max(1).astype(np.float32))
+    # PyTorch: nothing but -inf has -inf for its sum of exponentials, and no softmax.
+    np.testing.assert_allclose(ops.logsumexp(x, axis=1).numpy(), [NAN, INF, -INF, INF, np.log(4)], rtol=1e-6)
+    assert np.isnan(ops.softmax(x, axis=1).numpy()[2]).all()
+
+
+def test_nothing_to_reduce(engine: Any) -> None:
+    x = Tensor.zeros((0, 3))
+    assert ops.sum(x, axis=0).tolist() == [0, 0, 0]
+    assert ops.prod(x, axis=0).tolist() == [1, 1, 1]
+    assert ops.any(x, axis=0).tolist() == [False] * 3
+    assert ops.all(x, axis=0).tolist() == [True] * 3
+    assert np.isnan(ops.mean(x, axis=0).numpy()).all()
+    assert ops.sum(x, axis=1).shape == ops.amax(x, axis=1).shape == (0,)
+    for name in ("max", "min", "amax", "amin", "argmax", "argmin"):
+        with pytest.raises(ShapeError, match=f"{name}.*no elements"):
+            getattr(ops, name)(x, axis=0)
+    with pytest.raises(ShapeError, match="norm"):
+        ops.norm(x, p=INF, axis=0)
+    assert ops.logsumexp(x, axis=0).tolist() == [-INF] * 3
+
+
+def test_single_numbers(engine: Any) -> None:
+    x = Tensor.from_host(np.float32(-2.5))
+    assert float(ops.sum(x)) == float(ops.max(x)) == float(ops.prod(x)) == -2.5
+    assert float(ops.norm(x)) == 2.5 and float(ops.std(x)) == 0 and bool(ops.any(x))
+    assert ops.argmax(x).shape == () and int(ops.argmax(x)) == 0
+
+
+def test_whole_numbers_add_up_in_int64(engine: Any) -> None:
+    x = Tensor.from_host(np.array([[2**31 - 1, 2**31 - 1], [-5, 3]], np.int32))
+    assert ops.sum(x).dtype == "int64" and int(ops.sum(x)) == 2 * (2**31 - 1) - 2
+    assert ops.prod(x, axis=1).tolist() == [(2**31 - 1) ** 2, -15]
+    assert ops.max(x, axis=1).dtype == "int32" and ops.max(x, axis=1).tolist() == [2**31 - 1, 3]
+    small = Tensor.from_host(np.array([200, 100]), "uint8")
+    assert int(ops.sum(small)) == 300
