@@ -189,6 +189,19 @@ def test_shared_host_memory_outlives_the_work_on_it(queues):
     assert alive() is None
 
 
+@pytest.mark.parametrize("n", [16, 1 << 20])
+def test_no_host_array_is_kept_once_its_copy_is_over(queues, n):
+    values = np.ones(n, np.float32).view(Watched)
+    given = weakref.ref(values)
+    x = Tensor.from_host(queues[0], np.asarray(values))
+    taken = [x.to_host(), x.to_host_async().wait()]
+    alive = [weakref.ref(array) for array in taken]
+    del values, taken
+    x.wait()
+    gc.collect()
+    assert given() is None and [ref() for ref in alive] == [None, None]
+
+
 def events():
     """How many cl.Events Python objects hold; the collector does not track events, but what holds them."""
     gc.collect()

@@ -133,6 +133,7 @@ class OpenCLBackend(TwinCalls):
     def wait(self, event: Any = None) -> None:
         """Waits for ``event`` (None: nothing pending) and raises what the device has reported."""
         self.launcher.wait(event)
+        self.transfer.let_go()
         self._check_flag()
 
     def reshape(self, storage: Any, shape: Sequence[int]) -> Any:
@@ -248,6 +249,7 @@ class OpenCLBackend(TwinCalls):
         out, event = self.to_host_async(source.buffer, source.shape, source.dtype)
 
         def finish() -> Array:
+            self.transfer.let_go()
             self._check_flag()
             return from_bfloat16(out) if source.dtype == "bfloat16" else out
 

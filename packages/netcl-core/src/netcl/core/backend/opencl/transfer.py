@@ -6,6 +6,7 @@ API for the engine (one Transfer for each queue)::
     event, pending_release, host_ref = transfer.upload(buffer, array, private=, async_copy=, use_pinned=)
     transfer.download(buffer, out)                     waits; out is a C-contiguous array, its nbytes are read
     event = transfer.download_async(buffer, out)       flushed; keep out until the event is complete
+    transfer.let_go()                                  after a wait, so that no host array is kept for nothing
     pair = transfer.zero_copy(array)                   (buffer, host_ref) on the array itself, or None
     lease = transfer.lease_shared(buffer, nbytes)      keeps such a buffer until the work that uses it has ended
     transfer.fill(target, nbytes, value, capacity=)    by a kernel, so that it can be recorded
@@ -139,12 +140,14 @@ class Transfer:
         if asynchronous and private:
             return event, None, source
         self.launcher.wait(event)
+        self.let_go()
         return None, None, None
 
     def download(self, buffer: Any, out: Array) -> None:
         """Copy the first ``out.nbytes`` bytes of ``buffer`` into the C-contiguous ``out``, after all work before it."""
         launches = len(self.launcher.launched)
         self.launcher.wait(self.download_async(buffer, out))
+        self.let_go()
         self.launcher.settled(launches)
         with self.launcher.guard("a marker"):
             self._shared.drop_passed()
@@ -208,13 +211,21 @@ class Transfer:
             in_flight = self._in_flight
             in_flight.append((event, nbytes))
             self._bytes_in_flight += nbytes
-            # In order: what is behind an incomplete copy is not complete either.
-            while in_flight and _complete(in_flight[0][0]):
-                self._bytes_in_flight -= in_flight.popleft()[1]
+            self.let_go()
             crowded = len(in_flight) > _COPIES_IN_FLIGHT or self._bytes_in_flight > _BYTES_IN_FLIGHT
             oldest = in_flight[0][0] if crowded else None
         # A host that is faster than the device would pile up copies of its arrays.
         self.launcher.wait(oldest)
+
+    def let_go(self) -> None:
+        """Drop the events of what is complete, and by them the host arrays; called when a wait is over."""
+        with self._lock:
+            in_flight = self._in_flight
+            # In order: what is behind an incomplete copy is not complete either.
+            while in_flight and _complete(in_flight[0][0]):
+                event, nbytes = in_flight.popleft()
+                self._bytes_in_flight -= nbytes
+                del event  # only now, since it may run a finaliser that makes another copy
 
     def _may_stage(self, nbytes: int) -> bool:
         """Whether there may be ``nbytes`` more of page-locked memory, if need be when the copies under way are over."""
