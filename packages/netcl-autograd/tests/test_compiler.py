@@ -96,7 +96,7 @@ def test_fast_math_is_close(handle):
     assert all(np.allclose(a, b, rtol=2e-3, atol=5e-4) for a, b in zip(found, plain))
 
 
-def test_contractions_and_other_ops_split_regions(handle):
+def test_contractions_and_other_ops_split_regions(numpy_device):
     def fn(x, w):
         h = ag.relu(ag.matmul(x * 2.0, w) + 1.0)
         picked = h[:, 1:3] * 0.5
@@ -126,7 +126,7 @@ def test_arguments_of_every_kind(numpy_device):
     assert Layer.forward.__name__ == "forward"
 
 
-def test_branches_on_python_values_and_on_values_of_tensors(handle):
+def test_branches_on_python_values_and_on_values_of_tensors(numpy_device):
     @jit_compile
     def fn(x, flag):
         y = x * 2.0
@@ -153,7 +153,7 @@ def test_nested_functions_share_a_region(handle):
     assert handle.backend == "cpu" or len(outer.kernels(x)) == 2
 
 
-def test_written_in_place_inside(handle):
+def test_written_in_place_inside(numpy_device):
     state = Tensor.from_host(np.zeros(2, np.float32))
 
     @jit_compile
@@ -169,7 +169,7 @@ def test_written_in_place_inside(handle):
     assert fn(x)[0].tolist() == [8.0, 6.0]
 
 
-def test_an_exception_leaves_everything_as_it_was(handle):
+def test_an_exception_leaves_everything_as_it_was(numpy_device):
     kept = []
 
     @jit_compile
@@ -234,7 +234,7 @@ def test_values_kept_outside_are_ordinary_nodes(handle):
     assert np.allclose(x.grad.numpy(), z.grad.numpy(), rtol=1e-5)
 
 
-def test_gradient_modes(handle):
+def test_gradient_modes(numpy_device):
     @jit_compile
     def fn(x, w):
         with ag.no_grad():
@@ -267,7 +267,7 @@ def test_gradients_of_gradients(handle):
         assert np.allclose(jitted, plain, rtol=1e-4, atol=1e-5)
 
 
-def test_backward_inside_and_hooks(handle):
+def test_backward_inside_and_hooks(numpy_device):
     x = ag.Parameter(Tensor.from_host(np.array([1.0, -2.0], np.float32)))
     seen = []
 
@@ -331,7 +331,7 @@ def test_programs_are_bounded_and_shapes_retraced(numpy_device, monkeypatch):
         assert jitted._cache.count <= 8
 
 
-def test_whole_numbers_masks_and_halves(handle):
+def test_whole_numbers_masks_and_halves(numpy_device):
     def fn(i, x):
         mask = (i * 2 + 1 > 3) & (x < 1.0)
         return ag.where(mask, i, 7) // 2, ag.where(mask, x, 0.5), mask
