@@ -25,42 +25,43 @@ _COUNTS = 1 << 16  # counts of all tables together, where many work-items count 
 
 class _Pass(NamedTuple):
     name: str
-    units: int
+    size: tuple[int]
+    local: tuple[int] | None
     argument: Any
 
 
 class _Plan(NamedTuple):
-    group: int
     passes: tuple[_Pass, ...]
     swapped: bool  # the tiles are sorted into the second scratch
 
 
 @lru_cache(maxsize=512)
 def _plan(rows: int, extent: int, kept: int, descending: bool, device: Traits) -> _Plan:
-    flip = -1 if descending else 0
-
     def step(name: str, tile: int, width: int) -> _Pass:
         tiles = -(-extent // tile)
-        work = rows * (tile if name == "unpack" else tiles)
-        share = -(-work // _UNITS) if device.is_cpu else 1
-        return _Pass(name, -(-work // share), struct(rows, extent, tile, tiles, width, share, flip))
+        units, share, local = rows * (tile if name == "unpack" else tiles), 1, None
+        if device.is_cpu:
+            share, local = -(-units // _UNITS), (1,)
+            units = -(-units // share)
+        elif name != "unpack":
+            local = (group,)
+            units = -(-units // (group * _EIGHT // tile)) * group
+        return _Pass(name, (units,), local, struct(rows, extent, tile, tiles, width, share, -1 if descending else 0))
 
-    group = 1
-    if not device.is_cpu:
-        while 2 * group <= min(_GROUP, device.group) and (group < 32 or group * _EIGHT < extent):
-            group *= 2
-    tile = _TILE if device.is_cpu else group * _EIGHT
-    width = _EIGHT if device.is_cpu else tile
-    while width < min(tile, extent):
+    group, width = 1, _EIGHT
+    while 2 * group <= min(_GROUP, device.group):
+        group *= 2
+    most = _TILE if device.is_cpu else group * _EIGHT
+    while width < min(most, extent):
         width *= 2
-    swapped = (width // _EIGHT).bit_length() % 2 == 0 if device.is_cpu else False
-    passes = [step("tiles", tile, width)]
-    stretch = -(-extent * rows // _UNITS) if device.is_cpu else tile
+    swapped = device.is_cpu and (width // _EIGHT).bit_length() % 2 == 0
+    passes = [step("tiles", width, width)]
+    merged = max(-(-extent * rows // _UNITS), _TILE) if device.is_cpu else most
     while width < extent:
-        passes.append(step("merge", max(stretch, _TILE) if device.is_cpu else tile, width))
+        passes.append(step("merge", merged, width))
         width *= 2
     passes.append(step("unpack", kept, width))
-    return _Plan(group, tuple(passes), swapped)
+    return _Plan(tuple(passes), swapped)
 
 
 def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor, Tensor]:
@@ -78,9 +79,7 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
     key, text = _program(x.dtype, device, "sort")
     words = 2 if x.dtype in ("float64", "int64") else 1
     one, two = (engine.empty((x.size * words,), "int64") for _ in range(2))
-    for name, units, argument in plan.passes:
-        group = 1 if name == "unpack" and not device.is_cpu else plan.group
-        local = None if name == "unpack" and not device.is_cpu else (group,)
+    for name, size, local, argument in plan.passes:
         if name == "tiles":
             buffers = [x, one, two]
             one, two = (two, one) if plan.swapped else (one, two)
@@ -89,7 +88,7 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
             one, two = two, one
         else:
             buffers = [x, one, values, places]
-        engine.launch(key, text, name, (units * group,), local, [*buffers, argument])
+        engine.launch(key, text, name, size, local, [*buffers, argument])
     return values, places
 
 

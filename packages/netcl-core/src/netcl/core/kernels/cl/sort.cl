@@ -130,15 +130,22 @@ static inline void merge_eight(__local const element* a, const size_t m, __local
     }
 }
 
+// Short rows share a group: element i of it is at `place` of a row, if `inside`.
+#define TILE_OF(i) \
+    const size_t t = before + (i) / g.tile, row = t / g.tiles * g.extent; \
+    const size_t place = t % g.tiles * g.tile + (i) % g.tile; \
+    const int inside = t < g.rows * g.tiles && place < g.extent
+
 __kernel void tiles(__global const STORAGE* restrict x, __global element* restrict one, __global element* restrict two,
                     const sorting g) {
     __local element shared[TILE];
-    const size_t item = get_local_id(0), group = get_local_size(0), t = get_group_id(0);
-    const size_t row = t / g.tiles * g.extent, start = t % g.tiles * g.tile;
-    const size_t count = min((size_t)g.tile, (size_t)(g.extent - start));
+    const size_t item = get_local_id(0), group = get_local_size(0), all = group * EIGHT;
+    const size_t before = get_group_id(0) * (all / g.tile);  // tiles of the groups before this one
     element e[EIGHT];
-    for (size_t i = item; i < g.tile; i += group)
-        shared[i] = i < count ? ELEMENT((key_of(LOAD(x, row + start + i)) ^ g.flip) & KEY_MASK, start + i) : LAST;
+    for (size_t i = item; i < all; i += group) {
+        TILE_OF(i);
+        shared[i] = inside ? ELEMENT((key_of(LOAD(x, row + place)) ^ g.flip) & KEY_MASK, place) : LAST;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int k = 0; k < EIGHT; k++) e[k] = shared[item * EIGHT + k];
     sort_eight(e);
@@ -152,7 +159,10 @@ __kernel void tiles(__global const STORAGE* restrict x, __global element* restri
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int k = 0; k < EIGHT; k++) shared[item * EIGHT + k] = e[k];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (size_t i = item; i < count; i += group) one[row + start + i] = shared[i];
+    for (size_t i = item; i < all; i += group) {
+        TILE_OF(i);
+        if (inside) one[row + place] = shared[i];
+    }
 }
 
 __kernel void merge(__global const element* restrict from, __global element* restrict to, const sorting g) {
