@@ -1,9 +1,8 @@
-"""Connectionist temporal classification: the sum over alignments, step by step in time, and its gradient in closed
-form.
+"""Connectionist temporal classification: the sum over alignments, and its gradient in closed form.
 
 A sample's states are its labels with a blank before, between and after them, L = 2 S + 1. From one step to the next a
-path stays, goes on by one state, or jumps over a blank between different labels (Graves et al. 2006). Each step is one
-kernel over all samples and states, and shifted copies; nothing of it depends on the order of threads.
+path stays, goes on by one state, or jumps over a blank between different labels (Graves et al. 2006). The engine's
+``trellis`` sums over the paths, forward and backward, always in the same order.
 """
 
 from __future__ import annotations
@@ -93,72 +92,7 @@ def _occupancy_reference(emissions: Any, jumps: Any, lengths: Any, labels: Any, 
     return result
 
 
-# -- the two recursions ------------------------------------------------------------------------------------------------
-
-
-def _log_sum(terms: Expr, axis: int) -> Expr:
-    """log(sum(exp(terms))) over one axis, -inf for no term at all."""
-    top = reduce("max", terms, axis)
-    finite = apply("where", apply("eq", top, _NEVER), 0.0, top)
-    return apply("log", reduce("sum", apply("exp", terms - finite), axis)) + finite
-
-
-def _step(dtype: str, beginning: bool) -> Expr:
-    """The next states (1, n, l) of shifted ones (3, n, l): term 0 is the jump, allowed by mask 1. With operand 2: their
-    emissions, or where ``beginning`` what paths that begin here add.
-    """
-    forbidden = apply("eq", Index(0), 0) & ~Load(1, "bool")
-    total = _log_sum(apply("where", forbidden, _NEVER, Load(0, dtype)), 0)
-    return apply("logaddexp", total, Load(2, dtype)) if beginning else total + Load(2, dtype)
-
-
-class _Trellis:
-    """Tensors (steps, n, l) seen step by step, with two states of no probability before them, or behind."""
-
-    def __init__(self, emissions: Tensor, jumps: Tensor, behind: bool) -> None:
-        self.engine, self.dtype = emissions.engine, emissions.dtype
-        self.steps, self.n, self.states = emissions.shape
-        self.behind = behind
-        self.jumps = jumps
-        self.last = self.engine.empty((self.n, self.states + 2), self.dtype)
-        self.engine.fill(self.last, _NEVER)
-        self.shifted = self.engine.empty((3, self.n, self.states), self.dtype)
-
-    def at(self, x: Tensor, step: int) -> Tensor:
-        """Step ``step`` of x as a tensor (1, n, l) of its own."""
-        out: Tensor = self.engine.empty((1, self.n, self.states), x.dtype)
-        strides = (self.states, 1)
-        self.engine.copy(
-            x, out, shape=(self.n, self.states), source_strides=strides,
-            source_offset=step * self.n * self.states, out_strides=strides, out_offset=0,
-        )  # fmt: skip
-        return out
-
-    def put(self, values: Tensor, out: Tensor, step: int) -> None:
-        """``values`` as step ``step`` of ``out``."""
-        strides = (self.states, 1)
-        self.engine.copy(
-            values, out, shape=(self.n, self.states), source_strides=strides, source_offset=0,
-            out_strides=strides, out_offset=step * self.n * self.states,
-        )  # fmt: skip
-
-    def keep(self, values: Tensor) -> None:
-        """Makes ``values`` the states from which the next step starts."""
-        self.engine.copy(
-            values, self.last, shape=(self.n, self.states), source_strides=(self.states, 1), source_offset=0,
-            out_strides=(self.states + 2, 1), out_offset=0 if self.behind else 2,
-        )  # fmt: skip
-
-    def move(self, operand: Tensor) -> Tensor:
-        """The states after one step, which takes ``operand`` as number 2."""
-        forward = -1 if self.behind else 1
-        self.engine.copy(
-            self.last, self.shifted, shape=(3, self.n, self.states),
-            source_strides=(forward, self.states + 2, 1), source_offset=2 if self.behind else 0,
-            out_strides=(self.n * self.states, self.states, 1), out_offset=0,
-        )  # fmt: skip
-        inputs = (self.shifted, self.jumps, operand)
-        return _run(self.engine, _step(self.dtype, self.behind), inputs, (1, self.n, self.states))
+# -- sums over paths ---------------------------------------------------------------------------------------------------
 
 
 def _run(engine: Any, expression: Expr, inputs: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
@@ -222,18 +156,10 @@ def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor)
     and labels of each sample. Infinite where no path fits. The first result alone has a gradient.
     """
     engine = engine_of("ctc_paths", emissions, jumps, lengths, labels)
-    steps, n, states = emissions.shape
-    alpha: Tensor = engine.empty(emissions.shape, emissions.dtype)
+    n = emissions.shape[1]
     if n == 0:
-        return engine.zeros((0,), emissions.dtype), alpha
-    trellis = _Trellis(emissions, jumps, behind=False)
-    start = apply("where", Index(2) < 2, Load(0, emissions.dtype), _NEVER)
-    now = _run(engine, start, (trellis.at(emissions, 0),), (1, n, states))
-    trellis.put(now, alpha, 0)
-    for step in range(1, steps):
-        trellis.keep(now)
-        now = trellis.move(trellis.at(emissions, step))
-        trellis.put(now, alpha, step)
+        return engine.zeros((0,), emissions.dtype), engine.zeros(emissions.shape, emissions.dtype)
+    alpha: Tensor = engine.trellis(emissions, jumps)
     ended = _ended(engine, Load(1, lengths.dtype), Load(2, labels.dtype))
     terms = apply("where", ended, Load(0, alpha.dtype), _NEVER)
     top = reduce("max", terms, (0, 2))
@@ -255,25 +181,12 @@ def ctc_occupancy(
     emissions, from its results ``loss`` and ``alpha``; 0 where no path fits.
     """
     engine = engine_of("ctc_occupancy", emissions, jumps, lengths, labels, loss, alpha)
-    steps, n, states = emissions.shape
-    dtype, shape = emissions.dtype, emissions.shape
+    dtype, shape, n = emissions.dtype, emissions.shape, emissions.shape[1]
     if n == 0:
         return engine.zeros(shape, dtype)
-    # A jump into state l + 2 is one out of state l.
-    out_of = cat([narrow(jumps, 1, 2, states - 2), engine.zeros((n, 2), "bool")], 1) if states > 2 else jumps
-    trellis = _Trellis(emissions, out_of, behind=True)
     ended = _ended(engine, Load(0, lengths.dtype), Load(1, labels.dtype))
     begins = _run(engine, apply("where", ended, Const(0.0, dtype), _NEVER), (lengths, labels, emissions), shape)
-    beta: Tensor = engine.empty(shape, dtype)
-    now = trellis.at(begins, steps - 1)
-    trellis.put(now, beta, steps - 1)
-    for step in range(steps - 2, -1, -1):
-        with_emission = _run(
-            engine, Load(0, dtype) + Load(1, dtype), (now, trellis.at(emissions, step + 1)), (1, n, states)
-        )
-        trellis.keep(with_emission)
-        now = trellis.move(trellis.at(begins, step))
-        trellis.put(now, beta, step)
+    beta = engine.trellis(emissions, jumps, begins)
     both = Load(0, dtype) + Load(1, dtype)
     share = apply("where", apply("eq", both, _NEVER), 0.0, apply("exp", both + Load(2, dtype)))
     return _run(engine, share, (alpha, beta, loss.reshape(n, 1)), shape)

@@ -213,6 +213,12 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def trellis(self, x: Tensor, jumps: Tensor, begins: Tensor | None = None) -> Tensor:
+        """Sums over paths through ``x`` (steps, n, states), in logarithms: up to each state, or with ``begins`` from it
+        on.
+        """
+        ...
+
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
     ) -> Tensor:

@@ -26,6 +26,7 @@ class Twins(NamedTuple):
     resample: Any
     scan: Any
     sort: Any
+    trellis: Any
 
 
 class TwinCalls:
@@ -132,6 +133,10 @@ class TwinCalls:
         right: bool = False,
     ) -> Any:
         return self.twins.sort.sort(self, kind, x, other, size=size, descending=descending, right=right)
+
+    def trellis(self, x: Tensor, jumps: Tensor, begins: Tensor | None = None) -> Tensor:
+        result: Tensor = self.twins.trellis.trellis(self, x, jumps, begins)
+        return result
 
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0

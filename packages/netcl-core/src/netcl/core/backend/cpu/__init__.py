@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
-from netcl.core.backend.cpu import conv, copy, gemm, index, random, resample, scan, sort, window
+from netcl.core.backend.cpu import conv, copy, gemm, index, random, resample, scan, sort, trellis, window
 from netcl.core.backend.recording import Recording
 from netcl.core.backend.twins import TwinCalls, Twins
 from netcl.core.device import CPUQueue, DeviceHandle
@@ -28,7 +28,7 @@ class CPUBackend(TwinCalls):
     """The engine of a CPUQueue: computes with NumPy in the calling thread."""
 
     name = "cpu"
-    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort)
+    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis)
 
     def __init__(self, queue: Any = None) -> None:
         self.queue: CPUQueue = queue if queue is not None else CPUQueue()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
-from netcl.core.backend.opencl import conv, copy, gemm, index, random, resample, scan, sort, window
+from netcl.core.backend.opencl import conv, copy, gemm, index, random, resample, scan, sort, trellis, window
 from netcl.core.backend.opencl import run as _run
 from netcl.core.backend.opencl.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.teardown import (
@@ -59,7 +59,7 @@ class OpenCLBackend(TwinCalls):
     """The engine of a command queue (in order); making the first one installs the SIGINT handler and the exit hook."""
 
     name = "cl"
-    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort)
+    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis)
 
     def __init__(self, queue: Any = None) -> None:
         self.queue: Any = opencl_queue(queue)
