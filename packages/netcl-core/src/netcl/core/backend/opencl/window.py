@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
 
 
+_GROUP = 64  # the size of a launch of single outputs is a multiple of this
+
+
 class _Plan(NamedTuple):
     shape: tuple[int, ...]
     items: int
@@ -57,12 +60,15 @@ def _plan(
     planes = image[0] if kind == "im2col" else prod(image[:-rank])
     rows = planes * prod(spatial[:-1])
     block = max(1, share(rows, device))
+    items = -(-rows // block)
+    if kind in ("max", "avg") and not device.is_cpu:
+        block, items = 0, -(-rows * out[-1] // _GROUP) * _GROUP
     argument = struct(
         rows, block, image[1] if len(image) > rank + 1 else 1, int(include), divisor,
         _triple(extent, 1), _triple(out, 1), _triple(kernel, 1), _triple(stride, 1), _triple(dilation, 1),
         _triple([low for low, _ in padding], 0), _triple([high for _, high in padding], 0),
     )  # fmt: skip
-    return _Plan(shape, -(-rows // block), argument)
+    return _Plan(shape, items, argument)
 
 
 _KERNELS = {

@@ -82,6 +82,15 @@ static inline long counted(const long o, const int d, const window* g) {
     const size_t first_row = get_global_id(0) * g.block, last_row = min((size_t)g.rows, (size_t)(first_row + g.block)); \
     for (size_t row = first_row; row < last_row; row++)
 
+// The same for outputs; with a `block` of 0, a work-item computes one of them, and neighbours lie side by side, as GPUs
+// want it.
+#define EACH_ROW_OF_OUTPUTS \
+    const bool alone = g.block == 0; \
+    const size_t item = get_global_id(0), first_row = alone ? item / g.out[2] : item * g.block; \
+    const size_t last_row = min((size_t)g.rows, first_row + (alone ? 1 : (size_t)g.block)); \
+    const long begin = alone ? (long)(item % g.out[2]) : 0, end = alone ? begin + 1 : g.out[2]; \
+    for (size_t row = first_row; row < last_row; row++)
+
 #define ROW_PLACE(SIZE) \
     const long py = row % SIZE[1], pz = row / SIZE[1] % SIZE[0]; \
     const size_t plane = row / SIZE[1] / SIZE[0]
@@ -113,17 +122,17 @@ static inline span windows_inside(const window* g) {
 __kernel void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {
     const span inside = windows_inside(&g);
-    EACH_ROW {
+    EACH_ROW_OF_OUTPUTS {
         ROW_PLACE(g.out);
         const long z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
         const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
         const bool seen = sz.first < sz.last && sy.first < sy.last;
         __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
         long lanes = 1;
-        for (long px = 0; px < g.out[2]; px += lanes) {
+        for (long px = begin; px < end; px += lanes) {
             const long x0 = start_of(px, 2, &g);
             const bool within = px >= inside.first && px < inside.last;
-            lanes = within ? min((long)LANES, inside.last - px) : 1;
+            lanes = within ? min((long)LANES, min(end, inside.last) - px) : 1;
             const span sx = taps_of(px, 2, &g);
             // A NaN wins, the first one stays; so does the first of equals.
             REAL best[LANES];
@@ -155,17 +164,17 @@ __kernel void max_forward(__global const STORAGE* restrict x, __global STORAGE* 
 
 __kernel void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
     const span inside = windows_inside(&g);
-    EACH_ROW {
+    EACH_ROW_OF_OUTPUTS {
         ROW_PLACE(g.out);
         const long z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
         const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
         const long count = counted(pz, 0, &g) * counted(py, 1, &g);
         __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
         long lanes = 1;
-        for (long px = 0; px < g.out[2]; px += lanes) {
+        for (long px = begin; px < end; px += lanes) {
             const long x0 = start_of(px, 2, &g);
             const bool within = px >= inside.first && px < inside.last;
-            lanes = within ? min((long)LANES, inside.last - px) : 1;
+            lanes = within ? min((long)LANES, min(end, inside.last) - px) : 1;
             const span sx = taps_of(px, 2, &g);
             REAL sum[LANES];
             for (long i = 0; i < lanes; i++) sum[i] = 0;
