@@ -187,7 +187,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "check_device": "(handle, quick=True)",
         "check_family": "(backend, family, dtype='float32', quick=True)",
         "expected": "(name, case, dtype='float32')",
-        "families_of": "(handle)",
+        "families_of": "(handle, quick=True)",
         "masked": "(handle, **limits)",
         "op_cases": "(name, seed=0)",
         "run_case": "(name, case, engine, dtype='float32')",

@@ -202,7 +202,7 @@ def serve() -> None:
     if handle is None:
         raise manager.not_found(selector)
     if jobs is None:
-        jobs = [("", family, dtype) for family, dtype in testing.families_of(handle)]
+        jobs = [("", family, dtype) for family, dtype in testing.families_of(handle, not full)]
         if full and handle.backend == "cl":
             for mask, limits in testing.MASKS.items():
                 with testing.masked(handle, **limits) as seen:

@@ -295,13 +295,13 @@ def check_family(backend: DeviceBackend, family: str, dtype: str = "float32", qu
     return report
 
 
-def families_of(handle: Any) -> list[tuple[str, str]]:
+def families_of(handle: Any, quick: bool = True) -> list[tuple[str, str]]:
     """The (family, dtype) pairs that there are on a device."""
     importlib.import_module("netcl.ops")
     doubles = manager.profile(handle).has_fp64
     dtypes = [dtype for dtype in DTYPES if dtype != "float64" or doubles]
     pairs = [(family, dtype) for family in families() for dtype in dtypes]
-    return [(f, d) for f, d in pairs if (d in _DRAWS if f == "random" else ops_of(f, d, quick=True))]
+    return [(f, d) for f, d in pairs if (d in _DRAWS if f == "random" else ops_of(f, d, quick))]
 
 
 def check_device(handle: Any, quick: bool = True) -> Report:
@@ -310,7 +310,7 @@ def check_device(handle: Any, quick: bool = True) -> Report:
     """
     engine = engine_for(handle)
     report = Report(engine.device_label)
-    for family, dtype in families_of(handle):
+    for family, dtype in families_of(handle, quick):
         part = check_family(engine, family, dtype, quick)
         report.passed += part.passed
         report.error = max(report.error, part.error)
