@@ -158,7 +158,7 @@ def inside(mode: str) -> None:
         built.add(f"{key} {name}")
         return make(self, key, source, name, args, options)
 
-    Launcher._new_kernel = counted  # type: ignore[method-assign]
+    Launcher._new_kernel = counted  # type: ignore[assignment, method-assign]
     keep_every_buffer()
     handle = manager.default("oclgrind")
     assert handle is not None

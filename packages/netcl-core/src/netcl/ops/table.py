@@ -92,8 +92,8 @@ def computed(
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        fields = {"domain": domain or Domain(), "amp": amp, "dtypes": dtypes}
-        return _define(make_row(function, "call", name=name, **fields))
+        row = make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes)
+        return _define(row)
 
     return decorate
 
