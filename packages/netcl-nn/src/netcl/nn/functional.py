@@ -39,11 +39,6 @@ def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> T
     return ag.div(x, ag.maximum(norm, eps))  # type: ignore[no-any-return]
 
 
-def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest") -> Tensor:
-    """x (N, C, spatial...) resized to ``size`` or by ``scale_factor``."""
-    return ag.upsample(x, size, scale_factor, mode)  # type: ignore[no-any-return]
-
-
 def one_hot(indices: Any, num_classes: int | None = None) -> Tensor:
     """1 at the index and 0 elsewhere: (...) gives (..., num_classes), int64. None reads the largest index on the
     host.

@@ -270,18 +270,20 @@ class ReplicationPad3d(_Pad):
 
 
 class Upsample(Module):
-    """x (N, C, spatial...) resized to ``size`` or by ``scale_factor``."""
+    """x (N, C, spatial...) resized to ``size`` or by ``scale_factor``, in a mode of ``ag.interpolate``."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest") -> None:
+    def __init__(
+        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool = False
+    ) -> None:
         super().__init__()
         if (size is None) == (scale_factor is None):
             raise ValueError(
                 f"Upsample takes size or scale_factor, one of them, not size={size}, scale_factor={scale_factor}"
             )
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, mode, align_corners
 
     def forward(self, x: Tensor) -> Tensor:
-        return ag.upsample(x, self.size, self.scale_factor, self.mode)  # type: ignore[no-any-return]
+        return ag.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         given = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
