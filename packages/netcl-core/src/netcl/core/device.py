@@ -15,9 +15,9 @@ import numpy as np
 
 from . import config, icd
 from .capabilities import DeviceProfile, device_profile, meets, profile_of, requirements, type_of
-from .device_order import in_platform, rank, usable
+from .device_order import TYPE_SELECTOR, TYPE_WORDS, in_platform, line, named, rank, usable
 from .errors import DeviceNotFoundError
-from .fission import sub_devices
+from .fission import new_queue, sub_devices
 
 try:
     import pyopencl
@@ -100,12 +100,6 @@ class DeviceHandle:
 
 Selector: TypeAlias = "str | int | DeviceHandle | None"
 
-_TYPE_WORDS = {"gpu": "gpu", "accel": "accel", "accelerator": "accel", "cpu": "cpu", "other": "other"}
-# "cpu" alone is NumPy and never gets here.
-_TYPE_SELECTOR = re.compile(
-    r"(?:opencl|(?:opencl:)?(?P<type>gpu|accel|accelerator|other)|opencl:(?P<cpu>cpu))(?::(?P<index>\d+))?"
-)
-
 _drivers_loaded = False
 
 
@@ -131,9 +125,8 @@ class DeviceManager:
         self._said_numpy = False
 
     def discover(self) -> list[tuple[Any, Any]]:
-        """All (platform, device) pairs within NETCL_PLATFORM_FILTER; empty without pyopencl, backend or driver.
-
-        A driver that the loader knows by two names shows its devices twice; each is listed once.
+        """All (platform, device) pairs within NETCL_PLATFORM_FILTER, each once, though the loader may know a driver
+        by two names; empty without pyopencl, backend or driver.
         """
         global _drivers_loaded
         if cl is None or not _has_backend():
@@ -216,9 +209,9 @@ class DeviceManager:
         ``device_type``: gpu, cpu, accel or other. ``requires``: fp16, fp64, subgroups, svm, int64_atomics,
         command_buffer, or names of OpenCL extensions (cl_...).
         """
-        wanted_type = None if device_type is None else _TYPE_WORDS.get(device_type.lower())
+        wanted_type = None if device_type is None else TYPE_WORDS.get(device_type.lower())
         if device_type is not None and wanted_type is None:
-            raise ValueError(f"device_type {device_type!r} is none of {' '.join(_TYPE_WORDS)}")
+            raise ValueError(f"device_type {device_type!r} is none of {' '.join(TYPE_WORDS)}")
         needs = requirements(requires)
 
         def fits(platform_name: str, device_name: str, kind: str, dev: Any) -> bool:
@@ -267,16 +260,12 @@ class DeviceManager:
             return [replace(handle, queue=CPUQueue(f"cpu:{index}")) for index in range(n)]
         parts = sub_devices(handle.device, n)
         if not parts:
-            return [replace(handle, queue=_new_queue(handle.context, handle.device)) for _ in range(n)]
+            return [replace(handle, queue=new_queue(handle.context, handle.device)) for _ in range(n)]
         return [self._new_handle(handle.platform_name, part) for part in parts]
 
     def describe(self) -> str:
         """One line per device: selector, type and names; what the errors show."""
-        lines = [
-            f"  {selector}  {type_of(dev):5} {dev.name.strip()} ({platform.name.strip()})"
-            for selector, platform, dev in self.numbered()
-        ]
-        return "\n".join([*lines, f"  cpu         cpu   {self._numpy.device_name}"])
+        return "\n".join([*map(line, self.numbered()), f"  cpu         cpu   {self._numpy.device_name}"])
 
     def _ranked(self) -> list[tuple[Any, Any]]:
         return sorted((pair for pair in self.discover() if usable(pair[1])), key=lambda pair: rank(*pair))
@@ -302,12 +291,12 @@ class DeviceManager:
             return self._at(self.discover(), int(text), text)
         if re.fullmatch(r"opencl:\d+:\d+", text):
             return self._at([(p, d) for selector, p, d in self.numbered() if selector == text], 0, text)
-        of_type = _TYPE_SELECTOR.fullmatch(text)
+        of_type = TYPE_SELECTOR.fullmatch(text)
         if of_type:
             found = self._ranked()
             kind = of_type["type"] or of_type["cpu"]
             if kind:
-                found = [pair for pair in found if type_of(pair[1]) == _TYPE_WORDS[kind]]
+                found = [pair for pair in found if type_of(pair[1]) == TYPE_WORDS[kind]]
             if of_type["index"]:
                 return self._at(found, int(of_type["index"]), text)
             return self._open(*found[0]) if found else None
@@ -316,16 +305,11 @@ class DeviceManager:
     def _by_name(self, text: str) -> DeviceHandle:
         words = text.removeprefix("opencl:") or text
         name, _, number = words.rpartition(":")
-        found = self._named(words)
-        if not found and name not in ("", "cpu") and number.isdecimal():
-            return self._at(self._named(name), int(number), text)
-        return self._at(found, 0, text)
-
-    def _named(self, words: str) -> list[tuple[Any, Any]]:
-        # A platform's name counts before a device's: PoCL on an Intel processor names Intel too.
         ranked = self._ranked()
-        by_platform = [pair for pair in ranked if in_platform(words, pair[0].name)]
-        return by_platform or [pair for pair in ranked if words in pair[1].name.lower()]
+        found = named(ranked, words)
+        if not found and name not in ("", "cpu") and number.isdecimal():
+            return self._at(named(ranked, name), int(number), text)
+        return self._at(found, 0, text)
 
     def _at(self, found: list[tuple[Any, Any]], index: int, text: str) -> DeviceHandle:
         if index >= len(found):
@@ -358,14 +342,8 @@ class DeviceManager:
 
     def _new_handle(self, platform_name: str, dev: Any) -> DeviceHandle:
         context = cl.Context([dev])
-        queue = _new_queue(context, dev)
+        queue = new_queue(context, dev)
         return DeviceHandle(platform_name.strip(), dev.name.strip(), "cl", type_of(dev), context, queue)
-
-
-def _new_queue(context: Any, dev: Any) -> Any:
-    if config.get("PROFILE_EVENTS"):
-        return cl.CommandQueue(context, dev, properties=cl.command_queue_properties.PROFILING_ENABLE)
-    return cl.CommandQueue(context, dev)
 
 
 manager: DeviceManager = DeviceManager()

@@ -1,4 +1,4 @@
-"""The order of OpenCL devices: which of several is the best, and which is none to choose."""
+"""The order of OpenCL devices: which of several is the best, which is none to choose, and the words that choose one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any
 
 from .capabilities import type_of
 
-__all__ = ["in_platform", "rank", "usable"]
+__all__ = ["TYPE_SELECTOR", "TYPE_WORDS", "in_platform", "line", "named", "rank", "usable"]
+
+TYPE_WORDS = {"gpu": "gpu", "accel": "accel", "accelerator": "accel", "cpu": "cpu", "other": "other"}
+# "cpu" alone is NumPy and never gets here.
+TYPE_SELECTOR = re.compile(
+    r"(?:opencl|(?:opencl:)?(?P<type>gpu|accel|accelerator|other)|opencl:(?P<cpu>cpu))(?::(?P<index>\d+))?"
+)
 
 _ALIASES = {"pocl": "portable computing language"}
 _TYPE_ORDER = {"gpu": 0, "accel": 1, "cpu": 2, "other": 3}
@@ -36,3 +42,16 @@ def rank(platform: Any, dev: Any) -> tuple[int, ...]:
 def usable(dev: Any) -> bool:
     """Whether the device takes kernels at all; an FPGA without online compiler does not."""
     return bool(dev.available) and bool(dev.compiler_available)
+
+
+def named(ranked: list[tuple[Any, Any]], words: str) -> list[tuple[Any, Any]]:
+    """The (platform, device) pairs whose names contain the words."""
+    # A platform's name counts before a device's: PoCL on an Intel processor names Intel too.
+    by_platform = [pair for pair in ranked if in_platform(words, pair[0].name)]
+    return by_platform or [pair for pair in ranked if words in pair[1].name.lower()]
+
+
+def line(numbered: tuple[str, Any, Any]) -> str:
+    """A line for a (selector, platform, device)."""
+    selector, platform, dev = numbered
+    return f"  {selector}  {type_of(dev):5} {dev.name.strip()} ({platform.name.strip()})"

@@ -1,4 +1,4 @@
-"""Parts an OpenCL device into sub-devices."""
+"""Sub-devices of an OpenCL device, and queues on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["sub_devices"]
+__all__ = ["new_queue", "sub_devices"]
 
 
 def sub_devices(dev: Any, n: int) -> list[Any]:
@@ -35,3 +35,10 @@ def sub_devices(dev: Any, n: int) -> list[Any]:
         config.get_logger().debug("%s cannot be split: %s", dev.name, error)
         return []
     return list(parts[:n]) if len(parts) >= n else []
+
+
+def new_queue(context: Any, dev: Any) -> Any:
+    """A command queue, with profiling where NETCL_PROFILE_EVENTS asks for it."""
+    if config.get("PROFILE_EVENTS"):
+        return cl.CommandQueue(context, dev, properties=cl.command_queue_properties.PROFILING_ENABLE)
+    return cl.CommandQueue(context, dev)

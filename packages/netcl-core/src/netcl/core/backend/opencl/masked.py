@@ -17,6 +17,7 @@ from typing import Any
 from ...capabilities import DeviceProfile, profile_of, see_as
 from ...device import DeviceHandle
 from ...errors import UnsupportedError
+from ...fission import new_queue
 from .launch import Launcher, PreparedLaunch, Size, Source, launcher_for
 
 try:
@@ -144,7 +145,7 @@ def masked_handle(handle: DeviceHandle, limits: Mapping[str, Any]) -> DeviceHand
         found = _handles.get(key)
         if found is None:
             context = cl.Context([handle.device])
-            queue = cl.CommandQueue(context, handle.device)
+            queue = new_queue(context, handle.device)
             profile = dataclasses.replace(real, **fields)
             see_as(context, profile)
             found = dataclasses.replace(handle, device_type=profile.device_type, context=context, queue=queue)
