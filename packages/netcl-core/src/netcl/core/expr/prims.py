@@ -18,6 +18,11 @@ from netcl.core.expr import special
 from netcl.core.expr.nodes import VJP, Expr, Primitive, apply, cast, register_primitive
 
 
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c rounded once: products of float32 are exact in float64 (those of float64 are rounded)."""
+    return (np.multiply(a, b, dtype=np.float64) + c).astype(np.result_type(a, b, c))
+
+
 def _row(
     name: str,
     arity: int,
@@ -149,9 +154,7 @@ _row(
     lambda g, out, a, b: (g * apply("sigmoid", a - b), g * apply("sigmoid", b - a)),
     "float",
 )
-_row(
-    "fma", 3, "fma({0}, {1}, {2})", lambda a, b, c: a * b + c, lambda g, out, a, b, c: (g * b, g * a, g), "float", False
-)
+_row("fma", 3, "fma({0}, {1}, {2})", _fma, lambda g, out, a, b, c: (g * b, g * a, g), "float", False)
 
 # Elementary functions.
 _row("sqrt", 1, "sqrt({0})", np.sqrt, lambda g, out, a: (g * 0.5 / out,), "float")
