@@ -40,10 +40,10 @@ def _search_cases(rng: np.random.Generator) -> Cases:
 
 
 def _search_reference(x: Any, values: Any, right: bool = False, side: str | None = None) -> Any:
-    side = side or ("right" if right else "left")
+    chosen: Any = side or ("right" if right else "left")
     if x.ndim == 1:
-        return np.searchsorted(x, values, side)
-    return np.stack([np.searchsorted(row, wanted, side) for row, wanted in zip(x, values)])
+        return np.searchsorted(x, values, chosen)
+    return np.stack([np.searchsorted(row, wanted, chosen) for row, wanted in zip(x, values)])
 
 
 @computed(domain=Domain(cases=_search_cases, reference=_search_reference, gradient=False))
@@ -145,7 +145,8 @@ def _unique_cases(rng: np.random.Generator) -> Cases:
 
 
 def _unique_reference(x: Any, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    found: Any = np.unique(x, return_inverse=return_inverse, return_counts=return_counts)
+    unique_of: Any = np.unique
+    found = unique_of(x, return_inverse=return_inverse, return_counts=return_counts)
     if return_inverse:
         found = (found[0], found[1].reshape(x.shape), *found[2:])
     return found

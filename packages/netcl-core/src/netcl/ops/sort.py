@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import index as as_index
 from typing import Any
 
@@ -273,10 +273,11 @@ def _quantile_cases(rng: np.random.Generator) -> Cases:
 
 
 def _quantile_reference(x: Any, q: Any, axis: Any = None, keepdims: bool = False, interpolation: str = "linear") -> Any:
-    return np.quantile(x, q, axis=axis, keepdims=keepdims, method=interpolation)
+    method: Any = interpolation
+    return np.quantile(x, q, axis=axis, keepdims=keepdims, method=method)
 
 
-_PLACES = {
+_PLACES: dict[str, Callable[[float], tuple[int, float]]] = {
     "linear": lambda place: (math.floor(place), place - math.floor(place)),
     "lower": lambda place: (math.floor(place), 0.0),
     "higher": lambda place: (math.ceil(place), 0.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def _kth(x: Array, other: Array, out: Array, dtype: str) -> None:
 
 
 def _search(x: Array, other: Array, out: Array, right: bool, dtype: str) -> None:
-    side = "right" if right else "left"
+    side: Literal["left", "right"] = "right" if right else "left"
     rows, wanted = widened(x, dtype), widened(other, dtype)
     if x.ndim == 1:
         out[...] = np.searchsorted(rows, wanted, side)

@@ -33,7 +33,7 @@ def _levels(before: int, extent: int, after: int, reverse: bool, device: Traits)
     width = min(_WIDTH, after) if device.is_cpu else 1
     width = _WIDTH if width == _WIDTH else 1  # two kernels, not one for each number of columns
     stretches = -(-after // width)
-    levels = []
+    levels: list[_Level] = []
     while not levels or levels[-1].chunks > 1:
         wanted = max(1, (_UNITS if device.is_cpu else _THREADS) // max(before * stretches, 1))
         length = min(extent, max(_SHORTEST, -(-extent // wanted)))
