@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _log_sum(paths: Array, jumps: Array) -> Array:
     """Of (n, states + 2), with two states that nobody is in before them: where each state comes from, summed."""
     ahead = np.where(jumps, paths[:, :-2], -np.inf)
-    return np.logaddexp(np.logaddexp(paths[:, 2:], paths[:, 1:-1]), ahead)  # type: ignore[no-any-return]
+    return np.logaddexp(np.logaddexp(paths[:, 2:], paths[:, 1:-1]), ahead)
 
 
 def _walk(x: Array, jumps: Array, begins: Array | None, out: Array, dtype: str) -> None:
