@@ -97,19 +97,22 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
         return call_row(row, args, kwargs, record)
 
     def straight(*args: Any, **kwargs: Any) -> Any:
-        # What ``call_row`` and ``execute`` come to for most calls: two tensors, seen before, nothing recorded, no hook.
-        if len(args) == 2 and not kwargs:
-            recorded, hooks = _thread.state
-            if not (recorded or hooks or _pooled or _watcher):
+        # What ``call_row`` and ``execute`` come to for most calls: seen before, nothing recorded, no hook.
+        recorded, hooks = _thread.state
+        if not (recorded or hooks or _pooled or _watcher):
+            if len(args) == 2 and not kwargs:
                 a, b = args
                 try:
-                    again = _known.get((row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype))
+                    key: Any = (row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype)
                 except AttributeError:  # a number
-                    again = None
-                if again is not None:
-                    result = again(args)
-                    if result is not None:
-                        return result
+                    key = warm.described(row, args, kwargs)
+            else:
+                key = warm.described(row, args, kwargs)
+            again = _known.get(key)
+            if again is not None:
+                result = again(args)
+                if result is not None:
+                    return result
         return call_row(row, args, kwargs)
 
     return straight if record is None and row.expression is not None else op
