@@ -24,7 +24,8 @@ STRIP = 2048  # most elements along the last axis that a CPU's work-item carries
 @dataclass(frozen=True)
 class _Sum:
     """The names that a reduction adds up in: ``term`` takes the values; of a ``careful`` float sum each block, which
-    then goes to ``total`` and ``error``.
+    then goes to ``total`` and ``error``. A largest or smallest float leaves it to ``nan`` whether there was a NaN: the
+    next step then waits for one instruction instead of three.
     """
 
     member: Reduce
@@ -32,6 +33,7 @@ class _Sum:
     term: str
     total: str = ""
     error: str = ""
+    nan: str = ""
 
     @property
     def careful(self) -> bool:
@@ -122,7 +124,12 @@ class LoopWriter(ABC):
                     text = c.broadcast(text, member.dtype, self.width)
                 if not text.isidentifier():
                     text, _ = self.declare(inner, member.dtype, text, vectors)
-                inner.add(f"{sum_.term} = {c.combine(member.kind, sum_.term, text)};", each=vectors)
+                if sum_.nan:
+                    sign = ">" if member.kind == "max" else "<"
+                    inner.add(f"{sum_.term} = ({text} {sign} {sum_.term}) ? {text} : {sum_.term};", each=vectors)
+                    inner.add(f"{sum_.nan} = {sum_.nan} | ({text} != {text});", each=vectors)
+                else:
+                    inner.add(f"{sum_.term} = {c.combine(member.kind, sum_.term, text)};", each=vectors)
             self.passed(inner)
 
         self.loops(scope, node.axes, accumulate, (wide, single) if across else (wide or single,) * 2)
@@ -135,6 +142,8 @@ class LoopWriter(ABC):
         """The variables of a reduction, with what they start from."""
         start = c.identity(member.kind, member.dtype)
         term, _ = self.declare(scope, member.dtype, start, vector, "acc")
+        if member.kind in ("max", "min") and is_floating(member.dtype):
+            return _Sum(member, vector, term, nan=self.declare(scope, "int32", "0", vector, "nan")[0])
         if member.kind != "sum" or not is_floating(member.dtype) or compute_type(member.dtype) != "float":
             return _Sum(member, vector, term)
         total, error = (self.declare(scope, member.dtype, "0.0f", vector, name)[0] for name in ("total", "error"))
@@ -144,6 +153,10 @@ class LoopWriter(ABC):
         self, scope: Scope, member: Reduce, wide: _Sum | None, single: _Sum | None, across: bool
     ) -> tuple[str, bool]:
         """The value of a reduction after its loops, and whether it is a vector."""
+        for sum_ in (wide, single):
+            if sum_ is not None and sum_.nan:
+                none = c.broadcast("NAN", member.dtype, self.width) if sum_.vector else "NAN"
+                scope.add(f"{sum_.term} = {sum_.nan} ? {none} : {sum_.term};", each=sum_.vector)
         if not across:
             kept = wide or single
             assert kept is not None
