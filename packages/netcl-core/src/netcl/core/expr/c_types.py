@@ -136,13 +136,16 @@ def identity(kind: str, dtype: str) -> str:
     return low if kind == "max" else high
 
 
-def combine(kind: str, a: str, b: str) -> str:
+def combine(kind: str, dtype: str, a: str, b: str) -> str:
     """One step of a reduction; NaN wins in max and min."""
     if kind == "sum":
         return f"{a} + {b}"
     if kind == "prod":
         return f"{a} * {b}"
-    return f"((({b} {'>' if kind == 'max' else '<'} {a}) | ({b} != {b})) ? {b} : {a})"
+    better = f"({b} {'>' if kind == 'max' else '<'} {a})"
+    if is_floating(dtype):
+        better = f"({better} | ({b} != {b}))"
+    return f"({better} ? {b} : {a})"
 
 
 def exact_sum(dtype: str, width: int, total: str, error: str, addend: str) -> str:

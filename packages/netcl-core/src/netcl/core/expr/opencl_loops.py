@@ -129,7 +129,7 @@ class LoopWriter(ABC):
                     inner.add(f"{sum_.term} = ({text} {sign} {sum_.term}) ? {text} : {sum_.term};", each=vectors)
                     inner.add(f"{sum_.nan} = {sum_.nan} | ({text} != {text});", each=vectors)
                 else:
-                    inner.add(f"{sum_.term} = {c.combine(member.kind, sum_.term, text)};", each=vectors)
+                    inner.add(f"{sum_.term} = {c.combine(member.kind, member.dtype, sum_.term, text)};", each=vectors)
             self.passed(inner)
 
         self.loops(scope, node.axes, accumulate, (wide, single) if across else (wide or single,) * 2)
@@ -180,7 +180,7 @@ class LoopWriter(ABC):
             kind = c.value_type(member.dtype, max(width, 1))
             a, b = (f"{name}.lo", f"{name}.hi") if width else (name, rest)
             both = self.name()
-            scope.add(f"{kind} {both} = {c.combine(member.kind, a, b)};", each=False)
+            scope.add(f"{kind} {both} = {c.combine(member.kind, member.dtype, a, b)};", each=False)
             if error:
                 part, errors = self.name(), f"{error}.lo + {error}.hi" if width else f"{error} + {rest_error}"
                 error = self.name("error")
@@ -199,7 +199,7 @@ class LoopWriter(ABC):
         places = [f"{scratch}[lid]", f"{scratch}[lid + step]"]
         self.scratch.add(scratch)
         before, after = [f"{places[0]} = {name};"], f"{scratch}[0]"
-        step = f"{places[0]} = {c.combine(member.kind, *places)};"
+        step = f"{places[0]} = {c.combine(member.kind, member.dtype, *places)};"
         if error:
             self.scratch.add(f"errors_{kind}")
             before.append(f"errors_{kind}[lid] = {error};")
