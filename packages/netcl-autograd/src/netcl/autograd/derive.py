@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from netcl.autograd.given import GIVEN
+from netcl.autograd.sharing import loaded, share_dear
 from netcl.autograd.step import FLOATING, Grads, Step, belongs
 from netcl.core import Tensor
-from netcl.core.cost import is_dear
 from netcl.core.dispatch import OpRow, Program, call_row, program_row
 from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
@@ -41,6 +41,7 @@ class Plan:
 
     ``inputs`` and ``outputs`` are saved; ``groups`` compute; ``passed`` are (input, output) whose gradients are one
     and the same. ``used``: outputs whose gradients the groups take. ``shapes`` of the outputs in the iteration space.
+    ``absent``: inputs that get no gradient after all.
     """
 
     inputs: tuple[int, ...]
@@ -49,6 +50,7 @@ class Plan:
     passed: tuple[tuple[int, int], ...]
     used: frozenset[int]
     shapes: tuple[Shape, ...]
+    absent: frozenset[int] = frozenset()
 
 
 def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> Plan | None:
@@ -69,8 +71,21 @@ def narrowed(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...],
     if key not in program.gradients:
         entire: Plan = program.gradients[needs]
         smaller = _plan(program, shapes, needs, given, entire)
-        program.gradients[key] = entire if smaller is None else smaller
+        if smaller is None:
+            smaller = replace(entire, absent=_without_influence(program, needs, given))
+        program.gradients[key] = smaller
     return program.gradients[key]  # type: ignore[no-any-return]
+
+
+def _without_influence(program: Program, needs: tuple[bool, ...], given: tuple[bool, ...]) -> frozenset[int]:
+    """Inputs of a fused region from which nothing leads to the outputs in ``given``: no gradient, not zeros."""
+    if not isinstance(program, Fused):
+        return frozenset()
+    from netcl.autograd.compiler.gradient import region_gradients
+
+    n, m = len(needs), len(given)
+    loads = [Load(n + m + i, o.dtype) if known else None for i, (o, known) in enumerate(zip(program.outputs, given))]
+    return frozenset(slot for slot, gradient in region_gradients(program, loads).items() if gradient is None)
 
 
 def _plan(
@@ -168,34 +183,6 @@ def _through_outputs(found: dict[int, Expr | None], outputs: Sequence[Expr], n: 
     return {**found, **dict(zip(there, through))}
 
 
-def loaded(found: dict[int, Expr | None], outputs: Sequence[Expr], n: int) -> dict[int, Expr | None]:
-    """The gradients with outputs loaded that elementary functions would have to make again."""
-    there = [slot for slot, gradient in found.items() if gradient is not None]
-    saved: dict[Expr, Expr] = {o: Load(n + i, o.dtype) for i, o in enumerate(outputs) if is_dear((o,))}
-    return {**found, **dict(zip(there, substitute_all([found[slot] for slot in there], saved)))}  # type: ignore[misc]
-
-
-def share_dear(groups: Sequence[tuple[Expr, ...]], first: int) -> tuple[list[tuple[Expr, ...]], list[dict[int, Expr]]]:
-    """Gradient programs that load what an earlier one has, where elementary functions would make it again.
-
-    ``first`` is the first free slot. Beside the programs: what each has to give out, by slot.
-    """
-    nodes = [walk(group) for group in groups]
-    uses: dict[Expr, int] = {}
-    for each in nodes:
-        for node in each:
-            uses[node] = uses.get(node, 0) + 1
-    changed, shared, known = [], [], dict[Expr, Expr]()
-    for group, own in zip(groups, nodes):
-        dear = {node for node in own if uses[node] > 1 and node not in known and is_dear((node,))}
-        inner = {child for node in own if node in dear for child in node.children}
-        given = {first + len(known) + k: node for k, node in enumerate(n for n in own if n in dear - inner)}
-        changed.append(substitute_all(group, known))
-        shared.append(dict(zip(given, substitute_all([*given.values()], known))))
-        known.update({node: Load(slot, node.dtype) for slot, node in given.items()})
-    return changed, shared
-
-
 def _sources(
     gradients: Any, program: Program, shapes: Sequence[Shape], n: int, m: int, extra: Mapping[int, Shape]
 ) -> list[int]:
@@ -278,7 +265,8 @@ def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
             outs = outs if isinstance(outs, tuple) else (outs,)
             values.extend(outs[len(group.inputs) :])
             for slot, out in zip(group.inputs, outs):
-                results[slot] = out
+                if slot not in plan.absent:
+                    results[slot] = out
     return results
 
 

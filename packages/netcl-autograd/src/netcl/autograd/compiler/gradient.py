@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.autograd.derive import Plan, loaded, narrowed, plan_of, share_dear
+from netcl.autograd.derive import Plan, narrowed, plan_of
+from netcl.autograd.sharing import loaded, share_dear
 from netcl.autograd.step import FLOATING
 from netcl.core.cost import is_dear, repeated
 from netcl.core.dispatch import Program
