@@ -81,6 +81,7 @@ def test_dropout_of_weights(handle: Any) -> None:
     assert not np.allclose(first, ops.scaled_dot_product_attention(q, k, v).numpy())
 
 
+@pytest.mark.deep
 def test_float16_scores_stay_in_range(handle: Any) -> None:
     q = Tensor.full((1, 2, 64), 60.0, "float16")
     out = ops.scaled_dot_product_attention(q, q, Tensor.ones((1, 2, 64), "float16"), scale=1 / 64)

@@ -157,7 +157,9 @@ def test_numbers_that_do_not_fit_are_refused(engine):
     assert (x * 2.5).dtype == "float32"
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+@pytest.mark.parametrize(
+    "dtype", ["uint8", *(pytest.param(name, marks=pytest.mark.deep) for name in ("int32", "int64"))]
+)
 def test_whole_numbers_wrap_and_divide_as_numpys(dtype, engine):
     a, b = np.array([7, 200, 3, 0, 255]), np.array([2, 100, 0, 5, 7])
     x, y = Tensor.from_host(a, dtype), Tensor.from_host(b, dtype)
