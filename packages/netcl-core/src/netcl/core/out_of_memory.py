@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import OutOfMemoryError
+from .leases import BufferHandle
 from .queue_state import check_lost, check_process, is_lost, lose
 
 if TYPE_CHECKING:
-    from .pools import BufferHandle, BufferPool
+    from .pools import BufferPool
 
 try:
     import pyopencl as cl
@@ -44,8 +45,6 @@ def pools_of(context: Any = None) -> list[BufferPool]:
 
 def leases() -> list[BufferHandle]:
     """Every lease that has not ended; found by a walk over all objects, so that a lease costs nothing to make."""
-    from .pools import BufferHandle
-
     return [handle for handle in gc.get_objects() if type(handle) is BufferHandle and not handle.released]
 
 
