@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netcl.core import Tensor, manager
-from netcl.core.device import device
+from netcl.core import Tensor
 
 ENTRIES = ("int", "slice", "slice", "whole", "array", "array", "tensor", "mask", "device mask", "none")
 
@@ -67,31 +66,29 @@ def placed(entries: list[tuple[Any, bool]]) -> Any:
     return key[0] if len(key) == 1 else key
 
 
-@pytest.mark.parametrize("selector", ["cpu", "pocl"])
-@settings(max_examples=150, deadline=None, derandomize=True)
+# The device stays the same from example to example.
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(selection=selections(), form=st.sampled_from(["number", "whole", "last axis", "tensor"]))
-def test_any_key(selector: str, selection: Any, form: str) -> None:
-    found = manager.default(selector)
-    if found is None:
-        pytest.skip(f"there is no OpenCL device {selector!r} here")
+def test_any_key(handle: Any, selection: Any, form: str) -> None:
     shape, entries = selection
     values = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
     key = tuple(item for item, _ in entries)
-    with device(found):
-        t = Tensor.from_host(values)
-        try:
-            wanted = values[key]
-        except IndexError:  # arrays that do not broadcast, a mask of another number of elements
-            with pytest.raises((IndexError, ValueError)):
-                t[placed(entries)]
-            return
-        got = t[placed(entries)]
-        assert got.shape == wanted.shape
-        np.testing.assert_array_equal(got.numpy(), wanted)
-        value: Any = -1.5
-        if form != "number":
-            lengths = wanted.shape[-1:] if form == "last axis" else wanted.shape
-            value = -1 - np.arange(int(np.prod(lengths)), dtype=np.float32).reshape(lengths)
-        values[key] = value
-        t[placed(entries)] = Tensor.from_host(value) if form == "tensor" else value
-        np.testing.assert_array_equal(t.numpy(), values)
+    t = Tensor.from_host(values)
+    try:
+        wanted = values[key]
+    except IndexError:  # arrays that do not broadcast, a mask of another number of elements
+        with pytest.raises((IndexError, ValueError)):
+            t[placed(entries)]
+        return
+    got = t[placed(entries)]
+    assert got.shape == wanted.shape
+    np.testing.assert_array_equal(got.numpy(), wanted)
+    value: Any = -1.5
+    if form != "number":
+        lengths = wanted.shape[-1:] if form == "last axis" else wanted.shape
+        value = -1 - np.arange(int(np.prod(lengths)), dtype=np.float32).reshape(lengths)
+    values[key] = value
+    t[placed(entries)] = Tensor.from_host(value) if form == "tensor" else value
+    np.testing.assert_array_equal(t.numpy(), values)
