@@ -286,6 +286,35 @@ def test_backward_inside_and_hooks(numpy_device):
     assert seen[0].tolist() == [1.0, 0.0]
 
 
+def test_leaves_made_inside(numpy_device):
+    @jit_compile
+    def fn(x):
+        h = ag.exp(x)
+        h.requires_grad = True
+        forward = ops.mul(x, 2.0).wait()
+        leaf = ag.tensor(ops.neg(x), requires_grad=True)
+        (h * 2.0 + leaf * forward).sum().backward()
+        return h.grad, leaf.grad, ag.Parameter(ag.relu(x))
+
+    x = Tensor.from_host(np.array([1.0, 2.0], np.float32))
+    by_h, by_leaf, parameter = fn(x)
+    assert by_h.tolist() == [2.0, 2.0] and by_leaf.tolist() == [2.0, 4.0]
+    assert type(parameter) is ag.Parameter and parameter.tolist() == [1.0, 2.0]
+
+
+def test_results_from_a_pool_of_the_caller(numpy_device):
+    out = Tensor.zeros((2,))
+    x = Tensor.from_host(np.array([1.0, 2.0], np.float32))
+
+    @jit_compile
+    def fn(x):
+        y = x * 2.0
+        ops.relu(y, out=out)
+        return out + ops.exp(y * 0.0, pool=None)
+
+    assert fn(x).tolist() == [3.0, 5.0] and out.tolist() == [2.0, 4.0]
+
+
 def test_tape_and_overwritten_inputs(numpy_device):
     x = Tensor.from_host(np.array([1.0, 2.0], np.float32), requires_grad=True)
     jitted = jit_compile(lambda x: ag.exp(x * 2.0) * x)

@@ -10,6 +10,7 @@ from typing import Any
 from netcl.autograd.mode import state
 from netcl.autograd.step import Output, Step, edge_of, user_step
 from netcl.core import Tensor
+from netcl.core.tracer import touch
 
 GradFn = Callable[..., Any]
 
@@ -179,6 +180,7 @@ def tensor(t: Any, requires_grad: bool = False) -> Node:
     """
     value = t if isinstance(t, Tensor) else Tensor.from_host(t)
     if not isinstance(value, Node):
+        touch((value,))
         value.__class__ = Node
     if requires_grad:
         value.requires_grad = True

@@ -155,6 +155,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.tracer": {
         "NOT_TRACED": "",
         "Trace": "",
+        "touch": "(values)",
     },
     "netcl.core.backend.base": {
         "DeviceBackend": "",

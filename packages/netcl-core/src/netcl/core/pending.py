@@ -56,6 +56,10 @@ class Pending:
         """The step of the gradient graph, made now."""
         return _settled(self).grad_fn
 
+    def wait(self) -> Any:
+        """Computed now, and waited for as an ordinary tensor is."""
+        return _settled(self).wait()
+
 
 def _settled(tensor: Any) -> Any:
     work = tensor.pending_release[0]
@@ -67,7 +71,13 @@ def _settled(tensor: Any) -> Any:
 
 def pending_class(cls: type[Tensor]) -> type[Tensor]:
     """The pending form of a tensor class; the class itself, once computed."""
-    return type(f"Pending{cls.__name__}", (Pending, cls), {"__slots__": ()})
+    plain: Any = cls.__dict__.get("requires_grad") or next(c.__dict__["requires_grad"] for c in cls.__mro__[1:-1])
+
+    def make_leaf(tensor: Any, flag: bool) -> None:
+        _settled(tensor).requires_grad = flag  # what was called before does not see the flag, as ever
+
+    flag = property(plain.__get__, make_leaf)
+    return type(f"Pending{cls.__name__}", (Pending, cls), {"__slots__": (), "requires_grad": flag})
 
 
 def promise(

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.core.dispatch import execute
+from netcl.core import dispatch
 from netcl.core.errors import KernelBuildError, NetclError, UnsupportedError
 from netcl.core.fusion import Cache, Fused, Move, Region, Value, alias, extend
 from netcl.core.optable import TABLE, Operand, OpRow
@@ -67,7 +67,7 @@ class Trace:
 
         ``node``: it gives nodes. ``recorded``: gradients flow through it.
         """
-        if "out" in kwargs or row.name in _WRITING:
+        if "out" in kwargs or row.name in _WRITING or dispatch._pooled:
             self.settle()
             return NOT_TRACED
         if row.expression is None:
@@ -302,7 +302,7 @@ class Trace:
             self.compute(bound(*call), values, tensors)
             return
         row, args, kwargs = call
-        found = execute(row, args, dict(kwargs))
+        found = dispatch.execute(row, args, dict(kwargs))
         self._hand_out(values, tensors, list(found) if isinstance(found, tuple) else [found])
 
     def _compute_all(
