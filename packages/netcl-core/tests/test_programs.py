@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError, KernelBuildError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
+from netcl.core.backend.opencl import programs  # noqa: E402
 from netcl.core.backend.opencl.programs import ProgramCache, default_cache  # noqa: E402
 from netcl.runtime import cache as public  # noqa: E402
 
+EXACT = "#pragma OPENCL FP_CONTRACT OFF\n"
 SOURCE = "__kernel void twice(__global float* x) { size_t i = get_global_id(0); x[i] *= 2.0f; }"
 
 
@@ -162,6 +165,22 @@ def test_texts_of_kernels_are_shown_on_request(queue, tmp_path, caplog):
         with config.override(LOG="kernels"):
             get(ProgramCache(tmp_path), queue)
         assert SOURCE in caplog.text and queue.device.name.strip() in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "kind", "config", "rounded"),
+    [
+        (EXACT + SOURCE, "-w", 4, 128 + 63, True),
+        (EXACT + SOURCE, "", 4, 63, False),  # the GPU has no such option
+        (EXACT + SOURCE, "", 2, 128 + 63, False),  # a CPU divides so anyway
+        (EXACT + SOURCE, "-cl-fast-relaxed-math", 4, 128, False),
+        (SOURCE, "", 4, 128, False),  # a text of the user's own
+    ],
+)
+def test_exact_texts_divide_exactly_on_gpus(source, options, kind, config, rounded):
+    device = SimpleNamespace(type=kind, single_fp_config=config)
+    found = programs._with_division(source, options, device)
+    assert found == (f"{options} -cl-fp32-correctly-rounded-divide-sqrt".strip() if rounded else options)
 
 
 def test_threads_build_once(queue, tmp_path):

@@ -27,6 +27,7 @@ from typing import Any
 
 from ... import config
 from ...__about__ import __version__
+from ...capabilities import type_of
 from ...errors import KernelBuildError
 from . import teardown
 
@@ -78,6 +79,7 @@ class ProgramCache:
 
     def get_program(self, context: Any, source: str, device: Any, options: str = "") -> Any:
         """The program of ``source`` built for ``device`` with ``options``; KernelBuildError where it does not build."""
+        options = _with_division(source, options, device)
         key = (context.int_ptr, device.int_ptr, source, options)
         program = self._programs.get(key)
         if program is None:
@@ -211,6 +213,22 @@ class ProgramCache:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+_ROUNDED_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
+_ROUNDED_DIVISION_BIT = 1 << 7  # of single_fp_config
+
+
+def _with_division(source: str, options: str, device: Any) -> str:
+    """The options with division rounded once, for texts that say FP_CONTRACT OFF.
+
+    A GPU's own division ends in a product, which NVIDIA's assembler merges into an addition after it in spite of the
+    pragma: ``a / b + c`` in one kernel then differs from two (a quarter of the results, measured on an H200).
+    """
+    if "FP_CONTRACT OFF" not in source or "relaxed-math" in options or type_of(device) != "gpu":
+        return options
+    known = int(device.single_fp_config) & _ROUNDED_DIVISION_BIT
+    return f"{options} {_ROUNDED_DIVISION}".strip() if known and _ROUNDED_DIVISION not in options else options
 
 
 def _key(source: str, options: str, device: Any) -> str:
