@@ -379,6 +379,10 @@ def test_half_storage_is_not_less_exact(numpy_device):
     def fn(x):
         return ag.exp(x * 1.7) / 3.0 + x
 
+    # A conversion that is asked for rounds, fused or not.
+    y = Tensor.from_host(values)
+    through = jit_compile(lambda y: (y * 1.3).astype("float16").astype("float32") * 3.0)(y)
+    assert np.array_equal(through.numpy(), (y.numpy() * np.float32(1.3)).astype(np.float16).astype(np.float32) * 3)
     rounded = x.numpy().astype(np.float64)
     exact = np.exp(rounded * 1.7) / 3 + rounded
     apart, fused = (np.abs(f(x).numpy() - exact).max() for f in (fn, jit_compile(fn)))

@@ -35,7 +35,8 @@ _NO_INPUTS = (None,) * MAX_INPUTS
 class Value:
     """An input or a result in a region: ``axes`` of its dimensions other than one, ``node`` whether it was recorded.
 
-    ``alias`` is the value whose storage it shares: a reshape to the same dimensions other than one.
+    ``alias`` is the value whose storage it shares: a reshape to the same dimensions other than one. ``rounded``: it was
+    converted to half on purpose, so it has to be stored before it is used.
     """
 
     expr: Expr
@@ -45,6 +46,7 @@ class Value:
     requires_grad: bool
     node: bool = False
     alias: int | None = None
+    rounded: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,14 +255,15 @@ def _wide(shape: Shape) -> Shape:
 
 
 def _results(
-    program: Program, axes: Sequence[int | None], exprs: Sequence[Expr], requires: bool, node: bool
+    program: Program, axes: Sequence[int | None], exprs: Sequence[Expr], requires: bool, node: bool, is_cast: bool
 ) -> list[Value] | None:
     made = []
     for expr, shape, final in zip(exprs, program.shapes, program.finals):
         if _wide(shape) != _wide(final):
             return None
         there = tuple(a for a, size in zip(axes, shape) if size != 1 and a is not None)
-        made.append(Value(expr, final, expr.dtype, there, requires and is_floating(expr.dtype), node))
+        rounded = is_cast and expr.dtype in ("float16", "bfloat16")
+        made.append(Value(expr, final, expr.dtype, there, requires and is_floating(expr.dtype), node, None, rounded))
     return made
 
 
@@ -279,6 +282,8 @@ def extend(
     if rank > LAST // 2:
         return None
     values = list(region.values)
+    if any(values[ref].rounded for ref in refs if not isinstance(ref, tuple)):
+        return None
     known = [(shape, None if isinstance(ref, tuple) else values[ref]) for shape, ref in zip(shapes, refs)]
     mapped = _mapped(region, known, rank)
     if mapped is None:
@@ -312,7 +317,7 @@ def extend(
     if host and total > HOST_ELEMENTS:
         return None
     requires = recorded and any(values[index].requires_grad for index in operands)
-    made = _results(program, axes, exprs, requires, node)
+    made = _results(program, axes, exprs, requires, node, name == "cast")
     if made is None:
         return None
     first = len(values)
@@ -381,7 +386,7 @@ def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) ->
         return None
     requires = recorded and value.requires_grad
     number = len(region.values)
-    made = Value(value.expr, shape, value.dtype, value.axes, requires, node, ref)
+    made = Value(value.expr, shape, value.dtype, value.axes, requires, node, ref, value.rounded)
     stage = Stage("reshape", None, (ref,), (number,), (value.shape,), (), {}, requires)
     after = Region(
         (*region.values, made), region.inputs, (*region.stages, stage), region.sizes, region.reduced, region.scalars
