@@ -121,10 +121,10 @@ def _closed(
         t._version = [0]  # type: ignore[misc]
         # Taken, not shared: another thread, or a finaliser that runs in the middle, may call the same op.
         try:
-            kernel = kernels.pop()
+            taken = kernels.pop()
         except IndexError:
-            kernel = prepared.new_kernel()
-        set_arg = kernel.set_arg
+            taken = prepared.take()
+        kernel, set_arg = taken
         for index, position in tensors:
             tensor = args[position]
             handle = tensor.pool_handle
@@ -146,7 +146,7 @@ def _closed(
             launcher.enqueue_again(kernel, name, global_size, local_size)
         if launcher.flushes:
             queue.flush()
-        kernels.append(kernel)
+        kernels.append(taken)
         return t
 
     return warm
