@@ -1,8 +1,8 @@
 """Times chains of 8 elementwise ops, forward and backward, jitted, eager and in PyTorch, and the host cost of a call.
 
 ``python benchmarks/jit.py [--devices pocl,intel] [--elements 16777216] [--rounds 7]``. A round runs each contestant
-once, so that what else the machine does meets them alike; medians, with the least and the most in brackets. A chain must
-move five arrays: it reads x and writes the result, then reads x and grad and writes the gradient.
+once, so that what else the machine does meets them alike; medians, with the least and the most in brackets. A chain
+must move five arrays: it reads x and writes the result, then reads x and grad and writes the gradient.
 """
 
 from __future__ import annotations
