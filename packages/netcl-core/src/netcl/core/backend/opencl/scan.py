@@ -17,30 +17,40 @@ _UNITS = 64  # work-items that share an axis on a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy
 _SHORTEST = 64  # positions that are worth a chunk of their own
 _WIDTH = 16  # columns side by side on a CPU
+_GROUP, _STRETCH = 64, 32  # work-items that carry so many positions each through local memory elsewhere
 
 
 class _Level(NamedTuple):
     """One pass over a (before, extent, after) layout; ``chunks`` totals per column come of it."""
 
     chunks: int
-    size: tuple[int, int]
+    size: tuple[int, ...]
     argument: Any
+    local: tuple[int, ...] | None
 
 
 @lru_cache(maxsize=512)
-def _levels(before: int, extent: int, after: int, reverse: bool, device: Traits) -> tuple[int, tuple[_Level, ...]]:
+def _levels(
+    before: int, extent: int, after: int, reverse: bool, device: Traits, staged: bool
+) -> tuple[int, tuple[_Level, ...]]:
     """The columns of one work-item, and the passes: over x, over its totals, over theirs, until a chunk holds all."""
     width = min(_WIDTH, after) if device.is_cpu else 1
     width = _WIDTH if width == _WIDTH else 1  # two kernels, not one for each number of columns
     stretches = -(-after // width)
     levels: list[_Level] = []
+    local = (1, 1) if device.is_cpu else None
+    if staged:
+        chunks = -(-extent // _STRETCH)
+        argument = struct(before, extent, 1, _STRETCH, chunks, 1, int(reverse))
+        levels.append(_Level(chunks, (before * -(-chunks // _GROUP) * _GROUP,), argument, (_GROUP,)))
+        extent, reverse = chunks, False
     while not levels or levels[-1].chunks > 1:
         wanted = max(1, (_UNITS if device.is_cpu else _THREADS) // max(before * stretches, 1))
         length = min(extent, max(_SHORTEST, -(-extent // wanted)))
         chunks = -(-extent // length)
         share = max(1, before * chunks * stretches // _UNITS) if device.is_cpu else 1
         argument = struct(before, extent, after, length, chunks, share, int(reverse))
-        levels.append(_Level(chunks, (stretches, -(-before * chunks // share)), argument))
+        levels.append(_Level(chunks, (stretches, -(-before * chunks // share)), argument, local))
         extent, reverse = chunks, False
     return width, tuple(levels)
 
@@ -61,27 +71,31 @@ def scan(engine: Any, kind: str, x: Tensor, other: Tensor | None = None, *, axis
     if x.size == 0:
         return (out, *places) if extremum else out
     device = traits(engine)
-    width, levels = _levels(before, extent, after, reverse, device)
+    staged = not device.is_cpu and device.group >= _GROUP and after == 1 and extent >= _GROUP * _STRETCH
+    staged = staged and kind != "linear"  # which has two operands to carry
+    width, levels = _levels(before, extent, after, reverse, device, staged)
     dtype = "uint8" if x.dtype == "bool" else x.dtype
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1), ("WIDTH", width)]
     if not is_floating(dtype):
         defines.append(("EXACT", 1))
-    key, text = f"scan-{kind}-{dtype}-{width}", source(("storage", "scan"), tuple(defines))
-    local = (1, 1) if device.is_cpu else None
+    if staged:
+        defines += [("STAGED", 1), ("GROUP", _GROUP), ("STRETCH", _STRETCH)]
+    key, text = f"scan-{kind}-{dtype}-{width}-{staged}", source(("storage", "scan"), tuple(defines))
+    stage = "staged_" if staged else ""
 
     def launch(name: str, level: _Level, *buffers: Any) -> None:
-        engine.launch(key, text, name, level.size, local, [*buffers, level.argument])
+        engine.launch(key, text, name, level.size, level.local, [*buffers, level.argument])
 
     operands = [x] if other is None else [x, other]
     # Two numbers for each total, of which a place is the largest.
     words = 16 if extremum else 2 * max(itemsize(dtype), 4)
     totals = [engine.empty((before * level.chunks * after * words // 4,), "int32") for level in levels[:-1]]
     if totals:
-        launch("totals", levels[0], *operands, totals[0])
+        launch(stage + "totals", levels[0], *operands, totals[0])
     for level, source_totals, target in zip(levels[1:], totals, totals[1:]):
         launch("fold", level, source_totals, target)
     for depth in range(len(totals) - 1, -1, -1):
         above = totals[min(depth + 1, len(totals) - 1)]  # of the topmost nobody reads it: a single chunk has no carry
         launch("spread", levels[depth + 1], totals[depth], above)
-    launch("scan", levels[0], *operands, totals[0] if totals else out, out, *places)
+    launch(stage + "scan", levels[0], *operands, totals[0] if totals else out, out, *places)
     return (out, *places) if extremum else out
