@@ -116,7 +116,9 @@ def test_any_axis_is_as_in_numpy(name: str, lengths: list[int], axis: int, seed:
 
 # Chunks of one, of all, and of parts, whose totals are scanned in turn.
 @pytest.mark.deep
-@pytest.mark.parametrize("shape, axis", [((70_000,), 0), ((3, 5001), 1), ((3, 5000, 2), 1), ((4096, 33), 0), ((2, 64), 1)])
+@pytest.mark.parametrize(
+    "shape, axis", [((70_000,), 0), ((3, 5001), 1), ((3, 5000, 2), 1), ((4096, 33), 0), ((2, 64), 1)]
+)
 def test_many_work_items_share_an_axis(handle: Any, shape: tuple[int, ...], axis: int) -> None:
     x = np.random.default_rng(3).uniform(-1, 1, shape).astype(np.float32)
     with masked(handle, is_cpu=False):
