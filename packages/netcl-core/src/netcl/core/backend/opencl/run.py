@@ -23,6 +23,7 @@ Shape = tuple[int, ...]
 Scalars = Mapping[str, float | int]
 
 _SCALAR_TYPES: dict[str, Any] = {"float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
+_EXACT_DIVISION = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 _VARIANTS_MAX = 16  # prepared launches kept for different values of the launch scalars
 _PLANS_MAX = 8192
 
@@ -71,9 +72,17 @@ class _Ready:
         values = [
             None if name in later else _SCALAR_TYPES[compute_type(dtype)](given[name]) for name, dtype in launch.scalars
         ]
-        return self.engine.launcher.prepare(
-            self._key, launch.source, launch.name, (_rounded(launch),), (launch.group,), [*buffers, *numbers, *values]
-        )
+        sizes = (_rounded(launch),), (launch.group,)
+        args, options = [*buffers, *numbers, *values], _options(self.engine)
+        return self.engine.launcher.prepare(self._key, launch.source, launch.name, *sizes, args, options)
+
+
+def _options(engine: OpenCLBackend) -> str:
+    """How expressions are compiled. Without this NVIDIA's compiler divides one way or another as the kernel around asks
+    for it, and a fused kernel has not always the bits of its ops.
+    """
+    exact = engine.queue.device.single_fp_config & _EXACT_DIVISION
+    return "-cl-fp32-correctly-rounded-divide-sqrt" if exact and not engine.target.is_cpu else ""
 
 
 def _rounded(launch: Launch) -> int:
