@@ -29,22 +29,29 @@ def is_dear(expressions: Sequence[Expr]) -> bool:
 
 
 def repeated(groups: Sequence[Sequence[Expr]]) -> int:
-    """Operations per element that are done again, since each kernel (a group) and each reduction in it is a pass of
-    its own over the elements.
+    """Operations per element that are done again, since each kernel (a group) walks the elements once for its results
+    and once for each kind of reduction that these need.
     """
     weights: dict[Expr, int] = {}
     total = 0
     for group in groups:
         own = {node: _weight(node) for node in walk(group)}
         weights.update(own)
-        for root in [*group, *(node.arg for node in own if isinstance(node, Reduce))]:
-            total += _pass(root, own)
+        total += _pass(group, own)
+        depth: dict[Expr, int] = {}
+        together: dict[tuple[int, tuple[int, ...]], list[Expr]] = {}
+        for node in own:  # arguments first
+            depth[node] = max((depth[child] for child in node.children), default=0) + isinstance(node, Reduce)
+            if isinstance(node, Reduce):
+                together.setdefault((depth[node], node.axes), []).append(node.arg)
+        total += sum(_pass(roots, own) for roots in together.values())
     return total - sum(weights.values())
 
 
-def _pass(root: Expr, weights: Mapping[Expr, int]) -> int:
-    """What one pass costs: all that ``root`` needs up to the results of other passes."""
-    stack, seen, total = [root], {root}, 0
+def _pass(roots: Sequence[Expr], weights: Mapping[Expr, int]) -> int:
+    """What one pass costs: all that ``roots`` need up to the results of other passes."""
+    seen = set(roots)
+    stack, total = list(seen), 0
     while stack:
         node = stack.pop()
         total += weights[node]
