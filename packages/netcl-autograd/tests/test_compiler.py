@@ -355,10 +355,13 @@ def test_under_capture(handle):
 
 def test_programs_are_bounded_and_shapes_retraced(numpy_device, monkeypatch):
     monkeypatch.setattr("netcl.core.fusion.VARIANTS", 8)
+    monkeypatch.setattr("netcl.core.fusion.MAX_STAGES", 4)
+    single = jit_compile(ops.neg)
     jitted = jit_compile(lambda x: ag.relu(x * 2.0))
     for n in [*range(1, 30), 1, 2]:
         assert jitted(Tensor.from_host(np.ones(n, np.float32))).numpy().sum() == 2 * n
-        assert jitted._cache.count <= 8
+        assert single(Tensor.from_host(np.ones(n, np.float32))).numpy().sum() == -n
+        assert jitted._cache.count <= 8 and single._cache.regions <= 32
 
 
 def test_whole_numbers_masks_and_halves(numpy_device):

@@ -118,11 +118,26 @@ class Fused(Program):
 
 
 class Cache:
-    """The regions that a function has led to, from an empty one per engine; at most ``VARIANTS`` programs."""
+    """The regions that a function has led to, from an empty one per engine; at most ``VARIANTS`` programs, and as many
+    regions as make so many programs of ``MAX_STAGES`` ops.
+    """
 
     def __init__(self) -> None:
         self.roots: dict[Any, Region] = {}
         self.count = 0
+        self.regions = 0
+
+    def keep(self, region: Region, key: Any, move: Move | None) -> None:
+        """Notes what a call does to ``region``."""
+        if self.regions >= VARIANTS * MAX_STAGES:
+            self.clear()
+        self.regions += 1
+        region.moves[key] = move
+
+    def clear(self) -> None:
+        """Forgets all; traces that are under way go on with what they hold."""
+        self.roots.clear()
+        self.count = self.regions = 0
 
     def root(self, engine: Any) -> Region:
         """The empty region on ``engine``."""
@@ -134,8 +149,7 @@ class Cache:
         found = region.programs.get(results)
         if found is None:
             if self.count >= VARIANTS:
-                self.roots.clear()
-                self.count = 0
+                self.clear()
             self.count += 1
             found = region.programs[results] = fuse(region, results, relaxed)
         return found

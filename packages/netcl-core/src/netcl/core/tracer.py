@@ -193,7 +193,7 @@ class Trace:
                 alone = extend(Region(), row.name, ready, fresh, recorded, node, False)
                 if alone is not None and not self.joins(engine, region, move.region, alone.region):
                     move = None
-        region.moves[key] = move
+        self.cache.keep(region, key, move)
         return move
 
     def _alias(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
@@ -206,7 +206,7 @@ class Trace:
             return NOT_TRACED
         key = ("reshape", number, tuple(shape), node, recorded)
         if key not in self._region.moves:
-            self._region.moves[key] = alias(self._region, number, tuple(shape), recorded, node)
+            self.cache.keep(self._region, key, alias(self._region, number, tuple(shape), recorded, node))
         move = self._region.moves[key]
         return NOT_TRACED if move is None else self._take(move, {}, [])
 

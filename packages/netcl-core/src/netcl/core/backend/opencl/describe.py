@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from netcl.core.backend.opencl import run as _run
 from netcl.core.backend.opencl.relaxed import OPTIONS
 from netcl.core.expr.schedule import make_plan
 from netcl.core.kernel_text import KernelText
@@ -24,7 +25,7 @@ def describe(engine: OpenCLBackend, program: Program, shapes: Sequence[tuple[int
     """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""
     space = broadcast_shapes([*shapes, *program.shapes], program.name)
     plan = make_plan(program.outputs, program.shapes, shapes, space, engine.target)
-    options = OPTIONS if program.relaxed else ""
+    options = OPTIONS if program.relaxed else _run._options(engine)
     launcher = engine.launcher
     found = []
     for launch in plan.launches:

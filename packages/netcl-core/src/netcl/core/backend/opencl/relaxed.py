@@ -25,9 +25,16 @@ class _Launcher:
         self._launcher = launcher
 
     def prepare(
-        self, program_key: Any, source: Any, kernel_name: str, global_size: Size, local_size: Size | None, args: Any
+        self,
+        program_key: Any,
+        source: Any,
+        kernel_name: str,
+        global_size: Size,
+        local_size: Size | None,
+        args: Any,
+        options: str = "",
     ) -> PreparedLaunch:
-        """``Launcher.prepare``, under a key of its own."""
+        """``Launcher.prepare``, under a key of its own and with ``OPTIONS`` in place of what is exact."""
         key = (program_key, OPTIONS)
         return self._launcher.prepare(key, source, kernel_name, global_size, local_size, args, OPTIONS)
 
