@@ -13,7 +13,8 @@ from typing import Any
 
 from netcl.core import dispatch
 from netcl.core.errors import KernelBuildError, NetclError, UnsupportedError
-from netcl.core.fusion import Cache, Fused, Move, Region, Value, alias, extend
+from netcl.core.fusion import Cache, Fused, Move, Region, Value
+from netcl.core.joining import alias, extend
 from netcl.core.optable import TABLE, Operand, OpRow
 from netcl.core.pending import Pending, fulfil, give_up, pending_class, promise, rename, work_of
 from netcl.core.program import Bound, bound
