@@ -272,9 +272,10 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session(tags=["bench"])
 def bench(session: nox.Session) -> None:
-    """Time add, matmul and the digits step on each device, against NumPy, as a table."""
+    """Time the digits step, what ops and tensors cost the host, and memory-bound ops, each as a table (-- ops.py)."""
     install(session, everything())
-    session.run("python", "benchmarks/run.py", *session.posargs)
+    for script in session.posargs[:1] or ("run.py", "core.py", "ops.py"):
+        session.run("python", f"benchmarks/{script}", *session.posargs[1:])
 
 
 if __name__ == "__main__":

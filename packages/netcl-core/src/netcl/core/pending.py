@@ -40,6 +40,8 @@ class Pending:
     """Goes before a tensor class: its storage and its place in the gradient graph are made when asked for."""
 
     __slots__ = ()
+    engine: Any
+    requires_grad: Any
 
     @property
     def buffer(self) -> Any:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def is_array(item: Any) -> bool:
     return isinstance(item, (np.ndarray, Tensor))
 
 
-def is_mask(item: Any) -> bool:
+def is_mask(item: Any) -> TypeGuard[Any]:
     """Whether an entry of a key is a mask."""
     return is_array(item) and str(item.dtype) == "bool"
 

@@ -132,7 +132,8 @@ class LoopWriter(ABC):
                     inner.add(f"{sum_.term} = {c.combine(member.kind, member.dtype, sum_.term, text)};", each=vectors)
             self.passed(inner)
 
-        self.loops(scope, node.axes, accumulate, (wide, single) if across else (wide or single,) * 2)
+        either = wide or single
+        self.loops(scope, node.axes, accumulate, (wide, single) if across else (either, either))
         for number, member in enumerate(group):
             scope.values[member] = self.finish(
                 scope, member, wide[number] if wide else None, single[number] if single else None, across
