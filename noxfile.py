@@ -274,7 +274,7 @@ def lowest(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Time the digits step, what ops and tensors cost the host, and memory-bound ops, each as a table (-- ops.py)."""
     install(session, everything())
-    for script in session.posargs[:1] or ("run.py", "core.py", "ops.py"):
+    for script in session.posargs[:1] or ("run.py", "ops.py", "core.py"):
         session.run("python", f"benchmarks/{script}", *session.posargs[1:])
 
 
