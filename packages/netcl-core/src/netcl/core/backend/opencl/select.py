@@ -61,7 +61,7 @@ def _select(
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
     if device.is_cpu:
         defines.append(("ALONE", 1))
-    key, text = f"select-{dtype}", source(("storage", "keys", "select"), tuple(defines))
+    key, text = f"select-{dtype}-{device.is_cpu}", source(("storage", "keys", "select"), tuple(defines))
     few = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
     many = few if device.is_cpu else _chunks(rows, extent, _THREADS)
 

@@ -103,7 +103,7 @@ def _program(dtype: str, device: Traits, name: str) -> tuple[str, str]:
     dtype = "uint8" if dtype == "bool" else dtype
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
     defines.append(("ALONE", 1) if device.is_cpu else ("TILE", _GROUP * _EIGHT))
-    return f"{name}-{dtype}", source(("storage", "keys", name), tuple(defines))
+    return f"{name}-{dtype}-{device.is_cpu}", source(("storage", "keys", name), tuple(defines))
 
 
 def sort(
