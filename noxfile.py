@@ -262,7 +262,11 @@ def lowest(session: nox.Session) -> None:
     install(session, dict.fromkeys(PACKAGES, ""), *libraries, "--resolution", "lowest-direct")
     # The oldest pyopencl and matplotlib use the newest pytools and pyparsing, which they do not limit, in ways that
     # these warn of.
-    warnings = ("pytools.persistent_dict", ":pyparsing.warnings.PyparsingDeprecationWarning")
+    warnings = (
+        "pytools.persistent_dict",
+        ":pytools.py_codegen.ExistingLineCacheWarning",
+        ":pyparsing.warnings.PyparsingDeprecationWarning",
+    )
     suites = (f"packages/netcl-{part}/tests" for part in PACKAGES)
     run_suites(session, *suites, ignore=warnings)
 

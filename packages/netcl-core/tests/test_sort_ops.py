@@ -18,6 +18,7 @@ from netcl.core.testing import masked
 from netcl.runtime.capture import capture
 
 NAN, INF = math.nan, math.inf
+TINY = float(np.float32(1e-40))  # no normal number
 DTYPES = {"float32": np.float32, "int32": np.int32, "int64": np.int64, "uint8": np.uint8, "bool": np.bool_}
 
 
@@ -107,7 +108,7 @@ def check_first(x: Any) -> None:
 
 def with_ties(shape: tuple[int, ...]) -> Any:
     x = np.random.default_rng(7).integers(-40, 40, shape).astype(np.float32)
-    x[..., ::97], x[..., ::89], x[..., ::83] = NAN, -0.0, 1e-40
+    x[..., ::97], x[..., ::89], x[..., ::83] = NAN, -0.0, TINY
     return x
 
 
@@ -129,7 +130,7 @@ def test_groups_count_digits_together(handle: Any, group: int) -> None:
     x=arrays(
         np.float32,
         st.tuples(st.integers(1, 4), st.integers(1, 70)),
-        elements=st.sampled_from([NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, 1e-40]) | st.floats(width=32),
+        elements=st.sampled_from([NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, TINY]) | st.floats(width=32),
     ),
     descending=st.booleans(),
 )

@@ -50,7 +50,7 @@ class Program:
     gradients: dict[Any, Any] = field(default_factory=dict)
     single: bool = True
     relaxed: bool = False  # built with the compiler's fast math
-    small: tuple[str, ...] = ()  # launch scalars of dtype uint8, which not every int fits
+    small: tuple[tuple[str, str], ...] = ()  # launch scalars of dtypes that not every int fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,15 +127,17 @@ def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
         if len(_programs) >= _PROGRAMS_MAX:
             _programs.clear()
         program = _programs[key] = _build(row, operands, statics)
-    for name in program.small:
-        if not 0 <= scalars[name] <= 255:
+    for name, dtype in program.small:
+        least, most = _RANGES[dtype]
+        if not least <= scalars[name] <= most:
             raise OverflowError(
-                f"{row.name}: {scalars[name]} does not fit uint8, the dtype of the operands; convert them with astype"
+                f"{row.name}: {scalars[name]} does not fit {dtype}, the dtype of the operands; convert them with astype"
             )
     return Bound(program, inputs, scalars)
 
 
 _NUMBERS = frozenset((bool, int, float))
+_RANGES = {"uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}  # NumPy before 2 wraps what does not fit
 
 
 def _from_numpy(row: OpRow, value: Any, operands: Sequence[Any]) -> Any:
@@ -199,7 +201,7 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
     }
     results = tuple(_output_shape(output, present, space) for output in outputs)
     finals = tuple(row.shapes(shape, shapes, attributes) if row.shapes else shape for shape in results)
-    small = tuple(load.name for load in loads if isinstance(load, Scalar) and load.dtype == "uint8")
+    small = tuple((load.name, load.dtype) for load in loads if isinstance(load, Scalar) and load.dtype in _RANGES)
     return Program(row.name, outputs, results, finals, present, single=single, small=small)
 
 
