@@ -154,9 +154,9 @@ def inside(mode: str) -> None:
     families_seen = sorted({family_of(TABLE[name]) for name, _, _ in from_the_table()} | {"random"})
     make = Launcher._new_kernel
 
-    def counted(self: Any, key: Any, source: Any, name: str, args: Any, options: str) -> Any:
-        built.add(f"{key} {name}")
-        return make(self, key, source, name, args, options)
+    def counted(self: Any, source: str, name: str, args: Any, options: str) -> Any:
+        built.add(f"{name} {source}")
+        return make(self, source, name, args, options)
 
     Launcher._new_kernel = counted  # type: ignore[assignment, method-assign]
     keep_every_buffer()

@@ -225,7 +225,7 @@ def launches(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     launch = engine.launch
 
     def note(*args: Any, **kwargs: Any) -> None:
-        names.append(args[2] if engine.name == "cl" else args[0].__name__)
+        names.append(args[1] if engine.name == "cl" else args[0].__name__)
         launch(*args, **kwargs)
 
     with monkeypatch.context() as patched:

@@ -30,10 +30,10 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     from netcl.core.backend.opencl import contraction, gemm
 
     fault = "#error no such kernel\n"
-    cpu, gpu, thin = contraction.cpu_program, contraction.gpu_program, gemm._thin_program
-    monkeypatch.setattr(contraction, "cpu_program", lambda *a: cpu(*a)._replace(key="broken", text=fault))
-    monkeypatch.setattr(contraction, "gpu_program", lambda *a: ("broken", fault, gpu(*a)[2]))
-    monkeypatch.setattr(gemm, "_thin_program", lambda *a: (thin(*a)[0] + "broken", fault))
+    cpu, gpu = contraction.cpu_program, contraction.gpu_program
+    monkeypatch.setattr(contraction, "cpu_program", lambda *a: cpu(*a)._replace(text=fault))
+    monkeypatch.setattr(contraction, "gpu_program", lambda *a: (fault, gpu(*a)[1]))
+    monkeypatch.setattr(gemm, "_thin_program", lambda *a: fault)
 
 
 @pytest.mark.usefixtures("broken")

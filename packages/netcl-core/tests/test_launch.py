@@ -65,7 +65,7 @@ def read(launcher, item):
 
 def axpy(launcher, y, x, a, local_size=(64,)):
     args = (y, x, np.float32(a), np.uint32(N))
-    launcher.launch("axpy", SOURCE, "axpy", (N,), local_size, args)
+    launcher.launch(SOURCE, "axpy", (N,), local_size, args)
 
 
 def test_tensors_buffers_and_scalars(launcher, arena):
@@ -76,21 +76,8 @@ def test_tensors_buffers_and_scalars(launcher, arena):
     assert launcher.programs.stats.builds == 1
 
 
-def test_source_is_asked_for_once(launcher, arena):
-    y = tensor(arena, launcher, 0)
-    texts = []
-
-    def source():
-        texts.append(SOURCE)
-        return SOURCE
-
-    for value in (1, 2):
-        launcher.launch("lazy", source, "set", (N,), None, (y, np.float32(value)))
-    assert len(texts) == 1 and (read(launcher, y) == 2).all()
-
-
 def test_no_work_items_is_no_launch(launcher):
-    launcher.launch("nothing", "this is no OpenCL C", "none", (4, 0), None, ())
+    launcher.launch("this is no OpenCL C", "none", (4, 0), None, ())
 
 
 def test_local_memory_argument(launcher, arena):
@@ -99,7 +86,7 @@ def test_local_memory_argument(launcher, arena):
         size_t i = get_local_id(0); part[i] = y[i]; barrier(CLK_LOCAL_MEM_FENCE);
         if (i == 0) { float s = 0; for (size_t j = 0; j < get_local_size(0); j++) s += part[j]; y[0] = s; }
     }"""
-    launcher.launch("sum", source, "sum", (N,), (N,), (y, cl.LocalMemory(4 * N)))
+    launcher.launch(source, "sum", (N,), (N,), (y, cl.LocalMemory(4 * N)))
     assert read(launcher, y)[0] == N
 
 
@@ -107,21 +94,21 @@ def test_local_memory_argument(launcher, arena):
 def test_bad_argument_is_named(launcher, arena, bad):
     y = tensor(arena, launcher, 1)
     with pytest.raises(UnsupportedError, match="argument 1 of kernel axpy"):
-        launcher.launch("axpy", SOURCE, "axpy", (N,), None, (y, bad, np.float32(1), np.uint32(N)))
+        launcher.launch(SOURCE, "axpy", (N,), None, (y, bad, np.float32(1), np.uint32(N)))
 
 
 def test_wrong_number_of_arguments(launcher, arena):
     y = tensor(arena, launcher, 1)
     with pytest.raises(UnsupportedError, match="takes 4 arguments, 1 given"):
-        launcher.launch("axpy", SOURCE, "axpy", (N,), None, (y,))
+        launcher.launch(SOURCE, "axpy", (N,), None, (y,))
 
 
 def test_errors_of_build_and_launch(launcher, arena):
     y = tensor(arena, launcher, 1)
     with pytest.raises(KernelBuildError, match="no kernel 'other'"):
-        launcher.launch("axpy", SOURCE, "other", (N,), None, (y,))
+        launcher.launch(SOURCE, "other", (N,), None, (y,))
     with pytest.raises(KernelBuildError):
-        launcher.launch("broken", "__kernel void broken( {", "broken", (1,), None, ())
+        launcher.launch("__kernel void broken( {", "broken", (1,), None, ())
     with pytest.raises(RuntimeError, match=r"kernel axpy with global size \(256,\) and local size \(7,\)"):
         axpy(launcher, y, y, 1, (7,))
     axpy(launcher, y, y, 1)
@@ -174,7 +161,7 @@ def test_lost_device_is_refused_at_once(launcher, monkeypatch, tmp_path):
 def test_prepared_launch(launcher, arena):
     y, x = tensor(arena, launcher, 1), tensor(arena, launcher, 2)
     args = (None, None, np.float32(3), np.uint32(N))
-    prepared = launcher.prepare("axpy", SOURCE, "axpy", (N,), (64,), args)
+    prepared = launcher.prepare(SOURCE, "axpy", (N,), (64,), args)
     prepared(y, x)
     prepared(x.buffer, y.buffer)
     assert (read(launcher, y) == 7).all() and (read(launcher, x) == 23).all()
@@ -185,7 +172,7 @@ def test_prepared_launch(launcher, arena):
 @pytest.mark.parametrize("prepared", [False, True])
 def test_threads_never_share_arguments(launcher, arena, prepared):
     wrong = []
-    kernel = launcher.prepare("axpy", SOURCE, "axpy", (N,), None, (None, None, np.float32(1), np.uint32(N)))
+    kernel = launcher.prepare(SOURCE, "axpy", (N,), None, (None, None, np.float32(1), np.uint32(N)))
     sources = [tensor(arena, launcher, value) for value in range(8)]
     targets = [tensor(arena, launcher, 0) for _ in range(8)]
     rounds = 300
@@ -220,7 +207,7 @@ def record(launcher):
 
 def test_recording_appends_and_replay_runs(launcher, arena):
     y, x = tensor(arena, launcher, 1), tensor(arena, launcher, 2)
-    prepared = launcher.prepare("axpy", SOURCE, "axpy", (N,), None, (None, None, np.float32(10), np.uint32(N)))
+    prepared = launcher.prepare(SOURCE, "axpy", (N,), None, (None, None, np.float32(10), np.uint32(N)))
     recording = record(launcher)
     axpy(launcher, y, x, 1)
     axpy(launcher, y, x, 2)

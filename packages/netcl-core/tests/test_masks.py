@@ -142,7 +142,7 @@ def test_what_is_masked_does_not_build(real, limits, body):
         out = Tensor.zeros((64,))
         spec = kernel(body)
         with pytest.raises(KernelBuildError):
-            engine_for(seen).launch("own " + body, spec.to_source(), "probe", (64,), None, [out])
+            engine_for(seen).launch(spec.to_source(), "probe", (64,), None, [out])
 
 
 def test_atomics_of_32_bits_stay(real):
@@ -151,7 +151,7 @@ def test_atomics_of_32_bits_stay(real):
         text = KernelSpec(
             "probe", ["volatile __global int* out"], "atomic_max(out, 7); atomic_add(out, 1);"
         ).to_source()
-        engine_for(seen).launch("32-bit atomics", text, "probe", (1,), (1,), [out])
+        engine_for(seen).launch(text, "probe", (1,), (1,), [out])
         assert out.item() == 8
 
 
@@ -161,14 +161,14 @@ def test_limits_of_launches(real):
         out = Tensor.zeros((128,))
         plain = kernel("out[get_global_id(0)] = get_local_size(0);").to_source()
         with pytest.raises(UnsupportedError, match="a group of"):
-            engine.launch("plain", plain, "probe", (128,), (128,), [out])
-        engine.launch("plain", plain, "probe", (128,), None, [out])
+            engine.launch(plain, "probe", (128,), (128,), [out])
+        engine.launch(plain, "probe", (128,), None, [out])
         assert 1 <= out.numpy()[0] <= 64
         local = kernel("__local float a[512]; a[get_local_id(0)] = 1; out[0] = a[0];").to_source()
         with pytest.raises(UnsupportedError, match=r"20\d\d bytes of local memory"):  # NVIDIA adds a few of its own
-            engine.launch("local", local, "probe", (64,), (64,), [out])
+            engine.launch(local, "probe", (64,), (64,), [out])
         with pytest.raises(UnsupportedError, match="CL2.0"):
-            engine.launch("newer", plain, "probe", (64,), (64,), [out], "-cl-std=CL2.0")
+            engine.launch(plain, "probe", (64,), (64,), [out], "-cl-std=CL2.0")
 
 
 def test_float64_tensors_are_refused_without_fp64(real):

@@ -42,7 +42,7 @@ launcher = launcher_for(queue)
 handle = get_persistent_pool(queue).allocate(64)
 cl.enqueue_copy(queue, handle.buffer, np.ones(16, np.uint32))
 def spin(rounds):
-    launcher.launch("spin", {SPIN!r}, "spin", (1,), (1,), (handle.buffer, np.uint64(rounds)))
+    launcher.launch({SPIN!r}, "spin", (1,), (1,), (handle.buffer, np.uint64(rounds)))
     queue.flush()
 spin(1)
 queue.finish()

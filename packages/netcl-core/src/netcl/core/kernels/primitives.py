@@ -162,9 +162,8 @@ class BuiltKernel:
             local = _sizes(self.spec.name, "local", local_size)
             if len(local) != len(size) or 0 in local:
                 raise ShapeError(f"kernel {self.spec.name}: local size {local} does not fit global size {size}")
-        key = ("KernelSpec", self.source, self.options)
         arguments = self._checked(queue, args)
-        launcher_for(queue).launch(key, self.source, self.spec.name, size, local, arguments, self.options)
+        launcher_for(queue).launch(self.source, self.spec.name, size, local, arguments, self.options)
         for arg, parameter in zip(args, self._parameters or ()):
             if parameter.writes and hasattr(arg, "_version"):
                 arg._version[0] += 1

@@ -71,10 +71,12 @@ class OpenCLBackend(TwinCalls):
             *names, "cl", profile_of(self.queue).device_type, self.context, self.queue
         )
         self.launcher: Launcher = launcher_for(self.queue)
+        self.launch = self.launcher.launch
         self.transfer: Transfer = Transfer(self.launcher)
         self.pool: PersistentBufferPool = get_persistent_pool(self.queue)
         seen = traits(self)
         self.target: Target = _run.target_of(seen.is_cpu, seen.vector, device.max_compute_units, seen.group)
+        self.build_options = _run.exact_options(device, seen.is_cpu)
         self.plans: dict[Any, Any] = {}
         self._has_fp64 = profile_of(self.queue).has_fp64
         self._flag: BufferHandle | None = None
@@ -274,19 +276,6 @@ class OpenCLBackend(TwinCalls):
         return self.launcher.new_recording()
 
     # -- computing -----------------------------------------------------------------------------------------------------
-
-    def launch(
-        self,
-        program_key: Any,
-        source: Any,
-        kernel_name: str,
-        global_size: tuple[int, ...],
-        local_size: tuple[int, ...] | None,
-        args: Sequence[Any],
-        options: str = "",
-    ) -> None:
-        """Launches a kernel, building its program at first use; see ``launch.Launcher.launch``."""
-        self.launcher.launch(program_key, source, kernel_name, global_size, local_size, args, options)
 
     def run(
         self,

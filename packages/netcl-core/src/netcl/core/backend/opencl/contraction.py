@@ -67,7 +67,6 @@ class Contraction:
 class Program(NamedTuple):
     """One instance of the CPU template."""
 
-    key: str
     text: str
     rows: int
     columns: int
@@ -87,7 +86,6 @@ def cpu_program(device: Traits, dtype: str) -> Program:
         ("DEPTH", depth), ("CHUNK", chunk),
     )  # fmt: skip
     return Program(
-        f"contract_cpu-{dtype}-{rows}x2x{vector}-{depth}-{chunk}",
         source(("storage", "contract_parts", "contract_cpu"), defines),
         rows,
         2 * vector,
@@ -97,18 +95,18 @@ def cpu_program(device: Traits, dtype: str) -> Program:
 
 
 @lru_cache(maxsize=32)
-def gpu_program(device: Traits, dtype: str) -> tuple[str, str, int]:
-    """The key, the text and the group's edge of the GPU template."""
+def gpu_program(device: Traits, dtype: str) -> tuple[str, int]:
+    """The text and the group's edge of the GPU template."""
     edge = _EDGE if device.group >= _EDGE * _EDGE else _EDGE // 2
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge))
-    return f"contract_gpu-{dtype}-{edge}", source(("storage", "contract_parts", "contract_gpu"), defines), edge
+    return source(("storage", "contract_parts", "contract_gpu"), defines), edge
 
 
 @lru_cache(maxsize=32)
-def plain_program(dtype: str) -> tuple[str, str]:
-    """The key and the text of the kernel that asks least of a compiler."""
+def plain_program(dtype: str) -> str:
+    """The text of the kernel that asks least of a compiler."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1))
-    return f"contract_plain-{dtype}", source(("storage", "contract_parts", "contract_gpu"), defines)
+    return source(("storage", "contract_parts", "contract_gpu"), defines)
 
 
 _plain: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # by engine: dtypes whose templates do not build
@@ -212,7 +210,7 @@ def pack_rows(engine: Any, c: Contraction, a: Tensor) -> Tensor:
     plan = _packing(c, program)
     panels: Tensor = engine.empty((plan.size,), compute_dtype(a.dtype))
     if plan.size:
-        engine.launch(program.key, program.text, "pack_rows", plan.global_size, (1, 1, 1), [a, panels, plan.argument])
+        engine.launch(program.text, "pack_rows", plan.global_size, (1, 1, 1), [a, panels, plan.argument])
     return panels
 
 
@@ -222,7 +220,7 @@ def contract_packed(
     """The CPU kernel on packed rows; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
     program = cpu_program(traits(engine), b.dtype)
     units, argument = _plan(c, program, _packing(c, program).a_batch, splits, out_part)
-    engine.launch(program.key, program.text, "contract", (units,), (1,), [panels, b, out, argument])
+    engine.launch(program.text, "contract", (units,), (1,), [panels, b, out, argument])
 
 
 def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
@@ -236,15 +234,15 @@ def add_parts(engine: Any, parts: Tensor, out: Tensor, splits: int) -> None:
     """out = the sum of ``splits`` partial results of out's size, in order."""
     device = traits(engine)
     if out.dtype in _plain.get(engine, ()):
-        key, text = plain_program(out.dtype)
+        text = plain_program(out.dtype)
     elif device.is_cpu:
-        key, text = cpu_program(device, out.dtype)[:2]
+        text = cpu_program(device, out.dtype).text
     else:
-        key, text, _ = gpu_program(device, out.dtype)
+        text, _ = gpu_program(device, out.dtype)
     size = out.size
     block = max(64, -(-size // 64)) if device.is_cpu else 1
     engine.launch(
-        key, text, "add_parts", (-(-size // block),), (1,) if block > 1 else None,
+        text, "add_parts", (-(-size // block),), (1,) if block > 1 else None,
         [parts, out, np.int64(size), np.int64(splits), np.int64(block)],
     )  # fmt: skip
 
@@ -260,18 +258,16 @@ def _gpu_argument(c: Contraction) -> Any:
 
 def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
     """The GPU kernel: tiles of 64 x 64 (32 x 32 where groups are small) through local memory."""
-    key, text, edge = gpu_program(traits(engine), a.dtype)
+    text, edge = gpu_program(traits(engine), a.dtype)
     size = (-(-prod(c.n) // (4 * edge)) * edge, -(-c.m // (4 * edge)) * edge, prod(c.batch))
-    engine.launch(key, text, "tiled", size, (edge, edge, 1), [a, b, out, _gpu_argument(c)])
+    engine.launch(text, "tiled", size, (edge, edge, 1), [a, b, out, _gpu_argument(c)])
 
 
-def contract_direct(
-    engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, program: tuple[str, str] | None = None
-) -> None:
-    """The kernel of one work-item per output, of the GPU template or of ``program``."""
-    key, text = program or gpu_program(traits(engine), a.dtype)[:2]
+def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, text: str | None = None) -> None:
+    """The kernel of one work-item per output, of the GPU template or of ``text``."""
+    text = text or gpu_program(traits(engine), a.dtype)[0]
     local = (1, 1, 1) if traits(engine).is_cpu else None
-    engine.launch(key, text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [a, b, out, _gpu_argument(c)])
+    engine.launch(text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [a, b, out, _gpu_argument(c)])
 
 
 def default_variant(engine: Any, c: Contraction) -> str:

@@ -254,12 +254,11 @@ def _pad_argument(plan: Plan, first: int, images: int, on_cpu: Any) -> tuple[int
 
 
 def _pad(engine: Any, plan: Plan, x: Tensor, first: int, images: int) -> Tensor:
-    size = itemsize(x.dtype)
     out: Tensor = engine.empty((images, plan.planes, *plan.padded), x.dtype)
     items, argument = _pad_argument(plan, first, images, traits(engine))
-    text = source(("pad",), (("BYTES", size),))
+    text = source(("pad",), (("BYTES", itemsize(x.dtype)),))
     local = (1,) if traits(engine).is_cpu else None
-    engine.launch(f"pad-{size}", text, "pad", (items,), local, [x, out, argument])
+    engine.launch(text, "pad", (items,), local, [x, out, argument])
     return out
 
 

@@ -111,4 +111,4 @@ def copy(
     group = min(_GROUP, device.group) if name == "copy_tiles" else 1 if device.is_cpu else None
     for items, argument in launches:
         sizes = ((items * (group or 1),), None if group is None else (group,))
-        engine.launch(("copy", defines), text, name, *sizes, [source, out, argument])
+        engine.launch(text, name, *sizes, [source, out, argument])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.opencl import run as _run
-from netcl.core.backend.opencl.relaxed import OPTIONS
+from netcl.core.backend.opencl.relaxed import relaxed
 from netcl.core.expr.schedule import make_plan
 from netcl.core.kernel_text import KernelText
 from netcl.core.layout import broadcast_shapes
@@ -25,7 +24,7 @@ def describe(engine: OpenCLBackend, program: Program, shapes: Sequence[tuple[int
     """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""
     space = broadcast_shapes([*shapes, *program.shapes], program.name)
     plan = make_plan(program.outputs, program.shapes, shapes, space, engine.target)
-    options = OPTIONS if program.relaxed else _run._options(engine)
+    options = (relaxed(engine) if program.relaxed else engine).build_options
     launcher = engine.launcher
     found = []
     for launch in plan.launches:

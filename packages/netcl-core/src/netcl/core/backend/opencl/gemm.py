@@ -92,10 +92,10 @@ def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpo
 
 
 @lru_cache(maxsize=64)
-def _thin_program(device: Traits, dtype: str) -> tuple[str, str]:
+def _thin_program(device: Traits, dtype: str) -> str:
     vector = device.vector // 2 if dtype == "float64" else device.vector
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("STRIP", _STRIP))
-    return f"contract_thin-{dtype}-{vector}", source(("storage", "contract_thin"), defines)
+    return source(("storage", "contract_thin"), defines)
 
 
 @lru_cache(maxsize=1024)
@@ -112,9 +112,9 @@ def _thin_plan(c: Contraction, kind: str) -> tuple[int, Any]:
 
 
 def _thin(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, kind: str) -> None:
-    key, text = _thin_program(traits(engine), a.dtype)
+    text = _thin_program(traits(engine), a.dtype)
     units, argument = _thin_plan(c, kind)
-    engine.launch(key, text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
+    engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
 
 
 @falls_back

@@ -121,21 +121,20 @@ def index(
     if kind.endswith("_grad"):
         _Sum(engine, x, indices, table, count, by_row, units, code).into(target, keep=out is not None)
         return target
-    width = itemsize(x.dtype)
-    key, text = f"index-{width}-{integer}", source(("index",), (("BYTES", width), ("INDEX", integer)))
+    text = source(("index",), (("BYTES", itemsize(x.dtype)), ("INDEX", integer)))
     if out is not None and device.is_cpu:
         size, local, argument = _walking(table, count, before * count, not by_row, True, units, device)
-        engine.launch(key, text, f"{kind}_in_order", size, local, [x, indices, target, engine.flag, code, argument])
+        engine.launch(text, f"{kind}_in_order", size, local, [x, indices, target, engine.flag, code, argument])
         return target
     size, local, argument = _moving(*table, count, device)
     if out is None:
-        engine.launch(key, text, kind, size, local, [x, indices, target, engine.flag, code, argument])
+        engine.launch(text, kind, size, local, [x, indices, target, engine.flag, code, argument])
         return target
     winner = engine.empty((extent,) if by_row else target.shape, "int32")
     engine.fill(winner, -1)
     own = _moving(1, extent, 1, count, device) if by_row else (size, local, argument)
-    engine.launch(key, text, "claim", *own[:2], [indices, winner, engine.flag, code, own[2]])
-    engine.launch(key, text, kind, size, local, [x, indices, winner, target, argument])
+    engine.launch(text, "claim", *own[:2], [indices, winner, engine.flag, code, own[2]])
+    engine.launch(text, kind, size, local, [x, indices, winner, target, argument])
     return target
 
 
@@ -175,9 +174,8 @@ class _Sum(NamedTuple):
     def _launch(self, name: str, launch: tuple[Size, Size, Any], before: list[Any], behind: list[Any]) -> None:
         size, local, argument = launch
         integer = "long" if self.indices.dtype == "int64" else "int"
-        key = f"index_gradient-{self.x.dtype}-{integer}"
         text = source(("storage", "index"), ((f"DTYPE_{self.x.dtype.upper()}", 1), ("INDEX", integer)))
-        self.engine.launch(key, text, name, size, local, [self.x, *before, *behind, argument])
+        self.engine.launch(text, name, size, local, [self.x, *before, *behind, argument])
 
     def _walk(self, name: str, sums: Tensor, table: tuple[int, int, int], count: int, keep: bool) -> None:
         total = self.table[0] * self.length
@@ -227,10 +225,10 @@ def nonzero(engine: Any, mask: Tensor) -> Tensor:
     items = -(-mask.size // block // local[0]) * local[0]
     text, sizes = source(("nonzero",), ()), (np.int64(mask.size), np.int64(block))
     counts = engine.empty((items,), "int64")
-    engine.launch("nonzero", text, "count_true", (items,), local, [mask, counts, *sizes])
+    engine.launch(text, "count_true", (items,), local, [mask, counts, *sizes])
     ends = np.cumsum(engine.read(counts))
     out: Tensor = engine.empty((int(ends[-1]),), "int64")
     if out.size:
         starts = engine.tensor(np.concatenate(([0], ends[:-1])), "int64")
-        engine.launch("nonzero", text, "list_true", (items,), local, [mask, starts, out, *sizes])
+        engine.launch(text, "list_true", (items,), local, [mask, starts, out, *sizes])
     return out

@@ -4,8 +4,8 @@ API for the engine (one Launcher for each queue)::
 
     launcher = launcher_for(queue)                     the one of the queue: engine and KernelSpec share its recording
     launcher = Launcher(queue, programs=None)          programs: a ProgramCache, None: the shared one
-    launcher.launch(program_key, source, kernel_name, global_size, local_size, args, options="")
-    prepared = launcher.prepare(program_key, source, kernel_name, global_size, local_size, args, options="")
+    launcher.launch(source, kernel_name, global_size, local_size, args, options="")
+    prepared = launcher.prepare(source, kernel_name, global_size, local_size, args, options="")
     prepared(*buffers)                                 the warm launch: only buffers change
     launcher.recording                                 None or the open Recording; the engine's ``recording``
     launcher.new_recording() -> Recording              with an arena pool of its own
@@ -15,8 +15,8 @@ API for the engine (one Launcher for each queue)::
     launcher.launched                                  the names of the newest launches, for the watchdog
 
 ``args`` are cl.Buffers, tensors (their buffer), NumPy scalars, or other things a kernel takes (cl.LocalMemory). In
-``prepare`` an argument None is a buffer given at each call. ``source`` may be a function without arguments that gives
-the text; it is called only when the program is not known yet. A launch with a zero in ``global_size`` does nothing.
+``prepare`` an argument None is a buffer given at each call.
+Programs are known by their text and options. A launch with a zero in ``global_size`` does nothing.
 
 Traps: ``program.name`` makes a new kernel at each use (a hundred microseconds and more), so kernels are kept. The
 arguments belong to the kernel object: two threads sharing one give wrong numbers, seldom, so each thread, each call of
@@ -54,7 +54,6 @@ except ImportError:
 __all__ = ["Launcher", "PreparedLaunch", "launcher_for"]
 
 Size = tuple[int, ...]
-Source = str | Callable[[], str]
 
 
 class Launcher:
@@ -74,8 +73,7 @@ class Launcher:
 
     def launch(
         self,
-        program_key: Any,
-        source: Source,
+        source: str,
         kernel_name: str,
         global_size: Size,
         local_size: Size | None,
@@ -84,31 +82,31 @@ class Launcher:
     ) -> None:
         """Launch ``kernel_name`` of the program, building it at first use; append it instead while recording.
 
-        ``program_key`` (hashable) stands for source and options: equal keys must mean equal texts. ``local_size`` None
-        leaves the choice to the driver.
+        ``local_size`` None leaves the choice to the driver.
         """
         if 0 in global_size:
             return
+        local_size = self.fit(kernel_name, global_size, local_size)
         recording = self.recording
         if recording is not None and recording.thread == get_ident():
-            kernel = self._new_kernel(program_key, source, kernel_name, args, options)
+            kernel = self._new_kernel(source, kernel_name, args, options)
             recording.append(partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size), args)
             if self.flushes:
                 recording.append(self.queue.flush)
             return
+        key = source, kernel_name, options
         try:
-            kernel = self._local.kernels[program_key, kernel_name]
+            kernel = self._local.kernels[key]
         except (AttributeError, KeyError):
-            kernel = self._new_kernel(program_key, source, kernel_name, args, options)
-            vars(self._local).setdefault("kernels", {})[program_key, kernel_name] = kernel
+            kernel = self._new_kernel(source, kernel_name, args, options)
+            vars(self._local).setdefault("kernels", {})[key] = kernel
         else:
             self._set(kernel, enumerate(args))
         self._enqueue(kernel, kernel_name, global_size, local_size)
 
     def prepare(
         self,
-        program_key: Any,
-        source: Source,
+        source: str,
         kernel_name: str,
         global_size: Size,
         local_size: Size | None,
@@ -116,7 +114,11 @@ class Launcher:
         options: str = "",
     ) -> PreparedLaunch:
         """A launch whose sizes and scalars are fixed; ``args`` has None for each buffer that is given at the call."""
-        return PreparedLaunch(self, program_key, source, kernel_name, global_size, local_size, args, options)
+        return PreparedLaunch(self, source, kernel_name, global_size, local_size, args, options)
+
+    def fit(self, kernel_name: str, global_size: Size, local_size: Size | None) -> Size | None:
+        """The group that ``kernel_name`` is launched with; a device that is seen as a lesser one refuses large ones."""
+        return local_size
 
     def new_recording(self) -> Recording:
         """An empty Recording for this thread, with an arena pool on this queue; the engine opens and closes it."""
@@ -173,26 +175,22 @@ class Launcher:
         device = f"{str(self.device.name).strip()} ({str(self.device.platform.name).strip()})"
         return RuntimeError(f"{what} failed on {device}: {error}")
 
-    def _program(self, program_key: Any, source: Source, options: str) -> Any:
-        program = self._programs.get(program_key)
+    def _program(self, source: str, options: str) -> Any:
+        program = self._programs.get((source, options))
         if program is None:
-            text = source if isinstance(source, str) else source()
-            program = self.programs.get_program(self.context, text, self.device, options)
-            self._programs[program_key] = program
+            program = self.programs.get_program(self.context, source, self.device, options)
+            self._programs[source, options] = program
         return program
 
-    def _new_kernel(
-        self, program_key: Any, source: Source, kernel_name: str, args: Sequence[Any] | None, options: str
-    ) -> Any:
+    def _new_kernel(self, source: str, kernel_name: str, args: Sequence[Any] | None, options: str) -> Any:
         self.check()
-        program = self._program(program_key, source, options)
+        program = self._program(source, options)
         try:
             kernel = cl.Kernel(program, kernel_name)
         except cl.Error as error:
-            text = source if isinstance(source, str) else source()
             log = f"there is no kernel {kernel_name!r} in the program"
             names = str(self.device.name).strip(), f"{str(self.device.platform.name).strip()}"
-            raise KernelBuildError(text, options, log, *names, op=kernel_name) from error
+            raise KernelBuildError(source, options, log, *names, op=kernel_name) from error
         if args is not None:
             if kernel.num_args != len(args):
                 raise UnsupportedError(f"kernel {kernel_name} takes {kernel.num_args} arguments, {len(args)} given")
@@ -237,8 +235,7 @@ class PreparedLaunch:
     def __init__(
         self,
         launcher: Launcher,
-        program_key: Any,
-        source: Source,
+        source: str,
         kernel_name: str,
         global_size: Size,
         local_size: Size | None,
@@ -248,10 +245,11 @@ class PreparedLaunch:
         self._launcher = launcher
         self.name = kernel_name
         self.global_size = tuple(global_size)
+        local_size = launcher.fit(kernel_name, global_size, local_size)
         self.local_size = None if local_size is None else tuple(local_size)
         self._args = tuple(args)
         self._positions = tuple(index for index, arg in enumerate(args) if arg is None)
-        self._build = partial(launcher._new_kernel, program_key, source, kernel_name, None, options)
+        self._build = partial(launcher._new_kernel, source, kernel_name, None, options)
         self.kernels: list[tuple[Any, Any]] = []  # with set_arg, since to make a bound method takes 0.05 microseconds
 
     def __call__(self, *buffers: Any) -> None:

@@ -18,7 +18,7 @@ from ...capabilities import DeviceProfile, profile_of, see_as
 from ...device import DeviceHandle
 from ...errors import UnsupportedError
 from ...fission import new_queue
-from .launch import Launcher, PreparedLaunch, Size, Source, launcher_for
+from .launch import Launcher, Size, launcher_for
 
 try:
     import pyopencl as cl
@@ -63,56 +63,29 @@ class MaskedLauncher(Launcher):
         number = re.search(r"\d\.\d", self.profile.opencl_c_version)
         self._standard = number[0] if number else "1.2"
 
-    def launch(
-        self,
-        program_key: Any,
-        source: Source,
-        kernel_name: str,
-        global_size: Size,
-        local_size: Size | None,
-        args: Sequence[Any],
-        options: str = "",
-    ) -> None:
-        local = self._group(kernel_name, global_size, local_size)
-        super().launch(program_key, source, kernel_name, global_size, local, args, options)
-
-    def prepare(
-        self,
-        program_key: Any,
-        source: Source,
-        kernel_name: str,
-        global_size: Size,
-        local_size: Size | None,
-        args: Sequence[Any],
-        options: str = "",
-    ) -> PreparedLaunch:
-        local = self._group(kernel_name, global_size, local_size)
-        return super().prepare(program_key, source, kernel_name, global_size, local, args, options)
-
-    def _group(self, name: str, global_size: Size, local_size: Size | None) -> Size:
+    def fit(self, kernel_name: str, global_size: Size, local_size: Size | None) -> Size | None:
         limit = self.profile.max_work_group_size
         if local_size is None:  # what the driver would choose may be more than the limit
             return (gcd(global_size[0], min(limit, 32)) or 1, *(1 for _ in global_size[1:]))
         if prod(local_size) > limit:
-            raise UnsupportedError(f"kernel {name}: a group of {local_size}, the device takes {limit}", op=name)
+            raise UnsupportedError(
+                f"kernel {kernel_name}: a group of {local_size}, the device takes {limit}", op=kernel_name
+            )
         return local_size
 
-    def _program(self, program_key: Any, source: Source, options: str) -> Any:
+    def _program(self, source: str, options: str) -> Any:
         wanted = _STANDARD.search(options)
         if wanted and wanted[1] > self._standard:
             raise UnsupportedError(f"{wanted[0]} is asked for, the device has OpenCL C {self._standard}")
         # -w: compilers warn of a macro of theirs that is taken away.
         standard = " -w" if wanted else f" -w -cl-std=CL{self._standard}"
-        text = source if isinstance(source, str) else source()
         head = self._head
-        if not self.profile.fast_atomics and _WIDE_ATOMICS.search(text):
+        if not self.profile.fast_atomics and _WIDE_ATOMICS.search(source):
             head += "#error there are no 64-bit atomics here\n"
-        return super()._program(program_key, head + text, (options + standard).strip())
+        return super()._program(head + source, (options + standard).strip())
 
-    def _new_kernel(
-        self, program_key: Any, source: Source, kernel_name: str, args: Sequence[Any] | None, options: str
-    ) -> Any:
-        kernel = super()._new_kernel(program_key, source, kernel_name, args, options)
+    def _new_kernel(self, source: str, kernel_name: str, args: Sequence[Any] | None, options: str) -> Any:
+        kernel = super()._new_kernel(source, kernel_name, args, options)
         used = int(kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self.device))
         if used > self.profile.local_mem_size:
             raise UnsupportedError(

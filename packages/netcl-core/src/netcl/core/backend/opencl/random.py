@@ -40,7 +40,5 @@ def random(
     block = -(-steps // _UNITS) if device.is_cpu else 1
     argument = struct(offset, size, block, low, high - low)
     local = (1,) if device.is_cpu else None
-    engine.launch(
-        f"random-{kind}-{dtype}", text, "draw", (-(-steps // block),), local, [out, engine.rng_state, argument]
-    )
+    engine.launch(text, "draw", (-(-steps // block),), local, [out, engine.rng_state, argument])
     return out

@@ -10,33 +10,8 @@ from netcl.core.backend.opencl import run as _run
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl import OpenCLBackend
-    from netcl.core.backend.opencl.launch import Launcher, PreparedLaunch
     from netcl.core.expr.nodes import Expr
     from netcl.core.tensor import Tensor
-
-Size = tuple[int, ...]
-OPTIONS = "-cl-fast-relaxed-math"
-
-
-class _Launcher:
-    """A launcher that builds what it prepares with ``OPTIONS``."""
-
-    def __init__(self, launcher: Launcher) -> None:
-        self._launcher = launcher
-
-    def prepare(
-        self,
-        program_key: Any,
-        source: Any,
-        kernel_name: str,
-        global_size: Size,
-        local_size: Size | None,
-        args: Any,
-        options: str = "",
-    ) -> PreparedLaunch:
-        """``Launcher.prepare``, under a key of its own and with ``OPTIONS`` in place of what is exact."""
-        key = (program_key, OPTIONS)
-        return self._launcher.prepare(key, source, kernel_name, global_size, local_size, args, OPTIONS)
 
 
 class Relaxed:
@@ -44,7 +19,7 @@ class Relaxed:
 
     def __init__(self, engine: OpenCLBackend) -> None:
         self._engine = weakref.proxy(engine)
-        self.launcher = _Launcher(engine.launcher)
+        self.build_options = "-cl-fast-relaxed-math"
         self.plans: dict[Any, Any] = {}
 
     def run(

@@ -55,5 +55,5 @@ def resample(
         text = source(("storage", "resample"), ((f"DTYPE_{dtype.upper()}", 1), ("TAPS", taps)))
         name = "resize" if kind == "forward" else "resize_gradient"
         local = (1, 1, 1) if device.is_cpu else None
-        engine.launch(f"resample-{dtype}-{taps}", text, name, plan.size, local, [x, out, plan.argument])
+        engine.launch(text, name, plan.size, local, [x, out, plan.argument])
     return out

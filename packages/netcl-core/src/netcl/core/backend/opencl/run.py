@@ -31,13 +31,12 @@ _PLANS_MAX = 8192
 class _Ready:
     """One launch of a plan, prepared for the values of its scalars."""
 
-    __slots__ = ("_fixed", "_key", "_prepared", "engine", "launch", "sizes")
+    __slots__ = ("_fixed", "_prepared", "engine", "launch", "sizes")
 
     def __init__(self, engine: OpenCLBackend, launch: Launch, sizes: Mapping[str, int]) -> None:
         self.engine = engine
         self.launch = launch
         self.sizes = sizes
-        self._key = (launch.name, launch.source)
         self._prepared: dict[tuple[Any, ...], Any] = {}
         self._fixed: Any = None
         if all(name in sizes for name, _ in launch.scalars):
@@ -73,16 +72,16 @@ class _Ready:
             None if name in later else _SCALAR_TYPES[compute_type(dtype)](given[name]) for name, dtype in launch.scalars
         ]
         sizes = (_rounded(launch),), (launch.group,)
-        args, options = [*buffers, *numbers, *values], _options(self.engine)
-        return self.engine.launcher.prepare(self._key, launch.source, launch.name, *sizes, args, options)
+        args = [*buffers, *numbers, *values]
+        return self.engine.launcher.prepare(launch.source, launch.name, *sizes, args, self.engine.build_options)
 
 
-def _options(engine: OpenCLBackend) -> str:
-    """How expressions are compiled. Without this NVIDIA's compiler divides one way or another as the kernel around asks
-    for it, and a fused kernel has not always the bits of its ops.
+def exact_options(device: Any, is_cpu: bool) -> str:
+    """How expressions are compiled for a cl.Device. Without this NVIDIA's compiler divides one way or another as the
+    kernel around asks for it, and a fused kernel has not always the bits of its ops.
     """
-    exact = engine.queue.device.single_fp_config & _EXACT_DIVISION
-    return "-cl-fp32-correctly-rounded-divide-sqrt" if exact and not engine.target.is_cpu else ""
+    exact = device.single_fp_config & _EXACT_DIVISION
+    return "-cl-fp32-correctly-rounded-divide-sqrt" if exact and not is_cpu else ""
 
 
 def _rounded(launch: Launch) -> int:

@@ -80,11 +80,11 @@ def scan(engine: Any, kind: str, x: Tensor, other: Tensor | None = None, *, axis
         defines.append(("EXACT", 1))
     if staged:
         defines += [("STAGED", 1), ("GROUP", _GROUP), ("STRETCH", _STRETCH)]
-    key, text = f"scan-{kind}-{dtype}-{width}-{staged}", source(("storage", "scan"), tuple(defines))
+    text = source(("storage", "scan"), tuple(defines))
     stage = "staged_" if staged else ""
 
     def launch(name: str, level: _Level, *buffers: Any) -> None:
-        engine.launch(key, text, name, level.size, level.local, [*buffers, level.argument])
+        engine.launch(text, name, level.size, level.local, [*buffers, level.argument])
 
     operands = [x] if other is None else [x, other]
     # Two numbers for each total, of which a place is the largest.

@@ -61,7 +61,7 @@ def _select(
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
     if device.is_cpu:
         defines.append(("ALONE", 1))
-    key, text = f"select-{dtype}-{device.is_cpu}", source(("storage", "keys", "select"), tuple(defines))
+    text = source(("storage", "keys", "select"), tuple(defines))
     few = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
     many = few if device.is_cpu else _chunks(rows, extent, _THREADS)
 
@@ -74,7 +74,7 @@ def _select(
         size = -(-units // share) * group
         local = (group,) if device.is_cpu or group > 1 else None
         argument = struct(rows, extent, chunks[1], chunks[0], share, shift, wanted, -1 if descending else 0)
-        engine.launch(key, text, kernel, (size,), local, [*buffers, argument])
+        engine.launch(text, kernel, (size,), local, [*buffers, argument])
 
     found = engine.empty((rows, 2), "int64")
     launch("begin", few, 0, positions, found)

@@ -76,7 +76,7 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
         return values, engine.index("gather", positions, order, axis=-1)
     device = traits(engine)
     plan = _plan(prod(lead), extent, kept, descending, device)
-    key, text = _program(x.dtype, device, "sort")
+    text = _program(x.dtype, device, "sort")
     words = 2 if x.dtype in ("float64", "int64") else 1
     one, two = (engine.empty((x.size * words,), "int64") for _ in range(2))
     for name, size, local, argument in plan.passes:
@@ -88,7 +88,7 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
             one, two = two, one
         else:
             buffers = [x, one, values, places]
-        engine.launch(key, text, name, size, local, [*buffers, argument])
+        engine.launch(text, name, size, local, [*buffers, argument])
     return values, places
 
 
@@ -98,12 +98,12 @@ def _kth(engine: Any, x: Tensor, positions: Tensor) -> Tensor:
     return engine.index("gather", _sorted(engine, x, x.shape[-1], False)[1], positions, axis=-1)  # type: ignore[no-any-return]
 
 
-def _program(dtype: str, device: Traits, name: str) -> tuple[str, str]:
-    """The key and the text of a program for one dtype; bool is sorted as the bytes 0 and 1."""
+def _program(dtype: str, device: Traits, name: str) -> str:
+    """The text of a program for one dtype; bool is sorted as the bytes 0 and 1."""
     dtype = "uint8" if dtype == "bool" else dtype
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
     defines.append(("ALONE", 1) if device.is_cpu else ("TILE", _GROUP * _EIGHT))
-    return f"{name}-{dtype}-{device.is_cpu}", source(("storage", "keys", name), tuple(defines))
+    return source(("storage", "keys", name), tuple(defines))
 
 
 def sort(
@@ -129,7 +129,7 @@ def sort(
     if kind == "kth":
         return _kth(engine, x, other)
     device = traits(engine)
-    key, text = _program(x.dtype, device, "search")
+    text = _program(x.dtype, device, "search")
     walked = other if kind == "search" else x
     width = walked.shape[-1] if walked.ndim and kind == "place" or kind == "search" and x.ndim > 1 else walked.size
     rows = walked.size // max(width, 1)
@@ -142,15 +142,15 @@ def sort(
     if kind == "search":
         out = engine.empty(other.shape, "int64")
         shared = np.int64(x.ndim == 1)
-        engine.launch(key, text, "search", (units,), local, [x, other, out, argument, shared])
+        engine.launch(text, "search", (units,), local, [x, other, out, argument, shared])
         return out
     if kind == "place":
         out = engine.zeros((*x.shape[:-1], size), x.dtype)
-        engine.launch(key, text, "place", (units,), local, [x, other, out, argument])
+        engine.launch(text, "place", (units,), local, [x, other, out, argument])
         return out
     if units == 0:
         return engine.zeros((extent - 1,), "int64")
     tables = engine.zeros((copies, extent - 1), "int32")
-    engine.launch(key, text, "count", (units,), local, [x, other, tables, argument])
+    engine.launch(text, "count", (units,), local, [x, other, tables, argument])
     total = engine.run((reduce("sum", Load(0, "int32"), (0,)),), (tables,), shapes=((1, extent - 1),))[0]
     return total.reshape((extent - 1,))

@@ -186,11 +186,11 @@ class Transfer:
         if runs:
             items = min(runs, _CPU_FILL_ITEMS) if self._is_cpu else runs
             sizes = np.uint64(runs), np.uint64(-(-runs // items))
-            self.launcher.launch("fill", FILL_SOURCE, "fill", (items,), None, (target, word, *sizes))
+            self.launcher.launch(FILL_SOURCE, "fill", (items,), None, (target, word, *sizes))
         start = runs * _LINE
         if start < nbytes:
             args = (target, word, np.uint64(start))
-            self.launcher.launch("fill", FILL_SOURCE, "fill_tail", (nbytes - start,), None, args)
+            self.launcher.launch(FILL_SOURCE, "fill_tail", (nbytes - start,), None, args)
 
     @property
     def _alignment(self) -> int:

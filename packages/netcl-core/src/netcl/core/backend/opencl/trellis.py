@@ -27,5 +27,5 @@ def trellis(engine: Any, x: Tensor, jumps: Tensor, begins: Tensor | None = None)
     text = source(("storage", "trellis"), ((f"DTYPE_{x.dtype.upper()}", 1),))
     argument = struct(steps, n, states, int(begins is not None))
     buffers = [x, jumps, x if begins is None else begins, out]
-    engine.launch(f"trellis-{x.dtype}", text, "walk", (n * group,), (group,), [*buffers, argument])
+    engine.launch(text, "walk", (n * group,), (group,), [*buffers, argument])
     return out

@@ -117,5 +117,5 @@ def window(
     if out.size:
         text = source(("storage", "window"), ((f"DTYPE_{x.dtype.upper()}", 1),))
         local = (1,) if device.is_cpu else None
-        engine.launch(f"window-{x.dtype}", text, _KERNELS[kind], (plan.items,), local, [*args, plan.argument])
+        engine.launch(text, _KERNELS[kind], (plan.items,), local, [*args, plan.argument])
     return (out, args[2]) if kind == "max" else out
