@@ -19,7 +19,7 @@ from netcl.core.families import QUICK, families, family_of, ops_of
 
 CHILD = """
 import json, os, sys, time
-selector, full, jobs = json.loads(sys.argv[1])
+selector, full, share, jobs = json.loads(sys.argv[1])
 def say(message):
     print(json.dumps(message), flush=True)
 print("a driver's own words")
@@ -59,6 +59,14 @@ def test_a_driver_that_hangs_costs_one_row(monkeypatch):
     assert found.rows[1].failed["the driver"] == "hung for 2 s"
 
 
+def test_shares_of_the_families_are_all_of_them():
+    shares = [doctor.examine("cpu", share=(number, 2)) for number in range(2)]
+    assert all(shares) and all(share.rows for share in shares)
+    whole = doctor.Examination.of(shares)
+    pairs = testing.families_of(manager.default("cpu"))
+    assert [row.job[1:] for row in whole.rows] == pairs and whole.seconds == max(s.seconds for s in shares)
+
+
 def test_a_device_that_cannot_be_opened_is_a_problem():
     found = doctor.examine("no such device")
     assert not found
@@ -69,29 +77,31 @@ def test_a_wrong_kernel_is_shown_and_exits_with_one(monkeypatch, capsys):
     wrong = doctor.Row(("", "matmul", "float16"), 7, 0.25, {"matmul": "[(3, 5)]: AssertionError"})
     well = doctor.Row(("", "matmul", "float32"), 7, 2e-6, {})
 
-    def examine(selector, name, full):
+    def examine(selector, name, full, share):
         assert full
-        return doctor.Examination(selector, name, [well, wrong])
+        return doctor.Examination(selector, name, [well, wrong][share[0] :: share[1]])
 
     monkeypatch.setattr(doctor, "examine", examine)
     assert __main__.main(["doctor", "--full"]) == 1
     shown = capsys.readouterr().out
     assert "2.0e-06   2.5e-01     14  WRONG" in shown
     assert "matmul float16: matmul: [(3, 5)]: AssertionError" in shown
-    monkeypatch.setattr(doctor, "examine", lambda selector, name, full: doctor.Examination(selector, name, [well]))
+    monkeypatch.setattr(
+        doctor, "examine", lambda selector, name, full, share: doctor.Examination(selector, name, [well])
+    )
     assert __main__.main(["doctor"]) == 0
     assert "every kernel family is right" in capsys.readouterr().out
 
 
 def test_two_owners_of_one_file_are_wrong(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "find_conflicts", lambda: ["netcl 0.1 and netcl-core 0.1 both own netcl/core/x.py"])
-    monkeypatch.setattr(doctor, "examine", lambda selector, name, full: doctor.Examination(selector, name, []))
+    monkeypatch.setattr(doctor, "examine", lambda selector, name, full, share: doctor.Examination(selector, name, []))
     assert __main__.main(["doctor"]) == 1
     assert "both own" in capsys.readouterr().out
 
 
 def test_without_a_platform_it_says_what_to_install(monkeypatch, capsys):
-    monkeypatch.setattr(doctor, "examine", lambda selector, name, full: doctor.Examination(selector, name, []))
+    monkeypatch.setattr(doctor, "examine", lambda selector, name, full, share: doctor.Examination(selector, name, []))
     monkeypatch.setattr(doctor, "_devices", lambda: iter(()))
     monkeypatch.setattr(doctor.icd, "advice", lambda: 'pip install "netcl-core[cpu]"')
     assert __main__.main(["doctor"]) == 0

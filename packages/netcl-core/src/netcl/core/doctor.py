@@ -1,7 +1,7 @@
 """``python -m netcl.core doctor``: every kernel family on every device against NumPy, and what is wrong here.
 
-Each device is examined in a child process: a driver that ends the process or hangs costs the row it was at, and the
-rest goes on in another child. Devices are examined side by side.
+Each device is examined in child processes, side by side, each with a share of its kernel families: a driver that ends
+the process or hangs costs the row it was at, and the rest goes on in another child.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from . import config, icd
@@ -26,9 +27,11 @@ from .provider_check import find_conflicts
 __all__ = ["Examination", "Row", "examine", "run"]
 
 Job = tuple[str, str, str]  # mask ("": none), family, dtype
+Share = tuple[int, int]  # (i, n): every n-th job, from the i-th
 
 _QUICK_S, _FULL_S = 60.0, 900.0  # seconds that one row may take
 _LOOK_S = 0.5
+_SHARES_MAX = 4  # children for one device, which mostly wait for its compiler
 _stopped = threading.Event()  # the user has interrupted the examination
 _CHILD = "from netcl.core.doctor import serve; serve()"
 
@@ -53,6 +56,13 @@ class Examination:
     problem: str = ""
     seconds: float = 0.0
 
+    @classmethod
+    def of(cls, shares: Sequence[Examination]) -> Examination:
+        """What the shares of one device found together, in the order of the jobs."""
+        rows = [row for rank in zip_longest(*(share.rows for share in shares)) for row in rank if row is not None]
+        problem = next((share.problem for share in shares if share.problem), "")
+        return cls(shares[0].selector, shares[0].name, rows, problem, max(share.seconds for share in shares))
+
     def __bool__(self) -> bool:
         return not self.problem and not any(row.failed for row in self.rows)
 
@@ -72,10 +82,12 @@ def run(full: bool = False) -> int:
         print(f"no OpenCL platform was found, so netcl computes with NumPy. {why}")
     found.append(("cpu", "NumPy"))
     _stopped.clear()
-    with ThreadPoolExecutor(max_workers=max(1, min(len(found), os.cpu_count() or 1))) as workers:
+    children = os.cpu_count() or 1
+    shares = [(number, min(children, _SHARES_MAX)) for number in range(min(children, _SHARES_MAX))]
+    with ThreadPoolExecutor(max_workers=children) as workers:
         try:
-            examinations = workers.map(lambda device: examine(device[0], device[1], full), found)
-            well = [bool(_show(examination)) for examination in examinations]
+            parts = [[workers.submit(examine, *device, full, share) for share in shares] for device in found]
+            well = [bool(_show(Examination.of([part.result() for part in of]))) for of in parts]
         except KeyboardInterrupt:
             _stopped.set()
             raise
@@ -89,15 +101,19 @@ def _devices() -> Iterator[tuple[str, Any, Any]]:
     return manager.numbered()
 
 
-def examine(selector: str, name: str = "", full: bool = False, child: Sequence[str] = ()) -> Examination:
-    """Runs the families on the device of a selector in child processes (``child``: the command instead of ours)."""
+def examine(
+    selector: str, name: str = "", full: bool = False, share: Share = (0, 1), child: Sequence[str] = ()
+) -> Examination:
+    """Runs a share of the families on the device of a selector in a child process, and in another where that one ends
+    (``child``: the command instead of ours).
+    """
     start = time.monotonic()
     found = Examination(selector, name or selector)
     command = list(child) or [sys.executable, "-c", _CHILD]
     jobs: list[Job] | None = None
     while (jobs is None or jobs) and not _stopped.is_set():
         try:
-            process = _Child([*command, json.dumps([selector, full, jobs])])
+            process = _Child([*command, json.dumps([selector, full, share, jobs])])
         except (OSError, ValueError) as error:
             found.problem = f"no child process can be started: {error}"
             break
@@ -197,7 +213,7 @@ def serve() -> None:
     from . import testing
     from .backend.registry import engine_for
 
-    selector, full, jobs = json.loads(sys.argv[1])
+    selector, full, (first, step), jobs = json.loads(sys.argv[1])
     handle = manager.default(selector)
     if handle is None:
         raise manager.not_found(selector)
@@ -207,6 +223,7 @@ def serve() -> None:
             for mask, limits in testing.MASKS.items():
                 with testing.masked(handle, **limits) as seen:
                     jobs += [(mask, *pair) for pair in testing.families_of(seen) if pair[1] == "float32"]
+        jobs = jobs[first::step]
     _say({"jobs": jobs})
     for mask, family, dtype in jobs:
         # Active, since a few ops make tensors of their own: another device may be the default, or none.
