@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -26,6 +27,7 @@ Levels = tuple[int, int, int, int]
 
 _DEPTH = 384  # rows of B that a work-item holds
 _CHUNK = 16  # row tiles whose sums can wait for the next rows of B
+_IN_PLACE = 1 << 16  # elements of a matrix A that is read as it lies
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _LEAST_SPLIT = 1024  # products summed by one part at least
 _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
@@ -185,8 +187,35 @@ def _packing(c: Contraction, program: Program) -> _Packing:
     return _Packing((extents[0], tiles, prod(batch)), panel * prod(batch), argument, a_batch)
 
 
+class Rows(NamedTuple):
+    """How the CPU kernel walks A: from a row, a step of k and a tile of rows to the next, and where it begins."""
+
+    row: int
+    k: int
+    tile: int
+    batch: tuple[int, int]
+    offset: int
+
+
 @lru_cache(maxsize=1024)
-def _plan(c: Contraction, program: Program, a_batch: tuple[int, int], splits: int, out_part: int) -> tuple[int, Any]:
+def rows_in_place(c: Contraction, program: Program, dtype: str) -> Rows | None:
+    """The walk along A as it lies; None where k has gaps in it, A's elements are not what is computed with, or A would
+    be read from beyond the second-level cache time and again.
+    """
+    levels = [(extent, step) for extent, step in zip(c.k, c.a_k) if extent != 1] or [(1, 0)]
+    evenly = all(outer[1] == inner[0] * inner[1] for outer, inner in pairwise(levels))
+    if dtype != compute_dtype(dtype) or not evenly or c.m * prod(c.k) > _IN_PLACE:
+        return None
+    return Rows(c.a_row, levels[-1][1], program.rows * c.a_row, c.a_batch, c.a_offset)
+
+
+def _packed_rows(c: Contraction, program: Program) -> Rows:
+    batch = _packing(c, program).a_batch
+    return Rows(1, program.rows, program.rows * prod(c.k), batch, 0)
+
+
+@lru_cache(maxsize=1024)
+def _plan(c: Contraction, program: Program, a: Rows, splits: int, out_part: int) -> tuple[int, Any]:
     tiles = -(-c.m // program.rows)
     k, n = prod(c.k), prod(c.n)
     strips = -(-n // program.columns)
@@ -198,15 +227,21 @@ def _plan(c: Contraction, program: Program, a_batch: tuple[int, int], splits: in
     split = -(-k // splits) if k else 1
     argument = struct(
         c.m, k, n, chunk, chunks, strips, splits, split, c.batch[1], int(c.accumulate), int(c.parts),
-        a_batch, c.b_batch, c.out_batch, c.b_offset, c.out_offset, c.out_row, out_part,
+        a.row, a.k, a.tile, a.batch, c.b_batch, c.out_batch, a.offset, c.b_offset, c.out_offset, c.out_row, out_part,
         c.k, c.b_k, c.n, c.b_n, c.out_n,
     )  # fmt: skip
     return others * chunks, argument
 
 
-def pack_rows(engine: Any, c: Contraction, a: Tensor) -> Tensor:
-    """A in panels of rows for the CPU kernel, in the computing type."""
+def rows_for(engine: Any, c: Contraction, a: Tensor, variant: str | None = None) -> tuple[Tensor, Rows]:
+    """What the CPU kernel reads as A, and its walk: A itself where that is possible and ``variant`` is not "packed"."""
     program = cpu_program(traits(engine), a.dtype)
+    walk = None if variant == "packed" else rows_in_place(c, program, a.dtype)
+    return (a, walk) if walk is not None else (_pack(engine, c, program, a), _packed_rows(c, program))
+
+
+def _pack(engine: Any, c: Contraction, program: Program, a: Tensor) -> Tensor:
+    """A in panels of rows for the CPU kernel, in the computing type."""
     plan = _packing(c, program)
     panels: Tensor = engine.empty((plan.size,), compute_dtype(a.dtype))
     if plan.size:
@@ -214,13 +249,20 @@ def pack_rows(engine: Any, c: Contraction, a: Tensor) -> Tensor:
     return panels
 
 
-def contract_packed(
-    engine: Any, c: Contraction, panels: Tensor, b: Tensor, out: Tensor, *, splits: int = 1, out_part: int = 0
+def contract_rows(
+    engine: Any,
+    c: Contraction,
+    a: tuple[Tensor, Rows],
+    b: Tensor,
+    out: Tensor,
+    *,
+    splits: int = 1,
+    out_part: int = 0,
 ) -> None:
-    """The CPU kernel on packed rows; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
+    """The CPU kernel on what ``rows_for`` gave; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
     program = cpu_program(traits(engine), b.dtype)
-    units, argument = _plan(c, program, _packing(c, program).a_batch, splits, out_part)
-    engine.launch(program.text, "contract", (units,), (1,), [panels, b, out, argument])
+    units, argument = _plan(c, program, a[1], splits, out_part)
+    engine.launch(program.text, "contract", (units,), (1,), [a[0], b, out, argument])
 
 
 def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
@@ -271,9 +313,9 @@ def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tens
 
 
 def default_variant(engine: Any, c: Contraction) -> str:
-    """``packed`` on CPU devices; elsewhere ``tiled``, and ``direct`` for a few rows."""
+    """``rows`` on CPU devices; elsewhere ``tiled``, and ``direct`` for a few rows."""
     if traits(engine).is_cpu:
-        return "packed"
+        return "rows"
     return "tiled" if c.m >= 8 and traits(engine).group >= (_EDGE // 2) ** 2 else "direct"
 
 
@@ -289,12 +331,12 @@ def contract(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, *, 
     elif variant == "plain":
         contract_direct(engine, c, a, b, out, plain_program(a.dtype))
     else:
-        panels = pack_rows(engine, c, a)
+        rows = rows_for(engine, c, a, variant)
         whole = not c.parts and c.m * prod(c.n) * prod(c.batch) == out.size
         splits = splits_for(engine, c, a.dtype) if whole else 1
         if splits == 1:
-            contract_packed(engine, c, panels, b, out)
+            contract_rows(engine, c, rows, b, out)
         else:
             parts = engine.empty((splits, out.size), compute_dtype(out.dtype))
-            contract_packed(engine, replace(c, parts=True), panels, b, parts, splits=splits, out_part=out.size)
+            contract_rows(engine, replace(c, parts=True), rows, b, parts, splits=splits, out_part=out.size)
             add_parts(engine, parts, out, splits)

@@ -282,7 +282,7 @@ def conv(
     Images are padded in a workspace of bounded size, a block of images at a time; strided input gradients fall into
     one dense convolution per remainder of the position. ``algo``, a wish: ``naive`` sums each output in a work-item of
     its own, ``tiled_local`` takes the kernel that works through local memory, ``implicit_gemm`` the device's. Tests
-    force the ``variant``: ``packed``, ``tiled``, ``direct`` or ``plain``.
+    force the ``variant``: ``rows`` (A as it lies), ``packed``, ``tiled``, ``direct`` or ``plain``.
     """
     variant = variant or _wish(engine, algo)
     call = (tuple(stride), tuple(map(tuple, padding)), tuple(dilation), groups, None if shape is None else tuple(shape))
@@ -305,13 +305,13 @@ def _wish(engine: Any, algo: str | None) -> str | None:
     if algo == "tiled_local" and traits(engine).group >= _TILE_GROUP:
         return "tiled"
     if algo == "implicit_gemm":
-        return "packed" if traits(engine).is_cpu else _wish(engine, "tiled_local")
+        return "rows" if traits(engine).is_cpu else _wish(engine, "tiled_local")
     return None
 
 
 def _per_image(engine: Any, plan: Plan, images: Tensor, weight: Tensor, out: Tensor, variant: str | None) -> None:
     padding_needed, blocks = _blocks(plan, itemsize(images.dtype))
-    panels: dict[int, Tensor] = {}
+    rows: dict[int, Any] = {}
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
         for number, part in enumerate(plan.parts):
@@ -319,11 +319,11 @@ def _per_image(engine: Any, plan: Plan, images: Tensor, weight: Tensor, out: Ten
             if c.empty:
                 continue
             chosen = variant or contraction.default_variant(engine, c)
-            if chosen == "packed":
+            if chosen in ("rows", "packed"):
                 # The weights' panels serve all blocks of images.
-                if number not in panels:
-                    panels[number] = contraction.pack_rows(engine, c, weight)
-                contraction.contract_packed(engine, c, panels[number], source_images, out)
+                if number not in rows:
+                    rows[number] = contraction.rows_for(engine, c, weight, chosen)
+                contraction.contract_rows(engine, c, rows[number], source_images, out)
             else:
                 contraction.contract(engine, c, weight, source_images, out, variant=chosen)
 
@@ -334,15 +334,16 @@ def _summed_over_images(
     padding_needed, blocks = _blocks(plan, itemsize(images.dtype))
     (part,) = plan.parts
     chosen = variant or contraction.default_variant(engine, part.contraction)
-    splits = contraction.splits_for(engine, _restricted(part, *blocks[0]), out.dtype) if chosen == "packed" else 1
+    on_rows = chosen in ("rows", "packed")
+    splits = contraction.splits_for(engine, _restricted(part, *blocks[0]), out.dtype) if on_rows else 1
     direct = splits == 1 and len(blocks) == 1
     target = out if direct else engine.empty((splits, out.size), contraction.compute_dtype(out.dtype))
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
         c = _restricted(part, first, count, not direct)
-        if chosen == "packed":
-            panels = contraction.pack_rows(engine, c, grad_output)
-            contraction.contract_packed(engine, c, panels, source_images, target, splits=splits, out_part=out.size)
+        if on_rows:
+            rows = contraction.rows_for(engine, c, grad_output, chosen)
+            contraction.contract_rows(engine, c, rows, source_images, target, splits=splits, out_part=out.size)
         else:
             contraction.contract(engine, c, grad_output, source_images, target, variant=chosen)
     if not direct:

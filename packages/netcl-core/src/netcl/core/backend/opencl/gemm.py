@@ -130,7 +130,8 @@ def matmul(
 ) -> Tensor:
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
 
-    ``variant`` forces ``packed``, ``dot`` or ``stream`` (where the layout allows them), ``tiled`` or ``direct``.
+    ``variant`` forces ``rows`` (A as it lies, where it is small), ``packed``, ``dot`` or ``stream`` (where the layout
+    allows them), ``tiled`` or ``direct``.
     """
     plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
     result: Tensor

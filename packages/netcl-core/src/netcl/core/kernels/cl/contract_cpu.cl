@@ -20,8 +20,9 @@ typedef struct {
     long m, k, n;
     long chunk, chunks, strips, splits, split;  // tiles per chunk, chunks of rows, strips of columns, splits of k, k per split
     long inner_batch, accumulate, parts;
+    long a_row, a_k, a_tile;  // from one row, step of k, tile of rows of A to the next
     long a_batch[2], b_batch[2], out_batch[2];
-    long b_offset, out_offset, out_row, out_part;
+    long a_offset, b_offset, out_offset, out_row, out_part;
     long k_extent[4], b_k[4], n_extent[4], b_n[4], out_n[4];
 } contraction;
 
@@ -30,28 +31,6 @@ typedef struct {
     long batch[2];
     long k_extent[4], k_stride[4];
 } packing;
-
-__kernel void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
-    const size_t outer = get_global_id(0), tile = get_global_id(1), z = get_global_id(2);
-    const long rows = min((long)ROWS, g.m - (long)tile * ROWS);
-    const long inner = g.k_extent[3];
-    a += g.offset + (long)(z / g.inner_batch) * g.batch[0] + (long)(z % g.inner_batch) * g.batch[1]
-         + (long)tile * ROWS * g.row + (long)outer * g.k_stride[0];
-    panels += (z * g.tiles + tile) * (size_t)g.k * ROWS + outer * (size_t)(g.k / g.k_extent[0]) * ROWS;
-    for (long k1 = 0; k1 < g.k_extent[1]; k1++)
-        for (long k2 = 0; k2 < g.k_extent[2]; k2++) {
-            __global const STORAGE* run = a + k1 * g.k_stride[1] + k2 * g.k_stride[2];
-            for (long start = 0; start < inner; start += STEP) {
-                const long stop = min(inner, start + STEP);
-                for (long i = 0; i < rows; i++)
-                    for (long k = start; k < stop; k++)
-                        panels[k * ROWS + i] = LOAD(run, i * g.row + k * g.k_stride[3]);
-                for (long i = rows; i < ROWS; i++)
-                    for (long k = start; k < stop; k++) panels[k * ROWS + i] = 0;
-            }
-            panels += inner * ROWS;
-        }
-}
 
 #if ROWS == 4
 #define EACH_ROW(F) F(0) F(1) F(2) F(3)
@@ -63,17 +42,48 @@ __kernel void pack_rows(__global const STORAGE* restrict a, __global REAL* restr
 #define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
 #endif
 
+#define PACK(i) panels[k * ROWS + i] = LOAD(from, i * g.row);
+
+__kernel void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
+    const size_t outer = get_global_id(0), tile = get_global_id(1), z = get_global_id(2);
+    const long rows = min((long)ROWS, g.m - (long)tile * ROWS);
+    const long inner = g.k_extent[3];
+    a += g.offset + (long)(z / g.inner_batch) * g.batch[0] + (long)(z % g.inner_batch) * g.batch[1]
+         + (long)tile * ROWS * g.row + (long)outer * g.k_stride[0];
+    panels += (z * g.tiles + tile) * (size_t)g.k * ROWS + outer * (size_t)(g.k / g.k_extent[0]) * ROWS;
+    for (long k1 = 0; k1 < g.k_extent[1]; k1++)
+        for (long k2 = 0; k2 < g.k_extent[2]; k2++) {
+            __global const STORAGE* run = a + k1 * g.k_stride[1] + k2 * g.k_stride[2];
+            if (rows == ROWS)
+                for (long k = 0; k < inner; k++) {
+                    __global const STORAGE* from = run + k * g.k_stride[3];
+                    EACH_ROW(PACK)
+                }
+            else for (long start = 0; start < inner; start += STEP) {
+                const long stop = min(inner, start + STEP);
+                for (long i = 0; i < rows; i++)
+                    for (long k = start; k < stop; k++)
+                        panels[k * ROWS + i] = LOAD(run, i * g.row + k * g.k_stride[3]);
+                for (long i = rows; i < ROWS; i++)
+                    for (long k = start; k < stop; k++) panels[k * ROWS + i] = 0;
+            }
+            panels += inner * ROWS;
+        }
+}
+
+#define POINT(i) __global const REAL* a##i = ap + min((long)i, rows - 1) * g.a_row;
+
 #if VECTORS == 1
 #define DECLARE(i) REALV c##i##_0 = 0;
 #define RESUME(i) c##i##_0 = s[i];
 #define KEEP(i) s[i] = c##i##_0;
-#define MULTIPLY(i) { const REAL x = ap[i]; c##i##_0 += x * b0; }
+#define MULTIPLY(i) { const REAL x = a##i[at]; c##i##_0 += x * b0; }
 #define STRIP_LOAD const REALV b0 = bp[0];
 #else
 #define DECLARE(i) REALV c##i##_0 = 0, c##i##_1 = 0;
 #define RESUME(i) c##i##_0 = s[2 * i]; c##i##_1 = s[2 * i + 1];
 #define KEEP(i) s[2 * i] = c##i##_0; s[2 * i + 1] = c##i##_1;
-#define MULTIPLY(i) { const REAL x = ap[i]; c##i##_0 += x * b0; c##i##_1 += x * b1; }
+#define MULTIPLY(i) { const REAL x = a##i[at]; c##i##_0 += x * b0; c##i##_1 += x * b1; }
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
@@ -138,7 +148,7 @@ static inline void write_row(__local const REALV* s, __global void* out, const l
     }
 }
 
-__kernel void contract(__global const REAL* restrict panels, __global const STORAGE* restrict b, __global void* restrict out,
+__kernel void contract(__global const REAL* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
                        const contraction geometry) {
     __local REALV strip[DEPTH * VECTORS];
     __local REALV sums[CHUNK * ROWS * VECTORS];
@@ -152,7 +162,7 @@ __kernel void contract(__global const REAL* restrict panels, __global const STOR
     const long z = unit / g.splits;
     const long outer = z / g.inner_batch, inner = z % g.inner_batch;
     const long tiles = (g.m + ROWS - 1) / ROWS;
-    panels += outer * g.a_batch[0] + inner * g.a_batch[1];
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     const long out_base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
 
@@ -184,9 +194,12 @@ __kernel void contract(__global const REAL* restrict panels, __global const STOR
             __local REALV* s = sums + (whole ? 0 : tile - tile_first) * (ROWS * VECTORS);
             EACH_ROW(DECLARE)
             if (k_begin != k_first) { EACH_ROW(RESUME) }
-            __global const REAL* ap = panels + (tile * g.k + k_begin) * ROWS;
+            const long rows = min((long)ROWS, g.m - tile * ROWS);
+            __global const REAL* ap = a + tile * g.a_tile + k_begin * g.a_k;
+            EACH_ROW(POINT)
             __local const REALV* bp = strip;
-            for (long k = 0; k < depth; k++, ap += ROWS, bp += VECTORS) {
+            size_t at = 0;
+            for (long k = 0; k < depth; k++, at += g.a_k, bp += VECTORS) {
                 STRIP_LOAD
                 EACH_ROW(MULTIPLY)
             }
