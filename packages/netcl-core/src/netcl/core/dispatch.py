@@ -135,19 +135,31 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
         if _watcher is not None and not record:
             _watcher(row, args, kwargs)
     if row.composite is not None:
-        _thread.state = record, hooks
-        try:
-            return row.composite(*args, **kwargs)
-        except DTypeError as error:
-            _say_where(error, row, args, kwargs)
-            raise
-        finally:
-            _thread.state = inherited, hooks
+        if hooks and hooks[0][0] == 0:  # profilers see it as they see what it is made of; other hooks only that
+            compose = partial(_compose, record)
+            for hook in [hook for layer, hook in hooks if layer == 0][::-1]:
+                compose = partial(hook, compose)
+            return compose(row, args, kwargs)
+        return _compose(record, row, args, kwargs)
     if not hooks:
         if record and _recorder is not None:
             return _recorder(execute, row, args, kwargs)
         return execute(row, args, kwargs)
     return _through(hooks, record, row, args, kwargs)
+
+
+def _compose(record: bool, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs the function of a composite op, whose ops are recorded as it is."""
+    assert row.composite is not None
+    state = _thread.state
+    _thread.state = record, state[1]
+    try:
+        return row.composite(*args, **kwargs)
+    except DTypeError as error:
+        _say_where(error, row, args, kwargs)
+        raise
+    finally:
+        _thread.state = state
 
 
 def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:

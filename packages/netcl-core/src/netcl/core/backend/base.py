@@ -13,6 +13,7 @@ from netcl.core.errors import CaptureError
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
+    from netcl.core.backend.watching import Watcher
     from netcl.core.device import DeviceHandle
     from netcl.core.expr import Expr
     from netcl.core.tensor import Tensor
@@ -40,6 +41,14 @@ class DeviceBackend(Protocol):
 
     @recording.setter
     def recording(self, recording: Recording | None) -> None: ...
+
+    @property
+    def watcher(self) -> Watcher | None:
+        """Who is told of each kernel and copy; None while nobody watches."""
+        ...
+
+    @watcher.setter
+    def watcher(self, watcher: Watcher | None) -> None: ...
 
     @property
     def rng_state(self) -> Tensor:

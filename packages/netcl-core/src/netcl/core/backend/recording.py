@@ -14,14 +14,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
 from typing import Any
+
+from netcl.core.backend.watching import Note, Watcher
 
 
 class Recording:
     """Launches of one thread in order.
 
     ``thread`` is the ident of the thread that made it: only its launches belong to the recording. ``guard`` makes the
-    context manager in which replays run; it turns the driver's errors into netcl's.
+    context manager in which replays run; it turns the driver's errors into netcl's. ``owner.watcher`` is told of the
+    launches of a replay.
     """
 
     def __init__(
@@ -29,20 +33,24 @@ class Recording:
         pool: Any = None,
         guard: Callable[[], AbstractContextManager[Any]] = nullcontext,
         thread: int | None = None,
+        owner: Any = None,
     ) -> None:
         self.pool = pool
+        self.owner = owner
         self.thread: int = threading.get_ident() if thread is None else thread
         self._guard = guard
         self._launches: list[Callable[[], object]] = []
+        self._notes: list[Note | None] = []
         self._kept: dict[int, Any] = {}
 
-    def append(self, launch: Callable[[], object], keep: Iterable[Any] = ()) -> None:
-        """Add a launch; ``keep`` are objects that must live as long as the recording.
+    def append(self, launch: Callable[[], object], keep: Iterable[Any] = (), note: Note | None = None) -> None:
+        """Add a launch; ``keep`` are objects that must live as long as the recording. Watchers are told the ``note``.
 
         A tensor or lease in ``keep`` stands for its lease and its storage. A lease of the arena is not kept, only its
         buffer, so that the recording itself can use the buffer again.
         """
         self._launches.append(launch)
+        self._notes.append(note)
         for item in keep:
             handle = getattr(item, "pool_handle", item)
             buffer = getattr(item, "buffer", None)
@@ -54,8 +62,21 @@ class Recording:
     def replay(self) -> None:
         """Run all launches in order."""
         with self._guard():
+            watcher = self.owner.watcher if self.owner is not None else None
+            if watcher is not None:
+                self._replay_watched(watcher)
+                return
             for launch in self._launches:
                 launch()
+
+    def _replay_watched(self, watcher: Watcher) -> None:
+        start = perf_counter()
+        for launch, note in zip(self._launches, self._notes):
+            began = perf_counter()
+            event = launch()
+            if note is not None:
+                watcher.kernel(began, event, *note)
+        watcher.replay(start, len(self._launches))
 
     def __len__(self) -> int:
         return len(self._launches)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
 from netcl.core.backend.cpu import conv, copy, gemm, index, random, resample, scan, sort, trellis, window
 from netcl.core.backend.recording import Recording
 from netcl.core.backend.twins import TwinCalls, Twins
+from netcl.core.backend.watching import Note, Watcher
 from netcl.core.device import CPUQueue, DeviceHandle
 from netcl.core.dtypes import from_bfloat16, numpy_dtype
 from netcl.core.expr.nodes import Expr
@@ -36,6 +38,7 @@ class CPUBackend(TwinCalls):
         self.handle: DeviceHandle = DeviceHandle("NumPy", f"NumPy {np.__version__}", "cpu", "cpu", None, self.queue)
         self.device_label = "cpu (NumPy)"
         self.recording: Recording | None = None
+        self.watcher: Watcher | None = None
         self._flag = np.zeros(1, np.int32)
         self._rng_state: Tensor | None = None
         self._lock = threading.Lock()
@@ -125,7 +128,7 @@ class CPUBackend(TwinCalls):
 
     def new_recording(self) -> Recording:
         """An empty recording for this thread."""
-        return Recording()
+        return Recording(owner=self)
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
@@ -133,11 +136,15 @@ class CPUBackend(TwinCalls):
         """Runs ``function(*args)``, which writes into arrays among ``args``; a recording of this thread takes it
         instead.
         """
-        recording = self.recording
+        recording, watcher = self.recording, self.watcher
         if recording is not None and recording.thread == threading.get_ident():
-            recording.append(lambda: function(*args))
-        else:
+            recording.append(lambda: function(*args), note=Note(function.__name__, args))
+        elif watcher is None:
             function(*args)
+        else:
+            began = perf_counter()
+            function(*args)
+            watcher.kernel(began, None, function.__name__, args)
 
     def run(
         self,

@@ -35,6 +35,7 @@ from netcl.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
+    from netcl.core.backend.watching import Watcher
     from netcl.core.program import Program
 
 Array = np.ndarray[Any, Any]
@@ -274,6 +275,15 @@ class OpenCLBackend(TwinCalls):
     def new_recording(self) -> Recording:
         """An empty recording for this thread."""
         return self.launcher.new_recording()
+
+    @property
+    def watcher(self) -> Watcher | None:
+        """Who is told of each launch and copy; None while nobody watches."""
+        return self.launcher.watcher
+
+    @watcher.setter
+    def watcher(self, watcher: Watcher | None) -> None:
+        self.launcher.watcher = watcher
 
     # -- computing -----------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ from ...out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from ...pools import PersistentBufferPool
 from ...queue_state import LaunchLog, is_lost, log_of, lose, settle, state_of
 from ..recording import Recording
+from ..watching import Watcher, note
 from . import teardown
 from .programs import ProgramCache, default_cache
 
@@ -65,6 +67,7 @@ class Launcher:
         self.device: Any = queue.device
         self.programs: ProgramCache = default_cache() if programs is None else programs
         self.recording: Recording | None = None
+        self.watcher: Watcher | None = None
         self.launched = log_of(queue)
         self.flushes = False  # whether each launch is followed by a flush
         self.state = state_of(queue.context)
@@ -90,7 +93,8 @@ class Launcher:
         recording = self.recording
         if recording is not None and recording.thread == get_ident():
             kernel = self._new_kernel(source, kernel_name, args, options)
-            recording.append(partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size), args)
+            enqueue = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size)
+            recording.append(enqueue, args, note(kernel_name, args))
             if self.flushes:
                 recording.append(self.queue.flush)
             return
@@ -102,7 +106,7 @@ class Launcher:
             vars(self._local).setdefault("kernels", {})[key] = kernel
         else:
             self._set(kernel, enumerate(args))
-        self._enqueue(kernel, kernel_name, global_size, local_size)
+        self._enqueue(kernel, kernel_name, global_size, local_size, args)
 
     def prepare(
         self,
@@ -123,7 +127,7 @@ class Launcher:
     def new_recording(self) -> Recording:
         """An empty Recording for this thread, with an arena pool on this queue; the engine opens and closes it."""
         pool = PersistentBufferPool(self.context, self.queue)
-        return _KernelRecording(pool=pool, guard=self.guard, launched=self.launched)
+        return _KernelRecording(pool=pool, guard=self.guard, launched=self.launched, owner=self)
 
     def check(self) -> None:
         """ForkedProcessError in a forked child, DeviceLostError once the device is lost."""
@@ -206,21 +210,27 @@ class Launcher:
                 raise self.translate(error, what) from error
             raise UnsupportedError(f"{what} is of the wrong size or kind: {error}", op=kernel.function_name) from error
 
-    def _enqueue(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> None:
+    def _enqueue(
+        self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None, args: Sequence[Any]
+    ) -> None:
         if queue_state.forked or self.state.lost is not None:
             self.check()
         self.launched.append(kernel_name)
+        watcher = self.watcher
+        began = 0.0 if watcher is None else perf_counter()
         try:
-            cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
+            event = cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
         except cl.Error:
-            self.enqueue_again(kernel, kernel_name, global_size, local_size)
+            event = self.enqueue_again(kernel, kernel_name, global_size, local_size)
         if self.flushes:
             self.queue.flush()
+        if watcher is not None:
+            watcher.kernel(began, event, kernel_name, args)
 
-    def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> None:
+    def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> Any:
         """Enqueue what the driver has just refused; twice more where it is out of memory, then with netcl's error."""
         what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
-        self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
+        return self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
 
 
 class PreparedLaunch:
@@ -269,7 +279,7 @@ class PreparedLaunch:
                     raise released(self.name, position)
                 buffer = buffer.buffer
             set_arg(position, buffer)
-        launcher._enqueue(kernel, self.name, self.global_size, self.local_size)
+        launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers)
         self.kernels.append(taken)
 
     def take(self) -> tuple[Any, Any]:
@@ -293,7 +303,7 @@ class PreparedLaunch:
         kernel = self.new_kernel()
         self._launcher._set(kernel, zip(self._positions, buffers))
         enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self.global_size, self.local_size)
-        recording.append(enqueue, (*buffers, *self._args))
+        recording.append(enqueue, (*buffers, *self._args), note(self.name, buffers))
         if self._launcher.flushes:
             recording.append(self._launcher.queue.flush)
 

@@ -90,11 +90,14 @@ def _closed(
     kernels, launched = prepared.kernels, launcher.launched
 
     def warm(args: Sequence[Any]) -> Tensor | None:
-        """The result for ``args``; None while this thread records, or for a number that the kernel cannot hold."""
+        """The result for ``args``; None while this thread records or somebody watches, or for a number that the kernel
+        cannot hold."""
         if queue_state.forked or state.lost is not None:
             launcher.check()
         recording = launcher.recording
         if recording is not None and recording.thread == get_ident():
+            return None
+        if launcher.watcher is not None:
             return None
         lease = lend_again(bucket, bucket, nbytes, note)
         if lease is None:
