@@ -6,7 +6,8 @@ import builtins
 from typing import Any
 
 import netcl.ops as _forward
-from netcl.autograd import class_losses as _class_losses  # these four put their rows into the table
+from netcl.autograd import cells as _cells  # these five put their rows into the table
+from netcl.autograd import class_losses as _class_losses
 from netcl.autograd import composites as _composites
 from netcl.autograd import losses as _losses
 from netcl.autograd import metric_losses as _metric_losses
@@ -41,6 +42,7 @@ def __getattr__(name: str) -> Any:
     return function
 
 
+CELLS = ("gru_gates", "lstm_gates")
 COMPOSITES = ("add_relu", "batch_norm2d", "conv2d_relu", "linear_relu")
 LOSSES = (
     "batch_all_triplet_loss",
@@ -64,8 +66,8 @@ LOSSES = (
     "triplet_loss",
 )
 __all__ = builtins.sorted(
-    {*LOSSES, *COMPOSITES, *(name for name in _forward.__all__ if hasattr(getattr(_forward, name), "row"))}
+    {*LOSSES, *COMPOSITES, *CELLS, *(name for name in _forward.__all__ if hasattr(getattr(_forward, name), "row"))}
 )
 for _name in __all__:
     __getattr__(_name)
-del _class_losses, _composites, _losses, _metric_losses
+del _cells, _class_losses, _composites, _losses, _metric_losses

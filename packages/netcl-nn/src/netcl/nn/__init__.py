@@ -125,6 +125,14 @@ from netcl.nn.pool import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from netcl.nn.recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+)
 from netcl.nn.registry import (
     UnknownModuleError,
     build_sequential,
@@ -136,6 +144,12 @@ from netcl.nn.state import (
 )
 
 __all__ = [
+    "RNNCell",
+    "LSTMCell",
+    "GRUCell",
+    "RNN",
+    "LSTM",
+    "GRU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",

@@ -1,0 +1,340 @@
+"""Recurrent nets: RNN, LSTM and GRU over sequences, in layers and both directions, and their single steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.nn import init
+from netcl.nn.module import Module
+from netcl.nn.placement import new_parameter
+
+State = tuple[Tensor, ...]  # (h,), for an LSTM (h, c); within the loop each (N, 1, H)
+Advance = Callable[[Tensor, Tensor, State], State]
+
+
+class _Steps(ag.Function):
+    """x (T, ...) as T tensors (...), whose gradients are put together once, not T times."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, ...]:
+        return tuple(ag.unbind(x, 0))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Tensor:
+        (known, *_) = (grad for grad in grads if grad is not None)
+        zero = Tensor.zeros(known.shape, known.dtype, queue=known.queue)
+        return ag.stack([zero if grad is None else grad for grad in grads])  # type: ignore[no-any-return]
+
+
+def _lstm(x: Tensor, product: Tensor, state: State) -> State:
+    return ag.lstm_gates(x, product, state[1])  # type: ignore[no-any-return]
+
+
+def _gru(x: Tensor, product: Tensor, state: State) -> State:
+    return (ag.gru_gates(x, product, state[0]),)
+
+
+def _tanh(x: Tensor, product: Tensor, state: State) -> State:
+    return (ag.elementwise_binary(x, product, "tanh(v0 + v1)"),)
+
+
+def _relu(x: Tensor, product: Tensor, state: State) -> State:
+    return (ag.elementwise_binary(x, product, "max(v0 + v1, 0)"),)
+
+
+def _advance(mode: str) -> Advance:
+    known = {"tanh": _tanh, "relu": _relu, "lstm": _lstm, "gru": _gru}
+    if mode not in known:
+        raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {mode!r}")
+    return known[mode]
+
+
+class _Weights(Module):
+    """What cells and nets share: sizes, and parameters that begin uniform in +-1/sqrt(hidden_size)."""
+
+    gates: ClassVar[int] = 1
+    states: ClassVar[int] = 1
+    input_size: int
+    hidden_size: int
+    bias: bool
+    mode: str
+
+    def _add_weights(self, suffix: str, size: int, device: Any, dtype: str) -> None:
+        rows = self.gates * self.hidden_size
+        for kind, columns in (("ih", size), ("hh", self.hidden_size)):
+            self.register_parameter(f"weight_{kind}{suffix}", new_parameter((rows, columns), device, dtype))
+        for kind in ("ih", "hh"):
+            self.register_parameter(
+                f"bias_{kind}{suffix}", new_parameter((rows,), device, dtype) if self.bias else None
+            )
+
+    def reset_parameters(self) -> None:
+        """Draws the parameters anew."""
+        for parameter in self.parameters():
+            init.uniform_around_zero_(parameter, 1 / math.sqrt(max(1, self.hidden_size)))
+
+    def _products(self, x: Tensor, suffix: str) -> tuple[Tensor, Tensor, Tensor | None]:
+        """x (..., in) times its weight, (..., gates, hidden), the weight of the state and the bias left for it.
+
+        Both biases go to the product of the inputs where they only add up: only a GRU takes its second one apart.
+        """
+        bias, rest = getattr(self, f"bias_ih{suffix}"), getattr(self, f"bias_hh{suffix}")
+        if bias is not None and self.mode != "gru":
+            bias, rest = ag.add(bias, rest), None
+        product = ag.linear(x, getattr(self, f"weight_ih{suffix}"), bias)
+        return (
+            ag.reshape(product, (*x.shape[:-1], self.gates, self.hidden_size)),
+            getattr(self, f"weight_hh{suffix}"),
+            rest,
+        )
+
+    def _step(self, x: Tensor, weight: Tensor, bias: Tensor | None, state: State) -> State:
+        product = ag.linear(state[0], weight, bias)
+        rows = (state[0].shape[0], self.gates, self.hidden_size)
+        return _advance(self.mode)(x, ag.reshape(product, rows), state)
+
+    def multiply_adds(self, x: Tensor, *rest: Any) -> int:
+        """For each position and row of the weights, as many as the row is long."""
+        return (x.size // x.shape[-1]) * sum(p.size for p in self.parameters() if p.ndim == 2)
+
+    def _given(self, hx: Any, shape: tuple[int, ...], x: Tensor) -> State:
+        """The states to begin with, each of ``shape``: zeros where ``hx`` is None."""
+        if hx is None:
+            zero = Tensor.zeros(shape, x.dtype, queue=x.queue)
+            return (zero,) * self.states
+        given = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        if len(given) != self.states or any(state.shape != shape for state in given):
+            names = "h" if self.states == 1 else "(h, c)"
+            raise ShapeError(
+                f"{self!r} takes {names} of shape {shape}, not {' and '.join(str(s.shape) for s in given)}",
+                op=type(self).__name__,
+            )
+        return given
+
+
+class _Recurrent(_Weights):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        bias: bool,
+        batch_first: bool,
+        dropout: float,
+        bidirectional: bool,
+        mode: str,
+        device: Any,
+        dtype: str,
+    ) -> None:
+        super().__init__()
+        if num_layers < 1 or hidden_size < 1:
+            raise ValueError(f"num_layers={num_layers} and hidden_size={hidden_size} must be positive")
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"a dropout probability is in [0, 1], not {dropout}")
+        _advance(mode)
+        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
+        self.batch_first, self.dropout, self.bidirectional, self.mode = batch_first, dropout, bidirectional, mode
+        for layer, suffix in self._runs():
+            size = input_size if layer == 0 else hidden_size * (1 + bidirectional)
+            self._add_weights(suffix, size, device, dtype)
+        self.reset_parameters()
+
+    def _runs(self) -> Iterator[tuple[int, str]]:
+        """Layer and suffix of each run over the sequence, in the order of the states."""
+        for layer in range(self.num_layers):
+            for direction in ("", "_reverse")[: 1 + self.bidirectional]:
+                yield layer, f"_l{layer}{direction}"
+
+    def forward(self, x: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
+        """x (T, N, in), (N, T, in) with ``batch_first``, or (T, in), and the states, (layers * directions, N, H) each,
+        give the outputs of the last layer, (T, N, directions * H), and the last states.
+        """
+        if x.ndim not in (2, 3) or x.shape[-1] != self.input_size or not math.prod(x.shape[:-1]):
+            axes = "(N, T, {})" if self.batch_first else "(T, N, {})"
+            raise ShapeError(
+                f"{self!r} takes x {axes.format(self.input_size)} or (T, {self.input_size}), not empty; not {x.shape}",
+                op=type(self).__name__,
+            )
+        single = x.ndim == 2
+        if single:
+            x = ag.unsqueeze(x, 1)
+        elif self.batch_first:
+            x = ag.transpose(x, 0, 1)
+        count, batch = self.num_layers * (1 + self.bidirectional), x.shape[1]
+        given = self._given(hx, (count, *(() if single else (batch,)), self.hidden_size), x)
+        begin = [ag.unbind(ag.reshape(state, (count, batch, 1, self.hidden_size)), 0) for state in given]
+        ends: list[State] = []
+        for layer in range(self.num_layers):
+            if layer and self.training and self.dropout:
+                x = ag.dropout(x, self.dropout)
+            outputs = []
+            for direction in range(1 + self.bidirectional):
+                state = tuple(states[len(ends)] for states in begin)
+                suffix = f"_l{layer}{'_reverse' if direction else ''}"
+                output, state = self._run(x, suffix, state, backwards=direction == 1)
+                outputs.append(output)
+                ends.append(state)
+            x = outputs[0] if len(outputs) == 1 else ag.cat(outputs, axis=-1)
+        last = tuple(ag.reshape(ag.stack([end[at] for end in ends]), given[at].shape) for at in range(self.states))
+        if single:
+            x = ag.squeeze(x, 1)
+        elif self.batch_first:
+            x = ag.transpose(x, 0, 1)
+        return x, last[0] if self.states == 1 else last
+
+    def _run(self, x: Tensor, suffix: str, state: State, backwards: bool) -> tuple[Tensor, State]:
+        """One layer in one direction: outputs (T, N, H) and the last state."""
+        products, weight, bias = self._products(x, suffix)
+        steps: Sequence[Tensor] = _Steps.apply(products)
+        outputs = []
+        for step in reversed(steps) if backwards else steps:
+            state = self._step(step, weight, bias, state)
+            outputs.append(state[0])
+        if backwards:
+            outputs.reverse()
+        return ag.reshape(ag.stack(outputs), (*x.shape[:2], self.hidden_size)), state
+
+    def extra_repr(self) -> str:
+        options = {
+            "num_layers": (self.num_layers, 1),
+            "bias": (self.bias, True),
+            "batch_first": (self.batch_first, False),
+            "dropout": (self.dropout, 0),
+            "bidirectional": (self.bidirectional, False),
+        }
+        shown = [f"{name}={value}" for name, (value, default) in options.items() if value != default]
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *shown])
+
+
+class RNN(_Recurrent):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or max(..., 0) with ``nonlinearity="relu"`` (Elman 1990).
+
+    ``rnn(x, h_0=None)`` gives (output, h_n). Weights weight_ih_l0 (H, in), weight_hh_l0 (H, H), bias_ih_l0 and
+    bias_hh_l0 (H,), and so on for each layer, with the ending _reverse for the other direction; all begin uniform in
+    +-1/sqrt(H). ``dropout`` acts on the outputs of all layers but the last.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        options = (num_layers, bias, batch_first, dropout, bidirectional, nonlinearity, device, dtype)
+        super().__init__(input_size, hidden_size, *options)
+        self.nonlinearity = nonlinearity
+
+
+class _Gated(_Recurrent):
+    name: ClassVar[str]
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        options = (num_layers, bias, batch_first, dropout, bidirectional, self.name, device, dtype)
+        super().__init__(input_size, hidden_size, *options)
+
+
+class LSTM(_Gated):
+    """``ag.lstm_gates`` at each step: ``lstm(x, (h_0, c_0)=None)`` gives (output, (h_n, c_n)).
+
+    Weights as in RNN, (4 H, ...) with the rows of the gates i, f, g, o.
+    """
+
+    gates, states, name = 4, 2, "lstm"
+
+
+class GRU(_Gated):
+    """``ag.gru_gates`` at each step: ``gru(x, h_0=None)`` gives (output, h_n). Weights as in RNN, (3 H, ...) with the
+    rows of the gates r, z, n.
+    """
+
+    gates, name = 3, "gru"
+
+
+class _Cell(_Weights):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, mode: str, device: Any, dtype: str) -> None:
+        super().__init__()
+        _advance(mode)
+        self.input_size, self.hidden_size, self.bias, self.mode = input_size, hidden_size, bias, mode
+        self._add_weights("", input_size, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, x: Tensor, hx: Any = None) -> Any:
+        """x (N, in) or (in,) and the state, (N, H) or (H,), give the next state; an LSTMCell takes and gives (h, c)."""
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{self!r} takes x (N, {self.input_size}) or ({self.input_size},), not {x.shape}",
+                op=type(self).__name__,
+            )
+        shape = (*x.shape[:-1], self.hidden_size)
+        state = tuple(ag.reshape(s, (-1, 1, self.hidden_size)) for s in self._given(hx, shape, x))
+        product, weight, bias = self._products(x if x.ndim == 2 else ag.unsqueeze(x, 0), "")
+        new = tuple(ag.reshape(s, shape) for s in self._step(product, weight, bias, state))
+        return new[0] if self.states == 1 else new
+
+    def extra_repr(self) -> str:
+        bias = "" if self.bias else f", bias={self.bias}"
+        activation = f", nonlinearity={self.mode}" if self.mode == "relu" else ""
+        return f"{self.input_size}, {self.hidden_size}{bias}{activation}"
+
+
+class RNNCell(_Cell):
+    """One step of an RNN: weight_ih (H, in), weight_hh (H, H), bias_ih and bias_hh (H,)."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, nonlinearity, device, dtype)
+        self.nonlinearity = nonlinearity
+
+
+class _GatedCell(_Cell):
+    name: ClassVar[str]
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, *, device: Any = None, dtype: str = "float32"
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, self.name, device, dtype)
+
+
+class LSTMCell(_GatedCell):
+    """One step of an LSTM: weight_ih (4 H, in), weight_hh (4 H, H), bias_ih and bias_hh (4 H,)."""
+
+    gates, states, name = 4, 2, "lstm"
+
+
+class GRUCell(_GatedCell):
+    """One step of a GRU: weight_ih (3 H, in), weight_hh (3 H, H), bias_ih and bias_hh (3 H,)."""
+
+    gates, name = 3, "gru"
