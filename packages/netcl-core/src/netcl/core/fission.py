@@ -1,4 +1,4 @@
-"""Sub-devices of an OpenCL device, and queues on it."""
+"""Sub-devices of an OpenCL device, queues on it, and the order between two queues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["new_queue", "sub_devices"]
+__all__ = ["new_queue", "order_behind", "sub_devices"]
+
+_PRIORITY = 0x1096  # CL_QUEUE_PRIORITY_KHR, of cl_khr_priority_hints, which pyopencl does not name
+_HIGH, _LOW = 1 << 0, 1 << 2
 
 
 def sub_devices(dev: Any, n: int) -> list[Any]:
@@ -37,8 +40,25 @@ def sub_devices(dev: Any, n: int) -> list[Any]:
     return list(parts[:n]) if len(parts) >= n else []
 
 
-def new_queue(context: Any, dev: Any) -> Any:
-    """A command queue, with profiling where NETCL_PROFILE_EVENTS asks for it."""
-    if config.get("PROFILE_EVENTS"):
-        return cl.CommandQueue(context, dev, properties=cl.command_queue_properties.PROFILING_ENABLE)
-    return cl.CommandQueue(context, dev)
+def new_queue(context: Any, dev: Any, priority: int = 0) -> Any:
+    """A command queue, with profiling where NETCL_PROFILE_EVENTS asks for it; a ``priority`` below 0 is a hint for more
+    of the device, above 0 for less, where the driver takes hints.
+    """
+    kind = cl.command_queue_properties.PROFILING_ENABLE if config.get("PROFILE_EVENTS") else 0
+    if priority and "cl_khr_priority_hints" in dev.extensions.split():
+        hint = _HIGH if priority < 0 else _LOW
+        return cl.CommandQueue(context, dev, properties=[cl.queue_properties.PROPERTIES, kind, _PRIORITY, hint])
+    return cl.CommandQueue(context, dev, properties=kind)
+
+
+def order_behind(queue: Any, work: Any) -> None:
+    """Later work of a cl.CommandQueue runs after ``work``: a cl.Event, or all work so far of another queue. For work of
+    another context, which OpenCL does not order, this thread waits.
+    """
+    event = cl.enqueue_marker(work) if isinstance(work, cl.CommandQueue) else work
+    if isinstance(work, cl.CommandQueue):
+        work.flush()  # a queue that is not flushed may never start, and the other would wait for ever
+    if event.context == queue.context:
+        cl.enqueue_barrier(queue, wait_for=[event])
+    else:
+        event.wait()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["cache", "capture"]
+__all__ = ["cache", "capture", "graph", "stream"]
 
 
 def __getattr__(name: str) -> object:

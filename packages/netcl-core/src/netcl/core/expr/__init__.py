@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from netcl.core.expr import prims as _prims  # fills the table of primitives
 from netcl.core.expr.nodes import (
     PRIMITIVES,
@@ -24,6 +26,9 @@ from netcl.core.expr.numpy_eval import evaluate
 from netcl.core.expr.parse import parse
 from netcl.core.expr.rewrite import derive, simplify, substitute, vjp
 
+if TYPE_CHECKING:
+    from netcl.core.expr.opencl_c import render
+
 __all__ = [
     "PRIMITIVES",
     "Apply",
@@ -42,9 +47,19 @@ __all__ = [
     "parse",
     "reduce",
     "register_primitive",
+    "render",
     "simplify",
     "size_of",
     "substitute",
     "vjp",
 ]
 del _prims
+
+
+def __getattr__(name: str) -> Any:
+    """``render``, which writes OpenCL C, is loaded when it is first asked for: NumPy needs none of it."""
+    if name == "render":
+        from netcl.core.expr.opencl_c import render
+
+        return render
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,113 @@
+"""A graph of named ops with declared results, and its executor, which frees each result after its last use.
+
+graph = Graph()
+hidden = graph.add_op("hidden", lambda x, w: ops.relu(x @ w), [x, w], (32, 64), "float32")
+graph.add_op("total", ops.sum, [hidden], (), "float32")
+GraphExecutor().run(graph)["total"]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from netcl.core.dtypes import canonical
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.tensor import Tensor
+
+__all__ = ["Graph", "GraphExecutor", "GraphOp"]
+
+
+class GraphOp(NamedTuple):
+    """An op of a graph: ``fn`` of the results of ``inputs`` (names of earlier ops, or tensors) gives a tensor of
+    ``shape`` and ``dtype``.
+    """
+
+    name: str
+    fn: Callable[..., Tensor]
+    inputs: tuple[str | Tensor, ...]
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Graph:
+    """Ops by name, in an order in which each comes after what it reads."""
+
+    def __init__(self) -> None:
+        self._ops: dict[str, GraphOp] = {}
+
+    def add_op(
+        self,
+        name: str,
+        fn: Callable[..., Tensor],
+        inputs: Sequence[GraphOp | str | Tensor],
+        shape: Sequence[int],
+        dtype: str = "float32",
+    ) -> GraphOp:
+        """Add ``fn(*inputs)``, which gives a tensor of ``shape`` and ``dtype``; an input is an op of this graph, its
+        name, or a tensor. ValueError: the name is taken, or an input is not there yet.
+        """
+        if name in self._ops:
+            raise ValueError(f"the graph has an op {name!r} already")
+        read = tuple(one.name if isinstance(one, GraphOp) else one for one in inputs)
+        for one in read:
+            if not isinstance(one, (str, Tensor)):
+                raise TypeError(f"{name}: an input is an op of the graph, its name, or a tensor, not {one!r}")
+            if isinstance(one, str) and one not in self._ops:
+                known = ", ".join(self._ops) or "none"
+                raise ValueError(f"{name}: there is no op {one!r} in the graph yet; there are {known}")
+        op = self._ops[name] = GraphOp(name, fn, read, tuple(shape), canonical(dtype))
+        return op
+
+    def __iter__(self) -> Iterator[GraphOp]:
+        return iter(self._ops.values())
+
+    def __len__(self) -> int:
+        return len(self._ops)
+
+    def __getitem__(self, name: str) -> GraphOp:
+        return self._ops[name]
+
+
+class GraphExecutor:
+    """Runs graphs; the memory of their results comes from ``pool`` (None: the queue's own)."""
+
+    def __init__(self, pool: Any = None) -> None:
+        self.pool: Any = pool
+
+    def run(self, graph: Graph) -> dict[str, Tensor]:
+        """The results of the ops that no other op reads, by name. Every other result is let go after its last reader,
+        so that its memory serves the next op. ShapeError or DTypeError where an op gives not what it was added with.
+        """
+        readers = Counter(one for op in graph for one in op.inputs if isinstance(one, str))
+        results: dict[str, Tensor] = {}
+        kept = {op.name for op in graph if op.name not in readers}
+        for op in graph:
+            operands = [results[one] if isinstance(one, str) else one for one in op.inputs]
+            with self._allocating(operands):
+                result = op.fn(*operands)
+            _check(op, result)
+            results[op.name] = result
+            del operands, result
+            for one in op.inputs:
+                if isinstance(one, str):
+                    readers[one] -= 1
+                    if not readers[one]:
+                        del results[one]
+        return {name: results[name] for name in results if name in kept}
+
+    def _allocating(self, operands: Sequence[Tensor]) -> Any:
+        if self.pool is None or not operands:
+            return nullcontext()
+        return operands[0].engine.allocating_from(self.pool)
+
+
+def _check(op: GraphOp, result: Any) -> None:
+    if not isinstance(result, Tensor):
+        raise TypeError(f"op {op.name!r} gives a tensor, not {type(result).__name__}")
+    if tuple(result.shape) != op.shape:
+        raise ShapeError(f"op {op.name!r} gave shape {tuple(result.shape)}, it was added with {op.shape}", op=op.name)
+    if result.dtype != op.dtype:
+        raise DTypeError(f"op {op.name!r} gave {result.dtype}, it was added with {op.dtype}", op=op.name)

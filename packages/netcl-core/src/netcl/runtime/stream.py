@@ -1,0 +1,191 @@
+"""Streams, queues of a device that work beside each other, and the scheduler that gives them ops.
+
+Work on one stream runs in the order of its calls; two streams are ordered only where one waits for the other::
+
+    copies = Stream()
+    with copies:                        # tensors made and ops called here belong to that stream
+        y = ops.exp(Tensor.from_host(array))
+    here = y.to(device.queue)           # a copy on the other queue, ordered behind exp by itself
+
+The NumPy backend computes in the calling thread, so there a stream is a place of its own with nothing ever pending.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from netcl.core import dispatch
+from netcl.core.backend.base import HostTransfer
+from netcl.core.backend.registry import engine_for
+from netcl.core.device import CPUQueue, DeviceHandle, device, get_active_device
+from netcl.core.fission import new_queue, order_behind
+from netcl.core.tensor import Tensor
+
+__all__ = ["Scheduler", "Stream"]
+
+# Engines and what they have built live as long as their queues, so queues are used again, by (device, priority).
+_idle: dict[Any, list[DeviceHandle]] = {}
+_lock = threading.Lock()
+
+
+class Stream:
+    """A queue of its own on the device of ``queue`` (a queue or DeviceHandle; None: the active device).
+
+    ``priority`` below 0 asks for more of the device than others get, above 0 for less; a driver without
+    cl_khr_priority_hints takes all as equal. ``with stream:`` makes it the thread's active device.
+    """
+
+    def __init__(self, queue: Any = None, priority: int = 0) -> None:
+        base: DeviceHandle = engine_for(queue).handle
+        self.priority: int = priority
+        self._key = (base.context, base.device, min(max(priority, -1), 1))
+        with _lock:
+            idle = _idle.setdefault(self._key, [])
+            found = idle.pop() if idle else None
+        self.handle: DeviceHandle = replace(base, queue=_new_queue(base, priority)) if found is None else found
+        self._entered: list[Any] = []
+
+    @property
+    def queue(self) -> Any:
+        """The cl.CommandQueue, or the CPUQueue of the NumPy backend."""
+        return self.handle.queue
+
+    def wait_for(self, x: Any) -> None:
+        """Later work of this stream runs after ``x``: a HostTransfer or cl.Event, or all work so far of a Stream, queue
+        or DeviceHandle, or of a tensor's queue. Where no driver orders the two (another context, NumPy) this thread
+        waits.
+        """
+        work = x.event if isinstance(x, HostTransfer) else x
+        if isinstance(x, Tensor):
+            work = x.engine.queue
+        elif isinstance(x, (Stream, DeviceHandle)):
+            work = x.queue
+        if work is None or isinstance(work, CPUQueue) or work == self.queue:
+            return
+        if self.handle.backend == "cl":
+            order_behind(self.queue, work)
+        elif isinstance(x, HostTransfer):
+            x.wait()
+        else:
+            engine_for(work).finish()
+
+    def synchronize(self) -> None:
+        """Wait until all work of the stream is done; raises what the device has reported."""
+        engine: Any = engine_for(self.queue)
+        engine.finish()
+        engine.wait()
+
+    def __enter__(self) -> Stream:
+        block = device(self.handle)
+        block.__enter__()
+        self._entered.append(block)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered.pop().__exit__(kind, error, trace)
+
+    def __del__(self) -> None:
+        handle = getattr(self, "handle", None)
+        if handle is not None:
+            _idle[self._key].append(handle)
+
+    def __repr__(self) -> str:
+        return f"Stream({self.handle.device_name!r}, priority={self.priority})"
+
+
+def _new_queue(base: DeviceHandle, priority: int) -> Any:
+    return CPUQueue("stream") if base.backend == "cpu" else new_queue(base.context, base.device, priority)
+
+
+class Scheduler:
+    """Runs ops, functions without arguments, in the order in which they were submitted.
+
+    With ``async_mode`` each stream has a thread of its own: ops of one stream keep their order, those of different
+    streams run beside each other. Otherwise ``run`` calls all of them in this thread.
+
+    >>> scheduler = Scheduler()
+    >>> answer = scheduler.submit(lambda: 6 * 7)
+    >>> scheduler.run()
+    >>> answer.result()
+    42
+    """
+
+    def __init__(self, async_mode: bool = False) -> None:
+        self.async_mode: bool = async_mode
+        self._waiting: list[_Op] = []
+
+    def submit(
+        self, op: Callable[[], Any], stream: Stream | None = None, after: Sequence[Future[Any]] = ()
+    ) -> Future[Any]:
+        """Add ``op()``, on ``stream`` (None: where the caller of ``run`` works), to be called once the ops ``after`` it
+        have returned; the Future holds its result. Where one of those failed, this fails with the same error.
+        """
+        if not callable(op):
+            raise TypeError(f"an op is a function without arguments, not {type(op).__name__}")
+        entry = _Op(op, stream, tuple(after), Future())
+        self._waiting.append(entry)
+        return entry.future
+
+    def run(self, wait: bool = True) -> None:
+        """Start everything that was submitted. ``wait``: return when all of it is done, on the devices too, and raise
+        the first op's error that there is; otherwise errors are in the Futures alone.
+        """
+        entries, self._waiting = self._waiting, []
+        if self.async_mode:
+            self._start(entries)
+        else:
+            for entry in entries:
+                entry()
+        if not wait:
+            return
+        errors = [error for entry in entries if (error := entry.future.exception()) is not None]
+        for stream in dict.fromkeys(entry.stream for entry in entries):
+            if stream is not None:
+                stream.synchronize()
+        if errors:
+            raise errors[0]
+
+    def _start(self, entries: Sequence[_Op]) -> None:
+        place, hooks = get_active_device(), dispatch.snapshot()
+        for stream in dict.fromkeys(entry.stream for entry in entries):
+            own = [entry for entry in entries if entry.stream is stream]
+            threading.Thread(target=_work, args=(own, place, hooks), daemon=True).start()
+
+
+class _Op:
+    """A function with the stream it runs on, what it runs after, and where its result goes."""
+
+    def __init__(
+        self, function: Callable[[], Any], stream: Stream | None, after: tuple[Future[Any], ...], future: Future[Any]
+    ) -> None:
+        self.function = function
+        self.stream = stream
+        self.after = after
+        self.future = future
+
+    def __call__(self) -> None:
+        try:
+            for earlier in self.after:
+                earlier.result()
+            if self.stream is None:
+                result = self.function()
+            else:
+                with self.stream:
+                    result = self.function()
+        except Exception as error:  # noqa: BLE001 - it belongs to who reads the future
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+def _work(entries: Sequence[_Op], place: DeviceHandle, hooks: Any) -> None:
+    with device(place), hooks.active():
+        for entry in entries:
+            entry()
