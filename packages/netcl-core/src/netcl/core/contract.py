@@ -479,6 +479,16 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "CapturedStep": "",
         "capture": "(fn, *samples, watch=None)",
     },
+    "netcl.runtime.graph": {
+        "Graph": "()",
+        "GraphExecutor": "(pool=None)",
+        "GraphOp": "(name, fn, inputs, shape, dtype)",
+    },
+    "netcl.runtime.graph.Graph": {"add_op": "(name, fn, inputs, shape, dtype='float32')"},
+    "netcl.runtime.graph.GraphExecutor": {"run": "(graph)"},
+    "netcl.runtime.stream": {"Scheduler": "(async_mode=False)", "Stream": "(queue=None, priority=0)"},
+    "netcl.runtime.stream.Scheduler": {"run": "(wait=True)", "submit": "(op, stream=None, after=())"},
+    "netcl.runtime.stream.Stream": {"synchronize": "()", "wait_for": "(x)"},
     "netcl.core.Tensor": {
         "T": "",
         "all": "(axis=None, keepdims=False)",
