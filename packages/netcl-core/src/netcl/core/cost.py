@@ -1,11 +1,16 @@
-"""What expressions cost to compute, roughly: in additions per element, to decide what is worth doing twice."""
+"""What computing costs: expressions roughly, in additions per element, to decide what is worth doing twice; and the
+floating-point operations that a profile counts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
 
 from netcl.core.expr import Apply, Expr, Reduce
-from netcl.core.expr.rewrite import walk
+from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.layout import aligned
 
 DEAR = 8  # an elementary function
 SPARE = 12  # what may be done again in another pass over the elements, rather than stored and loaded
@@ -59,4 +64,40 @@ def _pass(roots: Sequence[Expr], weights: Mapping[Expr, int]) -> int:
             if child not in seen:
                 seen.add(child)
                 stack.append(child)
+    return total
+
+
+Shape = Sequence[int]
+
+_NO_FLOP = {"where", "stop_gradient", "require"}  # and conversions
+
+
+def matmul_flops(result: Any, a: Any, b: Any, *, transpose_a: bool = False, **options: Any) -> int:
+    """Multiplications and additions of a product of matrices."""
+    return 2 * prod(result.shape) * int(a.shape[-2 if transpose_a else -1])
+
+
+def conv_flops(result: Any, kind: str, a: Any, b: Any, **options: Any) -> int:
+    """Multiplications and additions of a convolution that is computed directly, padding included."""
+    places, weight = {"forward": (result, b), "grad_input": (a, b), "grad_weight": (b, result)}[kind]
+    return 2 * prod(places.shape) * prod(weight.shape[1:])
+
+
+def expression_flops(outputs: Sequence[Expr], inputs: Sequence[Shape], space: Shape) -> int:
+    """Floating-point operations of expressions over ``space``, each node computed once; an elementary function and a
+    division count as one, ``fma`` as two, a comparison as one.
+    """
+    rank = len(space)
+    present = {
+        slot: frozenset(axis for axis, size in enumerate(aligned(tuple(shape), rank)) if size != 1)
+        for slot, shape in enumerate(inputs)
+    }
+    memo: dict[Expr, frozenset[int]] = {}
+    total = 0
+    for node in walk(tuple(outputs)):
+        if isinstance(node, Reduce):
+            total += prod(space[axis] for axis in axes_of(node.arg, present, memo) | set(node.axes))
+        elif isinstance(node, Apply) and node.prim.name not in _NO_FLOP and not node.prim.name.startswith("to_"):
+            size = prod(space[axis] for axis in axes_of(node, present, memo))
+            total += size * (2 if node.prim.name == "fma" else 1)
     return total

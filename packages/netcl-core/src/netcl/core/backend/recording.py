@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
-from netcl.core.backend.watching import Note, Watcher
+from netcl.core.backend.watching import Note, Watcher, Work
 
 
 class Recording:
@@ -41,6 +41,7 @@ class Recording:
         self._guard = guard
         self._launches: list[Callable[[], object]] = []
         self._notes: list[Note | None] = []
+        self.work: Work | None = None  # the contraction that the launches compute now
         self._kept: dict[int, Any] = {}
 
     def append(self, launch: Callable[[], object], keep: Iterable[Any] = (), note: Note | None = None) -> None:
@@ -50,7 +51,7 @@ class Recording:
         buffer, so that the recording itself can use the buffer again.
         """
         self._launches.append(launch)
-        self._notes.append(note)
+        self._notes.append(note if note is None or self.work is None else note._replace(work=self.work))
         for item in keep:
             handle = getattr(item, "pool_handle", item)
             buffer = getattr(item, "buffer", None)
@@ -71,11 +72,13 @@ class Recording:
 
     def _replay_watched(self, watcher: Watcher) -> None:
         start = perf_counter()
+        works: dict[int, Work] = {}
         for launch, note in zip(self._launches, self._notes):
             began = perf_counter()
             event = launch()
             if note is not None:
-                watcher.kernel(began, event, *note)
+                again = note.work and works.setdefault(id(note.work), Work(note.work.flops))
+                watcher.kernel(began, event, note.name, note.args, again)
         watcher.replay(start, len(self._launches))
 
     def __len__(self) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.base import Pair, flags
+from netcl.core.backend.watching import worked
+from netcl.core.cost import conv_flops, matmul_flops
 from netcl.core.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -34,12 +36,14 @@ class TwinCalls:
 
     twins: Twins
 
+    @worked(matmul_flops)
     def matmul(
         self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
     ) -> Tensor:
         result: Tensor = self.twins.gemm.matmul(self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out)
         return result
 
+    @worked(conv_flops)
     def conv(
         self,
         kind: str,

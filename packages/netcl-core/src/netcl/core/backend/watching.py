@@ -6,12 +6,16 @@ there are no warm calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from threading import get_ident
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-__all__ = ["Note", "Size", "Watcher", "note", "sizes"]
+__all__ = ["Note", "Size", "Watcher", "Work", "note", "sizes", "worked"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Size(NamedTuple):
@@ -21,6 +25,15 @@ class Size(NamedTuple):
     nbytes: int
 
 
+class Work:
+    """What a contraction computes by all its kernels together: multiplications and additions, known at its end."""
+
+    __slots__ = ("flops",)
+
+    def __init__(self, flops: int = 0) -> None:
+        self.flops = flops
+
+
 class Watcher(Protocol):
     """Told of what has just been enqueued, in the thread that did it.
 
@@ -28,8 +41,18 @@ class Watcher(Protocol):
     already.
     """
 
-    def kernel(self, began: float, event: Any, name: str, args: Iterable[Any]) -> None:
-        """A kernel; ``args`` are what it was given: tensors, arrays, Sizes, and what else it takes."""
+    @property
+    def work(self) -> Work | None:
+        """The contraction that the kernels of this thread compute now."""
+        ...
+
+    @work.setter
+    def work(self, work: Work | None) -> None: ...
+
+    def kernel(self, began: float, event: Any, name: str, args: Iterable[Any], work: Work | None = None) -> None:
+        """A kernel; ``args`` are what it was given: tensors, arrays, Sizes, and what else it takes. ``work`` is that of
+        a kernel that is replayed.
+        """
         ...
 
     def copy(self, began: float, event: Any, name: str, nbytes: int) -> None:
@@ -46,6 +69,7 @@ class Note(NamedTuple):
 
     name: str
     args: tuple[Any, ...]
+    work: Work | None = None
 
 
 def note(name: str, args: Iterable[Any]) -> Note:
@@ -66,3 +90,29 @@ def sizes(args: Iterable[Any]) -> Iterator[Size]:
             yield Size(arg.shape, arg.nbytes)
         elif hasattr(arg, "int_ptr") and hasattr(arg, "size"):
             yield Size(None, arg.size)
+
+
+def worked(flops: Callable[..., int]) -> Callable[[F], F]:
+    """Marks a computing call of an engine whose kernels together do ``flops(result, *args, **kwargs)``, which who
+    watches is told, and a recording of this thread keeps.
+    """
+
+    def mark(method: F) -> F:
+        @wraps(method)
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            recording, watcher = self.recording, self.watcher
+            if recording is not None and recording.thread == get_ident():
+                watcher = recording
+            if watcher is None:
+                return method(self, *args, **kwargs)
+            work = watcher.work = Work()
+            try:
+                result = method(self, *args, **kwargs)
+            finally:
+                watcher.work = None
+            work.flops = flops(result, *args, **kwargs)
+            return result
+
+        return call  # type: ignore[return-value]
+
+    return mark
