@@ -258,3 +258,28 @@ def test_an_algorithm_that_is_asked_for_is_taken(engine: Any, monkeypatch: pytes
     for algo in ("naive", "im2col"):
         found = engine.read(ops.conv2d(x, weight, algo=algo, **options))
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_an_epilogue_of_convolutions(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl.core.backend.epilogue import Epilogue, run_alone
+    from netcl.core.expr import Load, parse
+
+    expression = parse("fmax(v0 + v1, 0.0f) + v2", [Load(slot, "float32") for slot in range(3)])
+    for name in ("asymmetric", "grouped and dilated", "1d", "3d", "over tile edges", "pointwise, strided"):
+        case = CASES[name]
+        arrays = data(case, "float32")
+        x, weight, grad = (engine.tensor(array, "float32") for array in arrays)
+        options: dict[str, Any] = {key: getattr(case, key) for key in ("stride", "padding", "dilation", "groups")}
+        rng = np.random.default_rng(3)
+        for kind, first, second, shape in (
+            ("forward", x, weight, grad.shape),
+            ("grad_input", grad, weight, x.shape),
+            ("grad_weight", x, grad, weight.shape),
+        ):
+            beside = [rng.standard_normal(s).astype(np.float32) for s in ((shape[1],) + (1,) * (len(shape) - 2), shape)]
+            epilogue = Epilogue(expression, tuple(engine.tensor(array, "float32") for array in beside))
+            call = options if kind == "forward" else {**options, "shape": shape}
+            alone = engine.conv(kind, first, second, **call)
+            run_alone(engine, epilogue, alone)
+            found = engine.conv(kind, first, second, **call, epilogue=epilogue)
+            np.testing.assert_allclose(engine.read(found), engine.read(alone), rtol=1e-4, atol=1e-4)

@@ -137,3 +137,64 @@ def test_devices_with_little_local_memory_and_narrow_vectors(
     monkeypatch.setitem(templates._traits, engine, templates.Traits(is_cpu, 4, 32 * 1024))
     for flags, (m, k, n) in product(TRANSPOSES, SHAPES):
         check(engine, "float32", *shapes_of(m, k, n, flags), flags)
+
+
+EPILOGUES = {
+    "bias": ("v0 + v1", ((9,),)),
+    "relu of bias and residual": ("fmax(v0 + v1, 0.0f) * 0.5f + v2", ((9,), (13, 9))),
+    "per row, and a number": ("v0 * v1 + v2", ((13, 1), ())),
+    "no operand": ("v0 / (1.0f + exp(-v0))", ()),
+    "a mask": ("v1 > 0.0f ? v0 : v2", ((13, 9), (1, 9))),
+}
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_an_epilogue_is_what_a_pass_of_its_own_would_be(engine: Any, name: str) -> None:
+    from netcl.core.backend.epilogue import Epilogue, run_alone
+    from netcl.core.expr import Load, parse
+
+    text, shapes = EPILOGUES[name]
+    for dtype, (m, k, n) in product(("float32", "float16", "float64"), ((13, 40, 9), (13, 3000, 9))):
+        a, b, *others = random_matrices(((m, k), (k, n), *shapes), dtype)
+        a = (a / np.sqrt(k)).astype(a.dtype)
+        expression = parse(text, [Load(slot, dtype) for slot in range(len(shapes) + 1)])
+        epilogue = Epilogue(expression, tuple(engine.tensor(other, dtype) for other in others))
+        x, y, transposed = (engine.tensor(array, dtype) for array in (a, b, np.ascontiguousarray(b.T)))
+        alone = engine.matmul(x, y)
+        run_alone(engine, epilogue, alone)
+        found = engine.matmul(x, y, epilogue=epilogue)
+        tolerance = {"float32": 1e-5, "float64": 1e-13, "float16": 4e-3}[dtype]
+        np.testing.assert_allclose(
+            wide(engine.read(found), dtype), wide(engine.read(alone), dtype), tolerance, tolerance
+        )
+        found = engine.matmul(x, transposed, transpose_b=True, epilogue=epilogue)
+        np.testing.assert_allclose(
+            wide(engine.read(found), dtype), wide(engine.read(alone), dtype), tolerance, tolerance
+        )
+
+
+def test_an_epilogue_of_thin_and_stacked_products(engine: Any) -> None:
+    from netcl.core.backend.epilogue import added
+
+    for a_shape, b_shape, beside in (
+        ((2, 50), (50, 40), (40,)), ((40, 50), (50, 2), (2,)), ((3, 20, 8), (3, 8, 40), (20, 40)),
+        ((2, 1, 20, 8), (1, 3, 8, 40), (40,)), ((3, 20, 8), (3, 8, 40), (3, 20, 40)), ((3, 20, 8), (8, 40), (3, 20, 1)),
+    ):  # fmt: skip
+        a, b, other = random_matrices((a_shape, b_shape, beside), "float32")
+        x, y, z = (engine.tensor(array, "float32") for array in (a, b, other))
+        result = engine.matmul(x, y)
+        if result.shape == (60, 40):
+            z = engine.tensor(other.reshape(60, 1), "float32")
+        found = engine.read(engine.matmul(x, y, epilogue=added(z)))
+        np.testing.assert_allclose(found, engine.read(result) + engine.read(z), rtol=1e-4, atol=1e-5)
+
+
+def test_an_epilogue_of_reductions_is_refused(engine: Any) -> None:
+    from netcl.core.backend.epilogue import Epilogue
+    from netcl.core.errors import ExpressionError
+    from netcl.core.expr import Load, reduce
+
+    x = engine.tensor(np.ones((3, 3), np.float32), "float32")
+    for expression in (reduce("sum", Load(0, "float32"), 1), Load(0, "float32") + Load(1, "float32")):
+        with pytest.raises(ExpressionError, match="an epilogue of float32 results"):
+            engine.matmul(x, x, epilogue=Epilogue(expression))

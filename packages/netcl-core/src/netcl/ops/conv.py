@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.backend.epilogue import added, run_alone
 from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
-from netcl.core.expr import Expr, Load, apply
+from netcl.core.expr import Expr, apply
 from netcl.core.tensor import Tensor
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating
@@ -112,15 +113,15 @@ def _forward(
     sizes = output_sizes(op, x.shape[2:], weight.shape[2:], **geometry)
     x, weight, bias = floating(op, x, weight, bias)
     final = (x.shape[0], weight.shape[0], *sizes)
-    if 0 in final or 0 in x.shape:
-        result = engine.zeros(final, x.dtype)
-    elif algo == "im2col" and groups == 1:
+    epilogue = None if bias is None else added(bias._alias(Tensor, (bias.shape[0],) + (1,) * n))
+    if not (0 in final or 0 in x.shape or (algo == "im2col" and groups == 1)):
+        return engine.conv("forward", x, weight, groups=groups, algo=algo, epilogue=epilogue, **geometry)
+    if algo == "im2col" and 0 not in final and 0 not in x.shape:
         result = _unfolded(engine, x, weight, final, geometry)
     else:
-        result = engine.conv("forward", x, weight, groups=groups, algo=algo, **geometry)
-    if bias is not None and result.size:
-        per_channel = bias._alias(Tensor, (bias.shape[0],) + (1,) * n)
-        engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (result, per_channel), out=(result,))
+        result = engine.zeros(final, x.dtype)
+    if epilogue is not None and result.size:
+        run_alone(engine, epilogue, result)
     return result
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.core.backend.epilogue import added
 from netcl.core.dispatch import Domain, set_shape
 from netcl.core.dtypes import c_type, canonical, is_floating, promote
 from netcl.core.errors import ShapeError
@@ -215,8 +216,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         result = engine.zeros(final, x.dtype)
     else:
         rows = x._alias(Tensor, (math.prod(x.shape[:-1]), x.shape[-1]))
-        result = engine.matmul(rows, weight, transpose_b=True)
+        result = engine.matmul(rows, weight, transpose_b=True, epilogue=None if bias is None else added(bias))
         set_shape(result, final)
+        return result
     if bias is not None and result.size:
         engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (result, bias), out=(result,))
     return result

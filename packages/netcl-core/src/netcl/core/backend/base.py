@@ -12,6 +12,7 @@ import numpy as np
 from netcl.core.errors import CaptureError
 
 if TYPE_CHECKING:
+    from netcl.core.backend.epilogue import Epilogue
     from netcl.core.backend.recording import Recording
     from netcl.core.backend.watching import Watcher
     from netcl.core.device import DeviceHandle
@@ -131,9 +132,18 @@ class DeviceBackend(Protocol):
         ...
 
     def matmul(
-        self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
+        self,
+        a: Tensor,
+        b: Tensor,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        out: Tensor | None = None,
+        epilogue: Epilogue | None = None,
     ) -> Tensor:
-        """(..., M, K) @ (..., K, N) after the transposes, batch dimensions broadcast, float accumulation."""
+        """(..., M, K) @ (..., K, N) after the transposes, batch dimensions broadcast, float accumulation; then
+        ``epilogue`` of each result.
+        """
         ...
 
     def conv(
@@ -148,9 +158,10 @@ class DeviceBackend(Protocol):
         groups: int,
         shape: Sequence[int] | None = None,
         algo: str | None = None,
+        epilogue: Epilogue | None = None,
     ) -> Tensor:
         """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); ``algo`` is a
-        wish.
+        wish; then ``epilogue`` of each result.
         """
         ...
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.base import Pair, flags
+from netcl.core.backend.calls import noted
+from netcl.core.backend.epilogue import Epilogue, check
 from netcl.core.backend.watching import worked
 from netcl.core.cost import conv_flops, matmul_flops
 from netcl.core.errors import CaptureError
@@ -36,13 +38,26 @@ class TwinCalls:
 
     twins: Twins
 
+    @noted
     @worked(matmul_flops)
     def matmul(
-        self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, out: Tensor | None = None
+        self,
+        a: Tensor,
+        b: Tensor,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        out: Tensor | None = None,
+        epilogue: Epilogue | None = None,
     ) -> Tensor:
-        result: Tensor = self.twins.gemm.matmul(self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out)
+        if epilogue is not None:
+            check(epilogue, a.dtype)
+        result: Tensor = self.twins.gemm.matmul(
+            self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out, epilogue=epilogue
+        )
         return result
 
+    @noted
     @worked(conv_flops)
     def conv(
         self,
@@ -56,7 +71,10 @@ class TwinCalls:
         groups: int,
         shape: Sequence[int] | None = None,
         algo: str | None = None,
+        epilogue: Epilogue | None = None,
     ) -> Tensor:
+        if epilogue is not None:
+            check(epilogue, a.dtype)
         result: Tensor = self.twins.conv.conv(
             self,
             kind,
@@ -68,9 +86,11 @@ class TwinCalls:
             groups=groups,
             shape=shape,
             algo=algo,
+            epilogue=epilogue,
         )
         return result
 
+    @noted
     def window(
         self,
         kind: str,
@@ -99,6 +119,7 @@ class TwinCalls:
             divisor=divisor,
         )
 
+    @noted
     def index(
         self,
         kind: str,
@@ -113,19 +134,23 @@ class TwinCalls:
         result: Tensor = self.twins.index.index(self, kind, x, indices, axis=axis, shape=shape, out=out, op=op)
         return result
 
+    @noted
     def nonzero(self, mask: Tensor) -> Tensor:
         result: Tensor = self.twins.index.nonzero(self, mask)
         return result
 
+    @noted
     def resample(
         self, kind: str, x: Tensor, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
     ) -> Tensor:
         result: Tensor = self.twins.resample.resample(self, kind, x, axis=axis, size=size, taps=taps, places=places)
         return result
 
+    @noted
     def scan(self, kind: str, x: Tensor, other: Tensor | None = None, *, axis: int, reverse: bool = False) -> Any:
         return self.twins.scan.scan(self, kind, x, other, axis=axis, reverse=reverse)
 
+    @noted
     def sort(
         self,
         kind: str,
@@ -138,16 +163,19 @@ class TwinCalls:
     ) -> Any:
         return self.twins.sort.sort(self, kind, x, other, size=size, descending=descending, right=right)
 
+    @noted
     def trellis(self, x: Tensor, jumps: Tensor, begins: Tensor | None = None) -> Tensor:
         result: Tensor = self.twins.trellis.trellis(self, x, jumps, begins)
         return result
 
+    @noted
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
     ) -> Tensor:
         result: Tensor = self.twins.random.random(self, kind, shape, dtype, offset=offset, low=low, high=high)
         return result
 
+    @noted
     def copy(
         self,
         source: Tensor,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from netcl.core.backend.epilogue import Epilogue, run_alone
+
 from .storage import Array, store, widened
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ def conv(
     groups: int,
     shape: Sequence[int] | None = None,
     algo: str | None = None,
+    epilogue: Epilogue | None = None,
 ) -> Tensor:
     """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); forward by
     ``algo="naive"`` takes one product per tap and no workspace.
@@ -137,4 +140,6 @@ def conv(
     if out.size:
         function = _direct if (kind, algo) == ("forward", "naive") else _FUNCTIONS[kind]
         engine.launch(function, a.storage, b.storage, out.storage, call)
+        if epilogue is not None:
+            run_alone(engine, epilogue, out)
     return out

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.core.backend.epilogue import Epilogue, run_alone
+
 from .storage import Array, store, widened
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
     out: Tensor | None = None,
+    epilogue: Epilogue | None = None,
 ) -> Tensor:
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64)."""
     m = a.shape[-1] if transpose_a else a.shape[-2]
@@ -42,4 +45,6 @@ def matmul(
         result = out
         result._version[0] += 1
     engine.launch(_matmul, a.storage, b.storage, result.storage, transpose_a, transpose_b, a.dtype)
+    if epilogue is not None:
+        run_alone(engine, epilogue, result)
     return result

@@ -18,6 +18,7 @@ import numpy as np
 
 from netcl.core.errors import KernelBuildError
 
+from .epilogue import Finish, Place
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -77,18 +78,21 @@ class Program(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def cpu_program(device: Traits, dtype: str) -> Program:
-    """The CPU template for a dtype: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16."""
+def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 1) -> Program:
+    """The CPU template for a dtype: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16.
+
+    ``epilogue``: the text of the function of that name, which has ``operands`` beside the sum.
+    """
     vector = device.vector // 2 if dtype == "float64" else device.vector
     rows = 8 if device.vector == 16 else 6
     small = device.local_memory < 80 * 1024
     depth, chunk = (64, 4) if small else (_DEPTH, _CHUNK)
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("ROWS", rows), ("VECTORS", 2),
-        ("DEPTH", depth), ("CHUNK", chunk),
+        ("DEPTH", depth), ("CHUNK", chunk), ("OPERANDS", operands), *((("EPILOGUE", 1),) if epilogue else ()),
     )  # fmt: skip
     return Program(
-        source(("storage", "contract_parts", "contract_cpu"), defines),
+        source(("storage", "contract_parts", "contract_cpu"), defines) + epilogue,
         rows,
         2 * vector,
         depth,
@@ -215,7 +219,9 @@ def _packed_rows(c: Contraction, program: Program) -> Rows:
 
 
 @lru_cache(maxsize=1024)
-def _plan(c: Contraction, program: Program, a: Rows, splits: int, out_part: int) -> tuple[int, Any]:
+def _plan(
+    c: Contraction, program: Program, a: Rows, splits: int, out_part: int, operands: tuple[Place, ...] | None
+) -> tuple[int, Any]:
     tiles = -(-c.m // program.rows)
     k, n = prod(c.k), prod(c.n)
     strips = -(-n // program.columns)
@@ -225,10 +231,11 @@ def _plan(c: Contraction, program: Program, a: Rows, splits: int, out_part: int)
     chunk = max(1, min(most, tiles * others // _ENOUGH_UNITS))
     chunks = -(-tiles // chunk)
     split = -(-k // splits) if k else 1
+    places = [x for place in operands or (Place(),) for x in (place.offset, place.row, *place.batch, place.along)]
     argument = struct(
         c.m, k, n, chunk, chunks, strips, splits, split, c.batch[1], int(c.accumulate), int(c.parts),
         a.row, a.k, a.tile, a.batch, c.b_batch, c.out_batch, a.offset, c.b_offset, c.out_offset, c.out_row, out_part,
-        c.k, c.b_k, c.n, c.b_n, c.out_n,
+        c.k, c.b_k, c.n, c.b_n, c.out_n, int(operands is not None), places,
     )  # fmt: skip
     return others * chunks, argument
 
@@ -258,11 +265,13 @@ def contract_rows(
     *,
     splits: int = 1,
     out_part: int = 0,
+    finish: Finish | None = None,
 ) -> None:
     """The CPU kernel on what ``rows_for`` gave; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
-    program = cpu_program(traits(engine), b.dtype)
-    units, argument = _plan(c, program, a[1], splits, out_part)
-    engine.launch(program.text, "contract", (units,), (1,), [a[0], b, out, argument])
+    text, operands, places = finish or ("", (), None)
+    program = cpu_program(traits(engine), b.dtype, text, max(1, len(operands)))
+    units, argument = _plan(c, program, a[1], splits, out_part, places)
+    engine.launch(program.text, "contract", (units,), (1,), [a[0], b, out, argument, *(operands or (b,))])
 
 
 def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
@@ -319,7 +328,26 @@ def default_variant(engine: Any, c: Contraction) -> str:
     return "tiled" if c.m >= 8 and traits(engine).group >= (_EDGE // 2) ** 2 else "direct"
 
 
-def contract(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, *, variant: str | None = None) -> None:
+def finishes(engine: Any, c: Contraction, out: Tensor, variant: str | None) -> bool:
+    """Whether ``contract`` takes a ``finish``."""
+    return (variant or default_variant(engine, c)) in ("rows", "packed") and _parts(engine, c, out) == 1
+
+
+def _parts(engine: Any, c: Contraction, out: Tensor) -> int:
+    whole = not c.parts and c.m * prod(c.n) * prod(c.batch) == out.size
+    return splits_for(engine, c, out.dtype) if whole else 1
+
+
+def contract(
+    engine: Any,
+    c: Contraction,
+    a: Tensor,
+    b: Tensor,
+    out: Tensor,
+    *,
+    variant: str | None = None,
+    finish: Finish | None = None,
+) -> None:
     """Runs a contraction into ``out``."""
     if c.empty:
         return
@@ -332,10 +360,9 @@ def contract(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, *, 
         contract_direct(engine, c, a, b, out, plain_program(a.dtype))
     else:
         rows = rows_for(engine, c, a, variant)
-        whole = not c.parts and c.m * prod(c.n) * prod(c.batch) == out.size
-        splits = splits_for(engine, c, a.dtype) if whole else 1
+        splits = _parts(engine, c, out)
         if splits == 1:
-            contract_rows(engine, c, rows, b, out)
+            contract_rows(engine, c, rows, b, out, finish=finish)
         else:
             parts = engine.empty((splits, out.size), compute_dtype(out.dtype))
             contract_rows(engine, replace(c, parts=True), rows, b, parts, splits=splits, out_part=out.size)

@@ -9,10 +9,12 @@ from itertools import product
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
+from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.dtypes import itemsize
 
 from . import contraction
 from .contraction import Contraction
+from .epilogue import RESULT, Finish, Place, function_text
 from .templates import share, source, struct, traits
 
 if TYPE_CHECKING:
@@ -275,6 +277,7 @@ def conv(
     groups: int,
     shape: Sequence[int] | None = None,
     algo: str | None = None,
+    epilogue: Epilogue | None = None,
     variant: str | None = None,
 ) -> Tensor:
     """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
@@ -294,9 +297,44 @@ def conv(
         return out
     if kind == "grad_weight":
         _summed_over_images(engine, plan, a, b, out, variant)
+        finish = None
     else:
-        _per_image(engine, plan, a, b, out, variant)
+        finish = None if epilogue is None else _finish(engine, plan, epilogue, out, variant)
+        _per_image(engine, plan, a, b, out, variant, finish)
+    if epilogue is not None and finish is None:
+        run_alone(engine, epilogue, out)
     return out
+
+
+def _finish(engine: Any, plan: Plan, epilogue: Epilogue, out: Tensor, variant: str | None) -> Finish | None:
+    """The epilogue as part of the contractions; None where it needs a pass of its own. Its places are of image 0."""
+    if not all(contraction.finishes(engine, part.contraction, out, variant) for part in plan.parts):
+        return None
+    places = [_place(plan, out, operand.shape) for operand in epilogue.operands]
+    text = function_text(epilogue.expression, len(places), traits(engine).vector)
+    if text is None or None in places:
+        return None
+    return Finish(text, epilogue.operands, tuple(place for place in places if place is not None))
+
+
+def _place(plan: Plan, out: Tensor, shape: tuple[int, ...]) -> Place | None:
+    c = plan.parts[0].contraction
+    if shape == out.shape:
+        return Place(0, c.out_row, c.out_batch, RESULT)
+    if prod(shape) == 1:
+        return Place()
+    channels = out.shape[1]
+    if prod(shape) == channels == ((1,) * (out.ndim - len(shape)) + shape)[1]:
+        return Place(row=1, batch=(0, c.m))
+    return None
+
+
+def _placed(finish: Finish | None, c: Contraction) -> Finish | None:
+    """``finish`` where the results of ``c`` begin."""
+    if finish is None:
+        return None
+    places = (p._replace(offset=c.out_offset) if p.along == RESULT else p for p in finish.places)
+    return finish._replace(places=tuple(places))
 
 
 def _wish(engine: Any, algo: str | None) -> str | None:
@@ -309,7 +347,9 @@ def _wish(engine: Any, algo: str | None) -> str | None:
     return None
 
 
-def _per_image(engine: Any, plan: Plan, images: Tensor, weight: Tensor, out: Tensor, variant: str | None) -> None:
+def _per_image(
+    engine: Any, plan: Plan, images: Tensor, weight: Tensor, out: Tensor, variant: str | None, finish: Finish | None
+) -> None:
     padding_needed, blocks = _blocks(plan, itemsize(images.dtype))
     rows: dict[int, Any] = {}
     for first, count in blocks:
@@ -323,7 +363,7 @@ def _per_image(engine: Any, plan: Plan, images: Tensor, weight: Tensor, out: Ten
                 # The weights' panels serve all blocks of images.
                 if number not in rows:
                     rows[number] = contraction.rows_for(engine, c, weight, chosen)
-                contraction.contract_rows(engine, c, rows[number], source_images, out)
+                contraction.contract_rows(engine, c, rows[number], source_images, out, finish=_placed(finish, c))
             else:
                 contraction.contract(engine, c, weight, source_images, out, variant=chosen)
 

@@ -8,7 +8,10 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .contraction import Contraction, contract, falls_back
+from netcl.core.backend.epilogue import Epilogue, run_alone
+
+from .contraction import Contraction, contract, falls_back, finishes
+from .epilogue import COLUMN, RESULT, Finish, Place, function_text
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -117,6 +120,29 @@ def _thin(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, kind: 
     engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
 
 
+def _finish(engine: Any, plan: _Matrices, epilogue: Epilogue, out: Tensor, variant: str | None) -> Finish | None:
+    """The epilogue as part of the product; None where it needs a pass of its own."""
+    if len(plan.contractions) != 1 or not finishes(engine, plan.contractions[0], out, variant):
+        return None
+    places = [_place(plan, operand.shape) for operand in epilogue.operands]
+    text = function_text(epilogue.expression, len(places), traits(engine).vector)
+    if text is None or None in places:
+        return None
+    return Finish(text, epilogue.operands, tuple(place for place in places if place is not None))
+
+
+def _place(plan: _Matrices, shape: tuple[int, ...]) -> Place | None:
+    (c,) = plan.contractions
+    if shape == plan.shape:
+        return Place(c.out_offset, c.out_row, c.out_batch, RESULT)
+    if prod(shape) == 1:
+        return Place()
+    column, row = prod(shape) == shape[-1], shape[-1] == 1 and prod(shape) == shape[-2] == prod(plan.shape[:-1])
+    if column or row:
+        return Place(along=COLUMN) if column != plan.swapped else Place(row=1)
+    return None
+
+
 @falls_back
 def matmul(
     engine: Any,
@@ -126,6 +152,7 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
     out: Tensor | None = None,
+    epilogue: Epilogue | None = None,
     variant: str | None = None,
 ) -> Tensor:
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
@@ -142,11 +169,14 @@ def matmul(
         result._version[0] += 1
     first, second = (b, a) if plan.swapped else (a, b)
     variant = variant or plan.variant
+    finish = None if epilogue is None else _finish(engine, plan, epilogue, result, variant)
     for c in plan.contractions:
         if c.empty:
             continue
         if variant in ("dot", "stream"):
             _thin(engine, c, first, second, result, variant)
         else:
-            contract(engine, c, first, second, result, variant=variant)
+            contract(engine, c, first, second, result, variant=variant, finish=finish)
+    if epilogue is not None and finish is None and result.size:
+        run_alone(engine, epilogue, result)
     return result

@@ -11,10 +11,35 @@
 //            accumulators over them. Sums that need more than one strip wait in `sums`. Work-groups have one work-item.
 //            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
 //
+// Sums go through epilogue(sum, operands...) where that is asked for; the text without one of its own adds an operand.
 // Contraction of a*b+c into one rounding is allowed here.
 
 #define COLUMNS (VECTORS * VECTOR)
 #define STEP 64
+
+#if OPERANDS == 1
+#define EACH_OPERAND(F) F(1)
+#elif OPERANDS == 2
+#define EACH_OPERAND(F) F(1) F(2)
+#elif OPERANDS == 3
+#define EACH_OPERAND(F) F(1) F(2) F(3)
+#else
+#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
+#endif
+#define PARAMETER(k) , __global const STORAGE* restrict e##k
+#define VECTOR_TYPE(k) , const REALV
+
+#ifdef EPILOGUE
+REALV epilogue(const REALV EACH_OPERAND(VECTOR_TYPE));
+#else
+static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
+#endif
+
+typedef struct {
+    long offset, row;
+    long batch[2];
+    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
+} operand;
 
 typedef struct {
     long m, k, n;
@@ -24,6 +49,8 @@ typedef struct {
     long a_batch[2], b_batch[2], out_batch[2];
     long a_offset, b_offset, out_offset, out_row, out_part;
     long k_extent[4], b_k[4], n_extent[4], b_n[4], out_n[4];
+    long finished;  // whether the sums go through epilogue()
+    operand operands[OPERANDS];
 } contraction;
 
 typedef struct {
@@ -148,8 +175,25 @@ static inline void write_row(__local const REALV* s, __global void* out, const l
     }
 }
 
+// The vector of an operand's values for columns v * VECTOR ... of a row; `first` is the strip's first column.
+static inline REALV beside(__global const STORAGE* e, const long along, const long first, const long* to, const bool run,
+                           const long columns, const int v) {
+    if (along == 0) return (REALV)(LOAD(e, 0));
+    if (along == 1 && columns == COLUMNS) return VLOAD(e + first + v * VECTOR);
+    if (along == 2 && run) return VLOAD(e + to[0] + v * VECTOR);
+    REAL lanes[VECTOR];
+    for (int i = 0; i < VECTOR; i++) {
+        const long j = min((long)v * VECTOR + i, columns - 1);
+        lanes[i] = LOAD(e, along == 1 ? first + j : to[j]);
+    }
+    return RLOAD(lanes);
+}
+
+#define BESIDE(k) , beside(e##k + g.operands[k - 1].offset + row * g.operands[k - 1].row + outer * g.operands[k - 1].batch[0] \
+    + inner * g.operands[k - 1].batch[1], g.operands[k - 1].along, strip_index * COLUMNS, to, to_run, columns, v)
+
 __kernel void contract(__global const REAL* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-                       const contraction geometry) {
+                       const contraction geometry EACH_OPERAND(PARAMETER)) {
     __local REALV strip[DEPTH * VECTORS];
     __local REALV sums[CHUNK * ROWS * VECTORS];
     const contraction g = geometry;
@@ -205,8 +249,13 @@ __kernel void contract(__global const REAL* restrict a, __global const STORAGE* 
             }
             EACH_ROW(KEEP)
             if (last)
-                for (long i = 0; i < ROWS && tile * ROWS + i < g.m; i++)
-                    write_row(s + i * VECTORS, out, out_base + (tile * ROWS + i) * g.out_row, to, to_run, columns, &g);
+                for (long i = 0; i < rows; i++) {
+                    const long row = tile * ROWS + i;
+                    if (g.finished)
+                        for (int v = 0; v < VECTORS; v++)
+                            s[i * VECTORS + v] = epilogue(s[i * VECTORS + v] EACH_OPERAND(BESIDE));
+                    write_row(s + i * VECTORS, out, out_base + row * g.out_row, to, to_run, columns, &g);
+                }
         }
         k_begin += DEPTH;
     } while (k_begin < k_last);

@@ -1,0 +1,50 @@
+"""What a matrix product or convolution does to its sums before it stores them: bias, activation, residual, scale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from netcl.core.errors import ExpressionError
+from netcl.core.expr.nodes import Apply, Const, Expr, Load
+from netcl.core.expr.rewrite import walk
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+class Epilogue(NamedTuple):
+    """Each result becomes ``expression`` of it, ``Load(0)``, and of ``Load(1)``, ...: the operands there.
+
+    The operands have the result's dtype and broadcast to its shape. The expression gives the result's dtype and is made
+    of loads, constants and scalar operations; no reductions, indices or launch scalars.
+    """
+
+    expression: Expr
+    operands: tuple[Tensor, ...] = ()
+
+
+def added(operand: Tensor) -> Epilogue:
+    """result + operand."""
+    return Epilogue(Load(0, operand.dtype) + Load(1, operand.dtype), (operand,))
+
+
+def check(epilogue: Epilogue, dtype: str) -> None:
+    """ExpressionError where an epilogue of results of ``dtype`` is made of what it cannot be made of."""
+    nodes = walk((epilogue.expression,))
+    loads = [node for node in nodes if isinstance(node, Load)]
+    fits = all(isinstance(node, (Load, Const)) or (isinstance(node, Apply) and _plain(node)) for node in nodes)
+    known = all(node.slot <= len(epilogue.operands) and node.dtype == dtype for node in loads)
+    if not fits or not known or epilogue.expression.dtype != dtype or any(x.dtype != dtype for x in epilogue.operands):
+        raise ExpressionError(
+            f"an epilogue of {dtype} results is an expression of loads 0 to {len(epilogue.operands)} of that dtype, "
+            "constants and scalar operations"
+        )
+
+
+def _plain(node: Apply) -> bool:
+    return node.prim.name != "require"
+
+
+def run_alone(engine: Any, epilogue: Epilogue, result: Tensor) -> None:
+    """The epilogue as a pass of its own over ``result``."""
+    engine.run((epilogue.expression,), (result, *epilogue.operands), out=(result,))
