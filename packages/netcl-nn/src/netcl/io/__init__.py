@@ -13,6 +13,8 @@ from netcl.io.checkpoint import (
 from netcl.io.errors import CheckpointError
 from netcl.io.model import load_model, save_model
 from netcl.io.safetensors import load_safetensors, save_safetensors
+from netcl.io.torch import load_torch
+from netcl.io.torch_writer import save_torch
 
 __all__ = [
     "CheckpointError",
@@ -21,9 +23,11 @@ __all__ = [
     "load_model",
     "load_params",
     "load_safetensors",
+    "load_torch",
     "save_checkpoint",
     "save_model",
     "save_params",
     "save_safetensors",
+    "save_torch",
     "verify",
 ]

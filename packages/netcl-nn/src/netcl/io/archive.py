@@ -61,9 +61,14 @@ class Entry:
     load: Callable[[], Array]
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return _STORED[self.dtype].itemsize
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the elements."""
-        return math.prod(self.shape) * _STORED[self.dtype].itemsize
+        return math.prod(self.shape) * self.itemsize
 
 
 def entry_of(key: str, value: Any) -> Entry:

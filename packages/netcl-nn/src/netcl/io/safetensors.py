@@ -15,6 +15,7 @@ from netcl.core import Tensor
 from netcl.core.dtypes import canonical, from_bfloat16, numpy_dtype, to_bfloat16
 from netcl.io.atomic import replacing
 from netcl.io.errors import CheckpointError
+from netcl.io.fit import load_fitting
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
 
@@ -62,8 +63,8 @@ def load_safetensors(
     """The tensors of a file by name, on ``queue`` (None: that of the model, else the active device); they are written
     into ``model`` if given.
 
-    CheckpointError for a file that cannot be read or has a dtype that netcl lacks; StateError, with nothing written,
-    where it does not fit the model.
+    CheckpointError for a file that cannot be read, has a dtype that netcl lacks or, with nothing written, does not fit
+    the model.
     """
     try:
         with open(path, "rb") as file:
@@ -84,7 +85,7 @@ def load_safetensors(
         values = from_bfloat16(stored) if dtype == "bfloat16" else stored
         state[name] = Tensor.from_host(queue_of(queue), values, dtype)
     if model is not None:
-        model.load_state_dict(state, strict=strict)
+        load_fitting(model, state, path, strict)
     return state
 
 

@@ -1,0 +1,299 @@
+"""A reader of pickles that executes nothing: plain containers, and names that the caller gives a meaning.
+
+A pickle is a program for a stack machine whose instructions may name any function and call it. This machine knows
+some forty of the instructions, looks names up in a table of the caller's own functions, and bounds how long a program
+is, how many instructions it has and how much it makes. Nothing is imported, and no attribute is set.
+"""
+
+from __future__ import annotations
+
+import io
+import pickletools
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+# A state of 100,000 tensors takes some 25 MB and two million instructions.
+MAX_BYTES = 64 << 20
+MAX_STEPS = 4_000_000
+_MAX_WORK = 64 << 20
+# What may be a key. A tuple of tuples of ... would take exponential time to hash.
+_KEYS = (str, int, float, bytes, type(None))
+
+
+class PickleError(ValueError):
+    """A pickle is damaged, too long, or asks for what is not allowed."""
+
+
+class Name:
+    """The name of a function that a pickle refers to; nothing but a call in the pickle runs it."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text.replace(" ", ".")
+
+
+class Built:
+    """A value that a pickle makes in two instructions: a call, and then ``build(state)``."""
+
+    def build(self, state: Any) -> None:
+        """Takes the state."""
+
+
+class _Mark:
+    """The place on the stack where a container begins."""
+
+
+def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
+    # Protocol 2 writes bytes so.
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+        raise PickleError("text is turned into bytes as latin1 alone")
+    return text.encode("latin1")
+
+
+def _mapping(pairs: Any = ()) -> OrderedDict[Any, Any]:
+    made: OrderedDict[Any, Any] = OrderedDict()
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise PickleError("a dictionary is made of pairs")
+        made[_key(pair[0])] = pair[1]
+    return made
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, _KEYS) or (isinstance(key, tuple) and all(isinstance(part, _KEYS) for part in key)):
+        return key
+    raise PickleError(f"keys are texts and numbers, not {type(key).__name__}")
+
+
+def _defaulting(factory: Any = None, pairs: Any = ()) -> dict[Any, Any]:
+    return dict(_mapping(pairs))
+
+
+def _set(items: Any = ()) -> set[Any]:
+    return {_key(item) for item in items}
+
+
+PLAIN: Mapping[str, Callable[..., Any]] = {
+    "collections OrderedDict": _mapping,
+    "collections defaultdict": _defaulting,
+    "builtins dict": _mapping,
+    "__builtin__ dict": _mapping,
+    "builtins set": _set,
+    "__builtin__ set": _set,
+    "_codecs encode": _encoded,
+}
+
+
+def read_pickle(file: BinaryIO, names: Mapping[str, Any], persistent: Callable[[Any], Any] | None = None) -> Any:
+    """The value of the pickle that begins at the present place of ``file``, which is left behind its end.
+
+    ``names`` maps "module name" to a function, which a call of the name runs, or to any other value, which the name
+    stands for; ``persistent(id)`` gives the value of a persistent id. PickleError for anything else. Attributes that
+    a pickle gives to a dictionary are left out.
+    """
+    start = file.tell()
+    data = file.read(MAX_BYTES + 1)
+    source = io.BytesIO(data)
+    machine = _Machine(names, persistent)
+    try:
+        with warnings.catch_warnings():
+            # pickletools' own, about backslashes in the names of a damaged file.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            for steps, (opcode, argument, _) in enumerate(pickletools.genops(source)):
+                if steps > MAX_STEPS:
+                    raise PickleError(f"it has more than {MAX_STEPS} instructions")
+                if opcode.name == "STOP":
+                    break
+                machine.run(opcode.name, argument)
+    except PickleError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, UnicodeError, RecursionError) as error:
+        raise PickleError(f"it is damaged ({error})") from error
+    if source.tell() > MAX_BYTES:
+        raise PickleError(f"it has more than {MAX_BYTES} bytes")
+    file.seek(start + source.tell())
+    return machine.result()
+
+
+class _Machine:
+    """The stack, the memo, and what each instruction does to them."""
+
+    def __init__(self, names: Mapping[str, Any], persistent: Callable[[Any], Any] | None) -> None:
+        self.names = {**PLAIN, **names}
+        self.persistent = persistent
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        self.work = 0
+
+    def result(self) -> Any:
+        if len(self.stack) != 1:
+            raise PickleError("it is damaged (it does not end with one value)")
+        return self._taken()
+
+    def run(self, name: str, argument: Any) -> None:
+        if name in _NOTHING:
+            return
+        if name in _VALUES:
+            self.stack.append(argument)
+        elif name in _MADE:
+            self.stack.append(_MADE[name]())
+        else:
+            step = getattr(self, f"_{name.lower()}", None)
+            if step is None:
+                raise PickleError(f"the instruction {name} is not allowed")
+            step(argument)
+
+    def _charge(self, amount: int) -> None:
+        self.work += amount
+        if self.work > _MAX_WORK:
+            raise PickleError("it makes far more than a state of its length holds")
+
+    def _since_mark(self) -> list[Any]:
+        for at in range(len(self.stack) - 1, -1, -1):
+            if isinstance(self.stack[at], _Mark):
+                items = self.stack[at + 1 :]
+                del self.stack[at:]
+                return items
+        raise PickleError("it is damaged (a container has no beginning)")
+
+    def _taken(self) -> Any:
+        if not self.stack or isinstance(self.stack[-1], _Mark):
+            raise PickleError("it is damaged (a value is missing)")
+        return self.stack.pop()
+
+    def _top(self, kind: Any) -> Any:
+        if not self.stack or not isinstance(self.stack[-1], kind):
+            raise PickleError("it is damaged (no container where one is filled)")
+        return self.stack[-1]
+
+    # -- memo --------------------------------------------------------------------------------------------------------
+
+    def _binput(self, argument: int) -> None:
+        self.memo[argument] = self._top(object)
+
+    _long_binput = _put = _binput
+
+    def _memoize(self, argument: Any) -> None:
+        self.memo[len(self.memo)] = self._top(object)
+
+    def _binget(self, argument: int) -> None:
+        if argument not in self.memo:
+            raise PickleError("it is damaged (it refers to what it has not made)")
+        self.stack.append(self.memo[argument])
+
+    _long_binget = _get = _binget
+
+    # -- containers --------------------------------------------------------------------------------------------------
+
+    def _tuple(self, argument: Any) -> None:
+        self.stack.append(tuple(self._since_mark()))
+
+    def _list(self, argument: Any) -> None:
+        self.stack.append(self._since_mark())
+
+    def _dict(self, argument: Any) -> None:
+        items = self._since_mark()
+        self.stack.append(dict(_mapping(zip(items[::2], items[1::2]))))
+
+    def _counted(self, count: int) -> None:
+        items = [self._taken() for _ in range(count)]
+        self.stack.append(tuple(reversed(items)))
+
+    def _tuple1(self, argument: Any) -> None:
+        self._counted(1)
+
+    def _tuple2(self, argument: Any) -> None:
+        self._counted(2)
+
+    def _tuple3(self, argument: Any) -> None:
+        self._counted(3)
+
+    def _append(self, argument: Any) -> None:
+        item = self._taken()
+        self._top(list).append(item)
+
+    def _appends(self, argument: Any) -> None:
+        items = self._since_mark()
+        self._top(list).extend(items)
+
+    def _setitem(self, argument: Any) -> None:
+        value, key = self._taken(), _key(self._taken())
+        self._top(dict)[key] = value
+
+    def _setitems(self, argument: Any) -> None:
+        items = self._since_mark()
+        if len(items) % 2:
+            raise PickleError("it is damaged (a key has no value)")
+        target = self._top(dict)
+        for key, value in zip(items[::2], items[1::2]):
+            target[_key(key)] = value
+
+    def _additems(self, argument: Any) -> None:
+        items = self._since_mark()
+        self._top(set).update(_set(items))
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _global(self, argument: str) -> None:
+        self._charge(len(argument))
+        if argument not in self.names:
+            raise PickleError(f"it refers to {argument.replace(' ', '.')}, which is no part of a state of tensors")
+        meaning = self.names[argument]
+        self.stack.append(Name(argument) if callable(meaning) else meaning)
+
+    def _stack_global(self, argument: Any) -> None:
+        name, module = self._taken(), self._taken()
+        if not isinstance(name, str) or not isinstance(module, str):
+            raise PickleError("it is damaged (a name is no text)")
+        self._global(f"{module} {name}")
+
+    def _call(self, function: Any, arguments: Any) -> Any:
+        if not isinstance(function, Name):
+            raise PickleError("it calls what is no function of a state of tensors")
+        if not isinstance(arguments, tuple):
+            raise PickleError("it is damaged (a call has no arguments)")
+        for value in arguments:
+            self._charge(len(value) + 1 if isinstance(value, (str, bytes, tuple, list, dict, set)) else 1)
+        return self.names[function.text](*arguments)
+
+    def _reduce(self, argument: Any) -> None:
+        arguments, function = self._taken(), self._taken()
+        self.stack.append(self._call(function, arguments))
+
+    _newobj = _reduce
+
+    def _build(self, argument: Any) -> None:
+        state, value = self._taken(), self._top((dict, Built))
+        if isinstance(value, Built):
+            value.build(state)
+
+    def _binpersid(self, argument: Any) -> None:
+        if self.persistent is None:
+            raise PickleError("it refers to values outside of it")
+        self.stack.append(self.persistent(self._taken()))
+
+
+_NOTHING = frozenset(("PROTO", "FRAME"))
+_VALUES = frozenset(
+    (
+        *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "LONG", "BINFLOAT", "FLOAT"),
+        *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+        *("BINSTRING", "SHORT_BINSTRING", "STRING"),
+    )
+)
+_MADE: Mapping[str, Callable[[], Any]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_DICT": dict,
+    "EMPTY_LIST": list,
+    "EMPTY_TUPLE": tuple,
+    "EMPTY_SET": set,
+    "MARK": _Mark,
+}

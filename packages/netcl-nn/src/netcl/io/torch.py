@@ -1,0 +1,332 @@
+"""PyTorch's ``.pt`` files, read without running anything in them and without PyTorch.
+
+Two forms are read: the zip archive of PyTorch 1.6 and later, and the sequence of pickles before it. Names in a file
+mean what stands in this module and nothing else, so a file of a whole model, or of anything but tensors and plain
+containers, is refused. No size in a file is believed before it is held against the size of the file.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import struct
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype
+from netcl.io.errors import CheckpointError
+from netcl.io.fit import load_fitting
+from netcl.io.pickles import MAX_BYTES, Built, PickleError, read_pickle
+from netcl.nn.module import Module
+from netcl.nn.placement import queue_of
+
+Array = np.ndarray[Any, Any]
+
+# PyTorch's storage classes and the dtypes of their elements, by netcl's names where netcl has them.
+STORAGES = {
+    "FloatStorage": "float32",
+    "DoubleStorage": "float64",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+}
+_PLAIN_DTYPE = re.compile("[?biufc][0-9]{0,2}")
+_MAGIC = 0x1950A86A20F9469CFC6C
+_PROTOCOL = 1001
+_CHUNK = 1 << 20
+# What the reader says instead of an answer: of zipfile, of struct, of the operating system, of NumPy.
+_UNREADABLE = (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError, RuntimeError, OverflowError)
+
+
+@dataclass(frozen=True)
+class StorageType:
+    """A storage class: the dtype of its elements, None for one of bytes."""
+
+    dtype: str | None
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The elements that tensors are views of; ``dtype`` is None where each tensor says its own."""
+
+    key: str
+    dtype: str | None
+    elements: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the bytes of a storage lie in the file."""
+
+    offset: int
+    nbytes: int
+
+
+def load_torch(
+    path: str | os.PathLike[str], model: Module | None = None, *, queue: Any = None, strict: bool = True
+) -> Any:
+    """What ``torch.save`` wrote to ``path``: dicts, lists and tuples of plain values and tensors, as they were nested.
+
+    Tensors come on ``queue`` (None: that of the model, else the active device), as plain Tensors, also for parameters;
+    views of one storage that are alike are one Tensor. Names of dtypes come as text. With ``model`` the file has to be
+    its state, which is written into it. CheckpointError for a file that is damaged or cut short, that asks for
+    anything but tensors and plain values (nothing in it is ever run), that has a dtype which netcl lacks, or that does
+    not fit the model; nothing is written to the model then.
+    """
+    if queue is None and model is not None:
+        queue = next((tensor.queue for tensor in model.state_dict().values()), None)
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            try:
+                read = _read_archive if file.read(4) == b"PK\x03\x04" else _read_sequence
+                file.seek(0)
+                found = read(file, size, queue_of(queue))
+            except (PickleError, *_UNREADABLE, struct.error, LookupError, TypeError, AttributeError) as error:
+                raise CheckpointError(f"is not read as a file of PyTorch: {error}", path, size) from error
+    except OSError as error:
+        raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
+    if model is not None:
+        load_fitting(model, found, path, strict)
+    return found
+
+
+def _read_archive(file: BinaryIO, size: int, queue: Any) -> Any:
+    """The zip form: ``<name>/data.pkl`` and one member per storage, ``<name>/data/<key>``."""
+    with zipfile.ZipFile(file) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        pickled = [name for name in members if name.endswith("/data.pkl") and name.count("/") == 1]
+        if len(pickled) != 1:
+            raise PickleError("it has no data.pkl, or more than one")
+        if members[pickled[0]].file_size > MAX_BYTES:
+            raise PickleError(f"its pickle has more than {MAX_BYTES} bytes")
+        prefix = pickled[0].removesuffix("data.pkl")
+        order = archive.read(prefix + "byteorder") if prefix + "byteorder" in members else b"little"
+        if order not in (b"little", b"big"):
+            raise PickleError(f"its byte order is {order[:20]!r}")
+        places: dict[str, Place] = {}
+
+        def find(key: str) -> Place:
+            if key not in places:
+                name = f"{prefix}data/{key}"
+                if name not in members:
+                    raise PickleError(f"it lacks {name[:200]}")
+                tensors.spend(members[name].file_size)
+                places[key] = _checked_member(archive, file, members[name])
+            return places[key]
+
+        tensors = _Tensors(file, size, find, queue, "<" if order == b"little" else ">")
+        return read_pickle(io.BytesIO(archive.read(pickled[0])), tensors.names(), _storage)
+
+
+def _checked_member(archive: zipfile.ZipFile, file: BinaryIO, info: zipfile.ZipInfo) -> Place:
+    """Where a member lies, after its bytes were held against their checksum."""
+    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+        raise PickleError(f"{info.filename} is compressed or encrypted")
+    with archive.open(info) as member:
+        while member.read(_CHUNK):
+            pass
+    file.seek(info.header_offset + 26)
+    name_length, extra_length = struct.unpack("<HH", file.read(4))
+    return Place(info.header_offset + 30 + name_length + extra_length, info.file_size)
+
+
+def _read_sequence(file: BinaryIO, size: int, queue: Any) -> Any:
+    """The form before PyTorch 1.6: pickles of a magic number, a version, the machine, the value and the keys of its
+    storages, whose bytes follow.
+    """
+    if read_pickle(file, {}) != _MAGIC or read_pickle(file, {}) != _PROTOCOL:
+        raise PickleError("it begins as no file of PyTorch does")
+    machine = read_pickle(file, {})
+    order = "<" if not isinstance(machine, dict) or machine.get("little_endian", True) else ">"
+    start = file.tell()
+    storages: dict[str, Storage] = {}
+
+    def collect(identity: Any) -> Storage:
+        storage = _storage(identity)
+        storages[storage.key] = storage
+        return storage
+
+    # Where the storages lie is known only behind the value, so it is read twice, at first without tensors.
+    read_pickle(file, {**_Tensors.SHAPELESS, **_NAMES}, collect)
+    keys = read_pickle(file, {})
+    places: dict[str, Place] = {}
+    for key in keys:
+        # Anything else than a text could take for ever to hash or to print.
+        if not isinstance(key, str) or key not in storages or key in places:
+            raise PickleError("it lists a storage twice, or one that nothing in it uses")
+        (elements,) = struct.unpack(order + "q", file.read(8))
+        nbytes = elements * _itemsize(storages[key].dtype)
+        if not 0 <= nbytes <= size - file.tell():
+            raise PickleError(f"its storage {key} has {elements} elements, more than the file holds")
+        places[key] = Place(file.tell(), nbytes)
+        file.seek(nbytes, os.SEEK_CUR)
+    file.seek(start)
+    return read_pickle(file, _Tensors(file, size, places.__getitem__, queue, order).names(), _storage)
+
+
+def _itemsize(dtype: str | None) -> int:
+    return 1 if dtype is None else 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
+
+
+def _storage(identity: Any) -> Storage:
+    """The storage of a persistent id, ("storage", class, key, place, number of elements)."""
+    if not isinstance(identity, tuple) or len(identity) not in (5, 6) or identity[0] != "storage":
+        raise PickleError("it holds a module or another object beside tensors; save the state_dict() instead")
+    _, kind, key, _, elements, *view = identity
+    if not isinstance(kind, StorageType) or not isinstance(key, str) or type(elements) is not int or elements < 0:
+        raise PickleError("it is damaged (a storage is described by what is none)")
+    if view and view[0] is not None:
+        raise PickleError("it has views of storages of views, which PyTorch stopped writing in version 0.4")
+    return Storage(key, kind.dtype, elements)
+
+
+class _Dtype(Built):
+    """A dtype of NumPy as pickled: its code and, set afterwards, its byte order."""
+
+    def __init__(self, code: Any, *rest: Any) -> None:
+        if not isinstance(code, str) or not _PLAIN_DTYPE.fullmatch(code):
+            raise PickleError("it has a dtype of NumPy that is no plain number's")
+        self.dtype = np.dtype(code)
+
+    def build(self, state: Any) -> None:
+        if isinstance(state, tuple) and len(state) > 1 and state[1] in ("<", ">"):
+            self.dtype = self.dtype.newbyteorder(state[1])
+
+
+def _numpy_scalar(dtype: Any, data: Any) -> Any:
+    if not isinstance(dtype, _Dtype) or not isinstance(data, bytes):
+        raise PickleError("it is damaged (a number of NumPy has no dtype)")
+    return np.frombuffer(data, dtype.dtype, 1)[0].item()
+
+
+def _size(sizes: Any = ()) -> tuple[Any, ...]:
+    return tuple(sizes)
+
+
+def _device(kind: Any, index: Any = None) -> str:
+    if not isinstance(kind, str) or not (index is None or type(index) is int):
+        raise PickleError("it is damaged (a device is no text)")
+    return kind if index is None else f"{kind}:{index}"
+
+
+_NAMES: dict[str, Any] = {
+    **{f"torch {name}": StorageType(dtype) for name, dtype in STORAGES.items()},
+    **{f"torch {dtype}": dtype for dtype in (*SUPPORTED, "int8", "int16", "uint16", "uint32", "uint64")},
+    "torch.storage UntypedStorage": StorageType(None),
+    "torch Tensor": "Tensor",
+    "torch.nn.parameter Parameter": "Parameter",
+    "torch Size": _size,
+    "torch device": _device,
+    "numpy dtype": _Dtype,
+    "numpy.core.multiarray scalar": _numpy_scalar,
+    "numpy._core.multiarray scalar": _numpy_scalar,
+}
+
+
+class _Tensors:
+    """Makes the tensors that a pickle asks for, out of the storages of a file."""
+
+    REBUILDING = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
+    # The same names for a first reading that makes no tensor.
+    SHAPELESS: Mapping[str, Callable[..., Any]] = {
+        **{f"torch._utils {name}": lambda *arguments: None for name in REBUILDING},
+        "torch._utils _rebuild_parameter": lambda *arguments: None,
+        "torch._utils _rebuild_parameter_with_state": lambda *arguments: None,
+        "torch._tensor _rebuild_from_type_v2": lambda *arguments: None,
+    }
+
+    def __init__(self, file: BinaryIO, size: int, find: Callable[[str], Place], queue: Any, order: Any) -> None:
+        self.file, self.find, self.queue, self.order = file, find, queue, order
+        # Tensors may overlap, but a file whose tensors are many times its own size is hostile.
+        self.room = 8 * size + (1 << 20)
+        self.made: dict[Any, Tensor] = {}
+
+    def spend(self, nbytes: int) -> None:
+        """Counts bytes that are read or made; PickleError where they come to many times the file."""
+        self.room -= nbytes
+        if self.room < 0:
+            raise PickleError("its tensors are far larger than the file")
+
+    def names(self) -> dict[str, Any]:
+        """What the names of a file mean."""
+        return {
+            **_NAMES,
+            **{f"torch._utils {name}": self.rebuild for name in self.REBUILDING},
+            "torch._utils _rebuild_parameter": _first,
+            "torch._utils _rebuild_parameter_with_state": _first,
+            "torch._tensor _rebuild_from_type_v2": self.rebuild_typed,
+        }
+
+    def rebuild_typed(self, function: Any, kind: Any, arguments: Any, state: Any = None) -> Any:
+        """A tensor that had attributes of its own, which are left out."""
+        meaning = self.names().get(getattr(function, "text", ""))
+        if meaning not in (self.rebuild, _first) or kind not in ("Tensor", "Parameter"):
+            raise PickleError("it holds a tensor of a class of its own")
+        return meaning(*arguments)
+
+    def rebuild(
+        self,
+        storage: Any,
+        offset: Any,
+        shape: Any,
+        strides: Any,
+        requires_grad: Any = False,
+        hooks: Any = None,
+        dtype: Any = None,
+        metadata: Any = None,
+    ) -> Tensor:
+        """The view of a storage with this offset, shape and strides, counted in elements."""
+        if not isinstance(storage, Storage):
+            raise PickleError("it is damaged (a tensor has no storage)")
+        name = storage.dtype if storage.dtype is not None else dtype
+        if not isinstance(name, str) or name not in SUPPORTED:
+            known = name if isinstance(name, str) else "of its own"
+            raise PickleError(f"a tensor has the dtype {known}, which netcl lacks")
+        numbers = (offset, *shape, *strides)
+        if len(shape) != len(strides) or any(type(n) is not int or not 0 <= n < 2**62 for n in numbers):
+            raise PickleError("it is damaged (a tensor has no proper shape)")
+        key = (storage.key, name, offset, tuple(shape), tuple(strides))
+        if key not in self.made:
+            values = self._view(storage, np.dtype(numpy_dtype(name)).newbyteorder(self.order), *key[2:])
+            host = from_bfloat16(values) if name == "bfloat16" else values
+            self.made[key] = Tensor.from_host(self.queue, host, name)
+        return self.made[key]
+
+    def _view(
+        self, storage: Storage, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Array:
+        place = self.find(storage.key)
+        if math.prod(shape) == 0:
+            return np.empty(shape, dtype)
+        # The elements from the first to the last that the view has.
+        span = 1 + sum((length - 1) * stride for length, stride in zip(shape, strides))
+        if (offset + span) * dtype.itemsize > place.nbytes:
+            raise PickleError(f"a tensor of shape {shape} reaches beyond its storage of {place.nbytes} bytes")
+        self.spend((span + math.prod(shape)) * dtype.itemsize)
+        self.file.seek(place.offset + offset * dtype.itemsize)
+        flat = np.fromfile(self.file, dtype, span)
+        if flat.size != span:
+            raise PickleError("it ends early")
+        view = np.lib.stride_tricks.as_strided(
+            flat, shape, [stride * dtype.itemsize for stride in strides], writeable=False
+        )
+        return np.asarray(view, dtype.newbyteorder("="), order="C")
+
+
+def _first(value: Any, *rest: Any) -> Any:
+    return value
