@@ -17,6 +17,11 @@ ROOT = Path(__file__).resolve().parent
 DIST = ROOT / "dist"
 PACKAGES = ("core", "autograd", "nn", "optim", "data", "distributed", "trainer")
 UPPER = PACKAGES[1:]
+DOCUMENTED = (
+    *("core", "core.errors", "core.memory", "core.expr", "core.kernels.primitives", "core.kernel_selector"),
+    *("core.testing", "ops", "runtime", "profiling", "autograd", "amp", "nn", "io"),
+    *("optim", "data", "distributed", "trainer"),
+)
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
 RUFF, MYPY, PYRIGHT = "ruff~=0.17.0", "mypy~=2.4.0", "pyright[nodejs]==1.1.414"
@@ -271,7 +276,17 @@ def lowest(session: nox.Session) -> None:
     run_suites(session, *suites, ignore=warnings)
 
 
-# ---------------------------------------------------------------------------------------------------- measurements
+# ------------------------------------------------------------------------------------------ reference, measurements
+
+
+@nox.session(tags=["docs"])
+def reference(session: nox.Session) -> None:
+    """Write the reference of every public name, from the docstrings, as HTML under docs/_site."""
+    install(session, everything(), "pdoc~=16.0")
+    site = ROOT / "docs" / "_site"
+    shutil.rmtree(site, ignore_errors=True)
+    session.run("pdoc", "--output-directory", str(site), *(f"netcl.{name}" for name in DOCUMENTED))
+    session.log(f"open {site / 'index.html'}")
 
 
 @nox.session(tags=["bench"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,9 +35,20 @@ def as_function(row: OpRow, record: bool | None) -> OpFunction:
     op = caller(row, record)
     op.__name__ = op.__qualname__ = row.name
     op.__doc__ = row.doc
-    op.__signature__ = row.signature  # type: ignore[attr-defined]
+    op.__signature__ = _seen_from_outside(row.signature)  # type: ignore[attr-defined]
     op.row = row  # type: ignore[attr-defined]
     return op  # type: ignore[return-value]
+
+
+def _seen_from_outside(signature: inspect.Signature) -> inspect.Signature:
+    """The signature of the function that users call: what is an expression within a row is a tensor there."""
+    parameters = signature.parameters.values()
+    return signature.replace(
+        parameters=[
+            p.replace(annotation=p.annotation.replace("Expr", "Tensor")) if isinstance(p.annotation, str) else p
+            for p in parameters
+        ]
+    )
 
 
 def _define(row: OpRow) -> OpFunction:
