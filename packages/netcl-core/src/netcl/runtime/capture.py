@@ -2,47 +2,29 @@
 
 ``capture`` calls the function once with its launches recorded, not run; nothing on the device changes. State that the
 function makes at its first call (optimizer moments, lazily made buffers) must exist before, so call the function
-eagerly first. A replay copies its inputs into the captured ones, runs the launches, and hands out copies of the
-results. Numbers that Python knows at capture (a branch taken, a float given to an op) are frozen; what changes per
-step lives in tensors: learning rates, step counts, random counters.
+eagerly first. What was recorded is put together anew (``core/backend/grouping.py``) and recorded again. A replay copies
+its inputs into the captured ones, runs the launches, and hands out copies of the results. Numbers that Python knows at
+capture (a branch taken, a float given to an op) are frozen; what changes per step lives in tensors: learning rates, step
+counts, random counters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from netcl.core.backend.assembly import assemble
+from netcl.core.backend.calls import Calls, replaced, tensors_in
+from netcl.core.backend.grouping import grouped
 from netcl.core.backend.registry import ensure_same_backend
 from netcl.core.dispatch import assign
-from netcl.core.errors import CaptureError
+from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.tensor import Tensor
 from netcl.ops import random
+from netcl.runtime.dependencies import Dependencies
 
 __all__ = ["CapturedStep", "capture"]
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors in nested tuples, lists and dicts."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _tensors(item)
-
-
-def _replaced(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The same nest with every tensor replaced by ``change(tensor)``."""
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, (tuple, list)):
-        items = [_replaced(item, change) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if isinstance(value, dict):
-        return {key: _replaced(item, change) for key, item in value.items()}
-    return value
 
 
 def _described(args: tuple[Any, ...]) -> tuple[Hashable, ...]:
@@ -72,6 +54,43 @@ def _copy(tensor: Tensor) -> Tensor:
     return fresh
 
 
+class _Gradient:
+    """The ``grad`` of a parameter around a step: what it was before and is afterwards, None for none.
+
+    A step that adds to the gradient it finds reads the storage of ``before``; each replay then has to find the newest
+    gradient there.
+    """
+
+    def __init__(self, parameter: Tensor) -> None:
+        self.parameter, self.before = parameter, parameter.grad
+        self.after: Any = None
+        self.added = False
+
+    def close(self, calls: Calls) -> None:
+        """At the end of the step that is recorded: puts the parameter back as it was."""
+        parameter, before = self.parameter, self.before
+        self.after, parameter.grad = parameter.grad, before
+        if before is None or self.after is None or self.after is before:
+            return
+        number = calls.number(before)
+        self.added = any(number == read for call in calls.list for read, _ in call.reads)
+        if self.added:
+            assign(before, self.after)
+            self.after = before
+
+    def check(self) -> None:
+        """CaptureError where a replay would begin from another gradient than the step did."""
+        now = self.parameter.grad
+        if (self.added and now is None) or (self.before is None and self.after is not None and now is not None):
+            was, now_is = ("none", "one") if self.before is None else ("one", "none")
+            raise CaptureError(
+                f"replay: a parameter of shape {self.parameter.shape} had {was} of its gradients when the step was "
+                f"captured and has {now_is} now; call zero_grad where the captured step did, or capture again"
+            )
+        if self.added and now is not self.before:
+            assign(self.before, now)
+
+
 class CapturedStep:
     """A recorded call of ``fn``: ``replay(*inputs)`` does and returns what ``fn(*inputs)`` would have."""
 
@@ -79,38 +98,107 @@ class CapturedStep:
         self, fn: Callable[..., Any], samples: tuple[Any, ...], watch: Callable[[], Hashable] | None = None
     ) -> None:
         self._described = _described(samples)
+        self._dependencies = Dependencies(fn)
         self._watch = watch
-        self._watched = watch() if watch is not None else None
-        self._engine = ensure_same_backend(list(_tensors(samples)), "capture")
-        self._inputs = tuple(_replaced(sample, self._static) for sample in samples)
-        engine: Any = self._engine
-        if engine.recording is not None:
+        self._key = self._state()
+        self._engine: Any = ensure_same_backend(list(tensors_in(samples)), "capture")
+        if self._engine.recording is not None:
             raise CaptureError("a capture is open on this device already; captures do not nest")
-        self._recording = engine.new_recording()
-        start = random.tell()
-        self._drawn_at = start - random.base(engine)
-        engine.recording = self._recording
-        try:
-            self._result = fn(*self._inputs)
-            self._draws = random.tell() - start
-            if self._draws:
-                random.record_advance(engine, self._draws)
-        finally:
-            engine.recording = None
-            random.rewind(start)
+        self._inputs = tuple(replaced(sample, self._static) for sample in samples)
+        self._draws = 0
+        self._drawn_at = random.tell() - random.base(self._engine)
+        self._recording: Any = None
+        self._gradients = [_Gradient(parameter) for parameter in self._dependencies.parameters()]
+        self._kept: list[Any] = []
+        self._record(fn)
+
+    def _state(self) -> Hashable:
+        return self._dependencies.key(), None if self._watch is None else self._watch()
 
     def _static(self, sample: Tensor) -> Tensor:
         """The tensor that stands for ``sample`` in the recorded call."""
         static = self._engine.empty(sample.shape, sample.dtype, persistent=True)
         static.requires_grad = sample.requires_grad
         assign(static, sample)
-        return static
+        return static  # type: ignore[no-any-return]
+
+    def _record(self, fn: Callable[..., Any]) -> None:
+        start = random.tell()
+        recording = self._engine.new_recording()
+        calls = recording.calls = Calls(recording)
+        try:
+            with self._recorded_into(recording):
+                result = fn(*self._inputs)
+                self._draws = random.tell() - start
+                if self._draws:
+                    random.record_advance(self._engine, self._draws)
+                # Without the graph behind them, whose saved values nobody will ask for.
+                self._result = replaced(result, lambda tensor: tensor.detach())
+                del result
+                for gradient in self._gradients:
+                    gradient.close(calls)
+        finally:
+            random.rewind(start)
+            for gradient in self._gradients:
+                gradient.parameter.grad = gradient.before
+        self._finish(recording, calls)
+        self._written = [calls.outside[number]._version for number in calls.written()]
+        for number, version in calls.begun.items():
+            calls.outside[number]._version[0] = version  # nothing has been written yet
+
+    @contextmanager
+    def _recorded_into(self, recording: Any) -> Iterator[None]:
+        self._engine.recording = recording
+        try:
+            yield
+        finally:
+            self._engine.recording = None
+
+    def _finish(self, recording: Any, calls: Calls) -> None:
+        """Takes the recording, put together anew where all its launches come from calls that are known."""
+        held = calls.finish()
+        self._recording = recording
+        recording.calls = None
+        if self._engine.name != "cl" or not calls.complete:
+            return
+        second = self._engine.new_recording()
+        try:
+            with self._recorded_into(second):
+                known = assemble(self._engine, grouped(calls.list, held, calls.outside), calls.outside, held)
+                moved = self._moved(calls, known)
+                for number, lease in held.items():
+                    if number in known and number not in moved:
+                        # Somebody keeps this tensor whom nobody knows: its storage gets the values too.
+                        source = known[number]
+                        old = Tensor._wrap(self._engine, source.shape, source.dtype, lease.buffer, None, lease)
+                        assign(old, source)
+                        self._kept.append(lease)
+        except KernelBuildError:
+            return  # of a fused kernel: the calls as they were have been built
+        self._recording = second
+
+    def _moved(self, calls: Calls, known: dict[int, Tensor]) -> set[int]:
+        """Makes results and gradients tensors of the second recording; their numbers."""
+        moved: set[int] = set()
+
+        def move(tensor: Tensor) -> Tensor:
+            number = calls.number(tensor)
+            if number in calls.outside or number not in known:
+                return tensor
+            moved.add(number)
+            return known[number]._alias(type(tensor), tensor.shape)
+
+        self._result = replaced(self._result, move)
+        for gradient in self._gradients:
+            if gradient.after is not None:
+                gradient.after = move(gradient.after)
+        return moved
 
     def replay(self, *inputs: Any) -> Any:
         """Runs the recorded launches on ``inputs`` (tensors of the captured shapes and dtypes, or host arrays for
         them).
 
-        CaptureError where arguments or the watched state are not those of the capture: capture again.
+        CaptureError where arguments or the state that the step depends on are not those of the capture: capture again.
         """
         self._check(inputs)
         for static, value in zip(self._inputs, inputs):
@@ -124,7 +212,11 @@ class CapturedStep:
         self._recording.replay()
         if self._draws:
             random.advance(self._engine, self._draws)
-        return _replaced(self._result, _copy)
+        for version in self._written:
+            version[0] += 1
+        for gradient in self._gradients:
+            gradient.parameter.grad = gradient.after
+        return replaced(self._result, _copy)
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
         if len(inputs) != len(self._inputs):
@@ -140,10 +232,13 @@ class CapturedStep:
                     )
             elif _Same(value) != known:
                 raise CaptureError(f"replay: argument {number} is {value!r}, captured was {known!r}; capture again")
-        if self._watch is not None and self._watch() != self._watched:
+        if self._state() != self._key:
             raise CaptureError(
-                "replay: parameters, training flags, parameter groups or other watched state changed; capture again"
+                "replay: parameters, training flags, parameter groups, grad or autocast mode, or other watched state "
+                "changed; capture again"
             )
+        for gradient in self._gradients:
+            gradient.check()
 
     def __len__(self) -> int:
         """The number of launches of a replay."""
@@ -154,8 +249,10 @@ def capture(fn: Callable[..., Any], *samples: Any, watch: Callable[[], Hashable]
     """Records ``fn(*samples)`` without running it; ``.replay(*inputs)`` then equals ``fn(*inputs)``, side effects on
     tensors included.
 
-    ``samples`` are tensors (all on one device) and other values, which a replay must repeat. ``watch()`` gives a
-    hashable of Python state that the step depends on (parameters, training flags); a replay raises CaptureError once
-    it differs. CaptureError also where ``fn`` reads a value on the host or writes host data to the device.
+    ``samples`` are tensors (all on one device) and other values, which a replay must repeat. A replay raises
+    CaptureError once it would begin from another state: modules and optimizers that ``fn`` refers to (identities of
+    parameters and buffers, requires_grad, training flags, parameter groups), grad and autocast mode, and what
+    ``watch()``, a hashable, adds to that. CaptureError also where ``fn`` reads a value on the host or writes host data
+    to the device. After an exception in ``fn`` everything is as before.
     """
     return CapturedStep(fn, samples, watch)

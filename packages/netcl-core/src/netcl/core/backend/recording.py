@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
+from netcl.core.backend.calls import Calls
 from netcl.core.backend.watching import Note, Watcher, Work
 
 
@@ -43,6 +44,14 @@ class Recording:
         self._notes: list[Note | None] = []
         self.work: Work | None = None  # the contraction that the launches compute now
         self._kept: dict[int, Any] = {}
+        self._marks: dict[Callable[[], object], Callable[[], object]] = {}
+        self.calls: Calls | None = None  # the engine calls that the launches come from, where these are noted
+        self.marked = 0  # times that ``mark`` was called
+
+    def mark(self, before: Callable[[], object]) -> None:
+        """Has ``before()`` called at the beginning of each replay, once however often it is asked for."""
+        self._marks[before] = before
+        self.marked += 1
 
     def append(self, launch: Callable[[], object], keep: Iterable[Any] = (), note: Note | None = None) -> None:
         """Add a launch; ``keep`` are objects that must live as long as the recording. Watchers are told the ``note``.
@@ -62,6 +71,8 @@ class Recording:
 
     def replay(self) -> None:
         """Run all launches in order."""
+        for before in self._marks.values():
+            before()
         with self._guard():
             watcher = self.owner.watcher if self.owner is not None else None
             if watcher is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
+from netcl.core.backend.calls import noted
 from netcl.core.backend.opencl import conv, copy, gemm, index, random, resample, scan, sort, trellis, window
 from netcl.core.backend.opencl import run as _run
 from netcl.core.backend.opencl.launch import Launcher, launcher_for
@@ -222,6 +223,7 @@ class OpenCLBackend(TwinCalls):
         )
         return (target.buffer, None, target.pool_handle), event, pending, host_ref
 
+    @noted
     def fill(self, tensor: Tensor, value: float) -> None:
         """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
         stored = to_storage(np.asarray(value), tensor.dtype)[0]
@@ -287,6 +289,7 @@ class OpenCLBackend(TwinCalls):
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
+    @noted
     def run(
         self,
         outputs: Sequence[Expr],
@@ -325,7 +328,7 @@ class OpenCLBackend(TwinCalls):
                 self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
         recording = self.launcher.recording
         if recording is not None and recording.thread == threading.get_ident():
-            recording.append(self._mark_flag)
+            recording.mark(self._mark_flag)
         self._flag_raised = True
         return self._flag.buffer
 

@@ -1,0 +1,72 @@
+"""Runs the steps of a recording that was put together anew, so that a second recording takes their launches.
+
+What a step makes is let go after its last use, so that the arena serves the same memory again: the second recording
+holds what is alive at once, whatever Python held while the first was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.backend.calls import Ref, replaced, tensors_in
+from netcl.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from netcl.core.backend.grouping import Step
+
+
+class _Storages:
+    """Tensors by the number of their storage."""
+
+    def __init__(self, engine: Any, outside: Mapping[int, Tensor]) -> None:
+        self._engine = engine
+        self.known: dict[int, Tensor] = dict(outside)
+
+    def tensor(self, ref: Ref, shape: tuple[int, ...] | None = None) -> Tensor:
+        """The tensor of a Ref, in its shape or another; undefined content where nothing has written it yet."""
+        shape = ref.shape if shape is None else shape
+        if ref.number not in self.known:
+            self.known[ref.number] = self._engine.empty(ref.shape, ref.dtype)
+        known = self.known[ref.number]
+        if known.shape == shape and known.dtype == ref.dtype:
+            return known
+        other = known._alias(Tensor, shape)
+        other.dtype = ref.dtype
+        return other
+
+
+def assemble(
+    engine: Any, steps: Sequence[Step], outside: Mapping[int, Tensor], live: Iterable[int]
+) -> dict[int, Tensor]:
+    """Runs ``steps`` on ``engine``, which records; the tensors of ``live`` and ``outside`` numbers."""
+    storages = _Storages(engine, outside)
+    last: dict[int, int] = {}
+    for at, step in enumerate(steps):
+        last.update(dict.fromkeys(step.reads | step.writes, at))
+    staying = {*live, *outside}
+    for at, step in enumerate(steps):
+        _run(engine, step, storages)
+        for number in step.reads | step.writes:
+            if last[number] == at and number not in staying:
+                storages.known.pop(number, None)
+    return storages.known
+
+
+def _run(engine: Any, step: Step, storages: _Storages) -> None:
+    call, program = step.call, step.program
+    if call is not None:
+        args, kwargs = replaced(call.args, storages.tensor), replaced(call.kwargs, storages.tensor)
+        made: Any = getattr(engine, call.method)(*args, **kwargs)
+        refs: Iterable[Ref] = tensors_in(call.results)
+    else:
+        assert program is not None
+        inputs = [storages.tensor(ref, shape) for ref, shape in zip(step.inputs, program.arranged)]
+        out = [storages.tensor(ref) if in_place else None for ref, in_place in step.results]
+        made = engine.run(program.outputs, inputs, step.scalars, shapes=program.shapes, out=out)
+        refs = [ref for ref, _ in step.results]
+    for ref, tensor in zip(refs, tensors_in(made)):
+        storages.known.setdefault(ref.number, tensor)
+
+
+__all__ = ["assemble"]

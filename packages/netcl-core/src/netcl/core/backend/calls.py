@@ -1,0 +1,166 @@
+"""What a recording knows of the engine calls that its launches come from, so that the step can be put together anew.
+
+``noted`` marks the computing calls of an engine. While a thread records with ``recording.calls`` set, each outermost of
+them is written down with its arguments, tensors standing as ``Ref``: a number for the storage and how often that has
+been written. Nothing here keeps a tensor of the recording's arena alive, so that the arena is used as without notes.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from netcl.core.backend.recording import Recording
+    from netcl.core.tensor import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Arguments that a call writes into; whatever else it is given it reads.
+_WRITTEN = ("out",)
+
+
+class Ref(NamedTuple):
+    """A tensor of a call: the number of its storage, its version there, and how the call sees it."""
+
+    number: int
+    version: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(eq=False)
+class Call:
+    """One engine call: ``args``, ``kwargs`` and ``results`` have Refs for tensors.
+
+    ``reads`` are (number, version), ``writes`` numbers. ``kept``: it does more than write, so it may not be left out.
+    """
+
+    method: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    results: Any
+    reads: frozenset[tuple[int, int]]
+    writes: frozenset[int]
+    kept: bool
+
+
+def noted(method: F) -> F:
+    """Marks a computing call of an engine."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recording: Recording | None = self.recording
+        if recording is None or recording.calls is None or recording.thread != get_ident():
+            return method(self, *args, **kwargs)
+        return recording.calls.note(method, self, args, kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """The tensors, or Refs, in nested lists, tuples and dicts."""
+    if isinstance(value, Ref) or hasattr(value, "pool_handle"):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors_in(item)
+
+
+def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The same nest with each tensor, or Ref, replaced by ``change`` of it."""
+    if isinstance(value, Ref) or hasattr(value, "pool_handle"):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        items = [replaced(item, change) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, dict):
+        return {key: replaced(item, change) for key, item in value.items()}
+    return value
+
+
+class Calls:
+    """The calls of one recording, in order. ``complete`` is False once a launch came from elsewhere."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = weakref.proxy(recording)
+        self._pool = recording.pool
+        self._inside = False
+        self._launches = self._marked = 0  # that are known to come from calls
+        self._numbers: dict[int, int] = {}
+        self._same: list[Any] = []  # what the numbers stand for, held so that no other gets its identity
+        self._versions: list[int] = []
+        self._leases: list[Any] = []  # by number: a weak reference, None for a tensor from outside
+        self.outside: dict[int, Tensor] = {}
+        self.begun: dict[int, int] = {}  # the version that each of these tensors had
+        self.list: list[Call] = []
+        self.complete = True
+
+    def number(self, tensor: Tensor) -> int:
+        """The number of the storage of a tensor; tensors from outside of the recording are kept."""
+        buffer = tensor.buffer  # first, as it settles a pending tensor
+        lease = tensor.pool_handle
+        own = lease is not None and lease.pool is self._pool
+        same: Any = tensor._version if own else buffer
+        number = self._numbers.get(id(same))
+        if number is None:
+            number = self._numbers[id(same)] = len(self._same)
+            self._same.append(same)
+            self._versions.append(0)
+            self._leases.append(weakref.ref(lease) if own else None)
+            if not own:
+                self.outside[number] = tensor.detach()
+                self.begun[number] = tensor.version
+        return number
+
+    def _ref(self, tensor: Tensor) -> Ref:
+        number = self.number(tensor)
+        return Ref(number, self._versions[number], tensor.shape, tensor.dtype)
+
+    def note(self, method: Callable[..., Any], engine: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs a call and writes it down, unless another call makes it."""
+        if self._inside:
+            return method(engine, *args, **kwargs)
+        if len(self._recording) != self._launches:
+            self.complete = False
+        given, named = replaced(args, self._ref), replaced(kwargs, self._ref)
+        reads = {(ref.number, ref.version) for ref in tensors_in((given, named))}
+        name = method.__name__
+        if name == "random":
+            state = self._ref(engine.rng_state)
+            reads.add((state.number, state.version))
+        self._inside = True
+        try:
+            results = method(engine, *args, **kwargs)
+        finally:
+            self._inside = False
+        count, self._launches = self._launches, len(self._recording)
+        kept, self._marked = self._recording.marked != self._marked, self._recording.marked
+        if self._launches == count:  # nothing to compute, or the first content of something persistent
+            return results
+        written = [ref.number for key in _WRITTEN for ref in tensors_in(named.get(key))]
+        written += [given[at].number for at in {"fill": (0,), "copy": (1,)}.get(name, ()) if at < len(given)]
+        fresh = [number for one in tensors_in(results) if (number := self.number(one)) not in written]
+        for number in written:
+            self._versions[number] += 1
+        found = replaced(results, self._ref)
+        self.list.append(Call(name, given, named, found, frozenset(reads), frozenset((*written, *fresh)), kept))
+        return results
+
+    def finish(self) -> dict[int, Any]:
+        """At the end of the recording: the leases of what somebody still holds, by number."""
+        if len(self._recording) != self._launches:
+            self.complete = False
+        leases = ((number, ref and ref()) for number, ref in enumerate(self._leases))
+        return {number: lease for number, lease in leases if lease is not None}
+
+    def written(self) -> list[int]:
+        """The numbers of the tensors from outside that the step writes."""
+        return [number for number in self.outside if self._versions[number]]

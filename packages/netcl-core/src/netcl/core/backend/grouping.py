@@ -1,0 +1,324 @@
+"""A recorded step put together anew: what nobody needs is left out, and calls of expressions become one program where
+the tracer's rules for regions say so.
+
+Calls keep the order that their reads and writes ask for. A call joins the group of a call before it where no third
+stands between the two, and its expressions are put into the group's region (``core/joining.py``); so fusion is the same
+substitution as in a jitted function. A replay has to have the bits of the calls one by one, which is why half precision
+is stored before it is read again, and why inexact functions join only where the kernel walks the same elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from math import prod
+from typing import Any
+
+from netcl.core.backend.calls import Call, Ref
+from netcl.core.cost import SPARE, repeated
+from netcl.core.expr import Apply, Expr, Load, Reduce
+from netcl.core.expr.rewrite import walk
+from netcl.core.fusion import Fused, Region, fuse
+from netcl.core.joining import extend
+from netcl.core.layout import broadcast_shapes
+from netcl.core.program import Bound, Program
+
+_HALVES = ("float16", "bfloat16")
+# Primitives whose result does not depend on how a driver computes them.
+_EXACT = frozenset(
+    "add sub mul neg abs sign maximum minimum where fma stop_gradient eq ne lt le gt ge logical_and logical_or "
+    "logical_xor logical_not isnan isinf isfinite floor ceil round trunc div sqrt".split()
+)
+_CANDIDATES = 4  # groups that a call is tried with
+
+
+@dataclass(eq=False)
+class Step:
+    """One engine call of the step as it is put together: a call as it was, or a program in place of several.
+
+    ``reads`` and ``writes`` are numbers of storages. Of a program, ``inputs`` are its tensors, ``results`` what it
+    makes, each with whether it is written in place.
+    """
+
+    reads: frozenset[int]
+    writes: frozenset[int]
+    call: Call | None = None
+    program: Fused | None = None
+    inputs: tuple[Ref, ...] = ()
+    scalars: dict[str, Any] = field(default_factory=dict)
+    results: tuple[tuple[Ref, bool], ...] = ()
+
+
+@dataclass(eq=False)
+class _Group:
+    """Calls that become one; ``before`` has a bit for each group that has to run earlier."""
+
+    calls: list[int]
+    before: int
+    region: Region | None = None
+    values: dict[tuple[int, int], int] = field(default_factory=dict)  # (number, version) to value of the region
+    inputs: list[Ref] = field(default_factory=list)
+    scalars: list[Any] = field(default_factory=list)
+    made: dict[tuple[int, int], tuple[Ref, bool]] = field(default_factory=dict)
+
+
+def grouped(calls: Sequence[Call], live: Iterable[int], outside: Iterable[int]) -> list[Step]:
+    """The steps that compute the same as ``calls``; ``live`` are numbers needed afterwards, ``outside`` those of
+    tensors that are not the recording's own.
+    """
+    return _Grouping(_needed(calls, {*live, *outside}), set(live)).steps()
+
+
+def _needed(calls: Sequence[Call], live: set[int]) -> list[Call]:
+    """The calls without those whose results nobody reads."""
+    found = []
+    for call in reversed(calls):
+        if call.kept or call.writes & live:
+            found.append(call)
+            live.update(number for number, _ in call.reads)
+    return found[::-1]
+
+
+class _Grouping:
+    def __init__(self, calls: Sequence[Call], live: set[int]) -> None:
+        self._calls = calls
+        self._live = live
+        self._groups: list[_Group] = []
+        self._of: list[int] = []  # by call: its group
+        self._home: dict[tuple[int, int], int] = {}  # what is made, to the group that makes it
+        self._readers: dict[tuple[int, int], list[int]] = {}
+        for at, call in enumerate(calls):
+            for key in call.reads:
+                self._readers.setdefault(key, []).append(at)
+        self._last_write: dict[int, int] = {}  # by number: the group of the last write, and of the reads since
+        self._reads_since: dict[int, set[int]] = {}
+        for at, call in enumerate(calls):
+            self._add(at, call)
+
+    # -- order ---------------------------------------------------------------------------------------------------------
+
+    def _needs(self, call: Call) -> set[int]:
+        """The groups that have to run before a call."""
+        found = {self._last_write[number] for number, _ in call.reads if number in self._last_write}
+        for number in call.writes:
+            if number in self._last_write:
+                found.add(self._last_write[number])
+            found |= self._reads_since.get(number, set())
+        return found
+
+    def _before(self, groups: Iterable[int]) -> int:
+        bits = 0
+        for group in groups:
+            bits |= self._groups[group].before | 1 << group
+        return bits
+
+    def _add(self, at: int, call: Call) -> None:
+        needs = self._needs(call)
+        home = self._join(at, call, needs) if _is_expression(call) else None
+        if home is None:
+            home = len(self._groups)
+            self._groups.append(_Group([at], self._before(needs)))
+            if _is_expression(call):
+                self._enter(home, call, self._bound(call))
+        else:
+            group = self._groups[home]
+            group.calls.append(at)
+            more = self._before(needs - {home})
+            if more & ~group.before:
+                for other in self._groups:
+                    if other is group or other.before >> home & 1:
+                        other.before |= more
+        self._of.append(home)
+        for number, _ in call.reads:
+            self._reads_since.setdefault(number, set()).add(home)
+        for number in call.writes:
+            self._last_write[number] = home
+            self._reads_since[number] = set()
+
+    # -- joining -------------------------------------------------------------------------------------------------------
+
+    def _join(self, at: int, call: Call, needs: set[int]) -> int | None:
+        """The group that the call has joined, None where it stays alone."""
+        producers = {self._home[key] for key in call.reads if key in self._home}
+        beside = {self._of[reader] for key in call.reads for reader in self._readers.get(key, ()) if reader < at}
+        tried = sorted(producers, reverse=True) + sorted(beside - producers, reverse=True)
+        for candidate in tried[:_CANDIDATES]:
+            group = self._groups[candidate]
+            if group.region is None or any(self._groups[n].before >> candidate & 1 for n in needs - {candidate}):
+                continue
+            ready = self._bound(call)
+            if self._fits(group, call, ready) and self._enter(candidate, call, ready):
+                return candidate
+        return None
+
+    @staticmethod
+    def _bound(call: Call) -> Bound:
+        outputs, inputs, scalars, shapes, _ = _parts(call)
+        space = broadcast_shapes([*(ref.shape for ref in inputs), *(shapes or ())], "run")
+        wanted = tuple(shapes) if shapes is not None else (space,) * len(outputs)
+        program = Program("run", outputs, wanted, wanted, {})
+        return Bound(program, inputs, scalars)
+
+    def _fits(self, group: _Group, call: Call, ready: Bound) -> bool:
+        """What ``extend`` does not ask: dtypes that round, shapes that differ, and what is written in place."""
+        region = group.region
+        assert region is not None
+        for ref in ready.inputs:
+            value = group.values.get((ref.number, ref.version))
+            if value is not None and value not in region.inputs:
+                known = region.values[value]
+                if known.dtype in _HALVES or _wide(known.shape) != _wide(ref.shape):
+                    return False
+        written = {number for number, _ in group.made} | call.writes
+        placed = [ref for ref, there in group.made.values() if there] + [out for out in _parts(call)[4] if out]
+        if not placed:
+            return True
+        if {ref.number for ref in placed} & {number for number, _ in group.made} & call.writes:
+            return False
+        # In place each element is read and written by the work-item that owns it, or a kernel would see its own writes.
+        spaces = {_wide(ref.shape) for ref in (*group.inputs, *ready.inputs) if ref.number in written}
+        spaces |= {_wide(ref.shape) for ref in placed} | {_wide(shape) for shape in ready.program.shapes}
+        spaces |= {_wide(ref.shape) for ref, _ in group.made.values()}
+        reducing = any(isinstance(n, Reduce) for n in walk(ready.program.outputs)) or region.reduced is not None
+        return len(spaces) == 1 and not reducing
+
+    def _enter(self, home: int, call: Call, ready: Bound) -> bool:
+        """Puts a call into a group's region; False, with nothing changed, where it does not fit or does not pay."""
+        group = self._groups[home]
+        before = group.region or Region()
+        fresh: dict[tuple[int, int, tuple[int, ...]], tuple[int, bool]] = {}
+        refs: list[Any] = []
+        for ref in ready.inputs:
+            value = group.values.get((ref.number, ref.version))
+            if value is not None and (value not in before.inputs or before.values[value].shape == ref.shape):
+                refs.append(value)
+            else:
+                refs.append(fresh.setdefault((ref.number, ref.version, ref.shape), (len(fresh), False)))
+        move = extend(before, "step", ready, refs, False, False, False)
+        if move is None:
+            return False
+        after = move.region
+        if before.stages and not (self._worth(before, after, ready) and _same_bits(before, after, ready)):
+            return False
+        group.region = after
+        group.scalars.extend(ready.scalars.values())
+        first = len(before.inputs)
+        for place, (number, version, shape) in enumerate(fresh):
+            index = after.inputs[first + place]
+            group.values.setdefault((number, version), index)
+            group.inputs.append(Ref(number, version, shape, after.values[index].dtype))
+        outs = _parts(call)[4]
+        for k, (index, _) in enumerate(move.results):
+            ref = call.results[k]
+            group.values[ref.number, ref.version] = index
+            group.made[ref.number, ref.version] = (ref, bool(outs) and outs[k] is not None)
+            self._home[ref.number, ref.version] = home
+        return True
+
+    def _worth(self, before: Region, after: Region, ready: Bound) -> bool:
+        """Whether the kernels do little again that was done once apart."""
+        return _again(after) - _again(before) - repeated([ready.program.outputs]) <= SPARE
+
+    # -- the result ----------------------------------------------------------------------------------------------------
+
+    def steps(self) -> list[Step]:
+        """The groups in an order that their reads and writes allow, near to the order of the calls."""
+        waiting = {number: bin(group.before).count("1") for number, group in enumerate(self._groups)}
+        after: dict[int, list[int]] = {number: [] for number in waiting}
+        for number, group in enumerate(self._groups):
+            for other in waiting:
+                if group.before >> other & 1:
+                    after[other].append(number)
+        heap = [(self._groups[number].calls[-1], number) for number, count in waiting.items() if not count]
+        heapify(heap)
+        found = []
+        while heap:
+            _, number = heappop(heap)
+            found.append(self._step(self._groups[number]))
+            for other in after[number]:
+                waiting[other] -= 1
+                if not waiting[other]:
+                    heappush(heap, (self._groups[other].calls[-1], other))
+        return found
+
+    def _step(self, group: _Group) -> Step:
+        if len(group.calls) == 1 or group.region is None:
+            call = self._calls[group.calls[0]]
+            return Step(frozenset(number for number, _ in call.reads), call.writes, call)
+        members = set(group.calls)
+        needed = [
+            key
+            for key, (ref, in_place) in group.made.items()
+            if in_place
+            or (ref.number in self._live)
+            or any(reader not in members for reader in self._readers.get(key, ()))
+        ]
+        program = fuse(group.region, tuple(group.values[key] for key in needed))
+        refs = tuple(group.inputs)
+        return Step(
+            frozenset(ref.number for ref in refs),
+            frozenset(group.made[key][0].number for key in needed),
+            None,
+            program,
+            refs,
+            dict(zip(group.region.scalars, group.scalars)),
+            tuple(group.made[key] for key in needed),
+        )
+
+
+def _is_expression(call: Call) -> bool:
+    if call.method != "run" or call.kept:
+        return False
+    outputs, inputs, _, shapes, _ = _parts(call)
+    if not inputs or any(0 in ref.shape for ref in inputs):
+        return False
+    space = broadcast_shapes([*(ref.shape for ref in inputs), *(shapes or ())], "run")
+    return all(len(shape) == len(space) for shape in shapes or ())
+
+
+def _parts(call: Call) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, Any], Any, Sequence[Ref | None]]:
+    """outputs, inputs, scalars, shapes and out of a call of ``run``."""
+    outputs, inputs, *rest = call.args
+    scalars = rest[0] if rest else call.kwargs.get("scalars")
+    shapes = call.kwargs.get("shapes")
+    return (
+        tuple(outputs),
+        tuple(inputs),
+        dict(scalars or {}),
+        None if shapes is None else tuple(map(tuple, shapes)),
+        tuple(call.kwargs.get("out") or ()),
+    )
+
+
+def _wide(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1)
+
+
+def _again(region: Region) -> int:
+    """Operations per element that the kernels of all results of a region do more than once."""
+    groups: dict[Any, list[Expr]] = {}
+    for stage in region.stages:
+        for number in stage.results:
+            value = region.values[number]
+            reduced = frozenset(a for node in walk((value.expr,)) if isinstance(node, Reduce) for a in node.axes)
+            groups.setdefault((reduced, frozenset(value.axes) - reduced), []).append(value.expr)
+    return repeated([*groups.values()])
+
+
+def _same_bits(before: Region, after: Region, ready: Bound) -> bool:
+    """Whether each element is computed as it was apart: exactly, or by a kernel that walks everything in one line."""
+    nodes = walk([*(value.expr for value in before.values), *ready.program.outputs])
+    if not any(isinstance(node, Apply) and not _is_exact(node) for node in nodes):
+        return True
+    size = prod(after.sizes.values())
+    whole = all(prod(after.values[number].shape) in (1, size) for number in after.inputs)
+    return whole and after.reduced is None and not any(isinstance(node, Reduce) for node in nodes)
+
+
+def _is_exact(node: Apply) -> bool:
+    name = node.prim.name
+    return name in _EXACT or name.startswith("to_")
+
+
+__all__ = ["Step", "grouped"]

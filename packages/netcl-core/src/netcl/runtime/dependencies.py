@@ -1,0 +1,105 @@
+"""The Python state that a captured step depends on, found from the function itself.
+
+Modules are what has ``modules``, ``parameters`` and ``buffers``; optimizers what has ``param_groups``. They are looked
+for where a function keeps things: closure, defaults, the object that it is a method of, and global names in its code.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+from netcl.core import modes
+from netcl.core.tensor import Tensor
+
+__all__ = ["Dependencies"]
+
+_DEPTH = 4
+
+
+class Dependencies:
+    """What ``fn`` refers to: ``key()`` is equal as long as a captured call of it stands.
+
+    It holds identities of parameters and buffers, their requires_grad and dtype, training flags, parameter groups, and
+    the modes of the thread. Numbers of an optimizer that has a ``rule`` lie on the device and are no part of it.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._modules: dict[int, Any] = {}
+        self._optimizers: dict[int, Any] = {}
+        self._tensors: dict[int, Tensor] = {}
+        self._seen: dict[int, Any] = {}
+        self._visit(fn, 0)
+        # Held, so that none of these identities is given to another object.
+        self._held = [self._modules, self._optimizers, list(self._objects())]
+        self._seen.clear()
+
+    def parameters(self) -> list[Tensor]:
+        """All tensors with a place for a gradient."""
+        found = {id(t): t for t in self._objects() if isinstance(t, Tensor)}
+        for optimizer in self._optimizers.values():
+            found.update((id(p), p) for group in optimizer.param_groups for p in group["params"])
+        return [tensor for tensor in found.values() if tensor.requires_grad or tensor.grad is not None]
+
+    def key(self) -> Hashable:
+        """A hashable of all of it."""
+        modules = tuple((id(m), m.training) for root in self._modules.values() for m in root.modules())
+        tensors = tuple((id(t), t.requires_grad, t.dtype) for t in self._objects() if isinstance(t, Tensor))
+        groups = tuple(_group(one, group) for one in self._optimizers.values() for group in one.param_groups)
+        return modes.current(), modules, tensors, groups
+
+    def _objects(self) -> Iterator[Any]:
+        for root in self._modules.values():
+            yield from root.modules()
+            yield from root.parameters()
+            yield from root.buffers()
+        yield from self._tensors.values()
+
+    def _visit(self, value: Any, depth: int) -> None:
+        if depth > _DEPTH or id(value) in self._seen or isinstance(value, (type, types.ModuleType, str, int, float)):
+            return
+        self._seen[id(value)] = value
+        if isinstance(value, Tensor):
+            self._tensors[id(value)] = value
+        elif all(hasattr(value, name) for name in ("modules", "parameters", "buffers", "training")):
+            self._modules[id(value)] = value
+        elif hasattr(value, "param_groups"):
+            self._optimizers[id(value)] = value
+        else:
+            for inner in _inside(value):
+                self._visit(inner, depth + 1)
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    """What a function, a container or a callable object keeps."""
+    if isinstance(value, types.FunctionType):
+        for cell in value.__closure__ or ():
+            try:
+                yield cell.cell_contents
+            except ValueError:  # a name that has no value yet
+                continue
+        yield from value.__defaults__ or ()
+        yield from (value.__kwdefaults__ or {}).values()
+        if not value.__module__.startswith("netcl."):
+            yield from (value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__)
+    elif isinstance(value, types.MethodType):
+        yield value.__self__
+        yield value.__func__
+    elif isinstance(value, functools.partial):
+        yield from (value.func, *value.args, *value.keywords.values())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        yield from value
+    elif isinstance(value, dict):
+        yield from value.values()
+    elif not isinstance(value, types.BuiltinFunctionType):
+        yield from list(getattr(value, "__dict__", {}).values())
+
+
+def _group(optimizer: Any, group: Any) -> Hashable:
+    members = tuple((id(p), p.requires_grad) for p in group["params"])
+    rule = getattr(optimizer, "rule", None)
+    if rule is not None:
+        return members, rule(group)
+    return members, tuple((key, repr(value)) for key, value in group.items() if key != "params")
