@@ -147,3 +147,95 @@ def test_dropout_between_layers(rng: np.random.Generator) -> None:
     assert (net(x)[0].to_host() != net(x)[0].to_host()).any()
     net.eval()
     assert (net(x)[0].to_host() == net(x)[0].to_host()).all()
+
+
+# -- attention ---------------------------------------------------------------------------------------------------------
+
+
+def masks(rng: np.random.Generator) -> dict[str, dict[str, Any]]:
+    """Masks for 5 queries, 5 keys, 3 samples and 2 heads; every query sees a key."""
+    hidden = rng.random((5, 5)) > 0.6
+    hidden[:, 0] = False
+    padding = np.zeros((3, 5), bool)
+    padding[1, 3:] = padding[2, 4:] = True
+    added = rng.standard_normal((6, 5, 5)).astype(np.float32)
+    return {
+        "none": {},
+        "bool": {"attn_mask": hidden},
+        "padding": {"key_padding_mask": padding},
+        "both": {"attn_mask": hidden, "key_padding_mask": padding},
+        "each head": {"attn_mask": added, "average_attn_weights": False},
+        "floating both": {
+            "attn_mask": added[0],
+            "key_padding_mask": np.where(padding, -np.inf, 0).astype(np.float32),
+            "need_weights": False,
+        },
+    }
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("mask", masks(np.random.default_rng(0)))
+def test_attention(mask: str, batch_first: bool, rng: np.random.Generator) -> None:
+    options = {"bias": not batch_first, "batch_first": batch_first}
+    ours, theirs = nn.MultiheadAttention(8, 2, **options), torch.nn.MultiheadAttention(8, 2, **options)
+    shape = (3, 5, 8) if batch_first else (5, 3, 8)
+    compare(ours, theirs, normal(rng, shape, shape, shape), masks(rng)[mask], rng)
+
+
+def test_self_attention(rng: np.random.Generator) -> None:
+    """One tensor as query, key and value takes one product; also without a batch, and with causal masks."""
+    ours, theirs = nn.MultiheadAttention(8, 2), torch.nn.MultiheadAttention(8, 2)
+    copy_weights(ours, theirs)
+    for shape in ((5, 3, 8), (5, 8)):
+        (data,) = normal(rng, shape)()
+        x, y = ag.Parameter(Tensor.from_host(data)), torch.tensor(data, requires_grad=True)
+        for need in (True, False):
+            hidden = torch.triu(torch.ones(5, 5, dtype=torch.bool), 1)
+            out, expected = ours(x, x, x, is_causal=True, need_weights=need), theirs(y, y, y, attn_mask=hidden)
+            close(out[0], expected[0])
+            ag.sum(ag.square(out[0])).backward()
+            expected[0].square().sum().backward()
+            close(x.grad, y.grad)
+            for one, two in zip(ours.parameters(), theirs.parameters(), strict=True):
+                close(one.grad, two.grad)
+
+
+def test_attention_to_other_sizes(rng: np.random.Generator) -> None:
+    ours = nn.MultiheadAttention(8, 4, kdim=5, vdim=6)
+    theirs = torch.nn.MultiheadAttention(8, 4, kdim=5, vdim=6)
+    compare(ours, theirs, normal(rng, (3, 2, 8), (7, 2, 5), (7, 2, 6)), rng=rng)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"norm_first": True, "activation": "gelu", "bias": False, "batch_first": True}]
+)
+def test_transformer_layers(options: dict[str, Any], rng: np.random.Generator) -> None:
+    for kind, shapes in (("Encoder", [(3, 5, 8)]), ("Decoder", [(3, 5, 8), (3, 5, 8)])):
+        name = f"Transformer{kind}Layer"
+        ours, theirs = (getattr(library, name)(8, 2, 16, 0.0, **options) for library in (nn, torch.nn))
+        compare(ours, theirs, normal(rng, *shapes), rng=rng)
+
+
+def test_encoder_and_decoder(rng: np.random.Generator) -> None:
+    """Two layers each, with causal and padding masks."""
+    ours = nn.Transformer(8, 2, 2, 2, 16, 0.0, batch_first=True)
+    theirs = torch.nn.Transformer(8, 2, 2, 2, 16, 0.0, batch_first=True)
+    theirs.encoder.use_nested_tensor = theirs.encoder.enable_nested_tensor = False  # that warns of being a prototype
+    padding = np.zeros((3, 4), bool)
+    padding[1, 2:] = True
+    causal = np.triu(np.ones((5, 5), bool), 1)
+    options = {"tgt_mask": causal, "src_key_padding_mask": padding, "memory_key_padding_mask": padding}
+    compare(ours, theirs, normal(rng, (3, 4, 8), (3, 5, 8)), options, rng)
+    np.testing.assert_array_equal(
+        nn.Transformer.generate_square_subsequent_mask(4).to_host(),
+        torch.nn.Transformer.generate_square_subsequent_mask(4).numpy(),
+    )
+
+
+def test_a_stack_of_encoder_layers(rng: np.random.Generator) -> None:
+    made = []
+    for library in (nn, torch.nn):
+        layer = library.TransformerEncoderLayer(8, 2, 16, 0.0, norm_first=True)
+        nested = {"enable_nested_tensor": False} if library is torch.nn else {}
+        made.append(library.TransformerEncoder(layer, 2, library.LayerNorm(8), **nested))
+    compare(made[0], made[1], normal(rng, (5, 3, 8)), rng=rng)

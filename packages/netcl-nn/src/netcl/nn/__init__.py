@@ -30,6 +30,10 @@ from netcl.nn.activation import (
     Tanh,
     Threshold,
 )
+from netcl.nn.attention import (
+    MultiheadAttention,
+    RotaryEmbedding,
+)
 from netcl.nn.container import (
     Concat,
     ModuleDict,
@@ -142,8 +146,22 @@ from netcl.nn.state import (
     IncompatibleKeys,
     StateError,
 )
+from netcl.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
+    "TransformerEncoderLayer",
+    "TransformerEncoder",
+    "TransformerDecoderLayer",
+    "TransformerDecoder",
+    "Transformer",
+    "RotaryEmbedding",
+    "MultiheadAttention",
     "RNNCell",
     "LSTMCell",
     "GRUCell",
@@ -264,7 +282,7 @@ __all__ = [
 
 def _register_layers() -> None:
     """Makes every layer savable; containers and models registered themselves, with the config that suits them."""
-    apart = ("netcl.nn.container", "netcl.nn.resnet", "netcl.nn.simple", "netcl.nn.module")
+    apart = tuple(f"netcl.nn.{name}" for name in ("container", "resnet", "simple", "module", "transformer"))
     for layer in list(globals().values()):
         if isinstance(layer, type) and issubclass(layer, Module) and layer.__module__ not in apart:
             register(layer)

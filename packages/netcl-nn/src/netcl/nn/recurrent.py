@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import netcl.autograd as ag
@@ -12,23 +12,10 @@ from netcl.core.errors import ShapeError
 from netcl.nn import init
 from netcl.nn.module import Module
 from netcl.nn.placement import new_parameter
+from netcl.nn.unbind import unbind
 
 State = tuple[Tensor, ...]  # (h,), for an LSTM (h, c); within the loop each (N, 1, H)
 Advance = Callable[[Tensor, Tensor, State], State]
-
-
-class _Steps(ag.Function):
-    """x (T, ...) as T tensors (...), whose gradients are put together once, not T times."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, ...]:
-        return tuple(ag.unbind(x, 0))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> Tensor:
-        (known, *_) = (grad for grad in grads if grad is not None)
-        zero = Tensor.zeros(known.shape, known.dtype, queue=known.queue)
-        return ag.stack([zero if grad is None else grad for grad in grads])  # type: ignore[no-any-return]
 
 
 def _lstm(x: Tensor, product: Tensor, state: State) -> State:
@@ -190,7 +177,7 @@ class _Recurrent(_Weights):
     def _run(self, x: Tensor, suffix: str, state: State, backwards: bool) -> tuple[Tensor, State]:
         """One layer in one direction: outputs (T, N, H) and the last state."""
         products, weight, bias = self._products(x, suffix)
-        steps: Sequence[Tensor] = _Steps.apply(products)
+        steps = unbind(products)
         outputs = []
         for step in reversed(steps) if backwards else steps:
             state = self._step(step, weight, bias, state)

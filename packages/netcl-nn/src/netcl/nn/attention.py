@@ -1,0 +1,212 @@
+"""Multi-head attention, and rotary positions as a layer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.nn import init
+from netcl.nn.linear import Linear
+from netcl.nn.module import Module
+from netcl.nn.placement import new_parameter
+from netcl.nn.unbind import unbind
+
+
+class MultiheadAttention(Module):
+    """softmax(q k^T / sqrt(D)) v for each of ``num_heads`` heads of D = embed_dim / num_heads, joined and projected
+    (Vaswani et al. 2017).
+
+    ``attention(query, key, value)`` gives (output, weights). query (L, N, E), key (S, N, kdim), value (S, N, vdim),
+    batches first with ``batch_first``, or without N; the output is like the query, the weights are (N, L, S). Weights:
+    in_proj_weight (3 E, E), or q_proj_weight (E, E), k_proj_weight (E, kdim) and v_proj_weight (E, vdim) where kdim or
+    vdim differ; in_proj_bias (3 E,); out_proj, a Linear. Those of the projections begin Xavier uniform,
+    biases as zeros.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        batch_first: bool = False,
+        *,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
+            raise ValueError(f"num_heads={num_heads} does not divide embed_dim={embed_dim}")
+        self.embed_dim, self.num_heads, self.dropout, self.bias = embed_dim, num_heads, dropout, bias
+        self.batch_first = batch_first
+        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
+        shapes: dict[str, tuple[int, ...] | None] = dict.fromkeys(
+            ("q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_weight")
+        )
+        if self.kdim == self.vdim == embed_dim:
+            shapes["in_proj_weight"] = (3 * embed_dim, embed_dim)
+        else:
+            sizes = (embed_dim, self.kdim, self.vdim)
+            shapes.update({f"{name}_proj_weight": (embed_dim, size) for name, size in zip("qkv", sizes)})
+        shapes["in_proj_bias"] = (3 * embed_dim,) if bias else None
+        for name, shape in shapes.items():
+            self.register_parameter(name, None if shape is None else new_parameter(shape, device, dtype))
+        self.out_proj = Linear(embed_dim, embed_dim, bias, device=device, dtype=dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of the projections anew and sets all biases to zeros."""
+        for parameter in self.parameters(recurse=False):
+            (init.xavier_uniform_ if parameter.ndim == 2 else init.zeros_)(parameter)
+        if self.out_proj.bias is not None:
+            init.zeros_(self.out_proj.bias)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Output and weights, which are averaged over the heads, (N, heads, L, S) without ``average_attn_weights``,
+        and None without ``need_weights``, which is faster.
+
+        Masks are bool, True where a key is hidden, or floating, added to the scores: ``attn_mask`` (L, S) or
+        (N * heads, L, S), ``key_padding_mask`` (N, S). ``is_causal`` without ``attn_mask`` hides the keys behind the
+        query's position. A query that sees no key gives the projection of zeros.
+        """
+        self._check(query, key, value)
+        single = query.ndim == 2
+        same = query is key and key is value
+        if single:
+            query, key, value = (ag.unsqueeze(x, 0 if self.batch_first else 1) for x in (query, key, value))
+        q, k, v = self._heads(query) if same and self.in_proj_weight is not None else self._each(query, key, value)
+        mask = self._mask(attn_mask, key_padding_mask, q, k)
+        causal = is_causal and attn_mask is None
+        if causal and mask is not None:
+            mask = _combined(mask, ag.logical_not(ag.causal_mask(q.shape[2], k.shape[2], queue=q.queue)))
+            causal = False
+        dropout, scale = self.dropout if self.training else 0.0, 1 / math.sqrt(q.shape[-1])
+        seen = ag.logical_not(mask) if mask is not None and mask.dtype == "bool" else mask
+        weights = None
+        if need_weights:
+            scores = ag.matmul(ag.mul(q, scale), k, transpose_b=True)
+            weights = ag.attention_weights(scores, seen, causal=causal)
+            weights = ag.dropout(weights, dropout) if dropout else weights
+            y = ag.matmul(weights, v)
+            weights = ag.mean(weights, axis=1) if average_attn_weights else weights
+        else:
+            y = ag.scaled_dot_product_attention(q, k, v, seen, dropout_p=dropout, is_causal=causal)
+        # (N, heads, L, D) to (N, L, E) or (L, N, E)
+        y = ag.permute(y, (0, 2, 1, 3) if self.batch_first else (2, 0, 1, 3))
+        y = self.out_proj(ag.reshape(y, query.shape))
+        if single:
+            axis = 0 if self.batch_first else 1
+            return ag.squeeze(y, axis), None if weights is None else ag.squeeze(weights, 0)
+        return y, weights
+
+    def _check(self, query: Tensor, key: Tensor, value: Tensor) -> None:
+        at = 0 if self.batch_first else 1
+        rank = query.ndim
+        fits = (
+            rank in (2, 3)
+            and key.ndim == value.ndim == rank
+            and (query.shape[-1], key.shape[-1], value.shape[-1]) == (self.embed_dim, self.kdim, self.vdim)
+            and key.shape[:-1] == value.shape[:-1]
+            and (rank == 2 or query.shape[at] == key.shape[at])
+        )
+        if not fits:
+            axes = "(N, {}, {})" if self.batch_first else "({}, N, {})"
+            query_axes, key_axes, value_axes = (
+                axes.format(*each) for each in (("L", self.embed_dim), ("S", self.kdim), ("S", self.vdim))
+            )
+            raise ShapeError(
+                f"MultiheadAttention of {self.num_heads} heads takes query {query_axes}, key {key_axes}, value "
+                f"{value_axes}, or each without N; not {query.shape}, {key.shape}, {value.shape}",
+                op="MultiheadAttention",
+            )
+
+    def _heads(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Queries, keys and values of one tensor by one product, each (N, heads, length, D)."""
+        y = ag.linear(x, self.in_proj_weight, self.in_proj_bias)
+        y = ag.reshape(y, (*x.shape[:2], 3, self.num_heads, -1))
+        return unbind(ag.permute(y, (2, 0, 3, 1, 4) if self.batch_first else (2, 1, 3, 0, 4)))
+
+    def _each(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        if self.in_proj_weight is None:
+            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        else:
+            weights = unbind(ag.reshape(self.in_proj_weight, (3, self.embed_dim, self.embed_dim)))
+        bias = self.in_proj_bias
+        biases = (None, None, None) if bias is None else unbind(ag.reshape(bias, (3, self.embed_dim)))
+        order = (0, 2, 1, 3) if self.batch_first else (1, 2, 0, 3)
+        heads = []
+        for x, weight, bias in zip(inputs, weights, biases):
+            y = ag.reshape(ag.linear(x, weight, bias), (*x.shape[:2], self.num_heads, -1))
+            heads.append(ag.permute(y, order))
+        return tuple(heads)
+
+    def _mask(self, attention: Tensor | None, padding: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
+        """Both masks as one that broadcasts to (N, heads, L, S), still True where a key is hidden."""
+        n, heads, length, keys = (*q.shape[:3], k.shape[2])
+        if attention is not None:
+            if attention.shape not in ((length, keys), (n * heads, length, keys)):
+                raise ShapeError(
+                    f"attn_mask has shape {attention.shape}, expected {(length, keys)} or {(n * heads, length, keys)}",
+                    op="MultiheadAttention",
+                )
+            if attention.ndim == 3:
+                attention = ag.reshape(attention, (n, heads, length, keys))
+        if padding is not None:
+            if padding.shape != (n, keys) and (n > 1 or padding.shape != (keys,)):
+                raise ShapeError(
+                    f"key_padding_mask has shape {padding.shape}, expected {(n, keys)}", op="MultiheadAttention"
+                )
+            padding = ag.reshape(padding, (n, 1, 1, keys))
+        if attention is None or padding is None:
+            return padding if attention is None else attention
+        return _combined(attention, padding)
+
+    def multiply_adds(self, query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> int:
+        """Those of the projections but for the last, which counts itself, and of both products of the attention."""
+        rows = [x.size // x.shape[-1] for x in (query, key, value)]
+        batch = query.shape[0 if self.batch_first else 1] if query.ndim == 3 else 1
+        products = self.embed_dim * (rows[0] * self.embed_dim + rows[1] * self.kdim + rows[2] * self.vdim)
+        return products + 2 * self.embed_dim * rows[0] * rows[1] // batch
+
+
+def _combined(one: Tensor, two: Tensor) -> Tensor:
+    """A mask that hides what either hides."""
+    if one.dtype == two.dtype == "bool":
+        return ag.logical_or(one, two)  # type: ignore[no-any-return]
+    one, two = (ag.where(mask, float("-inf"), 0.0) if mask.dtype == "bool" else mask for mask in (one, two))
+    return ag.add(one, two)  # type: ignore[no-any-return]
+
+
+class RotaryEmbedding(Module):
+    """Turns queries and keys (..., T, dim) by their positions, so that their product depends on the distance alone
+    (Su et al. 2021); without parameters. ``rotary(x, positions=None)`` as ``ag.rope`` has it.
+    """
+
+    def __init__(self, dim: int, base: float = 10000, interleaved: bool = False) -> None:
+        super().__init__()
+        if dim < 2 or dim % 2:
+            raise ValueError(f"dim={dim} is not even and positive")
+        self.dim, self.base, self.interleaved = dim, base, interleaved
+
+    def forward(self, x: Tensor, positions: Any = None) -> Tensor:
+        if x.ndim < 2 or x.shape[-1] != self.dim:
+            raise ShapeError(f"{self!r} takes x (..., T, {self.dim}), not {x.shape}", op="RotaryEmbedding")
+        return ag.rope(x, positions, base=float(self.base), interleaved=self.interleaved)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"{self.dim}, base={self.base}" + (", interleaved=True" if self.interleaved else "")

@@ -1,0 +1,252 @@
+"""Layers of transformers and stacks of them: encoder, decoder and both together (Vaswani et al. 2017)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.nn import init
+from netcl.nn.attention import MultiheadAttention
+from netcl.nn.container import ModuleList
+from netcl.nn.dropout import Dropout
+from netcl.nn.linear import Linear
+from netcl.nn.module import Module
+from netcl.nn.norm import LayerNorm
+from netcl.nn.registry import register
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def _activation(name: Activation) -> Callable[[Tensor], Tensor]:
+    if callable(name):
+        return name
+    if name not in ("relu", "gelu"):
+        raise ValueError(f"activation is 'relu', 'gelu' or a function, not {name!r}")
+    return getattr(ag, name)  # type: ignore[no-any-return]
+
+
+class _Layer(Module):
+    """What both layers share: self attention and two linear layers, each with a shortcut round it."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        batch_first: bool = False,
+        norm_first: bool = False,
+        *,
+        layer_norm_eps: float = 1e-5,
+        bias: bool = True,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        _activation(activation)
+        self.d_model, self.nhead, self.dim_feedforward, self.dropout_p = d_model, nhead, dim_feedforward, dropout
+        self.batch_first, self.norm_first, self.layer_norm_eps, self.bias = (
+            batch_first,
+            norm_first,
+            layer_norm_eps,
+            bias,
+        )
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first, **place)
+        if self.attends_twice:
+            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first, **place)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        parts = (1, 2, 3) if self.attends_twice else (1, 2)
+        for at in parts:
+            setattr(self, f"norm{at}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
+        for at in parts:
+            setattr(self, f"dropout{at}", Dropout(dropout))
+        self.activation = activation
+
+    attends_twice = False
+
+    def _around(self, at: int, x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
+        """x plus the part's dropped-out result, normalised before the part or after the sum."""
+        norm, dropout = getattr(self, f"norm{at}"), getattr(self, f"dropout{at}")
+        if self.norm_first:
+            return ag.add(x, dropout(part(norm(x))))  # type: ignore[no-any-return]
+        return norm(ag.add(x, dropout(part(x))))  # type: ignore[no-any-return]
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(_activation(self.activation)(self.linear1(x))))  # type: ignore[no-any-return]
+
+
+def _layer_config(layer: Any) -> Mapping[str, Any]:
+    names = ["d_model", "nhead", "dim_feedforward", "activation", "batch_first", "norm_first", "layer_norm_eps", "bias"]
+    return {"dropout": layer.dropout_p, **{name: getattr(layer, name) for name in names}}
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self attention, then two linear layers: src (T, N, E), (N, T, E) with ``batch_first``, or (T, E).
+
+    Each with dropout, a shortcut and a LayerNorm behind it, before it with ``norm_first``. ``activation``: "relu",
+    "gelu" or a function.
+    """
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """The layer's output, of the shape of ``src``; masks as MultiheadAttention takes them."""
+
+        def attend(x: Tensor) -> Tensor:
+            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]  # type: ignore[no-any-return]
+
+        return self._around(2, self._around(1, src, attend), self._feed_forward)
+
+
+class TransformerDecoderLayer(_Layer):
+    """Self attention, attention to ``memory``, then two linear layers; see TransformerEncoderLayer."""
+
+    attends_twice = True
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The layer's output, of the shape of ``tgt``; masks as MultiheadAttention takes them."""
+
+        def attend(x: Tensor) -> Tensor:
+            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]  # type: ignore[no-any-return]
+
+        def remember(x: Tensor) -> Tensor:
+            options = (memory_key_padding_mask, False, memory_mask)
+            return self.multihead_attn(x, memory, memory, *options, is_causal=memory_is_causal)[0]  # type: ignore[no-any-return]
+
+        return self._around(3, self._around(2, self._around(1, tgt, attend), remember), self._feed_forward)
+
+
+class _Stack(Module):
+    """``num_layers`` copies of a layer, which begin equal, and a normalisation behind the last."""
+
+    def __init__(self, layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"num_layers={num_layers} must be positive")
+        self.layers = ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
+        self.num_layers = num_layers
+        self.add_module("norm", norm)
+
+    def _normalized(self, x: Tensor) -> Tensor:
+        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
+
+
+def _stack_config(stack: Any) -> Mapping[str, Any]:
+    return {"*": [stack.layers[0], stack.num_layers, stack.norm]}
+
+
+class TransformerEncoder(_Stack):
+    """``num_layers`` copies of a TransformerEncoderLayer, one after another, and ``norm`` behind them."""
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """The output of the last layer, of the shape of ``src``."""
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, is_causal)
+        return self._normalized(src)
+
+
+class TransformerDecoder(_Stack):
+    """``num_layers`` copies of a TransformerDecoderLayer, one after another, and ``norm`` behind them."""
+
+    def forward(self, tgt: Tensor, memory: Tensor, *masks: Any, **options: Any) -> Tensor:
+        """The output of the last layer, of the shape of ``tgt``; further arguments as the layers take them."""
+        for layer in self.layers:
+            tgt = layer(tgt, memory, *masks, **options)
+        return self._normalized(tgt)
+
+
+class Transformer(Module):
+    """An encoder for ``src`` and a decoder that reads it, each with a LayerNorm behind it: ``transformer(src, tgt)``
+    gives a tensor like ``tgt``. All matrices begin Xavier uniform.
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        batch_first: bool = False,
+        norm_first: bool = False,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        self.d_model, self.nhead, self.dim_feedforward, self.dropout = d_model, nhead, dim_feedforward, dropout
+        self.num_encoder_layers, self.num_decoder_layers = num_encoder_layers, num_decoder_layers
+        self.activation, self.batch_first, self.norm_first = activation, batch_first, norm_first
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+        options = (d_model, nhead, dim_feedforward, dropout, activation, batch_first, norm_first)
+        self.encoder = TransformerEncoder(
+            TransformerEncoderLayer(*options, **place), num_encoder_layers, LayerNorm(d_model, **place)
+        )
+        self.decoder = TransformerDecoder(
+            TransformerDecoderLayer(*options, **place), num_decoder_layers, LayerNorm(d_model, **place)
+        )
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool = False,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The decoder's output; masks as MultiheadAttention takes them."""
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        paddings = (tgt_key_padding_mask, memory_key_padding_mask)
+        return self.decoder(  # type: ignore[no-any-return]
+            tgt, memory, tgt_mask, memory_mask, *paddings, tgt_is_causal, memory_is_causal
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(size: int, queue: Any = None) -> Tensor:
+        """A floating mask (size, size), -inf where a key is behind the query's position and 0 elsewhere."""
+        return ag.where(ag.causal_mask(size, queue=queue), 0.0, float("-inf"))  # type: ignore[no-any-return]
+
+
+for _layer in (TransformerEncoderLayer, TransformerDecoderLayer):
+    register(_layer, _layer_config)
+for _stack in (TransformerEncoder, TransformerDecoder):
+    register(_stack, _stack_config)
+register(Transformer)
