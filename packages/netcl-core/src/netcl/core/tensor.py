@@ -13,9 +13,9 @@ import numpy as np
 
 from netcl.core import dispatch, dtypes
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
+from netcl.core.creation import Creation
 from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.host import check_shape, to_storage
-from netcl.core.operators import Operators
 from netcl.core.pending import before_write
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _FromHost:
 
 
 @dataclass(init=False, eq=False, repr=False, slots=True)
-class Tensor(Operators):
+class Tensor(Creation):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
 
     On OpenCL the data lie in ``buffer``, on the NumPy backend in ``array``. There are no views: ``reshape`` shares
@@ -190,128 +190,6 @@ class Tensor(Operators):
         tensor.pending_event, tensor.pending_release, tensor.host_ref = event, pending, host_ref
         tensor.persistent, tensor.requires_grad = persistent, requires_grad
         return tensor
-
-    @staticmethod
-    def from_shape(
-        queue: Any,
-        shape: int | Sequence[int],
-        dtype: str = "float32",
-        pool: Any = None,
-        backend: str | None = None,
-        fill: float | None = 0,
-        *,
-        persistent: bool = False,
-        requires_grad: bool = False,
-    ) -> Tensor:
-        """A tensor of ``shape`` filled with ``fill`` (None: undefined content), from ``pool`` or the queue's own."""
-        engine = cpu_engine() if queue is None and backend == "cpu" else engine_for(queue)
-        name = dtypes.canonical(dtype)
-        tensor = engine.empty(check_shape(shape), name, persistent=persistent, pool=pool)
-        if fill is not None:
-            engine.fill(tensor, fill)
-        tensor.requires_grad = requires_grad
-        return tensor
-
-    @staticmethod
-    def full(
-        shape: int | Sequence[int],
-        value: float,
-        dtype: str = "float32",
-        *,
-        context: Any = None,
-        queue: Any = None,
-        requires_grad: bool = False,
-        persistent: bool = False,
-    ) -> Tensor:
-        """A tensor of ``shape`` whose elements are all ``value``."""
-        return Tensor.from_shape(queue, shape, dtype, fill=value, persistent=persistent, requires_grad=requires_grad)
-
-    @staticmethod
-    def zeros(shape: int | Sequence[int], dtype: str = "float32", **place: Any) -> Tensor:
-        """Zeros of ``shape``; ``context= queue= requires_grad= persistent=`` as in ``full``."""
-        return Tensor.full(shape, 0, dtype, **place)
-
-    @staticmethod
-    def ones(shape: int | Sequence[int], dtype: str = "float32", **place: Any) -> Tensor:
-        """Ones of ``shape``; keyword arguments as in ``full``."""
-        return Tensor.full(shape, 1, dtype, **place)
-
-    @staticmethod
-    def empty(
-        shape: int | Sequence[int],
-        dtype: str = "float32",
-        *,
-        context: Any = None,
-        queue: Any = None,
-        requires_grad: bool = False,
-        persistent: bool = False,
-    ) -> Tensor:
-        """A tensor of ``shape`` with undefined content."""
-        return Tensor.from_shape(queue, shape, dtype, fill=None, persistent=persistent, requires_grad=requires_grad)
-
-    @staticmethod
-    def _host_made(data: Array, dtype: str | None, queue: Any, requires_grad: bool, persistent: bool) -> Tensor:
-        return Tensor.from_host(queue, data, dtype, requires_grad=requires_grad, persistent=persistent)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def eye(
-        n: int,
-        m: int | None = None,
-        dtype: str = "float32",
-        *,
-        context: Any = None,
-        queue: Any = None,
-        requires_grad: bool = False,
-        persistent: bool = False,
-    ) -> Tensor:
-        """The (n, m) matrix with ones on its diagonal; m defaults to n."""
-        return Tensor._host_made(np.eye(n, m, dtype=np.float32), dtype, queue, requires_grad, persistent)
-
-    @staticmethod
-    def arange(
-        start: float,
-        stop: float | None = None,
-        step: float = 1,
-        dtype: str | None = None,
-        *,
-        context: Any = None,
-        queue: Any = None,
-        requires_grad: bool = False,
-        persistent: bool = False,
-    ) -> Tensor:
-        """Numbers from ``start`` (0 when only a stop is given) to before ``stop``; whole numbers give int64."""
-        data = np.arange(start) if stop is None else np.arange(start, stop, step)
-        return Tensor._host_made(data, dtype, queue, requires_grad, persistent)
-
-    @staticmethod
-    def rand(*shape: Any, **place: Any) -> Tensor:
-        """Uniform float32 numbers in [0, 1) from the generator that ``ops.manual_seed`` seeds."""
-        return Tensor._random("rand", shape, **place)
-
-    @staticmethod
-    def randn(*shape: Any, **place: Any) -> Tensor:
-        """Standard normal float32 numbers from the generator that ``ops.manual_seed`` seeds."""
-        return Tensor._random("randn", shape, **place)
-
-    @staticmethod
-    def _random(
-        op: str,
-        shape: Sequence[Any],
-        *,
-        dtype: str = "float32",
-        context: Any = None,
-        queue: Any = None,
-        requires_grad: bool = False,
-        persistent: bool = False,
-    ) -> Tensor:
-        sizes = check_shape(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
-        tensor = dispatch.call(op, sizes, dtype=dtype, queue=queue)
-        if persistent:
-            kept = tensor.engine.empty(sizes, tensor.dtype, persistent=True)
-            kept.write(tensor)
-            tensor = kept
-        tensor.requires_grad = requires_grad
-        return tensor  # type: ignore[no-any-return]
 
     # -- reading and writing -------------------------------------------------------------------------------------
 

@@ -1,0 +1,152 @@
+"""The constructors of tensors from a shape: filled, counted or drawn; the tensor itself is in tensor.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core import dispatch
+from netcl.core.backend.registry import cpu_engine, engine_for
+from netcl.core.dtypes import canonical
+from netcl.core.host import check_shape, to_storage
+from netcl.core.operators import Operators
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+
+
+class Creation(Operators):
+    """``Tensor.zeros(shape)`` and the like; a base of Tensor. ``queue`` (or handle) None is the active device,
+    ``context`` is accepted beside it and follows from it.
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def from_shape(
+        queue: Any,
+        shape: int | Sequence[int],
+        dtype: str = "float32",
+        pool: Any = None,
+        backend: str | None = None,
+        fill: float | None = 0,
+        *,
+        persistent: bool = False,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        """A tensor of ``shape`` filled with ``fill`` (None: undefined content), from ``pool`` or the queue's own."""
+        engine = cpu_engine() if queue is None and backend == "cpu" else engine_for(queue)
+        name = canonical(dtype)
+        tensor = engine.empty(check_shape(shape), name, persistent=persistent, pool=pool)
+        if fill is not None:
+            engine.fill(tensor, fill)
+        tensor.requires_grad = requires_grad
+        return tensor
+
+    @staticmethod
+    def full(
+        shape: int | Sequence[int],
+        value: float,
+        dtype: str = "float32",
+        *,
+        context: Any = None,
+        queue: Any = None,
+        requires_grad: bool = False,
+        persistent: bool = False,
+    ) -> Tensor:
+        """A tensor of ``shape`` whose elements are all ``value``."""
+        return Creation.from_shape(queue, shape, dtype, fill=value, persistent=persistent, requires_grad=requires_grad)
+
+    @staticmethod
+    def zeros(shape: int | Sequence[int], dtype: str = "float32", **place: Any) -> Tensor:
+        """Zeros of ``shape``; ``context= queue= requires_grad= persistent=`` as in ``full``."""
+        return Creation.full(shape, 0, dtype, **place)
+
+    @staticmethod
+    def ones(shape: int | Sequence[int], dtype: str = "float32", **place: Any) -> Tensor:
+        """Ones of ``shape``; keyword arguments as in ``full``."""
+        return Creation.full(shape, 1, dtype, **place)
+
+    @staticmethod
+    def empty(
+        shape: int | Sequence[int],
+        dtype: str = "float32",
+        *,
+        context: Any = None,
+        queue: Any = None,
+        requires_grad: bool = False,
+        persistent: bool = False,
+    ) -> Tensor:
+        """A tensor of ``shape`` with undefined content."""
+        return Creation.from_shape(queue, shape, dtype, fill=None, persistent=persistent, requires_grad=requires_grad)
+
+    @staticmethod
+    def eye(
+        n: int,
+        m: int | None = None,
+        dtype: str = "float32",
+        *,
+        context: Any = None,
+        queue: Any = None,
+        requires_grad: bool = False,
+        persistent: bool = False,
+    ) -> Tensor:
+        """The (n, m) matrix with ones on its diagonal; m defaults to n."""
+        return Creation._host_made(np.eye(n, m, dtype=np.float32), dtype, queue, requires_grad, persistent)
+
+    @staticmethod
+    def arange(
+        start: float,
+        stop: float | None = None,
+        step: float = 1,
+        dtype: str | None = None,
+        *,
+        context: Any = None,
+        queue: Any = None,
+        requires_grad: bool = False,
+        persistent: bool = False,
+    ) -> Tensor:
+        """Numbers from ``start`` (0 when only a stop is given) to before ``stop``; whole numbers give int64."""
+        data = np.arange(start) if stop is None else np.arange(start, stop, step)
+        return Creation._host_made(data, dtype, queue, requires_grad, persistent)
+
+    @staticmethod
+    def rand(*shape: Any, **place: Any) -> Tensor:
+        """Uniform float32 numbers in [0, 1) from the generator that ``ops.manual_seed`` seeds."""
+        return Creation._random("rand", shape, **place)
+
+    @staticmethod
+    def randn(*shape: Any, **place: Any) -> Tensor:
+        """Standard normal float32 numbers from the generator that ``ops.manual_seed`` seeds."""
+        return Creation._random("randn", shape, **place)
+
+    @staticmethod
+    def _host_made(data: Array, dtype: str | None, queue: Any, requires_grad: bool, persistent: bool) -> Tensor:
+        storage, name = to_storage(data, dtype)
+        tensor = engine_for(queue).tensor(storage, name, persistent=persistent)
+        tensor.requires_grad = requires_grad
+        return tensor
+
+    @staticmethod
+    def _random(
+        op: str,
+        shape: Sequence[Any],
+        *,
+        dtype: str = "float32",
+        context: Any = None,
+        queue: Any = None,
+        requires_grad: bool = False,
+        persistent: bool = False,
+    ) -> Tensor:
+        sizes = check_shape(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+        tensor = dispatch.call(op, sizes, dtype=dtype, queue=queue)
+        if persistent:
+            kept = tensor.engine.empty(sizes, tensor.dtype, persistent=True)
+            kept.write(tensor)
+            tensor = kept
+        tensor.requires_grad = requires_grad
+        return tensor  # type: ignore[no-any-return]
