@@ -1,8 +1,12 @@
-"""The groups of devices on which the collectives are tested."""
+"""The groups of devices on which the collectives are tested, and the launcher that starts processes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +29,19 @@ def _groups() -> dict[str, list[DeviceHandle]]:
 def handles(request: pytest.FixtureRequest) -> Iterator[list[DeviceHandle]]:
     """Two or three devices: NumPy twice, the halves of an OpenCL CPU, and those halves around NumPy."""
     yield _groups()[request.param]
+
+
+@pytest.fixture
+def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """``launch(n, script, *arguments, options=())`` runs ``netcl.distributed.run`` and gives its output; the ranks are
+    on NumPy unless NETCL_DEVICE names a device.
+    """
+
+    def run(
+        size: int, script: Path, *arguments: str, options: tuple[str, ...] = (), seconds: float = 100
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "netcl.distributed.run", "-n", str(size), *options, str(script), *arguments]
+        env = {"NETCL_DEVICE": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ}
+        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=seconds, check=False)
+
+    return run

@@ -1,8 +1,21 @@
-"""Several devices at one model: collectives, replicas of parameters, and the data-parallel step."""
+"""Several devices at one model: process groups, collectives, and data-parallel training over devices, processes and
+hosts.
+"""
 
 from __future__ import annotations
 
-from netcl.distributed.collectives import all_gather, all_reduce, broadcast, gather, reduce, scatter
+from netcl.distributed.collectives import (
+    all_gather,
+    all_reduce,
+    barrier,
+    broadcast,
+    gather,
+    recv,
+    reduce,
+    reduce_scatter,
+    scatter,
+    send,
+)
 from netcl.distributed.data_parallel import (
     DeviceManager,
     broadcast_params,
@@ -12,20 +25,47 @@ from netcl.distributed.data_parallel import (
     shard_sizes,
     sync_grads,
 )
+from netcl.distributed.errors import RankFailedError
+from netcl.distributed.group import ProcessGroup
+from netcl.distributed.local import local_groups, run_on_devices
 from netcl.distributed.step import data_parallel_step
+from netcl.distributed.work import Work
+from netcl.distributed.world import (
+    current_group,
+    destroy_process_group,
+    get_local_rank,
+    get_rank,
+    get_world_size,
+    init_process_group,
+)
 
 __all__ = [
     "DeviceManager",
+    "ProcessGroup",
+    "RankFailedError",
+    "Work",
     "all_gather",
     "all_reduce",
+    "barrier",
     "broadcast",
     "broadcast_params",
+    "current_group",
     "data_parallel_step",
+    "destroy_process_group",
     "gather",
+    "get_local_rank",
+    "get_rank",
+    "get_world_size",
+    "init_process_group",
+    "local_groups",
     "prepare_replicas",
+    "recv",
     "reduce",
+    "reduce_scatter",
     "replicate_params",
+    "run_on_devices",
     "scatter",
+    "send",
     "shard_batch",
     "shard_sizes",
     "sync_grads",

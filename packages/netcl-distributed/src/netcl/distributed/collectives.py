@@ -1,30 +1,42 @@
-"""Collectives over the devices of one process: through the host, in rank order, so that bits repeat."""
+"""The collectives as functions: over a list with one tensor for each local device, or over this rank's tensor in its
+group; always through the host and in rank order, so that bits repeat.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError
+from netcl.distributed.folding import Array, check_op, even_bounds, fold
+from netcl.distributed.group import ProcessGroup, Value
+from netcl.distributed.local import local_groups
+from netcl.distributed.world import current_group
 
-__all__ = ["all_gather", "all_reduce", "broadcast", "gather", "reduce", "scatter"]
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "barrier",
+    "broadcast",
+    "gather",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+    "send",
+]
 
-Array = np.ndarray[Any, Any]
 
-_COMBINE: dict[str, Callable[..., Any]] = {
-    "sum": np.add,
-    "mean": np.add,
-    "max": np.maximum,
-    "min": np.minimum,
-    "prod": np.multiply,
-}
+def _group(group: ProcessGroup | None) -> ProcessGroup:
+    """The group named, else the one of this thread or process, else one of this process alone."""
+    return group or current_group() or local_groups(1)[0]
 
 
-def _as_list(tensors: Tensor | Sequence[Tensor], op: str) -> list[Tensor]:
-    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+def _as_list(tensors: Sequence[Tensor], op: str) -> list[Tensor]:
+    listed = list(tensors)
     if not listed:
         raise ValueError(f"{op}: a list of tensors, one for each device, is needed; it is empty")
     return listed
@@ -49,46 +61,99 @@ def _read(tensors: Sequence[Tensor]) -> list[Array]:
 
 def combined(tensors: Sequence[Tensor], op: str, weights: Sequence[float] | None = None) -> Array:
     """The values of all ranks, each times its weight, combined in rank order; half types add up in float32."""
-    if op not in _COMBINE:
-        raise ValueError(f"op is one of {', '.join(_COMBINE)}, not {op!r}")
-    values = _read(tensors)
-    wide = np.dtype(np.float32) if values[0].dtype == np.float16 else values[0].dtype
-    parts = [value.astype(wide) for value in values]
+    check_op(op)
+    values: list[Array] = _read(tensors)
     if weights is not None:
-        parts = [part * wide.type(weight) for part, weight in zip(parts, weights)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = _COMBINE[op](total, part)
-    return total / len(parts) if op == "mean" and weights is None else total
+        wide = np.dtype(np.float32) if values[0].dtype == np.float16 else values[0].dtype
+        values = [value.astype(wide) * wide.type(weight) for value, weight in zip(values, weights)]
+    total = np.empty_like(values[0])
+    fold(values, op, total)
+    return total
 
 
-def all_reduce(tensors: Tensor | Sequence[Tensor], op: str = "sum") -> Tensor | Sequence[Tensor]:
+def all_reduce(
+    tensors: Value | Sequence[Tensor],
+    op: str = "sum",
+    *,
+    overlap: bool = False,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """Replaces each tensor, in place, by the ``op`` (sum, mean, max, min, prod) of all of them; returns what it was
     given.
 
-    ``tensors`` has one tensor for each device, of equal shape and dtype. CollectiveMismatchError where they differ.
+    ``tensors``: one for each local device, of equal shape and dtype, or this rank's tensor or array, combined over the
+    ranks of ``group`` (None: the group of this process). A list in a group of several processes is combined over the
+    devices first and then over the processes, whose lists have one length. ``async_op`` (or ``overlap``, its other
+    name): a Work to wait for. CollectiveMismatchError where shapes or dtypes differ.
     """
+    check_op(op)
+    later = async_op or overlap
+    ranks = _group(group)
+    if isinstance(tensors, (Tensor, np.ndarray)):
+        return ranks.all_reduce(tensors, op, async_op=later)
     listed = _as_list(tensors, "all_reduce")
     check_equal(listed, "all_reduce")
-    if len(listed) > 1:
+    if len(listed) == 1:
+        work = ranks.all_reduce(listed[0], op, async_op=later)
+        return work if later else tensors
+
+    def run() -> Any:
         total = combined(listed, op)
+        if ranks.size > 1:
+            ranks.all_reduce(total, op)
         for tensor in listed:
             tensor.write(total)
-    elif op not in _COMBINE:
-        raise ValueError(f"op is one of {', '.join(_COMBINE)}, not {op!r}")
-    return tensors
+        return tensors
+
+    return ranks.order(run, "all_reduce") if later else run()
 
 
-def reduce(tensors: Tensor | Sequence[Tensor], root: int = 0, op: str = "sum") -> Tensor:
+def reduce(
+    tensors: Value | Sequence[Tensor],
+    root: int = 0,
+    op: str = "sum",
+    *,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """The ``op`` of all tensors, written into the one of rank ``root`` and returned."""
+    if isinstance(tensors, (Tensor, np.ndarray)):
+        return _group(group).reduce(tensors, root, op, async_op=async_op)
     listed = _as_list(tensors, "reduce")
     check_equal(listed, "reduce")
     _check_root(root, len(listed))
     return listed[root].write(combined(listed, op))
 
 
-def broadcast(tensors: Tensor | Sequence[Tensor], root: int = 0) -> Tensor | Sequence[Tensor]:
+def reduce_scatter(
+    tensors: Value | Sequence[Tensor],
+    op: str = "sum",
+    *,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
+    """The rows (axis 0, cut nearly equally) of the ``op`` of all tensors that are each rank's, as new tensors."""
+    if isinstance(tensors, (Tensor, np.ndarray)):
+        return _group(group).reduce_scatter(tensors, op, async_op=async_op)
+    listed = _as_list(tensors, "reduce_scatter")
+    check_equal(listed, "reduce_scatter")
+    if not listed[0].shape:
+        raise ShapeError("reduce_scatter: a tensor needs an axis 0, these are 0-d", op="reduce_scatter")
+    total = combined(listed, op)
+    bounds = even_bounds(0, total.shape[0], len(listed))
+    return [
+        Tensor.from_host(tensor.queue, total[low:high], tensor.dtype)
+        for tensor, low, high in zip(listed, bounds, bounds[1:])
+    ]
+
+
+def broadcast(
+    tensors: Value | Sequence[Tensor], root: int = 0, *, group: ProcessGroup | None = None, async_op: bool = False
+) -> Any:
     """Writes the tensor of rank ``root`` into all the others, in place; returns what it was given."""
+    if isinstance(tensors, (Tensor, np.ndarray)):
+        return _group(group).broadcast(tensors, root, async_op=async_op)
     listed = _as_list(tensors, "broadcast")
     check_equal(listed, "broadcast")
     _check_root(root, len(listed))
@@ -99,10 +164,23 @@ def broadcast(tensors: Tensor | Sequence[Tensor], root: int = 0) -> Tensor | Seq
     return tensors
 
 
-def scatter(tensor: Tensor, chunks: int | Sequence[Tensor]) -> list[Tensor]:
+def scatter(
+    tensor: Value | None,
+    chunks: int | Value | Sequence[Tensor],
+    root: int = 0,
+    *,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """Cuts ``tensor`` along axis 0: into that many nearly equal parts on its device, or into the given tensors, in
     place.
+
+    ``chunks`` a single tensor: the ranks of ``group`` each get their rows of the tensor of rank ``root``.
     """
+    if isinstance(chunks, (Tensor, np.ndarray)):
+        return _group(group).scatter(tensor, chunks, root, async_op=async_op)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"scatter cuts a Tensor, not {type(tensor).__name__}")
     values = tensor.to_host()
     if isinstance(chunks, int):
         if not 1 <= chunks <= max(1, tensor.shape[0] if tensor.shape else 0):
@@ -119,18 +197,41 @@ def scatter(tensor: Tensor, chunks: int | Sequence[Tensor]) -> list[Tensor]:
     return targets
 
 
-def gather(tensors: Tensor | Sequence[Tensor], root: int = 0) -> Tensor:
-    """All tensors one after the other along axis 0, as a new tensor on the device of rank ``root``."""
+def gather(
+    tensors: Value | Sequence[Tensor], root: int = 0, *, group: ProcessGroup | None = None, async_op: bool = False
+) -> Any:
+    """All tensors one after the other along axis 0, as a new tensor on the device of rank ``root``; in a group None on
+    the other ranks.
+    """
+    if isinstance(tensors, (Tensor, np.ndarray)):
+        return _group(group).gather(tensors, root, async_op=async_op)
     listed = _as_list(tensors, "gather")
     _check_root(root, len(listed))
-    return Tensor.from_host(listed[root].queue, _joined(listed), listed[root].dtype)  # type: ignore[no-any-return]
+    return Tensor.from_host(listed[root].queue, _joined(listed), listed[root].dtype)
 
 
-def all_gather(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
+def all_gather(tensors: Value | Sequence[Tensor], *, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
     """All tensors one after the other along axis 0, as a new tensor on each device."""
+    if isinstance(tensors, (Tensor, np.ndarray)):
+        return _group(group).all_gather(tensors, async_op=async_op)
     listed = _as_list(tensors, "all_gather")
     joined = _joined(listed)
     return [Tensor.from_host(tensor.queue, joined, tensor.dtype) for tensor in listed]
+
+
+def barrier(*, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
+    """Returns once all ranks of the group have called it."""
+    return _group(group).barrier(async_op=async_op)
+
+
+def send(x: Value, to: int, *, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
+    """Sends ``x`` to rank ``to``, which calls ``recv`` with the same shape and dtype."""
+    return _group(group).send(x, to, async_op=async_op)
+
+
+def recv(x: Value, source: int, *, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
+    """Writes into ``x`` what rank ``source`` sends, and returns it."""
+    return _group(group).recv(x, source, async_op=async_op)
 
 
 def _joined(tensors: Sequence[Tensor]) -> Array:

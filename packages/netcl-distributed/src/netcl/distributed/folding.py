@@ -1,0 +1,54 @@
+"""Folding the values of all ranks into one, always from rank 0 upwards, so that the bits repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["OPS", "Array", "check_op", "even_bounds", "fold"]
+
+Array = np.ndarray[Any, Any]
+
+OPS: dict[str, Callable[..., Any]] = {
+    "sum": np.add,
+    "mean": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "prod": np.multiply,
+}
+
+
+def check_op(op: str) -> None:
+    """ValueError where ``op`` is none of sum, mean, max, min and prod."""
+    if op not in OPS:
+        raise ValueError(f"op is one of {', '.join(OPS)}, not {op!r}")
+
+
+def fold(parts: Sequence[Array], op: str, out: Array) -> None:
+    """Writes ``parts[0] op parts[1] op ...``, in that order, into ``out``, which is none of the parts.
+
+    Half numbers add up in float32 and are rounded once, at the end; a mean of whole numbers is cut off.
+    """
+    combine = OPS[op]
+    if out.dtype == np.float16:
+        total = parts[0].astype(np.float32)
+        for part in parts[1:]:
+            combine(total, part, out=total)
+        out[...] = total / len(parts) if op == "mean" else total
+        return
+    if len(parts) == 1:
+        out[...] = parts[0]
+        return
+    combine(parts[0], parts[1], out=out)
+    for part in parts[2:]:
+        combine(out, part, out=out)
+    if op == "mean":
+        np.divide(out, len(parts), out=out, casting="unsafe")
+
+
+def even_bounds(start: int, stop: int, parts: int) -> list[int]:
+    """The ``parts + 1`` bounds that cut the range into nearly equal pieces."""
+    count = stop - start
+    return [start + count * part // parts for part in range(parts + 1)]

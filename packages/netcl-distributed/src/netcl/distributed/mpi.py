@@ -1,0 +1,185 @@
+"""The transport of several hosts: mpi4py over whatever MPI it finds, all calls non-blocking and with a deadline.
+
+MPI promises no order of sums, so values are exchanged and folded here: each rank folds its piece of all ranks' arrays,
+then all pieces go to all. MPI has no timeouts either: requests are polled. It answers a rank that raises by waiting for
+ever, and a rank that dies by ending all; ``mpiexec -n 8 python -m mpi4py train.py`` turns the first case into the
+second. Open MPI started with ``--with-ft ulfm`` reports a death instead, as RankFailedError, and ``shrink`` goes on
+without the dead.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
+from netcl.distributed.errors import RankFailedError
+from netcl.distributed.folding import Array, even_bounds, fold
+from netcl.distributed.group import ProcessGroup, Signature, mismatch
+
+__all__ = ["MPIGroup"]
+
+_TEXT = 512
+_SPIN_S, _NAP_S = 1e-3, 1e-4
+# Elements of one exchange: a count of MPI is an int of C, and the pieces of all ranks need room beside the array.
+_STEP_BYTES = 64 << 20
+_HEAD, _BODY = 1, 2
+
+
+class MPIGroup(ProcessGroup):
+    """A rank that is a process of an MPI job; ``comm`` is a communicator of mpi4py, None: a copy of COMM_WORLD."""
+
+    def __init__(self, timeout: float, comm: Any = None) -> None:
+        # Importing it calls MPI_Init: only a process that asks for this group pays, after its workers have started.
+        try:
+            from mpi4py import MPI
+        except ImportError as error:
+            raise ImportError(
+                "the transport mpi needs mpi4py: pip install 'netcl-distributed[mpich]' brings it with an MPI, [mpi] "
+                "without one"
+            ) from error
+        self._mpi: Any = MPI
+        self._comm_world: Any = MPI.COMM_WORLD.Dup() if comm is None else comm
+        self._comm_world.Set_errhandler(MPI.ERRORS_RETURN)
+        host = self._comm_world.Split_type(MPI.COMM_TYPE_SHARED)
+        super().__init__(self._comm_world.Get_rank(), self._comm_world.Get_size(), timeout, host.Get_rank())
+        host.Free()
+        self._broken: Exception | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self._broken is None and not self._mpi.Is_finalized():
+            self._comm_world.Free()
+
+    def shrink(self) -> MPIGroup:
+        """A group of the ranks that live, numbered anew, after a RankFailedError; needs an MPI with ULFM."""
+        self._comm_world.Revoke()
+        return MPIGroup(self.timeout, self._comm_world.Shrink())
+
+    # -- waiting -------------------------------------------------------------------------------------------------------
+
+    def _wait(self, start: Callable[[], Any]) -> None:
+        """Starts a request and waits for it; a group in which a rank failed or was late is of no more use."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            request = start()
+            begun = time.monotonic()
+            while not request.Test():
+                spent = time.monotonic() - begun
+                if spent > self.timeout:
+                    self._broken = CollectiveTimeoutError(
+                        f"rank {self.rank} waited {self.timeout:g} s for the others; MPI does not say who is late"
+                    )
+                    raise self._broken
+                if spent > _SPIN_S:
+                    time.sleep(_NAP_S)
+        except self._mpi.Exception as error:
+            self._broken = self._failure(error)
+            raise self._broken from error
+
+    def _failure(self, error: Any) -> Exception:
+        gone = (getattr(self._mpi, "ERR_PROC_FAILED", -1), getattr(self._mpi, "ERR_REVOKED", -1))
+        if error.Get_error_class() not in gone:
+            return RuntimeError(f"MPI: {error.Get_error_string()}")
+        # Asking for the failed leaves them to be asked for again by whoever shrinks the group.
+        failed = self._comm_world.Get_failed()
+        ranks = self._mpi.Group.Translate_ranks(failed, list(range(failed.Get_size())), self._comm_world.Get_group())
+        named = ", ".join(f"rank {rank}" for rank in ranks) or "a rank"
+        return RankFailedError(ranks[0] if ranks else -1, f"{named} died; MPI says: {error.Get_error_string()}")
+
+    # -- collectives ---------------------------------------------------------------------------------------------------
+
+    def _announce(self, signature: Signature) -> None:
+        """Compares right away: MPI gives garbage for another dtype, and Open MPI loses its heap for another shape."""
+        own = np.zeros(_TEXT, np.uint8)
+        text = signature.text.encode()[:_TEXT]
+        own[: len(text)] = np.frombuffer(text, np.uint8)
+        short = np.array([zlib.crc32(text)], np.int64)
+        # Two collectives of eight bytes where all is well; the words themselves travel only where they differ.
+        most = np.array([short[0], -short[0]])
+        self._wait(lambda: self._comm_world.Iallreduce(self._mpi.IN_PLACE, most, self._mpi.MAX))
+        if most[0] != -most[1]:
+            every = np.empty((self.size, _TEXT), np.uint8)
+            self._wait(lambda: self._comm_world.Iallgather(own, every))
+            self._broken = mismatch([bytes(row).rstrip(b"\0").decode("utf-8", "replace") for row in every])
+            raise self._broken
+
+    def _meet(self) -> None:
+        self._wait(self._comm_world.Ibarrier)
+
+    def _fold(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
+        step = max(_STEP_BYTES // source.dtype.itemsize, 1)
+        for start in range(0, source.size, step):
+            stop = min(start + step, source.size)
+            bounds = even_bounds(start, stop, self.size)
+            mine = bounds[self.rank + 1] - bounds[self.rank]
+            pieces = np.empty((self.size, mine), source.dtype)
+            sent = [bounds[rank + 1] - bounds[rank] for rank in range(self.size)]
+            self._exchange(source[start:stop], sent, pieces, [mine] * self.size)
+            folded = np.empty(mine, source.dtype)
+            fold(list(pieces), op, folded)
+            whole = np.empty(stop - start, source.dtype)
+            self._exchange_all(folded, whole, sent)
+            first, last = max(start, low), min(stop, high)
+            if first < last:
+                out[first - low : last - low] = whole[first - start : last - start]
+
+    def _collect(self, own: Array, counts: Sequence[int]) -> Array:
+        out = np.empty(sum(counts), own.dtype)
+        self._exchange_all(own, out, counts)
+        return out
+
+    def _spread(self, source: Array | None, out: Array, root: int, low: int, total: int) -> None:
+        step = max(_STEP_BYTES // out.dtype.itemsize, 1)
+        for start in range(0, total, step):
+            stop = min(start + step, total)
+            chunk = np.empty(stop - start, out.dtype) if source is None else source[start:stop]
+            self._wait(lambda chunk=chunk: self._comm_world.Ibcast(_bytes(chunk), root))  # type: ignore[misc]
+            first, last = max(start, low), min(stop, low + out.size)
+            if first < last:
+                out[first - low : last - low] = chunk[first - start : last - start]
+
+    def _exchange(self, source: Array, sent: Sequence[int], out: Array, taken: Sequence[int]) -> None:
+        """A piece of ``source`` to each rank, and one of each into ``out``."""
+        item = source.dtype.itemsize
+        away, back = ([count * item for count in counts] for counts in (sent, taken))
+        message = [_bytes(source), (away, _starts(away)), self._mpi.BYTE]
+        answer = [_bytes(out.reshape(-1)), (back, _starts(back)), self._mpi.BYTE]
+        self._wait(lambda: self._comm_world.Ialltoallv(message, answer))
+
+    def _exchange_all(self, own: Array, out: Array, counts: Sequence[int]) -> None:
+        """The pieces of all ranks, of these sizes, one after the other into ``out``."""
+        sizes = [int(count) * own.dtype.itemsize for count in counts]
+        answer = [_bytes(out), (sizes, _starts(sizes)), self._mpi.BYTE]
+        self._wait(lambda: self._comm_world.Iallgatherv(_bytes(own), answer))
+
+    # -- letters -------------------------------------------------------------------------------------------------------
+
+    def _send(self, values: Array, to: int, text: str) -> None:
+        head = np.frombuffer(text.encode().ljust(_TEXT, b"\0")[:_TEXT], np.uint8)
+        self._wait(lambda: self._comm_world.Isend(head, to, _HEAD))
+        self._wait(lambda: self._comm_world.Isend(_bytes(values), to, _BODY))
+
+    def _recv(self, out: Array, source: int, text: str) -> None:
+        head = np.empty(_TEXT, np.uint8)
+        self._wait(lambda: self._comm_world.Irecv(head, source, _HEAD))
+        sent = bytes(head).rstrip(b"\0").decode("utf-8", "replace")
+        if sent != text:
+            reason = f"rank {source} sent {sent}, rank {self.rank} expected {text}"
+            self._broken = CollectiveMismatchError(reason, op="recv")
+            raise self._broken
+        self._wait(lambda: self._comm_world.Irecv(_bytes(out), source, _BODY))
+
+
+def _bytes(values: Array) -> Array:
+    """The same memory as bytes, which any dtype of NumPy is to MPI."""
+    return values.view(np.uint8)
+
+
+def _starts(sizes: Sequence[int]) -> list[int]:
+    return [sum(sizes[:rank]) for rank in range(len(sizes))]

@@ -1,0 +1,68 @@
+"""One rank of ``netcl.distributed.run``: takes its seat, runs the script as __main__, and says when it fails."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import threading
+from pathlib import Path
+
+from netcl.core import config
+from netcl.distributed.board import FAILED
+from netcl.distributed.shared import SharedBoard, attach
+
+__all__ = ["main"]
+
+
+def _end_with_the_launcher() -> None:
+    """Ends this process when the launcher is gone: the other end of the pipe that is its standard input closes.
+
+    The file of the group goes too, where a launcher that was killed has left it.
+    """
+    rendezvous = config.get("RENDEZVOUS")
+    pipe = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+    def watch() -> None:
+        while os.read(pipe, 1):
+            continue
+        if rendezvous is not None:
+            Path(rendezvous).unlink(missing_ok=True)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="netcl-launcher", daemon=True).start()
+
+
+def _run(board: SharedBoard, script: str, arguments: list[str]) -> None:
+    sys.argv = [script, *arguments]
+    try:
+        if script == "-m":
+            sys.argv = arguments
+            runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+            runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            board.abort(FAILED, board.rank, f"rank {board.rank} ended with {end.code}")
+        raise
+    except BaseException as error:
+        # The others need not wait until this process has ended.
+        board.abort(FAILED, board.rank, f"rank {board.rank} raised {type(error).__name__}: {error}")
+        raise
+
+
+def main() -> None:
+    """``python -m netcl.distributed.replica script.py [arguments]``, as the launcher calls it."""
+    if len(sys.argv) < 2:
+        raise SystemExit("usage: python -m netcl.distributed.replica script.py [arguments]; see netcl.distributed.run")
+    _end_with_the_launcher()
+    board = attach()
+    _run(board, sys.argv[1], sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()

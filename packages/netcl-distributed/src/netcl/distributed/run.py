@@ -1,0 +1,206 @@
+"""The launcher: starts a script once per rank, watches the processes, and ends or restarts them all when one fails.
+
+    python -m netcl.distributed.run -n 2 train.py [arguments of the script]
+
+Each rank finds NETCL_RANK, NETCL_WORLD_SIZE, NETCL_LOCAL_RANK and NETCL_RENDEZVOUS in its environment, with --devices
+also NETCL_DEVICE. Where a rank dies or raises, the collectives of all others raise RankFailedError; whoever then does
+not end is ended. With --max-restarts the whole group is started again, which helps a script that goes on from its last
+checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from netcl.core import config
+from netcl.distributed.board import ABORT_RANK, DONE, FAILED
+from netcl.distributed.shared import ATTACHED, WINDOW, SharedBoard, create, sweep
+
+__all__ = ["launch", "main"]
+
+_POLL_S = 0.01
+_GRACE_S = 5.0  # for the others to notice, save what they can and end
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options of the command line; what follows the script is the script's."""
+    parser = argparse.ArgumentParser(prog="python -m netcl.distributed.run", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("-n", type=int, required=True, metavar="N", help="number of processes")
+    parser.add_argument("--devices", default="", metavar="A,B", help="NETCL_DEVICE of the ranks, in turn")
+    parser.add_argument(
+        "--max-restarts", type=int, default=0, help="how often the group is started again after a fault"
+    )
+    parser.add_argument("--timeout", type=float, help="seconds a collective waits for the others; default 30")
+    parser.add_argument("--window", type=int, default=WINDOW, help="bytes of shared memory for half a rank's window")
+    parser.add_argument("-m", dest="module", action="store_true", help="the script is the name of a module")
+    parser.add_argument("script", help="the script to run in each process")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
+    options = parser.parse_args(arguments)
+    if options.n < 1:
+        parser.error(f"-n is at least 1, not {options.n}")
+    if options.max_restarts < 0 or options.window < 4096 or options.window % 64:
+        parser.error("--max-restarts is at least 0, --window at least 4096 and a multiple of 64")
+    return options
+
+
+class _Stopped(Exception):
+    """The launcher was told to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Group:
+    """The processes of one start of the group."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.size = options.n
+        self.path: Path | None = create(options.n, options.window)
+        self.board = SharedBoard(self.path, 0)
+        devices = [name for name in options.devices.split(",") if name]
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.code = 0  # of the rank that failed first
+        try:
+            for rank in range(self.size):
+                device = devices[rank % len(devices)] if devices else None
+                self.processes.append(self._start(rank, options, device))
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self, rank: int, options: argparse.Namespace, device: str | None) -> subprocess.Popen[bytes]:
+        given = {"RANK": rank, "WORLD_SIZE": self.size, "LOCAL_RANK": rank, "RENDEZVOUS": self.path}
+        if device is not None:
+            given["DEVICE"] = device
+        if options.timeout is not None:
+            given["DIST_TIMEOUT_S"] = options.timeout
+        names = {config.VARIABLES[name].environment: str(value) for name, value in given.items()}
+        script = ["-m", options.script] if options.module else [options.script]
+        command = [sys.executable, "-m", "netcl.distributed.replica", *script, *options.arguments]
+        # A session of its own, so that what the script starts can be ended with it. The pipe says that this process
+        # lives: a rank that reads its end knows that nobody watches it any more.
+        return subprocess.Popen(
+            command, env={**os.environ, **names}, stdin=subprocess.PIPE, start_new_session=os.name != "nt"
+        )
+
+    def watch(self) -> None:
+        """Waits until all have ended, or one has failed and the others had their time."""
+        running = dict(enumerate(self.processes))
+        deadline = None
+        while running:
+            for rank, process in list(running.items()):
+                code = process.poll()
+                if code is None:
+                    continue
+                del running[rank]
+                if code == 0:
+                    self.board.set_word(rank, DONE, 1)
+                else:
+                    # A rank that raised has said so itself, and the others may have ended before it has.
+                    self.board.abort(FAILED, rank, f"rank {rank} {how(code)}")
+                    if not self.code or self.board.words[ABORT_RANK] == rank:
+                        self.code = exit_code(code)
+                    deadline = deadline or time.monotonic() + _GRACE_S
+            if self.path is not None and all(self.board.word(rank, ATTACHED) for rank in range(self.size)):
+                self._unlink()
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            time.sleep(_POLL_S)
+
+    def end(self) -> None:
+        """Ends whoever still runs, and what they started: first by SIGTERM, later by SIGKILL."""
+        for process in self.processes:
+            _signal(process, signal.SIGTERM)
+        limit = time.monotonic() + _GRACE_S
+        while time.monotonic() < limit and any(process.poll() is None for process in self.processes):
+            time.sleep(_POLL_S)
+        for process in self.processes:
+            _signal(process, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
+            process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+        self._unlink()
+
+    def _unlink(self) -> None:
+        """The file is open where it is needed: without a name it goes with the last process, however that ends."""
+        if self.path is not None and (os.name != "nt" or all(p.poll() is not None for p in self.processes)):
+            self.path.unlink(missing_ok=True)
+            self.path = None
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    """Sends a signal to a process and all of its session, where there is any left."""
+    try:
+        if os.name == "nt":
+            process.terminate()
+        else:
+            os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def how(code: int) -> str:
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+def exit_code(code: int) -> int:
+    """The code of a shell for a process that ended with ``code``."""
+    return code if code >= 0 else 128 - code
+
+
+def launch(options: argparse.Namespace) -> int:
+    """Runs the group, again after a fault as often as allowed; the exit code of the last run."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _Stopped(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for restart in range(options.max_restarts + 1):
+            for path in sweep():
+                print(f"netcl: removed {path}, left over from a run that is dead", file=sys.stderr)
+            group = _Group(options)
+            try:
+                group.watch()
+            finally:
+                group.end()
+            if not group.code:
+                break
+            again = restart < options.max_restarts
+            left = f"; starting all again ({restart + 1} of {options.max_restarts})" if again else ""
+            print(f"netcl: {group.board.reason()}{left}", file=sys.stderr, flush=True)
+        return group.code
+    except _Stopped as stopped:
+        return 128 + stopped.number
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 0 well, 2 usage, else the exit code of the rank that failed first, 128 + n for a signal n."""
+    options = parse(arguments)
+    try:
+        return launch(options)
+    except MemoryError as error:
+        print(f"netcl: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,131 @@
+"""Ranks of the shared transport that die, raise, sleep or call something else: all others say so; nothing is left."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from netcl.distributed import shared
+
+FAULTS = Path(__file__).parent / "ranks" / "faults.py"
+
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for orphans in /proc, which Linux has")
+
+
+def files() -> set[Path]:
+    return set(shared._folder().glob("netcl-*"))
+
+
+def orphans(mark: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:  # it ended in between
+                continue
+            if mark in command:
+                found.append(command)
+    return found
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """An argument that all processes of one test carry; none is left, and no file, when it ends."""
+    name = f"mark-{uuid4().hex}"
+    before = files()
+    yield name
+    limit = time.monotonic() + 5
+    while orphans(name) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert orphans(name) == []
+    assert files() - before == set()
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "seen"),
+    [
+        ("kill", 137, "RankFailedError 1: rank 1 was killed by SIGKILL"),
+        ("raise", 1, "RankFailedError 1: rank 1 raised ValueError: too bad"),
+        ("end", 1, "RankFailedError 1: rank 1 has ended, the others wait for it"),
+        ("sleep", 1, "CollectiveTimeoutError: rank 1 did not come within 3 s; rank 0 waited"),
+        ("other", 1, r"CollectiveMismatchError : .*rank 0 called #2 all_reduce .*rank 1 called #2 broadcast"),
+        ("shape", 1, r"CollectiveMismatchError : .*rank 0 called .*\(8\).*rank 1 called .*\(9\)"),
+        ("dtype", 1, "CollectiveMismatchError : .*dtype float32.*rank 1 called .*dtype int32"),
+    ],
+)
+def test_the_others_say_what_is_wrong_with_a_rank(
+    fault: str, code: int, seen: str, mark: str, launch: Callable[..., Any]
+) -> None:
+    done = launch(2, FAULTS, fault, mark, options=("--timeout", "3"))
+    assert done.returncode == code, done.stderr
+    lines = [line for line in done.stdout.splitlines() if re.match(seen, line)]
+    assert len(lines) == (2 if "Mismatch" in seen else 1), done.stdout + done.stderr
+    assert "is well" not in done.stdout
+
+
+def test_a_group_is_started_again_after_each_of_two_deaths(
+    tmp_path: Path, mark: str, launch: Callable[..., Any]
+) -> None:
+    done = launch(2, FAULTS, "twice", str(tmp_path), mark, options=("--max-restarts", "2"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("rank 1 was killed by SIGKILL; starting all again") == 2
+    assert sorted(done.stdout.splitlines()[-2:]) == ["rank 0 is well", "rank 1 is well"]
+
+
+def test_no_more_restarts_than_allowed(tmp_path: Path, mark: str, launch: Callable[..., Any]) -> None:
+    done = launch(2, FAULTS, "twice", str(tmp_path), mark, options=("--max-restarts", "1"))
+    assert done.returncode == 137
+    assert "is well" not in done.stdout
+
+
+def test_a_file_of_a_dead_run_is_removed_and_a_living_one_kept(mark: str, launch: Callable[..., Any]) -> None:
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    left = shared._folder() / f"netcl-{int(dead.stdout)}-00000000"
+    left.write_bytes(b"left over")
+    living = shared._folder() / f"netcl-{os.getpid()}-00000000"
+    living.write_bytes(b"in use")
+    try:
+        done = launch(1, FAULTS, "none", mark)
+        assert done.returncode == 0, done.stderr
+        assert f"removed {left}" in done.stderr
+        assert not left.exists()
+        assert living.exists()
+    finally:
+        living.unlink()
+        left.unlink(missing_ok=True)
+
+
+def test_no_room_for_shared_memory_is_said_before_a_rank_starts(mark: str) -> None:
+    resource = pytest.importorskip("resource", reason="needs limits of a process, which this system has not")
+    command = [sys.executable, "-m", "netcl.distributed.run", "-n", "2", str(FAULTS), "none", mark]
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, timeout=60, check=False)
+    assert done.returncode == 1
+    assert re.search("6.* MiB of shared memory for 2 ranks do not fit into", done.stderr), done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGKILL"])
+def test_ranks_end_with_their_launcher(number: str, mark: str) -> None:
+    import signal
+
+    command = [sys.executable, "-m", "netcl.distributed.run", "-n", "2", str(FAULTS), "kill", mark]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as launcher:
+        limit = time.monotonic() + 60
+        while len(orphans(mark)) < 3 and time.monotonic() < limit:
+            time.sleep(0.02)
+        launcher.send_signal(getattr(signal, number))
+        launcher.wait(30)
