@@ -171,3 +171,18 @@ def test_graphs_refuse_what_does_not_fit(engine: Any) -> None:
     nothing.add_op("none", lambda a: None, [x], ())
     with pytest.raises(TypeError, match="op 'none' gives a tensor, not NoneType"):
         GraphExecutor().run(nothing)
+
+
+def test_a_copy_between_queues_of_a_device_does_not_pass_the_host(
+    engine: Any, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine.name == "cpu":
+        pytest.skip("needs an OpenCL device: NumPy has no device memory")
+    for dtype in ("float32", "bfloat16", "int64", "bool"):
+        x = Tensor.from_host(engine.queue, np.arange(6).reshape(2, 3) % 2, dtype)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(engine), "read", lambda *_: pytest.fail("a copy on the device was read by the host"))
+            y = x.to(stream.queue)
+        assert y.engine.queue is stream.queue and y.dtype == dtype
+        np.testing.assert_array_equal(y.numpy(), x.numpy())
+    assert Tensor.zeros((0, 3), queue=engine.queue).to(stream.queue).shape == (0, 3)

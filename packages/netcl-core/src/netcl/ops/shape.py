@@ -267,9 +267,11 @@ def place(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequence[int]
 
 @computed(domain=sampled(lambda x: x, ((2, 3), {}), ((), {}), ((0, 2), {})))
 def transfer(x: Tensor, queue: Any = None) -> Tensor:
-    """A copy of x on another queue's device, by way of the host; None is the active device. ``Tensor.to`` calls it."""
-    engine: Any = engine_for(queue)
-    return engine.tensor(engine_of("transfer", x).read(x), x.dtype)  # type: ignore[no-any-return]
+    """A copy of x on another queue, by way of the host where that is another device's; None is the active device.
+    ``Tensor.to`` calls it.
+    """
+    engine_of("transfer", x)
+    return engine_for(queue).receive(x)
 
 
 def _concatenate_cases(rng: np.random.Generator) -> Cases:

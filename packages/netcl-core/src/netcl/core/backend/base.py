@@ -105,6 +105,10 @@ class DeviceBackend(Protocol):
         """The content in the storage dtype, after all work before it; raises what the device has reported."""
         ...
 
+    def receive(self, source: Tensor) -> Tensor:
+        """A copy of another engine's tensor, behind all work before on its queue."""
+        ...
+
     def read_async(self, source: Tensor) -> HostTransfer:
         """The same copy under way."""
         ...

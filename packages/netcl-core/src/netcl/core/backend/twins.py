@@ -204,6 +204,12 @@ class TwinCalls:
         engine.fill(tensor, 0)
         return tensor
 
+    def receive(self, source: Tensor) -> Tensor:
+        """A copy of another engine's tensor, by way of the host."""
+        engine: Any = self
+        tensor: Tensor = engine.tensor(source.engine.read(source), source.dtype)
+        return tensor
+
     def flag_code(self, message: str) -> int:
         """The code under which a check raises ``message`` at the next host read."""
         return flags.code(message)

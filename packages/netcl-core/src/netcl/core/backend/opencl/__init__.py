@@ -16,6 +16,8 @@ from netcl.core.backend.opencl import conv, copy, gemm, index, random, resample,
 from netcl.core.backend.opencl import run as _run
 from netcl.core.backend.opencl.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.teardown import (
+    _after_fork_in_child,
+    _before_fork,
     install_sigint_handler,
     interruptible_finish,
     register_queue_for_cleanup,
@@ -41,7 +43,14 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-__all__ = ["OpenCLBackend", "install_sigint_handler", "interruptible_finish", "register_queue_for_cleanup"]
+__all__ = [
+    "OpenCLBackend",
+    "_after_fork_in_child",
+    "_before_fork",
+    "install_sigint_handler",
+    "interruptible_finish",
+    "register_queue_for_cleanup",
+]
 
 
 class _DeviceTransfer(HostTransfer):
@@ -247,6 +256,17 @@ class OpenCLBackend(TwinCalls):
     def read(self, source: Tensor) -> Array:
         _check_lease(source)
         return self.to_host(source.buffer, source.shape, source.dtype)
+
+    def receive(self, source: Tensor) -> Tensor:
+        queue = source.engine.queue
+        if self.context != getattr(queue, "context", None) or self.queue.device != queue.device:
+            return super().receive(source)
+        _check_lease(source)
+        host_read_allowed(source.engine)
+        self.forbid_upload()
+        target = self.empty(source.shape, source.dtype)
+        self.transfer.copy_from(queue, source.buffer, target.buffer, source.nbytes)
+        return target
 
     def read_async(self, source: Tensor) -> HostTransfer:
         """A copy to the host under way."""

@@ -8,6 +8,7 @@ API for the engine (one Transfer for each queue)::
     event = transfer.download_async(buffer, out)       flushed; keep out until the event is complete
     transfer.let_go()                                  after a wait, so that no host array is kept for nothing
     pair = transfer.zero_copy(array)                   (buffer, host_ref) on the array itself, or None
+    transfer.copy_from(other, source, target, nbytes)  from a buffer of another queue of the device
     lease = transfer.lease_shared(buffer, nbytes)      keeps such a buffer until the work that uses it has ended
     transfer.fill(target, nbytes, value, capacity=)    by a kernel, so that it can be recorded
 
@@ -30,6 +31,7 @@ import numpy as np
 
 from ... import config
 from ...capabilities import profile_of
+from ...fission import order_behind
 from ...memory import BufferHandle, create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
 from .launch import Launcher
 
@@ -156,6 +158,16 @@ class Transfer:
     def download_async(self, buffer: Any, out: Array) -> Any:
         """The event of the same copy under way, None where there is nothing to copy."""
         return self._copy(out, buffer) if out.nbytes else None
+
+    def copy_from(self, other: Any, source: Any, target: Any, nbytes: int) -> None:
+        """Copy between buffers of one device, the ``source`` of its queue ``other``; each queue goes on behind it."""
+        if nbytes == 0:
+            return
+        with self.launcher.guard("a copy between queues"):
+            order_behind(self.queue, other)
+            copied = cl.enqueue_copy(self.queue, target, source, byte_count=nbytes)
+            self.queue.flush()
+            order_behind(other, copied)  # so that nothing there writes into the source's buffer before
 
     def zero_copy(self, array: Array) -> tuple[Any, Array] | None:
         """A buffer on ``array`` itself and the array to keep, None where the device or the array does not allow it."""
