@@ -28,6 +28,12 @@ def _weight(node: Expr) -> int:
     return 1 if name in _CHEAP or name.startswith("to_") else 3 if name in ("div", "sqrt", "rsqrt") else 8
 
 
+def is_exact(node: Apply) -> bool:
+    """Whether a primitive gives the same bits however a driver computes it."""
+    name = node.prim.name
+    return name in _CHEAP or name.startswith("to_") or name in ("div", "sqrt")
+
+
 def is_dear(expressions: Sequence[Expr]) -> bool:
     """Whether an elementary function takes part, which costs a CPU more than to store and load its value."""
     return any(_weight(node) >= DEAR for node in walk(expressions))

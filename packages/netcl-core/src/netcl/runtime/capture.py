@@ -3,9 +3,9 @@
 ``capture`` calls the function once with its launches recorded, not run; nothing on the device changes. State that the
 function makes at its first call (optimizer moments, lazily made buffers) must exist before, so call the function
 eagerly first. What was recorded is put together anew (``core/backend/grouping.py``) and recorded again. A replay copies
-its inputs into the captured ones, runs the launches, and hands out copies of the results. Numbers that Python knows at
-capture (a branch taken, a float given to an op) are frozen; what changes per step lives in tensors: learning rates, step
-counts, random counters.
+its inputs into the captured ones, runs the launches, and hands out copies of the results. Numbers that Python knows
+at capture (a branch taken, a float given to an op) are frozen; what changes per step lives in tensors: learning rates,
+step counts, random counters.
 """
 
 from __future__ import annotations

@@ -48,6 +48,11 @@ class Call:
     writes: frozenset[int]
     kept: bool
 
+    @property
+    def makes(self) -> list[tuple[int, int]]:
+        """(number, version) of its results."""
+        return [(ref.number, ref.version) for ref in tensors_in(self.results)]
+
 
 def noted(method: F) -> F:
     """Marks a computing call of an engine."""

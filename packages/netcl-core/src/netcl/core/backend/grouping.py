@@ -16,20 +16,16 @@ from math import prod
 from typing import Any
 
 from netcl.core.backend.calls import Call, Ref
-from netcl.core.cost import SPARE, repeated
-from netcl.core.expr import Apply, Expr, Load, Reduce
-from netcl.core.expr.rewrite import walk
-from netcl.core.fusion import Fused, Region, fuse
+from netcl.core.backend.folding import folded, is_contraction
+from netcl.core.cost import SPARE, is_exact, repeated
+from netcl.core.expr import Apply, Expr, Reduce
+from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.fusion import LAST, Fused, Region, fuse
 from netcl.core.joining import extend
 from netcl.core.layout import broadcast_shapes
 from netcl.core.program import Bound, Program
 
 _HALVES = ("float16", "bfloat16")
-# Primitives whose result does not depend on how a driver computes them.
-_EXACT = frozenset(
-    "add sub mul neg abs sign maximum minimum where fma stop_gradient eq ne lt le gt ge logical_and logical_or "
-    "logical_xor logical_not isnan isinf isfinite floor ceil round trunc div sqrt".split()
-)
 _CANDIDATES = 4  # groups that a call is tried with
 
 
@@ -57,6 +53,7 @@ class _Group:
     calls: list[int]
     before: int
     region: Region | None = None
+    contraction: Call | None = None  # with what was folded into it
     values: dict[tuple[int, int], int] = field(default_factory=dict)  # (number, version) to value of the region
     inputs: list[Ref] = field(default_factory=list)
     scalars: list[Any] = field(default_factory=list)
@@ -91,10 +88,13 @@ class _Grouping:
         for at, call in enumerate(calls):
             for key in call.reads:
                 self._readers.setdefault(key, []).append(at)
+        self._writer = {key: at for at, call in enumerate(calls) for key in call.makes}
         self._last_write: dict[int, int] = {}  # by number: the group of the last write, and of the reads since
         self._reads_since: dict[int, set[int]] = {}
         for at, call in enumerate(calls):
             self._add(at, call)
+        for number in range(len(self._groups)):
+            self._fold(number)
 
     # -- order ---------------------------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class _Grouping:
         if move is None:
             return False
         after = move.region
-        if before.stages and not (self._worth(before, after, ready) and _same_bits(before, after, ready)):
+        if before.stages and not (self._worth(before, after, ready) and _same_bits(after)):
             return False
         group.region = after
         group.scalars.extend(ready.scalars.values())
@@ -220,15 +220,55 @@ class _Grouping:
         """Whether the kernels do little again that was done once apart."""
         return _again(after) - _again(before) - repeated([ready.program.outputs]) <= SPARE
 
+    # -- epilogues -----------------------------------------------------------------------------------------------------
+
+    def _fold(self, number: int) -> None:
+        """Makes the group ``number`` the epilogue of a contraction whose result only it reads, where it can be."""
+        group = self._groups[number]
+        needed = self._needed_of(group)
+        if group.region is None or len(needed) != 1 or any(there for _, there in group.made.values()):
+            return
+        value = group.region.values[group.values[needed[0]]]
+        if not all(is_exact(node) for node in walk((value.expr,)) if isinstance(node, Apply)):
+            return
+        scalars = dict(zip(group.region.scalars, group.scalars))
+        for ref in group.inputs:
+            at = self._writer.get((ref.number, ref.version))
+            if at is None or ref.number in self._live or not is_contraction(self._calls[at]):
+                continue
+            home = self._of[at]
+            readers = {self._of[reader] for reader in self._readers[ref.number, ref.version]}
+            if readers != {number} or self._between(home, number) or self._groups[home].contraction is not None:
+                continue
+            made = folded(self._calls[at], group.region, group.inputs, value, group.made[needed[0]][0], scalars)
+            if made is not None:
+                self._absorb(number, home, made)
+                return
+
+    def _between(self, first: int, last: int) -> bool:
+        """Whether a group has to run after ``first`` and before ``last``."""
+        before = self._groups[last].before
+        return any(before >> n & 1 and group.before >> first & 1 for n, group in enumerate(self._groups) if n != first)
+
+    def _absorb(self, number: int, home: int, made: Call) -> None:
+        """The contraction of group ``home`` runs, as ``made``, in the place of group ``number``."""
+        group, gone = self._groups[number], self._groups[home]
+        group.contraction = made
+        group.before = (group.before | gone.before) & ~(1 << home)
+        for other in self._groups:
+            if other.before >> home & 1:
+                other.before = (other.before | 1 << number | group.before) & ~(1 << home)
+        gone.calls, gone.before, gone.region, gone.made = [], 0, None, {}
+
     # -- the result ----------------------------------------------------------------------------------------------------
 
     def steps(self) -> list[Step]:
         """The groups in an order that their reads and writes allow, near to the order of the calls."""
-        waiting = {number: bin(group.before).count("1") for number, group in enumerate(self._groups)}
+        waiting = {n: bin(group.before).count("1") for n, group in enumerate(self._groups) if group.calls}
         after: dict[int, list[int]] = {number: [] for number in waiting}
-        for number, group in enumerate(self._groups):
+        for number in waiting:
             for other in waiting:
-                if group.before >> other & 1:
+                if self._groups[number].before >> other & 1:
                     after[other].append(number)
         heap = [(self._groups[number].calls[-1], number) for number, count in waiting.items() if not count]
         heapify(heap)
@@ -242,18 +282,25 @@ class _Grouping:
                     heappush(heap, (self._groups[other].calls[-1], other))
         return found
 
-    def _step(self, group: _Group) -> Step:
-        if len(group.calls) == 1 or group.region is None:
-            call = self._calls[group.calls[0]]
-            return Step(frozenset(number for number, _ in call.reads), call.writes, call)
+    def _needed_of(self, group: _Group) -> list[tuple[int, int]]:
+        """What a group makes that is read elsewhere, or stays."""
         members = set(group.calls)
-        needed = [
+        return [
             key
             for key, (ref, in_place) in group.made.items()
             if in_place
-            or (ref.number in self._live)
+            or ref.number in self._live
             or any(reader not in members for reader in self._readers.get(key, ()))
         ]
+
+    def _step(self, group: _Group) -> Step:
+        call = group.contraction
+        if call is None and (len(group.calls) == 1 or group.region is None):
+            call = self._calls[group.calls[0]]
+        if call is not None:
+            return Step(frozenset(number for number, _ in call.reads), call.writes, call)
+        assert group.region is not None
+        needed = self._needed_of(group)
         program = fuse(group.region, tuple(group.values[key] for key in needed))
         refs = tuple(group.inputs)
         return Step(
@@ -306,19 +353,19 @@ def _again(region: Region) -> int:
     return repeated([*groups.values()])
 
 
-def _same_bits(before: Region, after: Region, ready: Bound) -> bool:
-    """Whether each element is computed as it was apart: exactly, or by a kernel that walks everything in one line."""
-    nodes = walk([*(value.expr for value in before.values), *ready.program.outputs])
-    if not any(isinstance(node, Apply) and not _is_exact(node) for node in nodes):
+def _same_bits(after: Region) -> bool:
+    """Whether each element is computed as it was apart: exactly, for a whole row at once, or by kernels that walk
+    everything in one line.
+    """
+    nodes = walk([value.expr for value in after.values])
+    inexact = [node for node in nodes if isinstance(node, Apply) and not is_exact(node)]
+    present = {slot: frozenset(after.values[number].axes) for slot, number in enumerate(after.inputs)}
+    memo: dict[Expr, frozenset[int]] = {}
+    if all(LAST - 1 not in axes_of(node, present, memo) for node in inexact):
         return True
     size = prod(after.sizes.values())
     whole = all(prod(after.values[number].shape) in (1, size) for number in after.inputs)
-    return whole and after.reduced is None and not any(isinstance(node, Reduce) for node in nodes)
-
-
-def _is_exact(node: Apply) -> bool:
-    name = node.prim.name
-    return name in _EXACT or name.startswith("to_")
+    return whole and not any(isinstance(node, Reduce) for node in nodes)
 
 
 __all__ = ["Step", "grouped"]
