@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from netcl.core.errors import NonFiniteError
 from netcl.trainer.history import rising
 
 if TYPE_CHECKING:
     from netcl.trainer.trainer import Trainer
 
-__all__ = ["Callback", "EarlyStopping", "LearningRateMonitor", "TerminateOnNaN"]
+__all__ = ["Callback", "EarlyStopping", "LearningRateMonitor"]
 
 
 class Callback:
@@ -42,6 +40,13 @@ class Callback:
 
     def on_exception(self, trainer: Trainer, error: BaseException) -> None:
         """When ``fit`` ends by an error or an interrupt, which goes on to the caller afterwards."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs to know: plain values and arrays, saved with the run."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes over a state of ``state_dict``, after ``on_fit_start`` of the resumed run."""
 
 
 def monitored(logs: dict[str, Any], name: str, who: str) -> float:
@@ -101,6 +106,19 @@ class EarlyStopping(Callback):
             self.stopped_epoch = trainer.epoch
             trainer.should_stop = True
 
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "best": self.best,
+            "best_epoch": self.best_epoch,
+            "stopped_epoch": self.stopped_epoch,
+            "waited": self._waited,
+            "weights": self._weights,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.best, self.best_epoch, self.stopped_epoch = state["best"], state["best_epoch"], state["stopped_epoch"]
+        self._waited, self._weights = state["waited"], dict(state["weights"])
+
     def on_fit_end(self, trainer: Trainer) -> None:
         for name, tensor in trainer.model.state_dict().items() if self._weights else ():
             tensor.write(self._weights[name])
@@ -123,32 +141,8 @@ class LearningRateMonitor(Callback):
         else:
             logs.update({f"lr_{at}": lr for at, lr in enumerate(self._lrs)})
 
+    def state_dict(self) -> dict[str, Any]:
+        return {"lrs": self._lrs}
 
-class TerminateOnNaN(Callback):
-    """Raises NonFiniteError once a loss that is NaN or infinite has been read; names the first parameter that is not
-    finite either.
-
-    Losses are read every ``metrics_stride`` steps and at the end of an epoch.
-    """
-
-    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
-        self._check(trainer, logs)
-
-    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
-        self._check(trainer, logs)
-
-    def _check(self, trainer: Trainer, logs: dict[str, Any]) -> None:
-        if "loss" in logs and not math.isfinite(logs["loss"]):
-            bad = (name for name, p in trainer.model.named_parameters() if not np.isfinite(p.to_host()).all())
-            name = next(bad, None)
-            where = (
-                "all parameters are finite still"
-                if name is None
-                else f"the first parameter that is not finite is {name}"
-            )
-            raise NonFiniteError(
-                f"the loss is {logs['loss']} in epoch {trainer.epoch}, read after step {trainer.step}; {where}. "
-                "Lower the learning rate, or clip gradients (grad_clip=)",
-                op="loss",
-                parameter=name,
-            )
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._lrs = list(state["lrs"])

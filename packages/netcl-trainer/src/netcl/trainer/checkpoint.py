@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,12 @@ class ModelCheckpoint(Callback):
     """Writes ``epoch_003.netcl`` for the ``save_top_k`` best epochs by ``monitor`` and ``last.netcl`` after each, into
     ``folder``.
 
-    Files are those of ``netcl.io.save_model``: architecture and weights. ``mode``: "min" or "max"; None: "max" for
-    accuracies and the like. ``save_top_k=0`` keeps none but the last, -1 all. ``every_n_steps`` also writes
-    ``last.netcl`` between epochs. ``best_path`` is the best file so far. Where the Trainer keeps averages (``ema=``),
-    these are saved. ``on_save_error="warn"`` goes on training where a file cannot be written; "raise" ends it.
+    The best are models (``netcl.io.load_model``), with the averaged weights where the Trainer keeps averages
+    (``ema=``). ``last.netcl`` is the whole run, for ``fit(resume="auto")``: weights, optimizer, schedule, loss scale,
+    averages, random numbers, the loader's position, history and callbacks. ``mode``: "min" or "max"; None: "max" for
+    accuracies and the like. ``save_top_k=0`` keeps none of the best, -1 all. ``every_n_steps`` also writes
+    ``last.netcl`` between epochs. ``best_path`` is the best file so far. ``on_save_error="warn"`` goes on training
+    where a file cannot be written; "raise" ends it. In both cases an old file stays whole.
     """
 
     def __init__(
@@ -63,17 +66,35 @@ class ModelCheckpoint(Callback):
 
     def on_fit_start(self, trainer: Trainer) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        # What a process left that was killed while it wrote.
+        for name in ("last", "epoch_*"):
+            for leftover in self.folder.glob(f".{name}.netcl.*.tmp"):
+                leftover.unlink(missing_ok=True)
         self.kept = []
 
     def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
         if self.every_n_steps is not None and trainer.step % self.every_n_steps == 0:
-            self._save(trainer, self.last_path)
+            self.save_last_file(trainer)
 
     def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+        if self.save_top_k != 0:
+            self._keep_if_good(trainer, logs)
+        # Last: it holds the list of those kept.
         if self.save_last:
-            self._save(trainer, self.last_path)
-        if self.save_top_k == 0:
-            return
+            self.save_last_file(trainer)
+
+    def save_last_file(self, trainer: Trainer) -> None:
+        """Writes the run as it stands to ``last_path``."""
+        self._save(self.last_path, trainer.save_checkpoint)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"kept": [[value, path.name] for value, path in self.kept]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        found = [(float(value), self.folder / str(name)) for value, name in state["kept"]]
+        self.kept = [(value, path) for value, path in found if path.is_file()]
+
+    def _keep_if_good(self, trainer: Trainer, logs: dict[str, Any]) -> None:
         value = monitored(logs, self.monitor, "ModelCheckpoint")
         at = next(
             (at for at, (other, _) in enumerate(self.kept) if is_better(value, other, self.largest)), len(self.kept)
@@ -81,18 +102,22 @@ class ModelCheckpoint(Callback):
         if self.save_top_k != -1 and at >= self.save_top_k:
             return
         path = self.folder / f"epoch_{trainer.epoch:03d}.netcl"
-        if self._save(trainer, path):
+
+        def save(path: Path) -> None:
+            with trainer.averaged():
+                save_model(trainer.model, path)
+
+        if self._save(path, save):
             self.kept.insert(at, (value, path))
             for _, old in self.kept[self.save_top_k :] if self.save_top_k != -1 else ():
                 old.unlink(missing_ok=True)
             if self.save_top_k != -1:
                 del self.kept[self.save_top_k :]
 
-    def _save(self, trainer: Trainer, path: Path) -> bool:
+    def _save(self, path: Path, save: Callable[[Path], None]) -> bool:
         """Whether the file was written."""
         try:
-            with trainer.averaged():
-                save_model(trainer.model, path)
+            save(path)
         except (OSError, RuntimeError) as error:  # a CheckpointError is a RuntimeError
             if self.on_save_error == "raise":
                 raise

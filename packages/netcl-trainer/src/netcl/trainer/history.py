@@ -30,6 +30,9 @@ class History(list[dict[str, Any]]):
     2
     """
 
+    # The Trainer that measured it and its validation loader: what a report shows beside the numbers.
+    source: tuple[Any, Any] | None = None
+
     def column(self, name: str) -> list[Any]:
         """The values of ``name`` by epoch, None where an epoch lacks it. KeyError where all do."""
         if not any(name in row for row in self):

@@ -1,4 +1,4 @@
-"""CSVLogger: the History as a file that grows with each epoch, readable while the run goes on."""
+"""What a run measured as files that grow while it goes on: CSV, and events for TensorBoard."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from netcl.trainer.callbacks import Callback
-from netcl.trainer.history import History
 
 if TYPE_CHECKING:
     from netcl.trainer.trainer import Trainer
 
-__all__ = ["CSVLogger"]
+__all__ = ["CSVLogger", "TensorBoardLogger"]
 
 
 class CSVLogger(Callback):
@@ -20,13 +19,56 @@ class CSVLogger(Callback):
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
-        self._rows = History()
 
     def on_fit_start(self, trainer: Trainer) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._rows = History()
 
     def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
         # The whole file anew: an epoch may bring columns that those before it lack.
-        self._rows.append(dict(logs))
-        self._rows.to_csv(self.path)
+        trainer.history.to_csv(self.path)
+
+
+class TensorBoardLogger(Callback):
+    """Writes loss and metrics for TensorBoard into ``folder``: those of an epoch, and those read within one as
+    ``step/...``, over the number of steps.
+
+    A resumed run goes on in the same folder. Needs tensorboardX: ``pip install "netcl-trainer[tensorboard]"``.
+    """
+
+    def __init__(self, folder: str | PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._writer: Any = None
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        try:
+            from tensorboardX import SummaryWriter
+        except ImportError as error:
+            raise ImportError(
+                'TensorBoardLogger needs tensorboardX: pip install "netcl-trainer[tensorboard]"'
+            ) from error
+        self._writer = SummaryWriter(str(self.folder))
+
+    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+        self._write(trainer, {f"step/{name}": value for name, value in logs.items()})
+        if logs:
+            self._write(trainer, {"step/lr": float(trainer.optimizer.param_groups[0]["lr"])})
+
+    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+        numbers = {name: value for name, value in logs.items() if isinstance(value, (int, float)) and name != "step"}
+        self._write(trainer, numbers)
+        self._writer.flush()
+
+    def _write(self, trainer: Trainer, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, trainer.step)
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        self._close()
+
+    def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None

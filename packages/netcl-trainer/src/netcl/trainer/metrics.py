@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,7 +12,7 @@ from netcl import ops
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
 from netcl.core.errors import ShapeError
-from netcl.core.expr import Expr, Load, Scalar, cast
+from netcl.core.expr import Expr, Load, Scalar, apply, cast
 
 __all__ = ["DeviceMeans", "Metric", "accuracy"]
 
@@ -32,10 +33,18 @@ def accuracy(output: Tensor, target: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def _update(dtypes: tuple[str, ...]) -> tuple[Expr, ...]:
-    """total + n * value for each of ``dtypes``, as one kernel; inputs are all totals, then all values."""
-    n, count = Scalar("n", "float32"), len(dtypes)
-    return tuple(Load(at, "float32") + n * cast(Load(count + at, dtype), "float32") for at, dtype in enumerate(dtypes))
+def _update(dtypes: tuple[str, ...], skipping: bool) -> tuple[Expr, ...]:
+    """total + n * value for each of ``dtypes``, as one kernel; inputs are all totals, then all values.
+
+    With ``skipping`` the last total counts the samples left out, and a flag comes last: where it is not 0, nothing
+    but that count grows.
+    """
+    n, count = Scalar("n", "float32"), len(dtypes) + skipping
+    added: list[Expr] = [n * cast(Load(count + at, dtype), "float32") for at, dtype in enumerate(dtypes)]
+    if skipping:
+        skipped = Load(count + len(dtypes), "float32") > 0
+        added = [apply("where", skipped, 0.0, value) for value in added] + [apply("where", skipped, n, 0.0)]
+    return tuple(Load(at, "float32") + value for at, value in enumerate(added))
 
 
 class DeviceMeans:
@@ -48,33 +57,63 @@ class DeviceMeans:
     def __init__(self, names: Sequence[str], queue: Any) -> None:
         self.names = tuple(names)
         self.totals = tuple(Tensor.zeros((), queue=queue, persistent=True) for _ in self.names)
+        self.skipped = Tensor.zeros((), queue=queue, persistent=True)  # samples left out
         self._sums = dict.fromkeys(self.names, 0.0)
         self._samples = 0
+        self._left_out = 0
 
-    def add(self, values: Sequence[Tensor], n: int) -> None:
-        """Takes in one value per name, each a mean over ``n`` samples. The host counts the samples by ``count``."""
+    def add(self, values: Sequence[Tensor], n: int, skip: Tensor | None = None) -> None:
+        """Takes in one value per name, each a mean over ``n`` samples; a flag ``skip`` that is not 0 leaves them out.
+
+        The host counts the samples by ``count``.
+        """
         flat = [value.detach().reshape(()) for value in values]
-        evaluate(_update(tuple(value.dtype for value in flat)), [*self.totals, *flat], {"n": float(n)}, out=self.totals)
+        totals = self.totals if skip is None else (*self.totals, self.skipped)
+        inputs = [*totals, *flat, *(() if skip is None else (skip,))]
+        expressions = _update(tuple(value.dtype for value in flat), skip is not None)
+        evaluate(expressions, inputs, {"n": float(n)}, out=totals)
 
     def count(self, n: int) -> None:
         """Counts ``n`` more samples; beside ``add``, which a replay repeats without Python."""
         self._samples += n
 
     def read(self) -> dict[str, float]:
-        """The means since the last ``reset``; waits for the device. Empty before the first sample."""
+        """The means since the last ``reset``; waits for the device. Empty before the first sample, NaN where all were
+        left out.
+        """
         for name, total in zip(self.names, self.totals):
             self._sums[name] += float(total.item())
             total.write(0.0)
+        self._left_out += int(self.skipped.item())
+        self.skipped.write(0.0)
         if not self._samples:
             return {}
-        return {name: value / self._samples for name, value in self._sums.items()}
+        counted = self._samples - self._left_out
+        return {name: value / counted if counted else math.nan for name, value in self._sums.items()}
 
     def reset(self) -> None:
         """Starts anew."""
         for name, total in zip(self.names, self.totals):
             total.write(0.0)
             self._sums[name] = 0.0
-        self._samples = 0
+        self.skipped.write(0.0)
+        self._samples = self._left_out = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """The sums as they are, on the host and on the device, so that a resumed mean is rounded as an unbroken one."""
+        totals = {name: float(total.item()) for name, total in zip(self.names, self.totals)}
+        left_out = self._left_out + int(self.skipped.item())
+        return {"sums": dict(self._sums), "totals": totals, "samples": self._samples, "left_out": left_out}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes over a state; ValueError where it is of other metrics."""
+        if set(state["sums"]) != set(self.names):
+            raise ValueError(f"the state has the metrics {sorted(state['sums'])}, the Trainer {sorted(self.names)}")
+        for name, total in zip(self.names, self.totals):
+            self._sums[name] = float(state["sums"][name])
+            total.write(float(state["totals"][name]))
+        self.skipped.write(0.0)
+        self._samples, self._left_out = int(state["samples"]), int(state["left_out"])
 
 
 class Measures:
@@ -97,13 +136,12 @@ class Measures:
             raise ShapeError(f"the loss has shape {loss.shape}; a step needs one number: use reduction='mean'")
         return loss
 
-    def add(self, output: Any, target: Tensor, loss: Tensor) -> None:
-        """Takes the batch into the means."""
+    def add(self, output: Any, target: Tensor, loss: Tensor, skip: Tensor | None = None) -> None:
+        """Takes the batch into the means, unless the flag ``skip`` is set."""
         with ag.no_grad():
             plain = _detached(output)
-            self.means.add(
-                [loss, *(_value(name, fn(plain, target)) for name, fn in self.metrics.items())], target.shape[0]
-            )
+            values = [loss, *(_value(name, fn(plain, target)) for name, fn in self.metrics.items())]
+            self.means.add(values, target.shape[0], skip)
 
 
 def _value(name: str, value: Any) -> Tensor:

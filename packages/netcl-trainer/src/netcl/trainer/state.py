@@ -21,23 +21,24 @@ __all__ = ["Snapshot", "TrainingState"]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Host copies: tensors by name, and the ``state_dict`` of optimizer and average with arrays in place of tensors."""
+    """Host copies: tensors by name, and the ``state_dict`` of optimizer, average and scaler with arrays for tensors."""
 
     tensors: Mapping[str, Array]
-    optimizer: Mapping[str, Any]
-    ema: Mapping[str, Any] | None
+    states: Mapping[str, Mapping[str, Any]]
     names: Mapping[int, str]
 
     def items(self) -> Iterator[tuple[str, Array]]:
         """Every value under a name that a user knows."""
         yield from self.tensors.items()
-        for index, states in self.optimizer["state"].items():
+        for index, states in self.states["optimizer"]["state"].items():
             for name, value in states.items():
                 yield f"the optimizer's {name} of {self.names.get(index, f'parameter {index}')}", np.asarray(value)
-        if self.ema is not None:
-            yield "the number of updates of the average", np.asarray(self.ema["updates"])
-            for name, value in self.ema["shadow"].items():
+        if "ema" in self.states:
+            yield "the number of updates of the average", np.asarray(self.states["ema"]["updates"])
+            for name, value in self.states["ema"]["shadow"].items():
                 yield f"the average of {name}", value
+        for name, value in self.states.get("scaler", {}).items():
+            yield f"the scaler's {name.strip('_')}", np.asarray(value)
 
     def first_difference(self, other: Snapshot) -> str | None:
         """The name of the first value whose bits are not those of ``other``; None where all agree."""
@@ -47,16 +48,25 @@ class Snapshot:
                 return name
         return next((name for name in theirs if name not in mine), None)
 
+    def is_finite(self) -> bool:
+        """Whether no value is NaN or infinite."""
+        return all(value.dtype.kind != "f" or bool(np.isfinite(value).all()) for _, value in self.items())
+
 
 class TrainingState:
-    """The parameters, buffers, optimizer states, averages and metric sums of a step."""
+    """All that a step changes: parameters, buffers, optimizer states, averages, loss scale, sums of gradients and
+    metrics.
+    """
 
     def __init__(self, step: TrainingStep) -> None:
-        self._optimizer, self._ema = step.optimizer, step.ema
+        given = {"optimizer": step.optimizer, "ema": step.ema, "scaler": step.scaler}
+        self._objects = {name: thing for name, thing in given.items() if thing is not None}
         self._tensors: dict[str, Tensor] = dict(step.model.named_parameters())
         self._tensors.update(step.model.named_buffers())
         means = step.measures.means
         self._tensors.update({f"the sum of {name}": total for name, total in zip(means.names, means.totals)})
+        for part in (step.sums, step.guard):
+            self._tensors.update({} if part is None else part.tensors())
         known = {id(p): name for name, p in step.model.named_parameters()}
         stepped = [p for group in step.optimizer.param_groups for p in group["params"]]
         self._names = {index: known[id(p)] for index, p in enumerate(stepped) if id(p) in known}
@@ -64,16 +74,16 @@ class TrainingState:
     def read(self) -> Snapshot:
         """A copy of all values on the host."""
         tensors = {name: tensor.to_host() for name, tensor in self._tensors.items()}
-        ema = None if self._ema is None else _host(self._ema.state_dict())
-        return Snapshot(tensors, _host(self._optimizer.state_dict()), ema, self._names)
+        return Snapshot(
+            tensors, {name: _host(thing.state_dict()) for name, thing in self._objects.items()}, self._names
+        )
 
     def write(self, snapshot: Snapshot) -> None:
         """Puts all values of ``snapshot`` back, in place."""
         for name, values in snapshot.tensors.items():
             self._tensors[name].write(values)
-        self._optimizer.load_state_dict(snapshot.optimizer)
-        if self._ema is not None:
-            self._ema.load_state_dict(snapshot.ema)
+        for name, thing in self._objects.items():
+            thing.load_state_dict(snapshot.states[name])
 
 
 def _host(value: Any) -> Any:

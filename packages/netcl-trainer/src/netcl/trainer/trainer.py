@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import islice
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,25 @@ import numpy.typing as npt
 
 import netcl.autograd as ag
 from netcl import nn, ops
+from netcl.amp import GradScaler
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import get_active_device
-from netcl.core.errors import BackendMismatchError
-from netcl.optim import OneCycleLR, ReduceLROnPlateau
+from netcl.core.dtypes import canonical
+from netcl.core.errors import BackendMismatchError, DTypeError
+from netcl.optim import OneCycleLR, Optimizer, ReduceLROnPlateau
+from netcl.trainer.accumulate import GradientSums
 from netcl.trainer.batches import batches, on_device
 from netcl.trainer.callbacks import Callback
+from netcl.trainer.checkpoint import ModelCheckpoint
+from netcl.trainer.guard import NonFiniteGuard, Step
 from netcl.trainer.history import History
-from netcl.trainer.metrics import Measures, Metric, accuracy
+from netcl.trainer.learning_rates import LearningRates, find_learning_rate
+from netcl.trainer.metrics import DeviceMeans, Measures, Metric, accuracy
+from netcl.trainer.non_finite import TerminateOnNaN
 from netcl.trainer.progress import ProgressBar
-from netcl.trainer.step import CompiledStep, TrainingStep
+from netcl.trainer.run_state import RunState, find_checkpoint, load_run, save_run
+from netcl.trainer.signals import Interruption
+from netcl.trainer.step import CompiledStep, TrainingStep, precision
 
 __all__ = ["Trainer"]
 
@@ -36,14 +47,18 @@ class Trainer:
 
     Args:
         device_queue: a queue or DeviceHandle, where the model has to be; None: wherever its parameters are.
+        mixed_precision: True or "float16": autocast with a GradScaler; "bfloat16": autocast alone. Weights, optimizer
+            and checkpoints stay float32.
         grad_clip: the largest norm of all gradients as one vector; None: no limit.
         loss_fn: ``loss_fn(output, target)`` -> 0-d Tensor, the mean over the batch; None: ``ag.cross_entropy``.
         metrics: ``{name: fn(output, target)}``, each giving a Tensor of one element, the mean over the batch; None:
             accuracy where the loss is cross entropy, else nothing.
         metrics_stride: steps from one read of loss and metrics to the next; they stay on the device between.
+        accumulation_steps: batches per step of the optimizer. Gradients are weighted by samples, so that a short last
+            batch, or a group that the epoch's end cuts short, counts as the one batch it stands for.
         ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in ``fit`` and
-            ModelCheckpoint use the averages; the model itself keeps its own weights (``with ema.averaged():`` swaps
-            them).
+            the best files of ModelCheckpoint use the averages; the model itself keeps its own weights
+            (``with ema.averaged():`` swaps them).
         scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets ``val_loss`` or
             ``loss``, for mode "max" the accuracy.
         callbacks: see ``Callback``. ``fit`` adds a ProgressBar where none is given.
@@ -60,11 +75,12 @@ class Trainer:
         model: nn.Module,
         optimizer: Any = None,
         device_queue: Any = None,
-        *,
+        mixed_precision: bool | str = False,
         grad_clip: float | None = None,
         loss_fn: LossFn | None = None,
         metrics: Mapping[str, Metric] | None = None,
         metrics_stride: int = 10,
+        accumulation_steps: int = 1,
         ema: Any = None,
         scheduler: Any = None,
         callbacks: Sequence[Callback] = (),
@@ -78,20 +94,30 @@ class Trainer:
                 raise ValueError("the optimizer steps no parameter of this model: make it from model.parameters()")
         if grad_clip is not None and not grad_clip > 0:
             raise ValueError(f"grad_clip is a positive number or None, not {grad_clip!r}")
-        if metrics_stride < 1:
-            raise ValueError(f"metrics_stride is at least 1, not {metrics_stride!r}")
+        if metrics_stride < 1 or accumulation_steps < 1:
+            raise ValueError(
+                f"metrics_stride is at least 1, accumulation_steps too, not {metrics_stride!r} and "
+                f"{accumulation_steps!r}"
+            )
         self.model, self.optimizer, self.scheduler, self.ema = model, optimizer, scheduler, ema
         self.queue = _queue(device_queue, own)
+        self.autocast_dtype = _half(mixed_precision)
+        self.scaler = GradScaler() if self.autocast_dtype == "float16" else None
         self.grad_clip, self.loss_fn, self.metrics_stride, self.compile = grad_clip, loss_fn, metrics_stride, compile
+        self.accumulation_steps = accumulation_steps
         self.metrics = None if metrics is None else dict(metrics)
         self.callbacks = list(callbacks)
         self.history = History()
         self.epoch = self.epochs = 0
-        self.step = 0  # steps made, over all fits
+        self.step = 0  # updates of the weights, over all fits
         self.samples = 0  # seen in this epoch
         self.steps_per_epoch: int | None = None
         self.should_stop = False
+        self.run = RunState()
+        self.recent: list[Step] = []  # steps since the last read of the loss, where TerminateOnNaN is to explain one
         self._step: CompiledStep | None = None
+        self._policy: str | None = None
+        self._interruption = Interruption()
         if seed is not None:
             ops.manual_seed(seed)
 
@@ -104,78 +130,178 @@ class Trainer:
         epochs: int = 1,
         loss_fn: LossFn | None = None,
         log_every: int = 1,
+        resume: str | PathLike[str] | None = None,
     ) -> History:
         """Trains for ``epochs`` passes over ``train_loader``, evaluating on ``val_loader`` after each, and gives their
         History.
 
         Prints loss, metrics and samples per second every ``log_every`` epochs (0: never), and in a terminal shows a bar
-        while an epoch runs. ValueError where the loader gives no batch.
+        while an epoch runs. ``resume``: a checkpoint, or a folder of them; "auto": the furthest one in the folder of
+        the ModelCheckpoint, a fresh start where there is none. The run then goes on to ``epochs`` with the numbers of
+        one that was never broken; a loader without ``state_dict`` is read anew up to the place.
+
+        The first SIGINT or SIGTERM lets the step end and has each ModelCheckpoint save ``last.netcl``, then
+        KeyboardInterrupt or SystemExit(143) is raised; a second one raises at once. ValueError where the loader gives
+        no batch.
         """
         if epochs < 0 or log_every < 0:
             raise ValueError(f"epochs and log_every are at least 0, not {epochs} and {log_every}")
         if self.optimizer is None:
             raise ValueError("fit needs an optimizer: Trainer(model, optimizer)")
-        step = self._compiled(self.loss_fn if loss_fn is None else loss_fn)
         callbacks = list(self.callbacks)
         if log_every and not any(isinstance(callback, ProgressBar) for callback in callbacks):
             callbacks.append(ProgressBar(log_every))
-        self.history, self.epochs, self.should_stop = History(), epochs, False
-        self.steps_per_epoch = _length(train_loader)
+        # Files of a run hold what every other callback has made of the epoch.
+        callbacks.sort(key=lambda callback: isinstance(callback, ModelCheckpoint))
+        folders = [callback.folder for callback in callbacks if isinstance(callback, ModelCheckpoint)]
+        checkpoint = None if resume is None else find_checkpoint(resume, folders)
+        step = self._compiled(self.loss_fn if loss_fn is None else loss_fn, callbacks)
+        self.history, self.epochs, self.should_stop, self.epoch = History(), epochs, False, 0
+        self.run = RunState(train_loader, val_loader, callbacks)
+        self.steps_per_epoch = _steps(train_loader, self.accumulation_steps)
         self.model.train()
-        try:
-            for callback in callbacks:
-                callback.on_fit_start(self)
-            for self.epoch in range(1, epochs + 1):
-                row = self._train_epoch(train_loader, step, callbacks)
-                if val_loader is not None:
-                    with self.averaged():
-                        measured = self._evaluate(val_loader, step.step.measures.loss_fn, "the validation loader")
-                    row.update({f"val_{name}": value for name, value in measured.items()})
-                # Timing last: it is what a reader needs least.
-                row.update({name: row.pop(name) for name in ("seconds", "samples_per_second")})
-                self._schedule(row)
+        with Interruption() as self._interruption:
+            try:
                 for callback in callbacks:
-                    callback.on_epoch_end(self, row)
-                self.history.append(row)
-                if self.should_stop:
-                    break
-            for callback in callbacks:
-                callback.on_fit_end(self)
-        except BaseException as error:
-            for callback in callbacks:
-                callback.on_exception(self, error)
-            raise
+                    callback.on_fit_start(self)
+                if checkpoint is not None:
+                    load_run(self, checkpoint)
+                self._epochs(step)
+                for callback in callbacks:
+                    callback.on_fit_end(self)
+            except BaseException as error:
+                for callback in callbacks:
+                    callback.on_exception(self, error)
+                raise
+            finally:
+                self._interruption = Interruption()
+                self.recent.clear()
+                self.history.source = (self, val_loader)
         return self.history
 
-    def _train_epoch(self, loader: Iterable[Any], step: CompiledStep, callbacks: Sequence[Callback]) -> dict[str, Any]:
-        means = step.step.measures.means
-        means.reset()
-        self.samples = number = 0
-        for callback in callbacks:
-            callback.on_epoch_start(self)
-        start = time.perf_counter()
-        for number, batch in enumerate(batches(loader), 1):
-            step(batch)
-            self.step += 1
+    def _epochs(self, step: CompiledStep) -> None:
+        run = self.run
+        for epoch in range(self.epoch + (run.stage == "start"), self.epochs + 1):
+            if self.should_stop:
+                return
+            self.epoch = epoch
+            if run.stage != "validate":
+                run.row = self._train_epoch(step)
+                run.stage = "validate"
+            row = run.row
+            if run.val_loader is not None:
+                with self.averaged():
+                    measured = self._evaluate(run.val_loader, step.step.measures.loss_fn, "the validation loader")
+                row.update({f"val_{name}": value for name, value in measured.items()})
+            # Timing last: it is what a reader needs least.
+            row.update({name: row.pop(name) for name in ("seconds", "samples_per_second")})
+            self._schedule(row)
+            self.history.append(row)
+            run.stage, run.batches, run.row = "start", 0, {}
+            for callback in run.callbacks:
+                callback.on_epoch_end(self, row)
+            self._obey_signal()
+
+    def _train_epoch(self, step: CompiledStep) -> dict[str, Any]:
+        run, group = self.run, self.accumulation_steps
+        if run.stage == "start":
+            self.means.reset()
+            self.samples, run.batches, run.seconds, run.stage = 0, 0, 0.0, "train"
+            for callback in run.callbacks:
+                callback.on_epoch_start(self)
+        start = time.perf_counter() - run.seconds
+        stream = islice(batches(run.train_loader), run.skip, None)
+        run.skip = 0
+        explaining = step.step.guard is not None
+        for batch in stream:
+            first = run.batches % group == 0
+            run.batches += 1
+            last = run.batches % group == 0
+            if explaining:
+                if first:
+                    self.recent.append(Step(ops.get_rng_state(), []))
+                self.recent[-1].batches.append(batch)
+            step(batch, first, last)
             self.samples += len(batch)
-            if isinstance(self.scheduler, OneCycleLR):
-                self.scheduler.step()
-            logs = means.read() if number % self.metrics_stride == 0 or number == self.steps_per_epoch else {}
-            for callback in callbacks:
-                callback.on_step_end(self, logs)
-        if not number:
+            if last:
+                run.seconds = time.perf_counter() - start
+                self._end_step(run.batches // group)
+        if not run.batches:
             raise ValueError("fit: the training loader gave no batch (drop_last with fewer samples than batch_size?)")
-        logs = means.read()
-        seconds = time.perf_counter() - start
+        if run.batches % group:
+            step.finish()
+            self._end_step(run.batches // group + 1)
+        logs = self.means.read()
+        seconds = run.seconds = time.perf_counter() - start
         timing = {"seconds": seconds, "samples_per_second": self.samples / seconds}
         return {"epoch": self.epoch, "step": self.step, **logs, **timing}
 
-    def _compiled(self, loss_fn: LossFn | None) -> CompiledStep:
+    def _end_step(self, number: int) -> None:
+        """What follows update ``number`` of the epoch: schedule, metrics, callbacks, and what a signal asks for."""
+        self.step += 1
+        if isinstance(self.scheduler, OneCycleLR):
+            self.scheduler.step()
+        logs = self.means.read() if number % self.metrics_stride == 0 or number == self.steps_per_epoch else {}
+        for callback in self.run.callbacks:
+            callback.on_step_end(self, logs)
+        if logs:
+            self.recent.clear()
+        self._obey_signal()
+
+    def _obey_signal(self) -> None:
+        """Saves the run and ends it where a signal has come."""
+        number = self._interruption.pending
+        if number is None:
+            return
+        for callback in self.run.callbacks:
+            if isinstance(callback, ModelCheckpoint):
+                callback.save_last_file(self)
+        raise self._interruption.error(number)
+
+    def save_checkpoint(self, path: str | PathLike[str]) -> None:
+        """Writes the run as it stands to ``path``, for ``fit(resume=path)``; what ModelCheckpoint does. CheckpointError
+        where it cannot be written; an old file is intact then.
+        """
+        save_run(self, path)
+
+    @property
+    def means(self) -> DeviceMeans:
+        """The loss and metrics of the epoch under way. RuntimeError before the first ``fit``."""
+        return self.training_step.measures.means
+
+    @property
+    def training_step(self) -> TrainingStep:
+        """The step that ``fit`` runs. RuntimeError before the first ``fit``."""
+        if self._step is None:
+            raise RuntimeError("the Trainer has not trained yet: there is no run to save")
+        return self._step.step
+
+    def _compiled(self, loss_fn: LossFn | None, callbacks: Sequence[Callback] = ()) -> CompiledStep:
         """The step for this loss; the one of the last fit where it is the same, with its captures."""
         chosen = ag.cross_entropy if loss_fn is None else loss_fn
-        if self._step is None or self._step.step.measures.loss_fn is not chosen:
-            plain = TrainingStep(self.model, self.optimizer, self._measures(chosen), self.grad_clip, self.ema)
-            self._step = CompiledStep(plain, self.queue, self.compile)
+        policy = next((callback.policy for callback in callbacks if isinstance(callback, TerminateOnNaN)), None)
+        known = self._step
+        if known is not None and known.step.measures.loss_fn is chosen and self._policy == policy:
+            return known
+        if policy is not None and not isinstance(self.optimizer, Optimizer):
+            raise TypeError(
+                f"TerminateOnNaN holds back the optimizer on the device, which {type(self.optimizer).__name__} does "
+                "not support; use an optimizer of netcl.optim"
+            )
+        plain = TrainingStep(
+            self.model,
+            self.optimizer,
+            self._measures(chosen),
+            self.grad_clip,
+            self.ema,
+            autocast_dtype=self.autocast_dtype,
+            scaler=self.scaler,
+            sums=GradientSums(self.optimizer, self.queue) if self.accumulation_steps > 1 else None,
+            guard=None if policy is None else NonFiniteGuard(self.model, policy != "skip", self.queue),
+        )
+        self._step, self._policy = CompiledStep(plain, self.queue, self.compile), policy
+        if policy is None and isinstance(self.optimizer, Optimizer):
+            self.optimizer.found_inf = None
         return self._step
 
     def _measures(self, loss_fn: LossFn) -> Measures:
@@ -202,6 +328,19 @@ class Trainer:
         context: AbstractContextManager[None] = nullcontext() if self.ema is None else self.ema.averaged()
         return context
 
+    def lr_find(
+        self, loader: Iterable[Any], min_lr: float = 1e-7, max_lr: float = 1.0, steps: int = 100
+    ) -> LearningRates:
+        """Raises the learning rate from ``min_lr`` to ``max_lr`` over ``steps`` steps and notes the loss of each (Smith
+        2017); ``.suggestion`` is where it falls fastest.
+
+        Model, optimizer, random numbers and the loader's position are as before at the end. The batches of ``loader``
+        are repeated where they are fewer.
+        """
+        if self.optimizer is None:
+            raise ValueError("lr_find needs an optimizer: Trainer(model, optimizer)")
+        return find_learning_rate(self._compiled(self.loss_fn).step, loader, self.queue, min_lr, max_lr, steps)
+
     # -- using the model -----------------------------------------------------------------------------------------------
 
     def evaluate(self, loader: Iterable[Any], loss_fn: LossFn | None = None) -> dict[str, float]:
@@ -213,8 +352,10 @@ class Trainer:
 
     def _evaluate(self, loader: Iterable[Any], loss_fn: LossFn, what: str) -> dict[str, float]:
         measures = self._measures(loss_fn)
-        with _evaluating(self.model), ag.no_grad():
+        with _evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):
             for number, batch in enumerate(batches(loader), 1):
+                # Within fit: an interrupted validation begins again when the run is resumed.
+                self._obey_signal()
                 *inputs, target = (on_device(value, self.queue) for value in batch.fields)
                 output = self.model(*inputs)
                 measures.add(output, target, measures.loss(output, target))
@@ -234,7 +375,7 @@ class Trainer:
         where the model gives anything but one tensor.
         """
         found: list[npt.NDArray[Any]] = []
-        with _evaluating(self.model), ag.no_grad():
+        with _evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):
             for batch in batches(loader, targets=False):
                 output = self.model(*(on_device(value, self.queue) for value in batch.inputs))
                 if not isinstance(output, Tensor):
@@ -261,11 +402,22 @@ def _queue(given: Any, parameters: Sequence[Tensor]) -> Any:
     return first.queue
 
 
-def _length(loader: Iterable[Any]) -> int | None:
+def _steps(loader: Iterable[Any], group: int) -> int | None:
+    """Updates per epoch; None where the loader does not know its length."""
     try:
-        return len(loader)  # type: ignore[arg-type]
+        return -(-len(loader) // group)  # type: ignore[arg-type]
     except TypeError:
         return None
+
+
+def _half(mixed_precision: bool | str) -> str | None:
+    """The dtype of autocast; None where nothing is cast."""
+    if mixed_precision is False:
+        return None
+    dtype = "float16" if mixed_precision is True else canonical(mixed_precision)
+    if dtype not in ("float16", "bfloat16"):
+        raise DTypeError(f"mixed_precision is False, True, 'float16' or 'bfloat16', not {mixed_precision!r}")
+    return dtype
 
 
 @contextmanager

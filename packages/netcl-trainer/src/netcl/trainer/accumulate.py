@@ -1,0 +1,75 @@
+"""GradientSums: the gradients of several batches, summed by samples, so that a group counts as one batch."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from netcl.core import Tensor
+from netcl.core.dispatch import evaluate
+from netcl.core.dtypes import promote
+from netcl.core.expr import Const, Expr, Load, Scalar, cast
+
+__all__ = ["GradientSums"]
+
+
+@lru_cache(maxsize=64)
+def _add(total: str, grad: str) -> tuple[Expr, ...]:
+    return (Load(0, total) + Scalar("n", total) * cast(Load(1, grad), total),)
+
+
+@lru_cache(maxsize=64)
+def _mean(total: str) -> tuple[Expr, ...]:
+    return (Load(0, total) / cast(Load(1, "float32"), total), Const(0.0, total))
+
+
+class GradientSums:
+    """Sums of n times the gradient of a mean over n samples, and of n: their quotient is the gradient of the whole
+    group's mean, whatever the sizes of its batches.
+
+    Everything lies on the device and at the same place from step to step, so that captured steps may hold it.
+    """
+
+    def __init__(self, optimizer: Any, queue: Any) -> None:
+        self._optimizer = optimizer
+        self._sums: dict[int, Tensor] = {}
+        self._samples = Tensor.zeros((), queue=queue, persistent=True)
+
+    def _parameters(self) -> list[Tensor]:
+        return [p for group in self._optimizer.param_groups for p in group["params"]]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Sums by the place of their parameter in the optimizer; zero between two groups."""
+        at = {id(p): index for index, p in enumerate(self._parameters())}
+        sums = {f"the gradient sum of parameter {at[key]}": total for key, total in self._sums.items() if key in at}
+        return {**sums, "the samples of the group": self._samples}
+
+    def add(self, n: int) -> None:
+        """Takes the present gradients in, each of a mean over ``n`` samples, and drops them."""
+        for p in self._parameters():
+            if p.grad is None:
+                continue
+            total = self._sums.get(id(p))
+            if total is None:
+                dtype = promote(p.dtype, "float32")
+                total = self._sums[id(p)] = Tensor.zeros(p.shape, dtype, queue=p.queue, persistent=True)
+            evaluate(_add(total.dtype, p.grad.dtype), (total, p.grad), {"n": float(n)}, out=(total,))
+            p.grad = None
+        count = Load(0, "float32") + Scalar("n", "float32")
+        evaluate((count,), (self._samples,), {"n": float(n)}, out=(self._samples,))
+
+    def spread(self) -> None:
+        """Makes the mean over the group the gradient of each parameter, and begins the next group."""
+        for p in self._parameters():
+            total = self._sums.get(id(p))
+            if total is not None:
+                grad = Tensor.empty(p.shape, total.dtype, queue=p.queue)
+                shapes = (total.shape, total.shape)
+                evaluate(_mean(total.dtype), (total, self._samples), shapes=shapes, out=(grad, total))
+                p.grad = grad
+        evaluate((Const(0.0, "float32"),), (self._samples,), shapes=((),), out=(self._samples,))
+
+    def clear(self) -> None:
+        """Drops what has been summed, so that an interrupted group does not reach the next one."""
+        for total in (*self._sums.values(), self._samples):
+            total.write(0.0)
