@@ -111,3 +111,23 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
     ):
         target = np.zeros(view.shape, np.int32)
         check(engine, "int32", whole, view, target, target)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
+def test_results_that_no_cache_holds(engine: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines written past the caches, at sizes that a test can afford: beside rows that begin anywhere."""
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no launches")
+    from netcl.core.backend.opencl import copy
+
+    monkeypatch.setattr(copy, "STREAMED", 1)
+    copy._launches.cache_clear()
+    for rows, columns in ((64, 48), (300, 80), (128, 33), (13, 640)):
+        base = elements(rows * columns, dtype).reshape(rows, columns)
+        large = elements(3 * 512 * 512, dtype).reshape(3, 512, 512)
+        for view in (base, base.T, base[::-1], base[:, 1:], np.broadcast_to(base[:1], base.shape)):
+            target = np.zeros(view.shape, base.dtype)
+            check(engine, dtype, base, view, target, target)
+            if max(view.shape) <= 512:
+                check(engine, dtype, base, view, large, large[1, : view.shape[0], : view.shape[1]])
+    copy._launches.cache_clear()

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from netcl.core import Tensor
-from netcl.core.expr import Expr, Load, apply, evaluate
+from netcl.core.expr import Expr, Load, apply, cast, evaluate, reduce, schedule
 from netcl.core.expr.prims import ULP
 
 UNIT = 2.0**-23  # an upper bound of one unit in the last place, relative to the value
@@ -121,3 +121,22 @@ def test_a_fused_chain_has_the_bits_of_its_ops(engine: Any, steps: list[tuple[in
 @given(steps=STEPS)
 def test_many_fused_chains_have_the_bits_of_their_ops(engine: Any, steps: list[tuple[int, int, int]]) -> None:
     check(engine, steps)
+
+
+def test_outputs_that_no_cache_holds(monkeypatch: pytest.MonkeyPatch, engine: Any) -> None:
+    """Vectors written past the caches have the bits of any other store; at sizes that a test can afford."""
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no plans")
+    x, y = Load(0, "float32"), Load(1, "float32")
+    rng = np.random.default_rng(3)
+    for shape in ((1003,), (37, 48), (3, 19)):
+        a, b = (Tensor.from_host(rng.uniform(-2, 2, shape).astype(np.float32)) for _ in range(2))
+        row = (x - reduce("max", x, len(shape) - 1)) * y
+        outputs = (x * y + 1.0, cast(x, "bfloat16"), row, cast(x * 9.0, "int32"))
+        kept = [engine.read(result) for result in engine.run(outputs, (a, b))]
+        with monkeypatch.context() as patch:
+            patch.setattr(schedule, "STREAMED", 1)
+            engine.plans.clear()  # known by shapes, and made for another threshold
+            streamed = [engine.read(result) for result in engine.run(outputs, (a, b))]
+        engine.plans.clear()
+        assert all(np.array_equal(one, other) for one, other in zip(kept, streamed))

@@ -65,6 +65,7 @@ def plans() -> dict[str, Plan]:
         "add_column": plan([X + Y], [(64, 96)], (64, 96), (64, 1)),
         "half_to_bfloat16": plan([cast(half * 2.0, "bfloat16"), cast(brain, "float16")], [(100,)] * 2, (100,), (100,)),
         "compare_int64": plan([apply("lt", Load(0, "int64"), Load(1, "int64"))], [(100,)], (100,), (100,)),
+        "add_past_the_caches": plan([X + Y], [(1 << 22,)], (1 << 22,), (1 << 22,)),
         "sum_all": plan([reduce("sum", X, (0, 1))], [(1, 1)], (1024, 1024)),
         "sum_columns": plan([reduce("sum", X, 0)], [(1, 96)], (64, 96)),
         "softmax": plan([_softmax(X, 1)], [(64, 96)], (64, 96)),

@@ -14,6 +14,17 @@ PRAGMAS = {
     "double": "#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
 }
 
+# A store past the caches, where the compiler has one: the line that it fills is not read first.
+STREAM = """\
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define STREAM(value, place) __builtin_nontemporal_store(value, place)
+#endif
+#endif
+#ifndef STREAM
+#define STREAM(value, place) *(place) = (value)
+#endif"""
+
 
 def lanes(type_name: str, width: int) -> str:
     """The type of ``width`` lanes."""
@@ -79,9 +90,11 @@ def load(pointer: str, offset: str, dtype: str, width: int, through: str = "") -
     return raw
 
 
-def store(pointer: str, offset: str, value: str, dtype: str, width: int, through: str = "") -> str:
+def store(
+    pointer: str, offset: str, value: str, dtype: str, width: int, through: str = "", streams: bool = False
+) -> str:
     """The statement that writes ``value`` to ``pointer + offset``, rounded to nearest even in the half types; as
-    a vector of type ``through`` where that is given.
+    a vector of type ``through`` where that is given, and past the caches (``STREAM``) where it ``streams``.
     """
     place = f"{pointer} + {offset}" if offset != "0" else pointer
     if dtype == "float16":
@@ -94,6 +107,8 @@ def store(pointer: str, offset: str, value: str, dtype: str, width: int, through
         value = f"(uchar)({value})" if width == 1 else f"convert_uchar{width}({value})"
     if width == 1:
         return f"{pointer}[{offset}] = {value};"
+    if streams:
+        return f"STREAM({value}, (__global {lanes(c_type(dtype), width)} *)({place}));"
     if through:
         return f"*(__global {through} *)({place}) = {value};"
     return f"vstore{width}({value}, 0, {place});"

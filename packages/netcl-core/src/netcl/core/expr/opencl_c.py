@@ -183,7 +183,8 @@ class _Writer(LoopWriter):
         """Writes a value to output ``k`` at the current place."""
         dtype, lanes = self.outputs[k].dtype, self.width if vector else 1
         offset = self.offset(self.layout.outputs[k], self.layout.split)
-        scope.add(c.store(f"out{k}", offset, text, dtype, lanes, self.through(dtype, lanes)))
+        streams = self.layout.streams and vector and self.stash is None
+        scope.add(c.store(f"out{k}", offset, text, dtype, lanes, self.through(dtype, lanes), streams))
 
     def require(self, scope: Scope, parts: list[tuple[str, bool]]) -> tuple[str, bool]:
         (condition, vector), value, (code, _) = parts
@@ -320,6 +321,8 @@ class _Writer(LoopWriter):
             if self.width > 1:
                 lines.append(c.bfloat16_helper(self.width))
         lines.extend(sorted(self.packed))
+        if self.layout.streams:
+            lines.append(c.STREAM)
         return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from netcl.core.dtypes import itemsize
 from netcl.core.expr.nodes import Const, Expr, Index, Load, Reduce, Scalar, cast
 from netcl.core.expr.numpy_eval import scalar_value
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
@@ -23,6 +24,10 @@ Shape = tuple[int, ...]
 
 NESTED = 1 << 15  # steps of a reduction inside a reduction that one work-item may take
 MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
+LONG_ITEM = (
+    1 << 15
+)  # elements of a CPU's work-item where there are many: a core that falls behind leaves some to others
+STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with what they are made of
 PIECE = 1 << 14  # least elements of a piece of a large reduction
 WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
 WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space whose positions need 64 bits; a step past the end fits
@@ -280,6 +285,8 @@ class _Planner:
         reduced = tuple(sorted({position[axis] for axes in sets for axis in axes if axis in position}))
         columns = bool(groups) and len(groups) - 1 not in reduced
         cpu = self.target.is_cpu
+        written_bytes = sum(math.prod(shape) * itemsize(node.dtype) for node, shape in zip(outputs, stage.shapes))
+        in_vectors = bool(sizes) and (len(sizes) == 1 or sizes[-1] % self.target.width == 0)
         layout = Layout(
             rank=len(groups),
             loads={order[slot]: axes_present(self.shapes[slot]) for slot in used},
@@ -289,8 +296,9 @@ class _Planner:
             group=1 if cpu or columns or not reduced else self.target.group,
             split=None if split is None or split[0] not in position else position[split[0]],
             cpu=cpu,
-            aligned=bool(sizes) and (len(sizes) == 1 or sizes[-1] % self.target.width == 0),
+            aligned=in_vectors,
             narrow=not cpu and math.prod(self.space) < WIDE,
+            streams=cpu and in_vectors and written_bytes >= STREAMED,
         )
         spec = render(written, layout)
         numbers, items = self.grid(layout, sizes, split)
@@ -315,7 +323,9 @@ class _Planner:
         rows = math.prod(sizes[axis] for axis in outer) * pieces
         total = math.prod(sizes)
         target, width = self.target, layout.width
-        wanted = max(1, min(total // MIN_ITEM, 4 * target.units)) if target.is_cpu else max(rows, 1)
+        # Not where a work-item carries columns along: strips of few columns use few bytes of a page.
+        many = max(4 * target.units, 0 if layout.columns and layout.reduced else total // LONG_ITEM)
+        wanted = max(1, min(total // MIN_ITEM, many)) if target.is_cpu else max(rows, 1)
         numbers: list[int]
         if layout.columns:
             length = sizes[-1]

@@ -20,7 +20,8 @@ class Layout:
     of a vector, ``group`` the number of work-items that walk a row together, ``split`` a reduced axis of which each
     work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain accesses wherever
     they lie, and functions are computed in vectors also for single values; elsewhere plain accesses need vectors that
-    are ``aligned``. ``narrow`` positions have 32 bits.
+    are ``aligned``. ``narrow`` positions have 32 bits. ``streams``: vectors of the outputs, which are aligned, go
+    past the caches of a CPU.
     """
 
     rank: int
@@ -33,6 +34,7 @@ class Layout:
     cpu: bool = False
     aligned: bool = False
     narrow: bool = False
+    streams: bool = False
 
     @property
     def grid(self) -> Axes:

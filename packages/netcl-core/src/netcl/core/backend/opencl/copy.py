@@ -9,6 +9,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.dtypes import itemsize
+from netcl.core.expr.c_types import STREAM
+from netcl.core.expr.schedule import STREAMED
 
 from . import templates
 from .templates import Traits, share, struct, traits
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 _DIMS = 6
 _LONG = 4096  # elements of a row that one tile holds at most
 _SQUARE = 64  # edge of a tile where rows of the source are columns of the result, on a CPU
+_LINES = (256, 16)  # the same where sixteen elements of the result are a cache line
+_LINE = 64
 _SHARED = 32  # the same in local memory, where a group of _GROUP work-items copies it
 _GROUP = 128
 
@@ -38,6 +42,12 @@ def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Se
     return dims
 
 
+@lru_cache(maxsize=8)
+def _program(size: int, is_cpu: bool) -> str:
+    defines: tuple[tuple[str, object], ...] = (("BYTES", size),)
+    return STREAM + "\n" + templates.source(("copy",), defines if is_cpu else (*defines, ("TILE", _SHARED)))
+
+
 @lru_cache(maxsize=1024)
 def _launches(
     shape: tuple[int, ...],
@@ -45,6 +55,7 @@ def _launches(
     source_offset: int,
     out_strides: tuple[int, ...],
     out_offset: int,
+    size: int,
     device: Traits,
 ) -> tuple[str, tuple[tuple[int, Any], ...]]:
     """The kernel, and its work-items (or groups) and argument for each launch."""
@@ -64,20 +75,23 @@ def _launches(
     elif not device.is_cpu:
         tile = (1, 1)
     elif transposing:
-        tile = (_SQUARE, _SQUARE)
+        tile = _LINES if size * _LINES[1] == _LINE and inner[-2][1] == inner[-1][2] == 1 else (_SQUARE, _SQUARE)
     else:
         tile = (max(1, _LONG // max(columns, 1)), _LONG)
     counts = (-(-rows // tile[0]), -(-columns // tile[1]))
     tiles = prod(counts) * prod(dim[0] for dim in inner[:-2])
     block = share(tiles, device)
+    starts = (out_offset, *(dim[2] for dim in dims[:-1]))
+    streams = prod(shape) * size >= STREAMED and not any(start * size % _LINE for start in starts)
     launches = []
     for place in product(*(range(dim[0]) for dim in outer)):
         start = source_offset + sum(i * dim[1] for i, dim in zip(place, outer))
         target = out_offset + sum(i * dim[2] for i, dim in zip(place, outer))
         extents, steps, out_steps = zip(*inner)
         argument = struct(
-            tiles, block, int(transposing and device.is_cpu), start, target, tile, counts, extents, steps, out_steps
-        )
+            tiles, block, int(transposing and device.is_cpu), int(streams), start, target,
+            tile, counts, extents, steps, out_steps,
+        )  # fmt: skip
         launches.append((-(-tiles // block), argument))
     return "copy_tiles" if shared else "copy", tuple(launches)
 
@@ -101,12 +115,9 @@ def copy(
         return
     device = traits(engine)
     size = itemsize(out.dtype)
-    defines: tuple[tuple[str, object], ...] = (("BYTES", size),)
-    if not device.is_cpu:
-        defines += (("TILE", _SHARED),)
-    text = templates.source(("copy",), defines)
+    text = _program(size, device.is_cpu)
     name, launches = _launches(
-        tuple(shape), tuple(source_strides), source_offset, tuple(out_strides), out_offset, device
+        tuple(shape), tuple(source_strides), source_offset, tuple(out_strides), out_offset, size, device
     )
     group = min(_GROUP, device.group) if name == "copy_tiles" else 1 if device.is_cpu else None
     for items, argument in launches:

@@ -1,0 +1,42 @@
+// 128 work-items in groups of 1, numbers (4194304, 1, 1, 32768, 128)
+#pragma OPENCL FP_CONTRACT OFF
+typedef float8 __attribute__((aligned(4))) float8_packed;
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define STREAM(value, place) __builtin_nontemporal_store(value, place)
+#endif
+#endif
+#ifndef STREAM
+#define STREAM(value, place) *(place) = (value)
+#endif
+
+__kernel void map_ba7aa66698(
+    __global const float *in0,
+    __global const float *in1,
+    __global float *out0,
+    const ulong n0,
+    const ulong rows,
+    const ulong rows_each,
+    const ulong chunk,
+    const ulong chunks) {
+    size_t item = get_global_id(0);
+    size_t start = item % chunks * chunk;
+    size_t stop = min(start + chunk, n0);
+    size_t first = item / chunks * rows_each;
+    for (size_t row = first; row < min(first + rows_each, rows); ++row) {
+      size_t end1 = start + (stop - start) / 8 * 8;
+      for (size_t i0 = start; i0 < end1; i0 += 8) {
+        float8 t2 = *(__global const float8_packed *)(in0 + i0);
+        float8 t3 = *(__global const float8_packed *)(in1 + i0);
+        float8 t4 = t2 + t3;
+        STREAM(t4, (__global float8 *)(out0 + i0));
+      }
+      for (size_t i0 = end1; i0 < stop; ++i0) {
+        float t5 = in0[i0];
+        float t6 = in1[i0];
+        float t7 = t5 + t6;
+        out0[i0] = t7;
+      }
+    }
+}
+
