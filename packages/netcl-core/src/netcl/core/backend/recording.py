@@ -78,8 +78,11 @@ class Recording:
             if watcher is not None:
                 self._replay_watched(watcher)
                 return
-            for launch in self._launches:
-                launch()
+            self._run()
+
+    def _run(self) -> None:
+        for launch in self._launches:
+            launch()
 
     def _replay_watched(self, watcher: Watcher) -> None:
         start = perf_counter()

@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import queue_state
+from ... import config, queue_state
 from ...driver_probes import needs_flush
 from ...errors import KernelBuildError, UnsupportedError
 from ...out_of_memory import is_out_of_memory, out_of_memory, release_cached
@@ -46,6 +46,7 @@ from ...queue_state import LaunchLog, is_lost, log_of, lose, settle, state_of
 from ..recording import Recording
 from ..watching import Watcher, note
 from . import teardown
+from .command_buffer import buffered
 from .programs import ProgramCache, default_cache
 
 try:
@@ -309,12 +310,13 @@ class PreparedLaunch:
 
 
 class _KernelRecording(Recording):
-    """A Recording whose replays tell the watchdog which kernels they launch."""
+    """A Recording whose replays tell the watchdog which kernels they launch, by command buffers where there are."""
 
     def __init__(self, *, launched: LaunchLog, **options: Any) -> None:
         super().__init__(**options)
         self._launched = launched
         self._names: tuple[str, ...] = ()
+        self._runs: list[Callable[[], object]] | None = None
 
     def replay(self) -> None:
         if not self._names:
@@ -322,6 +324,12 @@ class _KernelRecording(Recording):
             self._names = tuple(dict.fromkeys(args[1].function_name for args in launches if len(args) > 1))
         self._launched.append(self._names)
         super().replay()
+
+    def _run(self) -> None:
+        if self._runs is None:
+            self._runs = buffered(self._launches) if config.get("COMMAND_BUFFER") else self._launches
+        for run in self._runs:
+            run()
 
 
 _launchers: dict[int, Launcher] = {}
