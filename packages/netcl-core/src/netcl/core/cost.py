@@ -80,13 +80,13 @@ _NO_FLOP = {"where", "stop_gradient", "require"}  # and conversions
 
 def matmul_flops(result: Any, a: Any, b: Any, *, transpose_a: bool = False, **options: Any) -> int:
     """Multiplications and additions of a product of matrices."""
-    return 2 * prod(result.shape) * int(a.shape[-2 if transpose_a else -1])
+    return int(2 * prod(result.shape) * a.shape[-2 if transpose_a else -1])
 
 
 def conv_flops(result: Any, kind: str, a: Any, b: Any, **options: Any) -> int:
     """Multiplications and additions of a convolution that is computed directly, padding included."""
     places, weight = {"forward": (result, b), "grad_input": (a, b), "grad_weight": (b, result)}[kind]
-    return 2 * prod(places.shape) * prod(weight.shape[1:])
+    return int(2 * prod(places.shape) * prod(weight.shape[1:]))
 
 
 def expression_flops(outputs: Sequence[Expr], inputs: Sequence[Shape], space: Shape) -> int:

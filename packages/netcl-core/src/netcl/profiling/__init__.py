@@ -1,0 +1,24 @@
+"""netcl.profiling: how long things take, what ran when, and which kernel variants are the fastest here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+__all__ = ["EventTimer", "profile", "region", "report", "roofline", "timing", "trace"]
+
+_MODULES = ("report", "timing", "trace")
+_NAMES = {
+    "EventTimer": "timing",
+    "region": "timing",
+    "profile": "trace",
+    "roofline": "report",
+}
+
+
+def __getattr__(name: str) -> object:
+    """The modules, and their names that are no module's, imported when they are first asked for."""
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _NAMES:
+        return getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

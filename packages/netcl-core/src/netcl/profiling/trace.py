@@ -1,0 +1,277 @@
+"""profile: what ran inside of a block, on the device and in Python, as tables and as a trace for Perfetto."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from threading import get_ident
+from time import perf_counter
+from types import TracebackType
+from typing import Any
+
+from netcl.core.backend.registry import engine_for
+from netcl.core.cost import expression_flops
+from netcl.core.dispatch import OpRow, pop_hook, push_hook
+from netcl.core.errors import NetclError
+from netcl.core.layout import broadcast_shapes
+from netcl.core.optable import Operand
+from netcl.profiling import chrome, timing, watch
+from netcl.profiling.records import (
+    KernelStats,
+    Launched,
+    OpStats,
+    Span,
+    kernel_columns,
+    kernel_stats,
+    op_columns,
+    op_stats,
+    render,
+)
+
+__all__ = ["profile"]
+
+_SORTS: dict[str, Callable[[KernelStats], Any]] = {
+    "total": lambda row: -row.seconds,
+    "mean": lambda row: -row.mean,
+    "calls": lambda row: -row.calls,
+    "bytes": lambda row: -row.nbytes,
+    "flops": lambda row: -(row.flops or 0),
+    "name": lambda row: (row.name, row.op),
+}
+
+
+class profile:
+    """Sees all that runs inside of ``with profile() as p:`` on one device: kernels, copies, replays, and Python's ops.
+
+    ``q``: the queue or handle to watch; None: the active device. ``memory``: whether to note the bytes in use too.
+
+    Kernels and copies of the device are seen from whatever thread they come. Ops are seen of the thread that enters,
+    of threads that netcl starts for it, and of other threads that enter the same profile themselves. A kernel is
+    charged to the innermost op it was launched by, with backward and optimizer kernels among them; kernels of a replay
+    to none.
+
+    Times are the device's own where the queue has them: set NETCL_PROFILE_EVENTS=1 before the first queue is made.
+    Without, each kernel is waited for as it is launched, so that its time on the wall clock is its own: kernels then
+    take the time of a call and a wait (some ten microseconds) at least, and the block is slower. On NumPy, ops run in
+    the calling thread and the wall clock is exact. ``event_times`` says which it was.
+
+    ``launches``, ``spans``: what was seen, in seconds of ``time.perf_counter``, once the block has ended.
+    """
+
+    def __init__(self, q: Any = None, memory: bool = False) -> None:
+        self._q, self.memory = q, memory
+        self._lock = threading.RLock()
+        self._inside: dict[int, int] = {}  # how often each thread has entered
+        self._hooks: dict[int, Any] = {}
+        self._engine: Any = None
+        self._alive: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._samples: list[tuple[float, int]] = []
+        self.event_times: bool = False
+        self.device: str = ""
+        self.launches: list[Launched] = []
+        self.spans: list[Span] = []
+        self.began: float = 0.0
+        self.ended: float = 0.0
+
+    def __enter__(self) -> profile:
+        with self._lock:
+            if not self._inside:
+                self._start()
+            count = self._inside.get(get_ident(), 0)
+            self._inside[get_ident()] = count + 1
+        if not count:
+            self._hooks[get_ident()] = push_hook(self._op, "profiler")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._inside[get_ident()] -= 1
+            left = not self._inside[get_ident()]
+            if left:
+                del self._inside[get_ident()]
+            last = not self._inside
+        if left:
+            pop_hook(self._hooks.pop(get_ident()))
+        if last:
+            # What went wrong on the device is told by the exception that is under way.
+            with contextlib.suppress(*(() if error is None else (NetclError, RuntimeError))):
+                self._stop()
+
+    def _start(self) -> None:
+        self._engine = engine_for(self._q)
+        self.device = self._engine.device_label
+        self.event_times = watch.start(self._engine, self._read).by_events
+        timing.listeners.append(self._region)
+        self.began = self.began or perf_counter()
+
+    def _stop(self) -> None:
+        timing.listeners.remove(self._region)
+        try:
+            self._engine.finish()
+        finally:
+            try:
+                watch.stop(self._engine, self._read)
+            finally:
+                self.ended = perf_counter()
+                self._count_operations()
+
+    # -- what is seen --------------------------------------------------------------------------------------------------
+
+    def _op(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The hook of the dispatch."""
+        ops = watch.doing.ops
+        ops.append(row.name)
+        began = perf_counter()
+        try:
+            result = next(row, args, kwargs)
+        finally:
+            ops.pop()
+            span = Span("op", row.name, watch.doing.thread, began, perf_counter())
+            self.spans.append(span)
+        if self.memory:
+            self._note_memory(result)
+        return result
+
+    def _region(self, name: str, began: float, ended: float) -> None:
+        self.spans.append(Span("region", name, watch.doing.thread, began, ended))
+
+    def _read(self, seen: Launched | Span) -> None:
+        if isinstance(seen, Span):
+            self.spans.append(seen)
+        else:
+            self.launches.append(seen)
+            if self.memory:
+                self._note_memory(None)
+
+    def _note_memory(self, result: Any) -> None:
+        pool = getattr(self._engine, "pool", None)
+        if pool is not None:
+            in_use = pool.get_stats()["bytes_in_use"]
+        else:
+            for one in result if isinstance(result, (list, tuple)) else (result,):
+                if isinstance(one, Operand) and one.array is not None:
+                    self._hold(one.array)
+            in_use = sum(nbytes for _, nbytes in list(self._alive.values()))
+        self._samples.append((perf_counter(), in_use))
+
+    def _hold(self, array: Any) -> None:
+        """Counts the memory behind a result of NumPy for as long as it lives."""
+        while array.base is not None and hasattr(array.base, "nbytes"):
+            array = array.base
+        alive, key = self._alive, id(array)
+        if key not in alive:
+            alive[key] = weakref.ref(array, lambda _: alive.pop(key, None)), array.nbytes
+
+    def _count_operations(self) -> None:
+        """Finds the floating-point operations of the kernels: those of an expression from its plan, those of a
+        contraction for the longest of its kernels, of which some only bring data in place.
+        """
+        known = _planned(self._engine)
+        longest: dict[int, Launched] = {}
+        for one in self.launches:
+            if one.kind != "kernel":
+                continue
+            if one.flops is None:
+                one.flops = known.get((one.name, tuple(size.shape for size in one.sizes)))
+            if one.work is not None:
+                one.flops = one.flops or 0
+                other = longest.setdefault(id(one.work), one)
+                if _weight(one) > _weight(other):
+                    longest[id(one.work)] = one
+        for one in longest.values():
+            assert one.work is not None
+            one.flops = one.work.flops
+
+    # -- what it says --------------------------------------------------------------------------------------------------
+
+    @property
+    def kernels(self) -> list[KernelStats]:
+        """Sums by kernel and op, the longest first."""
+        return kernel_stats(one for one in self.launches if one.kind == "kernel")
+
+    @property
+    def copies(self) -> list[KernelStats]:
+        """Sums by the direction of copies between the host and the device."""
+        return kernel_stats(one for one in self.launches if one.kind == "copy")
+
+    @property
+    def ops(self) -> list[OpStats]:
+        """Sums by op, region and replay on the host, the longest first."""
+        return op_stats(self.spans)
+
+    def table(self, sort_by: str = "total") -> str:
+        """Kernels and copies, sorted by total, mean, calls, bytes, flops or name, and the time of Python's ops.
+
+        ``moved`` counts each operand of a kernel once, so what a kernel reads twice is not seen; a ``?`` is not known.
+        """
+        if sort_by not in _SORTS:
+            raise ValueError(f"table: sort_by is one of {', '.join(_SORTS)}, not {sort_by!r}")
+        rows = sorted([*self.kernels, *self.copies], key=_SORTS[sort_by])
+        total = sum(row.seconds for row in rows)
+        if self._engine is not None and self._engine.name == "cpu":
+            clock = "the wall clock, in the calling thread"
+        elif self.event_times:
+            clock = "the device's clock"
+        else:
+            clock = "the wall clock, each kernel waited for; NETCL_PROFILE_EVENTS=1 gives the device's own times"
+        title = (
+            f"{self.device}: {total * 1e3:.3f} ms in {sum(row.calls for row in rows)} kernels and copies, "
+            f"{(self.ended - self.began) * 1e3:.3f} ms in all; times of {clock}"
+        )
+        parts = [render(title, rows, kernel_columns(total))]
+        if self.spans:
+            parts.append(render("Python", self.ops, op_columns()))
+        return "\n\n".join(parts) + "\n"
+
+    def export_chrome(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the trace as JSON for https://ui.perfetto.dev or chrome://tracing; the file's path."""
+        file = Path(path)
+        file.write_text(chrome.trace_json(self), encoding="utf-8")
+        return file
+
+    def memory_timeline(self) -> list[tuple[float, int]]:
+        """(seconds since the beginning, bytes in use) after each op, kernel and copy; of a device those that the pool
+        has given out, of NumPy those of the results of ops that are alive. RuntimeError without ``memory=True``.
+        """
+        if not self.memory:
+            raise RuntimeError("memory_timeline: the memory was not watched; use profile(memory=True)")
+        return [(at - self.began, in_use) for at, in_use in sorted(self._samples)]
+
+    @property
+    def queue(self) -> Any:
+        """The queue that was watched."""
+        return engine_for(self._q).queue if self._engine is None else self._engine.queue
+
+    def __repr__(self) -> str:
+        return f"<profile of {len(self.launches)} kernels and copies and {len(self.spans)} spans of Python>"
+
+
+# How the names of kernels begin that only prepare a contraction, or add its parts up.
+_MOVING = ("pad", "pack", "add_parts")
+
+
+def _weight(one: Launched) -> tuple[bool, float]:
+    """How much a kernel of a contraction looks like the one that multiplies."""
+    return not one.name.startswith(_MOVING) and not one.flops, one.end - one.start
+
+
+def _planned(engine: Any) -> dict[tuple[str, tuple[Any, ...]], int]:
+    """Operations by (name, shapes of operands) of the expression kernels that are a plan of their own."""
+    known: dict[tuple[str, tuple[Any, ...]], int] = {}
+    for (outputs, inputs, wanted), ready in list(getattr(engine, "plans", {}).items()):
+        if len(ready.launches) != 1:
+            continue
+        launch = ready.launches[0].launch
+        shapes = [*inputs, *ready.shapes]
+        if launch.flag or any(slot >= len(shapes) for slot in (*launch.inputs, *launch.outputs)):
+            continue
+        space = broadcast_shapes([*inputs, *(wanted or ())], "profile")
+        key = launch.name, tuple(shapes[slot] for slot in (*launch.inputs, *launch.outputs))
+        known[key] = expression_flops(outputs, inputs, space)
+    return known
