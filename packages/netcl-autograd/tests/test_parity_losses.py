@@ -51,8 +51,8 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[Any], list[A
     "cross_entropy, probabilities": (
         lambda x, y, w, **k: ag.cross_entropy(x, y, w, label_smoothing=0.1, **k),
         lambda x, y, w, **k: F.cross_entropy(x, y, w, label_smoothing=0.1, **k),
-        [normal(7, 5)],
-        [RNG.dirichlet(np.ones(5), 7).astype(np.float32), WEIGHT],
+        [normal(7, 5), RNG.dirichlet(np.ones(5), 7).astype(np.float32)],
+        [WEIGHT],
     ),
     "nll_loss": (ag.nll_loss, F.nll_loss, [normal(7, 5)], [IGNORED, WEIGHT]),
     "mse_loss": (ag.mse_loss, F.mse_loss, [normal(4, 3), normal(4, 3)], []),

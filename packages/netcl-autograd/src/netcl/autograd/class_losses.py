@@ -179,8 +179,7 @@ def _probability_reference(
 @expression(
     amp="float32",
     shapes=_without_classes,
-    # The target is a constant to the gradient, so differences by it are no reference.
-    domain=Domain(cases=_probability_cases, reference=_probability_reference, gradient=False),
+    domain=Domain(cases=_probability_cases, reference=_probability_reference),
 )
 def cross_entropy_probabilities(
     logits: Expr,
@@ -194,7 +193,7 @@ def cross_entropy_probabilities(
     """``cross_entropy`` of probabilities (N, C, ...) and weight (1, C, ...)."""
     shifted, log_sum = _log_sum(logits)
     classes = size_of((1,), shifted.dtype)
-    soft = apply("stop_gradient", target) * (1.0 - label_smoothing) + label_smoothing / classes
+    soft = target * (1.0 - label_smoothing) + label_smoothing / classes
     value = soft * (log_sum - shifted)
     if weight is not None:
         value = value * weight

@@ -12,40 +12,38 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
 from netcl.core.tensor import Tensor
-from netcl.ops.domains import few
+from netcl.ops.domains import KINK, few
 from netcl.ops.elementwise import mul
 from netcl.ops.shape import chunk
 from netcl.ops.table import composite, elementwise, expression
 
-relu = elementwise(
-    "relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays; the gradient at 0 is 0.", domain=Domain(kinks=(0.0,))
-)
+relu = elementwise("relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays; the gradient at 0 is 0.", domain=KINK)
 leaky_relu = elementwise(
     "leaky_relu",
     "v0 > 0 ? v0 : slope * v0",
     "x where positive, else slope * x.",
     slope=0.01,
-    domain=Domain(kinks=(0.0,)),
+    domain=KINK,
 )
 elu = elementwise(
     "elu",
     "v0 > 0 ? v0 : alpha * expm1(v0 > 0 ? 0.0f : v0)",
     "x where positive, else alpha (exp(x) - 1).",
     alpha=1.0,
-    domain=Domain(kinks=(0.0,)),
+    domain=KINK,
 )
 celu = elementwise(
     "celu",
     "v0 > 0 ? v0 : alpha * expm1((v0 > 0 ? 0.0f : v0) / alpha)",
     "x where positive, else alpha (exp(x / alpha) - 1).",
     alpha=1.0,
-    domain=Domain(kinks=(0.0,)),
+    domain=KINK,
 )
 selu = elementwise(
     "selu",
     "1.0507009873554805f * (v0 > 0 ? v0 : 1.6732632423543772f * expm1(v0 > 0 ? 0.0f : v0))",
     "Scaled ELU whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017).",
-    domain=Domain(kinks=(0.0,)),
+    domain=KINK,
 )
 sigmoid = elementwise("sigmoid", "sigmoid(v0)", "1 / (1 + exp(-x)).")
 tanh = elementwise("tanh", "tanh(v0)", "Hyperbolic tangent.")
@@ -58,15 +56,13 @@ softplus = elementwise(
     "log(1 + exp(beta x)) / beta.",
     beta=1.0,
 )
-softsign = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=Domain(kinks=(0.0,)))
+softsign = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=KINK)
 logsigmoid = elementwise(
     "logsigmoid",
     "-logaddexp(-v0, 0.0f)",
     "log(sigmoid(x)), without overflow.",
 )
-relu6 = elementwise(
-    "relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=Domain(kinks=(0.0,))
-)
+relu6 = elementwise("relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=KINK)
 hard_sigmoid = elementwise(
     "hard_sigmoid", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "x / 6 + 1/2 limited to [0, 1]."
 )
@@ -94,7 +90,7 @@ prelu = elementwise(
     "v0 > 0 ? v0 : v1 * v0",
     "x where positive, else alpha * x, with alpha a tensor that broadcasts.",
     operands="x alpha",
-    domain=Domain(kinks=(0.0,)),
+    domain=KINK,
 )
 softshrink = elementwise(
     "softshrink",

@@ -10,6 +10,7 @@ from netcl.core.dispatch import Domain
 
 POSITIVE = Domain(0.2, 3.0)
 UNIT = Domain(-0.9, 0.9)
+KINK = Domain(kinks=(0.0,))
 FLAT = Domain(kinks=(-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0), second=False)
 BOOLS = Domain(gradient=False)
 

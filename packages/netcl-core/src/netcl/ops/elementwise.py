@@ -12,7 +12,7 @@ from netcl.core.errors import DTypeError
 from netcl.core.expr import Const, Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
 from netcl.core.tensor import Tensor
-from netcl.ops.domains import BOOLS, FLAT, POSITIVE, UNIT, few
+from netcl.ops.domains import BOOLS, FLAT, KINK, POSITIVE, UNIT, few
 from netcl.ops.shape import reshape
 from netcl.ops.table import composite, elementwise, expression
 
@@ -91,7 +91,7 @@ maximum = elementwise("maximum", "maximum(v0, v1)", "The larger of a and b; NaN 
 minimum = elementwise("minimum", "minimum(v0, v1)", "The smaller of a and b; NaN wins.", operands="a b")
 atan2 = elementwise("atan2", "atan2(v0, v1)", "The angle of the point (b, a).", operands="a b", domain=POSITIVE)
 neg = elementwise("neg", "-v0", "-x.")
-abs = elementwise("abs", "abs(v0)", "|x|.", domain=Domain(kinks=(0.0,)))
+abs = elementwise("abs", "abs(v0)", "|x|.", domain=KINK)
 sign = elementwise("sign", "sign(v0)", "-1, 0 or 1; NaN stays.", domain=FLAT)
 square = elementwise("square", "v0 * v0", "x squared.")
 sqrt = elementwise("sqrt", "sqrt(v0)", "Square root.", domain=POSITIVE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce as fold
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from netcl.ops.elementwise import cast
 from netcl.ops.index import index_select
 from netcl.ops.linalg import matmul
 from netcl.ops.shape import expand, part, permute, reshape
-from netcl.ops.table import composite, engine_of, expression
+from netcl.ops.table import OpFunction, composite, engine_of, expression
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -180,55 +180,64 @@ def _index_reference(*coordinates: Any, **attributes: Any) -> Any:
     return _np_taps([c[0] for c in coordinates], *_described(**attributes))[0].astype(np.int32)
 
 
-def _axes(mode: str, padding: str, edge: Any, *pairs: tuple[Expr | None, Any]) -> list[_Axis]:
-    return [_Axis(c, span, edge, mode, padding) for c, span in pairs if c is not None]
-
-
-@expression(amp="float32", domain=Domain(cases=_split_cases, reference=_weight_reference))
-def grid_weight(
-    c0: Expr,
-    c1: Expr,
-    c2: Expr | None = None,
-    mode: str = "bilinear",
-    padding: str = "zeros",
-    edge: float = 1.0,
-    span0: float = 1.0,
-    span1: float = 1.0,
-    span2: float = 1.0,
-) -> Expr:
-    """The weights of the neighbours of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis.
-
-    -1 to 1 covers ``span`` pixels, beginning half a pixel before the first centre (``edge`` 1) or at it (0).
+def _of_neighbours(
+    name: str, doc: str, value: Callable[[Sequence[tuple[_Axis, Expr]], bool], Expr], amp: str, domain: Domain
+) -> OpFunction:
+    """A row over coordinates (taps, N, P) for each axis: ``value`` of its axes, each with the number of its neighbour,
+    and of ``wide``.
     """
-    axes = _axes(mode, padding, edge, (c0, span0), (c1, span1), (c2, span2))
-    weights = [axis.weight(_digit(number, len(axes), _TAPS[mode])) for number, axis in enumerate(axes)]
-    return fold(operator.mul, weights)
+
+    def builder(
+        c0: Expr,
+        c1: Expr,
+        c2: Expr | None = None,
+        mode: str = "bilinear",
+        padding: str = "zeros",
+        edge: float = 1.0,
+        span0: float = 1.0,
+        span1: float = 1.0,
+        span2: float = 1.0,
+        wide: bool = False,
+    ) -> Expr:
+        given: Any = [(c, span) for c, span in ((c0, span0), (c1, span1), (c2, span2)) if c is not None]
+        axes = [_Axis(c, span, edge, mode, padding) for c, span in given]  # type: ignore[arg-type]
+        return value([(axis, _digit(k, len(axes), _TAPS[mode])) for k, axis in enumerate(axes)], wide)
+
+    builder.__doc__ = doc
+    return expression(name=name, amp=amp, domain=domain)(builder)
 
 
-@expression(domain=Domain(cases=_split_cases, reference=_index_reference, gradient=False))
-def grid_index(
-    c0: Expr,
-    c1: Expr,
-    c2: Expr | None = None,
-    mode: str = "bilinear",
-    padding: str = "zeros",
-    edge: float = 1.0,
-    span0: float = 1.0,
-    span1: float = 1.0,
-    span2: float = 1.0,
-    wide: bool = False,
-) -> Expr:
-    """The neighbours of positions as rows of the batch of images flattened to (N * pixels, C), -1 outside: int32 (int64
-    if ``wide``), for ``grid_sample``; arguments as for ``grid_weight``.
-    """
-    axes = _axes(mode, padding, edge, (c0, span0), (c1, span1), (c2, span2))
+def _weights(axes: Sequence[tuple[_Axis, Expr]], wide: bool) -> Expr:
+    return fold(operator.mul, [axis.weight(digit) for axis, digit in axes])
+
+
+def _rows(axes: Sequence[tuple[_Axis, Expr]], wide: bool) -> Expr:
     whole = "int64" if wide else "int32"
     flat, met = cast_expr(Index(1), whole), []
-    for number, axis in enumerate(axes):
-        inside, at = axis.neighbour(_digit(number, len(axes), _TAPS[mode]))
+    for axis, digit in axes:
+        inside, at = axis.neighbour(digit)
         flat = flat * cast_expr(axis.last + 1.0, whole) + cast_expr(at, whole)
         met.append(inside)
     return apply("where", fold(operator.and_, met), flat, -1)
+
+
+grid_weight = _of_neighbours(
+    "grid_weight",
+    """The weights of the neighbours of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis.
+
+    -1 to 1 covers ``span`` pixels, beginning half a pixel before the first centre (``edge`` 1) or at it (0).""",
+    _weights,
+    "float32",
+    Domain(cases=_split_cases, reference=_weight_reference),
+)
+grid_index = _of_neighbours(
+    "grid_index",
+    """The neighbours of positions as rows of the batch of images flattened to (N * pixels, C), -1 outside: int32
+    (int64 if ``wide``), for ``grid_sample``; arguments as for ``grid_weight``.""",
+    _rows,
+    "widest",
+    Domain(cases=_split_cases, reference=_index_reference, gradient=False),
+)
 
 
 def _sum_cases(rng: np.random.Generator) -> Cases:

@@ -13,7 +13,7 @@ import numpy as np
 
 from netcl.core.backend.base import DeviceBackend
 from netcl.core.errors import UnsupportedError
-from netcl.core.expr import Expr, Load, Scalar, apply, cast
+from netcl.core.expr import Expr, Load, Scalar, place_of
 from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor
 from netcl.ops.index import indices_on, wrapped
@@ -236,10 +236,8 @@ def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents
 def _position(dtypes: tuple[str, ...], code: int) -> Expr:
     total: Expr | None = None
     for k, dtype in enumerate(dtypes):
-        n, index = Scalar(f"n{k}", "int64"), cast(Load(k, dtype), "int64")
-        known = apply("require", (index >= -n) & (index < n), index, code)
-        place = apply("where", known < 0, known + n, known)
-        place = apply("maximum", apply("minimum", place, n - 1), 0)
+        n = Scalar(f"n{k}", "int64")
+        place = place_of(Load(k, dtype), n, code)
         total = place if total is None else total * n + place
     assert total is not None
     return total

@@ -340,3 +340,13 @@ def mean(arg: Expr, axes: int | Sequence[int]) -> Expr:
     axes = (axes,) if isinstance(axes, int) else tuple(axes)
     value = arg if is_floating(arg.dtype) else cast(arg, "float32")
     return reduce("sum", value, axes) / size_of(axes, value.dtype)
+
+
+def place_of(index: Expr, n: Expr, code: int) -> Expr:
+    """The place, int64, that ``index`` names in an axis of ``n`` (int64): below 0 counted from the end; one that is out
+    of range raises the flag ``code`` and is clamped.
+    """
+    wide = cast(index, "int64")
+    known = apply("require", (wide >= -n) & (wide < n), wide, code)
+    place = apply("where", known < 0, known + n, known)
+    return apply("maximum", apply("minimum", place, n - 1), 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from netcl.core.backend.base import host_read_allowed
 from netcl.core.dtypes import itemsize
-from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
+from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 
 from .templates import Traits, share, source, struct, traits
 
@@ -207,11 +207,7 @@ class _Sum(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _place(dtype: str, code: int) -> Expr:
-    """An index counted from the start and clamped; one out of range raises the flag."""
-    n, index = Scalar("n", "int64"), cast(Load(0, dtype), "int64")
-    known = apply("require", (index >= -n) & (index < n), index, code)
-    place = apply("where", known < 0, known + n, known)
-    return cast(apply("maximum", apply("minimum", place, n - 1), 0), "int32")
+    return cast(place_of(Load(0, dtype), Scalar("n", "int64"), code), "int32")
 
 
 def nonzero(engine: Any, mask: Tensor) -> Tensor:
