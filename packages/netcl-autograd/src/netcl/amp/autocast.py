@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from netcl.autograd import Node, is_grad_enabled
-from netcl.core import Tensor, dtypes, manager
+from netcl.core import Tensor, dtypes, manager, modes
 from netcl.core.dispatch import OpRow, pop_hook, push_hook, row_of
 from netcl.core.errors import DTypeError
 
@@ -141,6 +141,9 @@ def is_autocast_enabled() -> bool:
 def autocast_dtype() -> str | None:
     """The dtype of the autocast block that this thread is inside of; None outside of one."""
     return None if _current.hook is None else _current.hook.dtype
+
+
+modes.register(autocast_dtype)
 
 
 def supports_fp16(q: Any = None) -> bool:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from netcl.core import modes
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -23,6 +25,7 @@ class _State(threading.local):
 
 
 state = _State()
+modes.register(lambda: state.enabled)
 
 
 class _Switch:

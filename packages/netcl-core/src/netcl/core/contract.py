@@ -200,6 +200,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "get_persistent_pool": "(q=None)",
         "memory_summary": "(q=None)",
     },
+    "netcl.core.modes": {
+        "register": "(state)",
+    },
     "netcl.runtime.capture": {
         "CapturedStep": "",
         "capture": "(fn, *samples, watch=None)",

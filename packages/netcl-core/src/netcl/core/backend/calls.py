@@ -108,18 +108,18 @@ class Calls:
         self.list: list[Call] = []
         self.complete = True
 
-    def number(self, tensor: Tensor) -> int:
-        """The number of the storage of a tensor; tensors from outside of the recording are kept."""
+    def number(self, tensor: Tensor, fresh: bool = False) -> int:
+        """The number of the storage of a tensor; tensors from outside of the recording, not ``fresh``, are kept."""
         buffer = tensor.buffer  # first, as it settles a pending tensor
         lease = tensor.pool_handle
-        own = lease is not None and lease.pool is self._pool
-        same: Any = tensor._version if own else buffer
+        own = fresh if buffer is None else lease is not None and lease.pool is self._pool
+        same: Any = tensor._version if own or buffer is None else buffer
         number = self._numbers.get(id(same))
         if number is None:
             number = self._numbers[id(same)] = len(self._same)
             self._same.append(same)
             self._versions.append(0)
-            self._leases.append(weakref.ref(lease) if own else None)
+            self._leases.append(weakref.ref(lease) if own and lease is not None else None)
             if not own:
                 self.outside[number] = tensor.detach()
                 self.begun[number] = tensor.version
@@ -152,7 +152,7 @@ class Calls:
             return results
         written = [ref.number for key in _WRITTEN for ref in tensors_in(named.get(key))]
         written += [given[at].number for at in {"fill": (0,), "copy": (1,)}.get(name, ()) if at < len(given)]
-        fresh = [number for one in tensors_in(results) if (number := self.number(one)) not in written]
+        fresh = [number for one in tensors_in(results) if (number := self.number(one, True)) not in written]
         for number in written:
             self._versions[number] += 1
         found = replaced(results, self._ref)

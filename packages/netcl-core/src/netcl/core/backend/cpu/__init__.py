@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
+from netcl.core.backend.calls import noted
 from netcl.core.backend.cpu import conv, copy, gemm, index, random, resample, scan, sort, trellis, window
 from netcl.core.backend.recording import Recording
 from netcl.core.backend.twins import TwinCalls, Twins
@@ -101,6 +102,7 @@ class CPUBackend(TwinCalls):
         self.forbid_upload()
         return (None, data.copy() if copy else data, None), None, None, None if copy else data
 
+    @noted
     def fill(self, tensor: Tensor, value: float) -> None:
         """Sets every element to ``value``."""
         stored = to_storage(np.asarray(value), tensor.dtype)[0]
@@ -146,6 +148,7 @@ class CPUBackend(TwinCalls):
             function(*args)
             watcher.kernel(began, None, function.__name__, args)
 
+    @noted
     def run(
         self,
         outputs: Sequence[Expr],
