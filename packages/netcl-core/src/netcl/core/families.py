@@ -58,6 +58,7 @@ _MODULES = {
     "masking": "index",
     "random": "random",
     "shape": "copy",
+    "arrange": "copy",
     "pad": "copy",
 }
 

@@ -12,9 +12,9 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
 from netcl.core.tensor import Tensor
+from netcl.ops.arrange import chunk
 from netcl.ops.domains import KINK, few
 from netcl.ops.elementwise import mul
-from netcl.ops.shape import chunk
 from netcl.ops.table import composite, elementwise, expression
 
 relu = elementwise("relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays; the gradient at 0 is 0.", domain=KINK)

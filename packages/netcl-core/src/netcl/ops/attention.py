@@ -17,10 +17,11 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, cast, reduce, size_of
 from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor
+from netcl.ops.arrange import chunk, unbind
 from netcl.ops.elementwise import mul
 from netcl.ops.linalg import matmul
 from netcl.ops.random import dropout
-from netcl.ops.shape import cat, chunk, reshape, stack, unbind, unsqueeze
+from netcl.ops.shape import cat, reshape, stack, unsqueeze
 from netcl.ops.table import composite, computed, expression
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]

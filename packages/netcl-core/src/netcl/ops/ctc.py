@@ -18,11 +18,12 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, Load, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
 from netcl.core.tensor import Tensor
+from netcl.ops.arrange import narrow
 from netcl.ops.elementwise import cast, div, isinf, maximum, where
 from netcl.ops.index import gather
 from netcl.ops.reduce import mean
 from netcl.ops.reduce import sum as sum_op
-from netcl.ops.shape import cat, expand, narrow, reshape, stack
+from netcl.ops.shape import cat, expand, reshape, stack
 from netcl.ops.table import composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]

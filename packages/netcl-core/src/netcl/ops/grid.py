@@ -20,10 +20,11 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, reduce
 from netcl.core.expr import cast as cast_expr
 from netcl.core.tensor import Tensor
+from netcl.ops.arrange import part
 from netcl.ops.elementwise import cast
 from netcl.ops.index import index_select
 from netcl.ops.linalg import matmul
-from netcl.ops.shape import expand, part, permute, reshape
+from netcl.ops.shape import expand, permute, reshape
 from netcl.ops.table import OpFunction, composite, engine_of, expression
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]

@@ -15,10 +15,11 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.tensor import Tensor
+from netcl.ops.arrange import diag
 from netcl.ops.domains import few
 from netcl.ops.elementwise import mul
 from netcl.ops.reduce import sum as sum_op
-from netcl.ops.shape import diag, permute, reshape
+from netcl.ops.shape import permute, reshape
 from netcl.ops.table import as_dtype, composite, computed, elementwise, engine_of, floating
 
 if TYPE_CHECKING:

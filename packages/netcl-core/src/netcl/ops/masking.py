@@ -12,9 +12,10 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import broadcast_shapes, contiguous_strides
 from netcl.core.tensor import Tensor
+from netcl.ops.arrange import part
 from netcl.ops.elementwise import where
 from netcl.ops.index import broadcasts, take_at
-from netcl.ops.shape import expand, part, reshape
+from netcl.ops.shape import expand, reshape
 from netcl.ops.table import composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]

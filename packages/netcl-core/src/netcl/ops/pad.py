@@ -8,7 +8,8 @@ import numpy as np
 
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import Tensor
-from netcl.ops.shape import concatenate, expand, part, sampled, strided_place, strided_slice
+from netcl.ops.arrange import part
+from netcl.ops.shape import concatenate, expand, sampled, strided_place, strided_slice
 from netcl.ops.table import composite, engine_of
 
 

@@ -15,6 +15,7 @@ from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.tensor import Tensor
+from netcl.ops.arrange import part
 from netcl.ops.elementwise import add, div, mul, ne, sub
 from netcl.ops.index import index_select
 from netcl.ops.masking import true_positions
@@ -23,7 +24,7 @@ from netcl.ops.reduce import max as largest_of
 from netcl.ops.reduce import min as smallest_of
 from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scan import cumsum
-from netcl.ops.shape import part, reshape
+from netcl.ops.shape import reshape
 from netcl.ops.sort import place_along, sort
 from netcl.ops.table import as_dtype, composite, computed, engine_of
 

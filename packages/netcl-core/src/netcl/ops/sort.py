@@ -14,10 +14,11 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ShapeError
 from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
+from netcl.ops.arrange import part
 from netcl.ops.elementwise import add, mul, ne, sub, where
 from netcl.ops.index import gather
 from netcl.ops.reduce import max as largest_of
-from netcl.ops.shape import part, permute, reshape, squeeze, stack
+from netcl.ops.shape import permute, reshape, squeeze, stack
 from netcl.ops.table import composite, computed, engine_of, floating
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
