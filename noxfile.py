@@ -24,6 +24,8 @@ DOCUMENTED = (
 )
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
+# What a suite uses beside the layers of its package: DataParallel is tested on layers of netcl-nn.
+BESIDE = {"distributed": ("nn",)}
 RUFF, MYPY, PYRIGHT = "ruff~=0.17.0", "mypy~=2.4.0", "pyright[nodejs]==1.1.414"
 
 nox.needs_version = ">=2025.2.9"
@@ -139,7 +141,7 @@ def tests(session: nox.Session) -> None:
 
 def _make_tests(part: str) -> None:
     def suite(session: nox.Session) -> None:
-        wanted = {layer: "[cpu]" if layer == "core" else "" for layer in layers(part)}
+        wanted = {layer: "[cpu]" if layer == "core" else "" for layer in (*layers(part), *BESIDE.get(part, ()))}
         wanted[part] = "[cpu,test]" if part == "core" else "[test]"
         install(session, wanted)
         run_suites(session, f"packages/netcl-{part}/tests")

@@ -28,7 +28,9 @@ from netcl.distributed.data_parallel import (
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.local import local_groups, run_on_devices
+from netcl.distributed.parallel import DataParallel
 from netcl.distributed.step import data_parallel_step
+from netcl.distributed.sync_batchnorm import SyncBatchNorm, convert_sync_batchnorm
 from netcl.distributed.work import Work
 from netcl.distributed.world import (
     current_group,
@@ -40,15 +42,18 @@ from netcl.distributed.world import (
 )
 
 __all__ = [
+    "DataParallel",
     "DeviceManager",
     "ProcessGroup",
     "RankFailedError",
+    "SyncBatchNorm",
     "Work",
     "all_gather",
     "all_reduce",
     "barrier",
     "broadcast",
     "broadcast_params",
+    "convert_sync_batchnorm",
     "current_group",
     "data_parallel_step",
     "destroy_process_group",

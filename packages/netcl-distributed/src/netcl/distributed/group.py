@@ -210,7 +210,7 @@ class ProcessGroup(ABC):
 
     def barrier(self, *, async_op: bool = False) -> Any:
         """Returns once all ranks have called it."""
-        return self._issue(Signature(self._next(), "barrier"), self._meet, async_op)
+        return self._issue(Signature(0, "barrier"), self._meet, async_op)
 
     def send(self, x: Value, to: int, *, async_op: bool = False) -> Any:
         """Sends ``x`` to rank ``to``, which calls ``recv`` with the same shape and dtype.
@@ -265,15 +265,13 @@ class ProcessGroup(ABC):
 
     def _signed(self, op: str, x: Value, *, reduce: str = "", root: int = -1, rows: str = "") -> Signature:
         shape: tuple[int | str, ...] = (rows, *x.shape[1:]) if rows else tuple(x.shape)
-        return Signature(self._next(), op, shape, str(x.dtype), reduce, root)
-
-    def _next(self) -> int:
-        self._sequence += 1
-        return self._sequence
+        return Signature(0, op, shape, str(x.dtype), reduce, root)
 
     def _issue(self, signature: Signature, work: Callable[[], Any], async_op: bool) -> Any:
         def signed() -> Any:
-            self._announce(signature)
+            # Numbered when its turn comes, which is in the same order on all ranks.
+            self._sequence += 1
+            self._announce(signature._replace(sequence=self._sequence))
             return work()
 
         return self._run(signed, async_op, signature.op)

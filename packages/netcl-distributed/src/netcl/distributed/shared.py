@@ -54,8 +54,8 @@ class SharedBoard(Board):
     def __init__(self, path: str | Path, rank: int) -> None:
         with open(path, "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), 0)
-        words = memoryview(self._memory).cast("q")
-        if words[_MAGIC_WORD] != _MAGIC:
+        words = memoryview(self._memory)[: len(self._memory) // _WORD * _WORD].cast("q")
+        if len(words) <= HEAD or words[_MAGIC_WORD] != _MAGIC:
             raise RuntimeError(f"{path} is no rendezvous of netcl: a run's file begins otherwise")
         size, window = words[_SIZE], words[_WINDOW_BYTES]
         self._texts, windows, _ = _layout(size, window)

@@ -11,6 +11,8 @@ from typing import Any
 from netcl.core import Tensor, dispatch
 from netcl.core.device import device
 from netcl.distributed.data_parallel import shard_batch, shard_sizes, sync_grads
+from netcl.distributed.masks import SampleMasks, advance
+from netcl.ops.random import tell
 
 __all__ = ["data_parallel_step"]
 
@@ -48,20 +50,25 @@ def data_parallel_step(
     for optimizer in optimizers:
         optimizer.zero_grad()
     snapshot = dispatch.snapshot()
+    offset = tell()
+    drawn = [0] * shards
 
     def work(rank: int) -> Tensor | None:
         if sizes[rank] == 0:
             return None
         params = param_replicas[rank]
-        with snapshot.active(), device(params[0].device):
+        masks = SampleMasks(sum(sizes[:rank]), sizes[rank], sum(sizes), offset)
+        with snapshot.active(), device(params[0].device), masks:
             queue = params[0].queue
             xb, yb = _placed(xs[rank], queue), _placed(ys[rank], queue)
             loss, tape = forward_fn(queue, xb, yb, params)
             loss.backward() if tape is None else tape.backward(loss)  # type: ignore[attr-defined]
+            drawn[rank] = masks.drawn
             return loss
 
     with ThreadPoolExecutor(shards, thread_name_prefix="netcl-shard") as pool:
         losses = list(pool.map(work, range(shards)))
+    advance(max(drawn))
     if all(param.grad is None for params in param_replicas for param in params):
         raise RuntimeError(
             "data_parallel_step: no parameter got a gradient; does forward_fn use the params that it is given?"

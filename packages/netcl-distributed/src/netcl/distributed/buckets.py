@@ -1,0 +1,140 @@
+"""Gradients on their way to the group in buckets, the last layers' first, while the backward pass goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.distributed.folding import Array
+from netcl.distributed.group import ProcessGroup
+from netcl.distributed.work import Work
+
+__all__ = ["Buckets", "Span"]
+
+
+class Span(NamedTuple):
+    """When something began and ended, in seconds of ``time.perf_counter``."""
+
+    name: str
+    begun: float
+    ended: float
+
+
+class _Bucket:
+    def __init__(self, places: Sequence[int]) -> None:
+        self.places = tuple(places)
+        self.missing = len(self.places)
+        self.work: Work | None = None
+
+
+class Buckets:
+    """The gradients of ``params``, summed over the devices of ``local`` and then over the ranks of ``group``.
+
+    Neighbours of one dtype share a bucket of at most ``nbytes``. A bucket leaves once all of its gradients are there
+    and the one before has left, so that all ranks send them in one order. A parameter without a gradient counts as zero
+    where another rank has one. ``compression="float16"`` sends float32 gradients as half numbers, summed in float32.
+    Of several devices, the first has the sums.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        local: ProcessGroup | None,
+        group: ProcessGroup | None,
+        nbytes: int,
+        compression: str | None,
+    ) -> None:
+        thread = local or group
+        if thread is None:
+            raise ValueError("buckets need a group to go to")
+        self._params = params
+        self._local, self._thread = local, thread
+        self._group = group if local is None or local.rank == 0 else None
+        self._compression = compression
+        self._groups = self._packed(nbytes)
+        self._bucket_of = {place: at for at, places in enumerate(self._groups) for place in places}
+        self.spans: list[Span] = []
+        self.begin()
+
+    def _packed(self, nbytes: int) -> list[list[int]]:
+        """The places of the parameters, last first, in buckets."""
+        buckets: list[list[int]] = []
+        room, dtype = 0, ""
+        for place in range(len(self._params) - 1, -1, -1):
+            param = self._params[place]
+            if not buckets or param.dtype != dtype or param.nbytes > room:
+                buckets.append([])
+                room, dtype = nbytes, param.dtype
+            buckets[-1].append(place)
+            room -= param.nbytes
+        return buckets
+
+    def begin(self) -> None:
+        """Forgets the gradients of the last backward pass."""
+        self._buckets = [_Bucket(places) for places in self._groups]
+        self._next = 0
+        self._given: dict[int, Tensor] = {}
+        self._transfers: dict[int, Any] = {}
+        self.spans = []
+
+    def give(self, place: int, grad: Tensor) -> None:
+        """Takes the gradient of parameter number ``place``: its copy to the host begins at once."""
+        self._given[place] = grad
+        self._transfers[place] = grad.to_host_async()
+        self._buckets[self._bucket_of[place]].missing -= 1
+        while self._next < len(self._buckets) and not self._buckets[self._next].missing:
+            self._send(self._next)
+
+    def finish(self) -> list[Array | None]:
+        """Sends what is left and waits for all; the sums, None where no rank has a gradient."""
+        while self._next < len(self._buckets):
+            self._send(self._next)
+        used = np.array([place in self._given for place in range(len(self._params))], np.int32)
+        self._reduce(used, "max")
+        sums: list[Array | None] = [None] * len(self._params)
+        for bucket in self._buckets:
+            assert bucket.work is not None
+            flat: Array = bucket.work.wait()
+            start = 0
+            for place in bucket.places:
+                param = self._params[place]
+                if used[place]:
+                    sums[place] = flat[start : start + param.size].reshape(param.shape)
+                start += param.size
+        self._given, self._transfers = {}, {}
+        return sums
+
+    def _send(self, at: int) -> None:
+        bucket = self._buckets[at]
+        self._next = at + 1
+        bucket.work = self._thread.order(lambda: self._summed(at), f"bucket {at}")
+
+    def _summed(self, at: int) -> Array:
+        """The sums of one bucket; runs in the group's thread."""
+        begun = time.perf_counter()
+        places = self._buckets[at].places
+        flat = np.concatenate([self._values(place) for place in places])
+        wide = flat.dtype
+        if self._compression is not None and wide == np.float32:
+            flat = flat.astype(self._compression)
+        self._reduce(flat, "sum")
+        self.spans.append(Span(f"bucket {at}", begun, time.perf_counter()))
+        return flat.astype(wide, copy=False)
+
+    def _values(self, place: int) -> Array:
+        transfer = self._transfers.get(place)
+        if transfer is not None:
+            values: Array = transfer.wait()
+            return values.reshape(-1)
+        param = self._params[place]
+        return np.zeros(param.size, "float32" if param.dtype == "bfloat16" else param.dtype)
+
+    def _reduce(self, flat: Array, op: str) -> None:
+        if self._local is not None:
+            self._local.reduce(flat, 0, op)
+        if self._group is not None:
+            self._group.all_reduce(flat, op)

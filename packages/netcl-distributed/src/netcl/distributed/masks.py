@@ -1,0 +1,73 @@
+"""Dropout of a shard as a part of the whole batch's: the masks are those of its samples, however the batch is cut."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from netcl.core import Tensor
+from netcl.core.dispatch import OpRow, pop_hook, push_hook
+from netcl.ops.random import get_rng_state, set_rng_state, tell
+
+__all__ = ["SampleMasks", "advance"]
+
+_PER_COUNTER = 4  # words of one Philox counter
+_state = threading.Lock()  # the generator is one for the process, the shards of several devices draw at once
+
+
+class SampleMasks:
+    """In the block, a dropout mask of ``count`` samples is rows ``start`` to ``start + count`` of the mask that
+    ``total`` samples would have; the shards of one batch begin with the same ``offset`` of the generator.
+
+    That holds for masks whose first axis runs over samples, or over equal groups of each sample's rows; other draws are
+    as ever. ``drawn`` counts the counters of the whole batch's masks: give it to ``advance`` afterwards.
+    """
+
+    def __init__(self, start: int, count: int, total: int, offset: int) -> None:
+        self.start, self.count, self.total, self.offset = start, count, total, offset
+        self.drawn = 0
+
+    def __enter__(self) -> SampleMasks:
+        push_hook(self, "tracer")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pop_hook(self)
+
+    def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if row.name != "dropout_mask" or not self._divides(args[0]) or self._seed(args, kwargs) is not None:
+            return next(row, args, kwargs)
+        x = args[0]
+        per_sample = x.size // self.count
+        first = self.start * per_sample
+        # The first element may lie within a counter: what comes before it there is drawn too, and dropped.
+        before = first % _PER_COUNTER
+        like = Tensor.empty((before + x.size,), x.dtype, queue=x.queue) if before else x
+        with _state:
+            outer = get_rng_state()
+            set_rng_state({"seed": outer["seed"], "offset": self.offset + self.drawn + first // _PER_COUNTER})
+            try:
+                mask = next(row, (like, *args[1:]), kwargs)
+            finally:
+                set_rng_state(outer)
+        self.drawn += -(-self.total * per_sample // _PER_COUNTER)
+        return mask[before:].reshape(x.shape) if before else mask
+
+    def _divides(self, x: Tensor) -> bool:
+        return x.ndim > 0 and self.count > 0 and x.shape[0] % self.count == 0
+
+    @staticmethod
+    def _seed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return kwargs.get("seed", args[2] if len(args) > 2 else None)
+
+
+def advance(drawn: int) -> None:
+    """Counts the masks of a whole batch as drawn."""
+    if drawn:
+        with _state:
+            state = get_rng_state()
+            set_rng_state({"seed": state["seed"], "offset": tell() + drawn})

@@ -1,0 +1,52 @@
+"""Shares of the batch in proportion to how fast each device was with its last ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netcl.core import config
+
+__all__ = ["Shares"]
+
+# The first steps build kernels, which says nothing about the speed of the rest.
+_WARM_UP = 2
+_SMOOTHING = 0.5
+# Another split is another shape for every kernel: it has to be worth that.
+_WORTH = 0.05
+
+
+class Shares:
+    """``weights``: one for each device, equal at first, then as measured; fixed where they are given, or where
+    NETCL_DETERMINISTIC asks for the same bits in each run.
+    """
+
+    def __init__(self, count: int, weights: Sequence[float] | None = None) -> None:
+        if weights is not None and (len(weights) != count or min(weights) < 0 or not sum(weights) > 0):
+            raise ValueError(f"weights are {count} numbers, not negative and not all zero; got {list(weights)}")
+        self._fixed = weights is not None
+        self.weights = [1.0 / count] * count if weights is None else [w / sum(weights) for w in weights]
+        self.rates: list[float | None] = [None] * count  # samples per second
+        self._seen = 0
+
+    @property
+    def measures(self) -> bool:
+        """Whether the next step is to be measured."""
+        return not self._fixed and len(self.weights) > 1 and not config.get("DETERMINISTIC")
+
+    def measured(self, samples: Sequence[int], seconds: Sequence[float]) -> None:
+        """Counts a step in which each device had so many samples and took so long."""
+        self._seen += 1
+        if self._seen <= _WARM_UP:
+            return
+        for at, (count, spent) in enumerate(zip(samples, seconds)):
+            if count and spent > 0:
+                rate, old = count / spent, self.rates[at]
+                self.rates[at] = rate if old is None else old + _SMOOTHING * (rate - old)
+        known = [rate for rate in self.rates if rate is not None]
+        if len(known) < len(self.rates):
+            return
+        fair = [rate / sum(known) for rate in known]
+        # The slowest device ends the step: with shares w it takes max(w / rate).
+        now = max(weight / rate for weight, rate in zip(self.weights, known))
+        if now * sum(known) > 1 + _WORTH:
+            self.weights = fair
