@@ -248,7 +248,7 @@ def oclgrind(session: nox.Session) -> None:
 def parity(session: nox.Session) -> None:
     """Compare forward values, gradients and optimizer steps with PyTorch 2.13 on the CPU."""
     install(session, everything({"core": "[cpu,test]"}), "torch==2.13.0")
-    files = [f"tests/parity/torch_{part}.py" for part in ("parity", "numeric", "spatial", "indexing")]
+    files = [f"tests/parity/torch_{part}.py" for part in ("parity", "numeric", "spatial", "indexing", "layers")]
     session.run("pytest", "-q", *files, *session.posargs)
 
 

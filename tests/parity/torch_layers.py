@@ -239,3 +239,103 @@ def test_a_stack_of_encoder_layers(rng: np.random.Generator) -> None:
         nested = {"enable_nested_tensor": False} if library is torch.nn else {}
         made.append(library.TransformerEncoder(layer, 2, library.LayerNorm(8), **nested))
     compare(made[0], made[1], normal(rng, (5, 3, 8)), rng=rng)
+
+
+# -- embeddings, weights in other coordinates, losses, pools -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding", [None, 2])
+def test_embedding_bag(mode: str, padding: int | None, rng: np.random.Generator) -> None:
+    ids = rng.integers(0, 7, 11)
+    cases: list[tuple[Any, Any, dict[str, Any]]] = [
+        (ids.reshape(1, 11), None, {}),
+        (rng.integers(0, 7, (4, 3)), None, {}),
+        (ids, np.array([0, 4, 4, 9]), {}),
+        (ids, np.array([0, 2, 11]), {"include_last_offset": True}),
+    ]
+    for indices, offsets, options in cases:
+        ours = nn.EmbeddingBag(7, 3, mode=mode, padding_idx=padding, **options)
+        theirs = torch.nn.EmbeddingBag(7, 3, mode=mode, padding_idx=padding, **options)
+        assert repr(ours) == repr(theirs)
+        copy_weights(ours, theirs)
+        given = None if offsets is None else torch.tensor(offsets)
+        expected = theirs(torch.tensor(indices), given)
+        for form in (lambda x: x, lambda x: None if x is None else Tensor.from_host(x)):
+            out = ours(form(indices), form(offsets))
+            close(out, expected)
+        weight = rng.standard_normal(expected.shape).astype(np.float32)
+        ag.sum(ag.mul(out, Tensor.from_host(weight))).backward()
+        (expected * torch.tensor(weight)).sum().backward()
+        close(ours.weight.grad, theirs.weight.grad)
+
+
+def test_weighted_bags(rng: np.random.Generator) -> None:
+    ids, (weights,) = rng.integers(0, 7, (4, 3)), normal(rng, (4, 3))()
+    ours, theirs = nn.EmbeddingBag(7, 3, mode="sum"), torch.nn.EmbeddingBag(7, 3, mode="sum")
+    copy_weights(ours, theirs)
+    x, y = ag.Parameter(Tensor.from_host(weights)), torch.tensor(weights, requires_grad=True)
+    out, expected = ours(ids, per_sample_weights=x), theirs(torch.tensor(ids), per_sample_weights=y)
+    close(out, expected)
+    ag.sum(ag.square(out)).backward()
+    expected.square().sum().backward()
+    close(x.grad, y.grad)
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_weight_norm(dim: int | None, rng: np.random.Generator) -> None:
+    ours = nn.weight_norm(nn.Conv2d(3, 4, 3), dim=dim)
+    theirs = torch.nn.utils.weight_norm(torch.nn.Conv2d(3, 4, 3), dim=dim)
+    compare(ours, theirs, normal(rng, (2, 3, 5, 5)), rng=rng)
+    x = Tensor.from_host(normal(rng, (2, 3, 5, 5))()[0])
+    before = ours(x).to_host()
+    np.testing.assert_allclose(nn.remove_weight_norm(ours)(x).to_host(), before, rtol=1e-5, atol=1e-6)
+    assert sorted(ours.state_dict()) == ["bias", "weight"]
+
+
+@pytest.mark.filterwarnings("ignore:.*spectral_norm.*:FutureWarning")
+@pytest.mark.parametrize("name", ["Linear", "Conv2d", "ConvTranspose2d"])
+def test_spectral_norm(name: str, rng: np.random.Generator) -> None:
+    arguments, shape = ((6, 4), (3, 6)) if name == "Linear" else ((6, 4, 3), (2, 6, 5, 5))
+    ours = nn.spectral_norm(getattr(nn, name)(*arguments), n_power_iterations=2)
+    theirs = torch.nn.utils.spectral_norm(getattr(torch.nn, name)(*arguments), n_power_iterations=2)
+    assert set(ours.state_dict()) == set(theirs.state_dict())
+    compare(ours, theirs, normal(rng, shape), rng=rng)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_ctc(reduction: str, rng: np.random.Generator) -> None:
+    (data,) = normal(rng, (9, 3, 5))()
+    targets, sizes = rng.integers(1, 5, (3, 4)), (np.array([9, 8, 6]), np.array([4, 2, 3]))
+    x, y = ag.Parameter(Tensor.from_host(data)), torch.tensor(data, requires_grad=True)
+    loss = nn.CTCLoss(reduction=reduction)(ag.log_softmax(x, axis=-1), Tensor.from_host(targets), *sizes)
+    log_probs = torch.nn.functional.log_softmax(y, -1)
+    expected = torch.nn.CTCLoss(reduction=reduction)(log_probs, torch.tensor(targets), *map(torch.tensor, sizes))
+    close(loss, expected)
+    ag.sum(loss).backward()
+    expected.sum().backward()
+    close(x.grad, y.grad)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_unpooling(rank: int, rng: np.random.Generator) -> None:
+    (data,) = normal(rng, (2, 3, *(6, 8, 4)[:rank]))()
+    pools = [getattr(library, f"MaxPool{rank}d")(2, return_indices=True) for library in (nn, torch.nn)]
+    back = [getattr(library, f"MaxUnpool{rank}d")(2) for library in (nn, torch.nn)]
+    x, y = ag.Parameter(Tensor.from_host(data)), torch.tensor(data, requires_grad=True)
+    out, expected = back[0](*pools[0](x)), back[1](*pools[1](y))
+    close(out, expected)
+    ag.sum(ag.square(out)).backward()
+    expected.square().sum().backward()
+    close(x.grad, y.grad)
+
+
+@pytest.mark.parametrize("options", [{}, {"affine": True, "track_running_stats": True}, {"track_running_stats": True}])
+def test_instance_norm(options: dict[str, Any], rng: np.random.Generator) -> None:
+    ours, theirs = nn.InstanceNorm2d(3, 1e-4, 0.3, **options), torch.nn.InstanceNorm2d(3, 1e-4, 0.3, **options)
+    compare(ours, theirs, normal(rng, (4, 3, 5, 5)), rng=rng)
+
+
+def test_rms_norm(rng: np.random.Generator) -> None:
+    compare(nn.RMSNorm((3, 4)), torch.nn.RMSNorm((3, 4)), normal(rng, (5, 3, 4)), rng=rng)

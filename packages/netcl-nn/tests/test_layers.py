@@ -80,6 +80,15 @@ CASES: dict[str, Case] = {
     "Linear 1-d": (lambda: nn.Linear(5, 3, bias=False), (5,), lambda x, s: x @ s["weight"].T),
     "Identity": (nn.Identity, (2, 3), lambda x, s: x),
     "Flatten": (nn.Flatten, (2, 3, 4), lambda x, s: x.reshape(2, 12)),
+    "PixelUnshuffle": (
+        lambda: nn.PixelUnshuffle(2),
+        (1, 2, 4, 6),
+        lambda x, s: x.reshape(1, 2, 2, 2, 3, 2).transpose(0, 1, 3, 5, 2, 4).reshape(1, 8, 2, 3),
+    ),
+    "Softmin": (lambda: nn.Softmin(dim=1), (3, 4), lambda x, s: np.exp(-x) / np.exp(-x).sum(1, keepdims=True)),
+    "Hardshrink": (nn.Hardshrink, (3, 4), lambda x, s: np.where(np.abs(x) > 0.5, x, 0)),
+    "Softshrink": (lambda: nn.Softshrink(0.3), (3, 4), lambda x, s: np.sign(x) * np.maximum(np.abs(x) - 0.3, 0)),
+    "Tanhshrink": (nn.Tanhshrink, (3, 4), lambda x, s: x - np.tanh(x)),
     "Unflatten": (lambda: nn.Unflatten(1, (2, -1)), (3, 6), lambda x, s: x.reshape(3, 2, 3)),
     "Conv1d": (
         lambda: nn.Conv1d(4, 6, 3, stride=2, padding=1, groups=2),
@@ -374,6 +383,11 @@ def test_every_layer_is_tested_here() -> None:
         "Dropout2d",
         "Dropout3d",
         "Embedding",
+        # test_sequences.py, test_models.py, test_bags_and_norms.py
+        *("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "MultiheadAttention", "RotaryEmbedding"),
+        *("Transformer", "TransformerEncoder", "TransformerEncoderLayer"),
+        *("TransformerDecoder", "TransformerDecoderLayer", "GPT", "SmallVGG", "VisionTransformer"),
+        *("EmbeddingBag", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"),
     }
     layers = {n for n in nn.__all__ if isinstance(getattr(nn, n), type) and issubclass(getattr(nn, n), nn.Module)}
     layers = {getattr(nn, n).__name__ for n in layers if not n.endswith("Loss")}

@@ -136,13 +136,24 @@ def test_info_nce_and_contrastive() -> None:
     assert nn.ContrastiveLoss(margin=2.0)(q, q, Tensor.zeros((6,))).item() > 0.5
 
 
+def test_ctc() -> None:
+    """Two frames, one label: the paths are (1, 1), (1, blank) and (blank, 1)."""
+    p = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]])
+    log_probs = Tensor.from_host(np.log(p)[:, None].astype(np.float32))
+    expected = -np.log(0.3 * 0.6 + 0.3 * 0.1 + 0.5 * 0.6)
+    loss = nn.CTCLoss()(log_probs, Tensor.from_host(np.array([[1]])), np.array([2]), np.array([1]))
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    none = nn.CTCLoss(zero_infinity=True)(log_probs, Tensor.from_host(np.array([[1, 1]])), np.array([2]), np.array([2]))
+    assert none.item() == 0.0 and repr(nn.CTCLoss(blank=2)) == "CTCLoss(blank=2)"
+
+
 def test_weights_move_with_the_module() -> None:
     loss = nn.CrossEntropyLoss(weights()).to("cpu")
     assert loss.weight.device.backend == "cpu"
     assert list(loss.state_dict()) == ["weight"]
-    assert repr(nn.SmoothL1Loss(beta=0.5)) == "SmoothL1Loss(reduction='mean', beta=0.5)"
+    assert repr(nn.SmoothL1Loss(beta=0.5)) == "SmoothL1Loss(beta=0.5)"
 
 
 def test_every_loss_is_tested_here() -> None:
     losses = {name for name in nn.__all__ if name.endswith("Loss")}
-    assert losses == {name.split()[0] for name in CASES} | {"InfoNCELoss", "ContrastiveLoss"}
+    assert losses == {name.split()[0] for name in CASES} | {"InfoNCELoss", "ContrastiveLoss", "CTCLoss"}

@@ -1,4 +1,4 @@
-"""Whole models: ResNet and MLP."""
+"""Whole models: ResNet, MLP, GPT and those of images."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.errors import ShapeError
 from netcl.io import load_model, save_model
-from netcl.nn import Tanh, init, resnet, simple
+from netcl.nn import GPT, KeyValueCache, Tanh, init, resnet, simple, vision
+from netcl.ops import manual_seed
 
 # torchvision's numbers of parameters for 1000 classes.
 COUNTS = {
@@ -64,3 +66,76 @@ def test_mlp(normal, tmp_path: Path) -> None:
     save_model(model, tmp_path / "m.netcl")
     np.testing.assert_array_equal(load_model(tmp_path / "m.netcl")(x).to_host(), model(x).to_host())
     assert simple.MLP(4, 8, 2, 0)(x).shape == (5, 2)
+
+
+def test_gpt_continues_by_its_cache_as_without(tmp_path: Path) -> None:
+    manual_seed(1)
+    model = GPT(11, block_size=8, n_layer=2, n_head=2, n_embd=8, dropout=0.5)
+    ids = np.array([[1, 2, 3], [4, 5, 6]])
+    out = model.generate(ids, 7, temperature=0)
+    assert model.training and out.shape == (2, 10) and out.dtype == "int64"
+    model.eval()
+    expected = ids
+    for _ in range(7):  # the last two are beyond the block
+        logits = model(Tensor.from_host(expected[:, -8:])).to_host()[:, -1]
+        expected = np.concatenate([expected, logits.argmax(-1)[:, None]], 1)
+    np.testing.assert_array_equal(out.to_host(), expected)
+    cache = KeyValueCache(8)
+    with ag.no_grad():
+        parts = [model(Tensor.from_host(ids[:, part]), cache).to_host() for part in (slice(0, 2), slice(2, 3))]
+    np.testing.assert_allclose(np.concatenate(parts, 1), model(Tensor.from_host(ids)).to_host(), rtol=1e-4, atol=1e-6)
+    save_model(model, tmp_path / "m.netcl")
+    again = load_model(tmp_path / "m.netcl")
+    assert again.lm_head.weight is again.wte.weight
+    np.testing.assert_array_equal(again.generate(ids, 3, temperature=0).to_host(), out.to_host()[:, :6])
+
+
+def test_gpt_draws() -> None:
+    model = GPT(11, block_size=8, n_layer=1, n_head=2, n_embd=8)
+    model.wte.weight.write(20 * model.wte.weight.to_host())
+    ids = np.tile([[1, 2]], (200, 1))
+    logits = model(Tensor.from_host(ids)).to_host()[0, -1].astype(np.float64)
+    manual_seed(5)
+    drawn = model.generate(ids, 1, temperature=2.0, top_k=3).to_host()[:, -1]
+    best = np.argsort(-logits)[:3]
+    assert set(drawn) <= set(best)
+    share = np.exp(logits[best] / 2) / np.exp(logits[best] / 2).sum()
+    assert np.abs((drawn[:, None] == best).mean(0) - share).max() < 0.15
+    manual_seed(5)
+    np.testing.assert_array_equal(model.generate(ids, 1, temperature=2.0, top_k=3).to_host()[:, -1], drawn)
+    assert model.generate(ids, 0).shape == (200, 2)
+    with pytest.raises(ShapeError, match=r"block_size=8, not \(1, 9\)"):
+        model(Tensor.zeros((1, 9), "int64"))
+    with pytest.raises(ValueError, match="top_k=0"):
+        model.generate(ids, 1, top_k=0)
+
+
+def test_gpt_begins_small() -> None:
+    model = GPT(20, block_size=8, n_layer=2, n_head=2, n_embd=16)
+    ids, after = (Tensor.from_host(rows) for rows in np.random.default_rng(0).integers(0, 20, (2, 4, 8)))
+    loss = ag.cross_entropy(model(ids).reshape(32, 20), after.reshape(32))
+    loss.backward()
+    assert loss.item() == pytest.approx(np.log(20), rel=0.05)
+    assert all(p.grad is not None for p in model.parameters())
+    assert sum(p.size for p in model.parameters()) == 20 * 16 + 8 * 16 + 2 * (12 * 16**2 + 13 * 16) + 32
+    assert model.h[0].attn.c_proj.weight.to_host().std() == pytest.approx(0.01, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: vision.SmallVGG(7), (2, 3, 16, 16)),
+        (lambda: vision.VisionTransformer(8, 4, 7, dim=12, depth=2), (2, 3, 8, 8)),
+    ],
+    ids=["SmallVGG", "VisionTransformer"],
+)
+def test_vision(make, shape: tuple[int, ...], normal, tmp_path: Path) -> None:
+    model, x = make(), normal(*shape)
+    out = model(x)
+    assert out.shape == (2, 7)
+    ag.sum(ag.square(out)).backward()
+    assert all(p.grad is not None for p in model.parameters())
+    save_model(model.eval(), tmp_path / "m.netcl")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.netcl")(x).to_host(), model(x).to_host())
+    layers = getattr(getattr(model, "encoder", None), "layers", None)
+    assert layers is None or (layers[0].linear1.weight.to_host() != layers[1].linear1.weight.to_host()).any()

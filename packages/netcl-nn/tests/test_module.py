@@ -10,6 +10,7 @@ import pytest
 import netcl.autograd as ag
 from netcl import nn
 from netcl.core import Tensor
+from netcl.core.errors import ShapeError
 
 
 class Block(nn.Module):
@@ -243,11 +244,45 @@ def test_reassigning() -> None:
     assert sorted(block.state_dict()) == ["offset"]
 
 
+def test_an_error_names_the_path_of_the_layer() -> None:
+    model = nn.Sequential({"body": Block(4), "head": nn.Sequential(nn.ReLU(), nn.Linear(4, 3), nn.Linear(4, 2))})
+    x = Tensor.ones((2, 4))
+    with pytest.raises(
+        ShapeError, match=r"^head\.2 in Sequential: Linear\(in_features=4.*takes x \(\.\.\., 4\), not \(2, 3\)"
+    ):
+        model(x)
+    with pytest.raises(ShapeError, match=r"^Linear\(in_features=4"):
+        model.head[1](Tensor.ones((2, 5)))
+    model.head.register_forward_pre_hook(lambda module, args: None)
+    with pytest.raises(ShapeError, match=r"^head\.2 in Sequential: "):
+        model(x)
+
+
+def test_summary_of_layers_with_several_results() -> None:
+    class Reader(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(10, 4)
+            self.net = nn.LSTM(4, 6, bidirectional=True)
+            self.attention = nn.MultiheadAttention(12, 2)
+
+        def forward(self, ids):
+            y = self.net(self.table(ids))[0]
+            return self.attention(y, y, y)
+
+    text = Reader().summary((5, 3), dtype="int64")
+    rows = {line.split()[0]: line for line in text.splitlines()}
+    assert "(5, 3, 12), (2, 3, 6), (2, 3, 6)" in rows["net"] and rows["net"].split()[-1] == f"{15 * 480:,}"
+    projections, products = 3 * 15 * 12 * 12, 2 * 3 * 5 * 5 * 12
+    assert rows["attention"].split()[-2:] == [f"{3 * 12 * 13}", f"{projections + products:,}"]
+    assert rows["attention.out_proj"].split()[-1] == f"{15 * 144:,}"
+
+
 def test_repr_and_summary() -> None:
     model = nn.Sequential(nn.Conv2d(1, 4, 3, padding="same", bias=False), nn.Flatten(), nn.Linear(4 * 25, 2))
     assert repr(model) == (
         "Sequential(\n"
-        "  (0): Conv2d(1, 4, kernel_size=(3, 3), stride=(1, 1), padding='same', bias=False)\n"
+        "  (0): Conv2d(1, 4, kernel_size=(3, 3), stride=(1, 1), padding=same, bias=False)\n"
         "  (1): Flatten(start_dim=1, end_dim=-1)\n"
         "  (2): Linear(in_features=100, out_features=2, bias=True)\n"
         ")"

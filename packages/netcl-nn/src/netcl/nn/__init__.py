@@ -11,6 +11,7 @@ from netcl.nn.activation import (
     GELU,
     GLU,
     SELU,
+    Hardshrink,
     Hardsigmoid,
     Hardswish,
     Hardtanh,
@@ -24,10 +25,13 @@ from netcl.nn.activation import (
     Sigmoid,
     SiLU,
     Softmax,
+    Softmin,
     Softplus,
+    Softshrink,
     Softsign,
     Swish,
     Tanh,
+    Tanhshrink,
     Threshold,
 )
 from netcl.nn.attention import (
@@ -57,6 +61,11 @@ from netcl.nn.dropout import (
 )
 from netcl.nn.embedding import (
     Embedding,
+    EmbeddingBag,
+)
+from netcl.nn.gpt import (
+    GPT,
+    KeyValueCache,
 )
 from netcl.nn.hooks import (
     RemovableHandle,
@@ -74,6 +83,7 @@ from netcl.nn.losses import (
     ContrastiveLoss,
     CosineEmbeddingLoss,
     CrossEntropyLoss,
+    CTCLoss,
     FocalLoss,
     HingeLoss,
     HuberLoss,
@@ -100,6 +110,12 @@ from netcl.nn.norm import (
     LayerNorm,
     RMSNorm,
 )
+from netcl.nn.normalised import (
+    remove_spectral_norm,
+    remove_weight_norm,
+    spectral_norm,
+    weight_norm,
+)
 from netcl.nn.pool import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -117,7 +133,11 @@ from netcl.nn.pool import (
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
     PixelShuffle,
+    PixelUnshuffle,
     ReflectionPad1d,
     ReflectionPad2d,
     ReflectionPad3d,
@@ -153,8 +173,30 @@ from netcl.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from netcl.nn.vision import (
+    SmallVGG,
+    VisionTransformer,
+)
 
 __all__ = [
+    "EmbeddingBag",
+    "weight_norm",
+    "spectral_norm",
+    "remove_weight_norm",
+    "remove_spectral_norm",
+    "PixelUnshuffle",
+    "MaxUnpool3d",
+    "MaxUnpool2d",
+    "MaxUnpool1d",
+    "CTCLoss",
+    "Tanhshrink",
+    "Softshrink",
+    "Softmin",
+    "Hardshrink",
+    "VisionTransformer",
+    "SmallVGG",
+    "KeyValueCache",
+    "GPT",
     "TransformerEncoderLayer",
     "TransformerEncoder",
     "TransformerDecoderLayer",
@@ -282,7 +324,9 @@ __all__ = [
 
 def _register_layers() -> None:
     """Makes every layer savable; containers and models registered themselves, with the config that suits them."""
-    apart = tuple(f"netcl.nn.{name}" for name in ("container", "resnet", "simple", "module", "transformer"))
+    apart = tuple(
+        f"netcl.nn.{name}" for name in ("container", "resnet", "simple", "module", "transformer", "vision", "gpt")
+    )
     for layer in list(globals().values()):
         if isinstance(layer, type) and issubclass(layer, Module) and layer.__module__ not in apart:
             register(layer)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.nn import functional
 from netcl.nn.init import constant_
 from netcl.nn.module import Module
 from netcl.nn.placement import new_parameter
@@ -26,26 +27,42 @@ class _Activation(Module):
         return ", ".join(f"{attribute}={getattr(self, attribute)!r}" for attribute in self.options)
 
 
-class ReLU(_Activation):
+class _Inplace(_Activation):
+    """An activation with PyTorch's ``inplace``, which changes nothing: a tensor that a gradient needs is never
+    overwritten.
+    """
+
+    inplace: bool = False
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        parts = [super().extra_repr(), "inplace=True" if self.inplace else ""]
+        return ", ".join(part for part in parts if part)
+
+
+class ReLU(_Inplace):
     """max(x, 0)."""
 
     function = "relu"
 
 
-class ReLU6(_Activation):
+class ReLU6(_Inplace):
     """x limited to [0, 6]."""
 
     function = "relu6"
 
 
-class LeakyReLU(_Activation):
+class LeakyReLU(_Inplace):
     """x where positive, else negative_slope * x."""
 
     function = "leaky_relu"
     options: ClassVar = {"negative_slope": "slope"}
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
-        super().__init__()
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__(inplace)
         self.negative_slope = negative_slope
 
 
@@ -77,14 +94,14 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class ELU(_Activation):
+class ELU(_Inplace):
     """x where positive, else alpha (exp(x) - 1)."""
 
     function = "elu"
     options: ClassVar = {"alpha": "alpha"}
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(inplace)
         self.alpha = alpha
 
 
@@ -94,7 +111,7 @@ class CELU(ELU):
     function = "celu"
 
 
-class SELU(_Activation):
+class SELU(_Inplace):
     """ELU scaled so that mean 0 and variance 1 are a fixed point (Klambauer et al. 2017)."""
 
     function = "selu"
@@ -115,7 +132,7 @@ class GELU(_Activation):
         self.approximate = approximate
 
 
-class SiLU(_Activation):
+class SiLU(_Inplace):
     """x * sigmoid(x)."""
 
     function = "silu"
@@ -124,7 +141,7 @@ class SiLU(_Activation):
 Swish = SiLU
 
 
-class Mish(_Activation):
+class Mish(_Inplace):
     """x * tanh(softplus(x)) (Misra 2019)."""
 
     function = "mish"
@@ -143,14 +160,19 @@ class Tanh(_Activation):
 
 
 class Softplus(_Activation):
-    """log(1 + exp(beta x)) / beta."""
+    """log(1 + exp(beta x)) / beta. PyTorch's ``threshold``, beyond which it takes x, changes nothing: there is no
+    overflow here.
+    """
 
     function = "softplus"
     options: ClassVar = {"beta": "beta"}
 
-    def __init__(self, beta: float = 1.0) -> None:
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
-        self.beta = beta
+        self.beta, self.threshold = beta, threshold
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
 
 
 class Softsign(_Activation):
@@ -165,48 +187,86 @@ class LogSigmoid(_Activation):
     function = "logsigmoid"
 
 
-class Hardsigmoid(_Activation):
+class Hardsigmoid(_Inplace):
     """x / 6 + 1/2 limited to [0, 1]."""
 
     function = "hard_sigmoid"
 
 
-class Hardswish(_Activation):
+class Hardswish(_Inplace):
     """x * hard_sigmoid(x)."""
 
     function = "hard_swish"
 
 
-class Hardtanh(_Activation):
+class Hardtanh(_Inplace):
     """x limited to [min_val, max_val]."""
 
     function = "hard_tanh"
     options: ClassVar = {"min_val": "min_val", "max_val": "max_val"}
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        super().__init__()
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(inplace)
         if min_val > max_val:
             raise ValueError(f"min_val={min_val} is above max_val={max_val}")
         self.min_val, self.max_val = min_val, max_val
 
 
-class Threshold(_Activation):
+class Hardshrink(_Activation):
+    """x where |x| is above ``lambd``, else 0."""
+
+    function = "hardshrink"
+    options: ClassVar = {"lambd": "lambd"}
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Softshrink(Hardshrink):
+    """x drawn towards 0 by ``lambd``, and 0 within it."""
+
+    function = "softshrink"
+
+
+class Tanhshrink(_Activation):
+    """x - tanh(x)."""
+
+    function = "tanhshrink"
+
+
+class Threshold(_Inplace):
     """x where above ``threshold``, else ``value``."""
 
     function = "threshold"
     options: ClassVar = {"threshold": "threshold", "value": "value"}
 
-    def __init__(self, threshold: float, value: float) -> None:
-        super().__init__()
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__(inplace)
         self.threshold, self.value = threshold, value
 
 
 class _AlongAxis(_Activation):
+    """An activation along one axis, which PyTorch calls ``dim``: both names are understood."""
+
     options: ClassVar = {"axis": "axis"}
 
-    def __init__(self, axis: int = -1) -> None:
+    def __init__(self, axis: int = -1, *, dim: int | None = None) -> None:
         super().__init__()
-        self.axis = axis
+        self.axis = self.dim = axis if dim is None else dim
+
+    def extra_repr(self) -> str:
+        return f"dim={self.axis}"
+
+
+class Softmin(_AlongAxis):
+    """softmax(-x) along ``axis``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.softmin(x, self.axis)
 
 
 class Softmax(_AlongAxis):

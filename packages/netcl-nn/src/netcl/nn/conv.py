@@ -81,7 +81,7 @@ class _Conv(Module):
             "bias": (self.bias is not None, True),
             "padding_mode": (getattr(self, "padding_mode", "zeros"), "zeros"),
         }
-        parts += [f"{name}={value!r}" for name, (value, default) in options.items() if value != default]
+        parts += [f"{name}={value}" for name, (value, default) in options.items() if value != default]
         return ", ".join(parts)
 
 

@@ -7,20 +7,21 @@ from typing import ClassVar
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.nn import functional
 from netcl.nn.conv import AXES
 from netcl.nn.module import Module
 
 
 class Dropout(Module):
     """In training, zeroes each element with probability p and divides the others by 1 - p (Srivastava et al. 2014); a
-    fresh mask per call.
+    fresh mask per call. PyTorch's ``inplace`` changes nothing: no tensor is overwritten.
     """
 
-    def __init__(self, p: float = 0.5) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
             raise ValueError(f"a dropout probability is in [0, 1], not {p}")
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
@@ -28,7 +29,7 @@ class Dropout(Module):
         return ag.dropout(x, self.p)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        return f"p={self.p}"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class _ChannelDropout(Dropout):
@@ -39,10 +40,7 @@ class _ChannelDropout(Dropout):
             raise ShapeError(
                 f"{self!r} takes x ({', '.join(('N', 'C', *AXES[self.rank]))}), not {x.shape}", op=type(self).__name__
             )
-        if not self.training or self.p == 0:
-            return x
-        ones = Tensor.ones((*x.shape[:2], *(1,) * self.rank), x.dtype, queue=x.queue)
-        return ag.mul(x, ag.dropout(ones, self.p))  # type: ignore[no-any-return]
+        return getattr(functional, f"dropout{self.rank}d")(x, self.p, self.training)  # type: ignore[no-any-return]
 
 
 class Dropout1d(_ChannelDropout):

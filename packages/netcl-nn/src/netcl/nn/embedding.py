@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError
+from netcl.core.errors import DTypeError, ShapeError
 from netcl.nn import init
 from netcl.nn.module import Module
 from netcl.nn.placement import new_parameter
@@ -53,3 +55,142 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+def embedding_bag(
+    indices: Any,
+    weight: Tensor,
+    offsets: Any = None,
+    mode: str = "mean",
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or maximum of the rows of weight (num, dim) in each bag: (bags, dim).
+
+    ``indices`` (bags, length), or (n,) with ``offsets`` (bags,), where each bag begins; with ``include_last_offset``
+    they end with n. An empty bag gives zeros, and rows ``padding_idx`` do not count. ``per_sample_weights``, of the
+    shape of the indices, multiply the rows of a sum. Host offsets are checked; offsets that do not increase from 0 are
+    a ValueError, those of the device are read for the maximum alone.
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}")
+    if per_sample_weights is not None and mode != "sum":
+        raise ValueError(f"embedding_bag: per_sample_weights go with mode='sum', not {mode!r}")
+    indices = _whole("embedding_bag", indices, weight)
+    if indices.ndim == 2 and offsets is None:
+        bags, length = indices.shape
+        counted = ag.reshape(ag.expand(ag.unsqueeze(_count(bags, weight), 1), indices.shape), (-1,))
+    elif indices.ndim == 1 and offsets is not None:
+        starts = _starts(offsets, indices.shape[0], include_last_offset, weight)
+        bags, length = starts.shape[0], None
+        counted = ag.sub(ag.searchsorted(starts, _count(indices.shape[0], weight), right=True), 1)
+    else:
+        raise ShapeError(
+            f"embedding_bag takes indices (bags, length) without offsets, or (n,) with offsets; not {indices.shape} "
+            f"{'without' if offsets is None else 'with'} offsets",
+            op="embedding_bag",
+        )
+    flat = ag.reshape(indices, (-1,))
+    rows = ag.embedding(flat, weight, padding_idx)
+    kept = None if padding_idx is None else ag.unsqueeze(ag.ne(flat, padding_idx % weight.shape[0]), 1)
+    if mode == "max":
+        return _largest(rows, kept, counted, bags, length)
+    if kept is not None:
+        rows = ag.where(kept, rows, 0.0)
+    if per_sample_weights is not None:
+        if per_sample_weights.shape != indices.shape:
+            raise ShapeError(
+                f"embedding_bag: per_sample_weights {per_sample_weights.shape} for indices {indices.shape}",
+                op="embedding_bag",
+            )
+        rows = ag.mul(rows, ag.reshape(per_sample_weights, (-1, 1)))
+    place: dict[str, Any] = {"queue": weight.queue}
+    total = ag.index_add(Tensor.zeros((bags, weight.shape[1]), weight.dtype, **place), 0, counted, rows)
+    if mode == "sum":
+        return total  # type: ignore[no-any-return]
+    ones = Tensor.ones((flat.shape[0], 1), weight.dtype, **place)
+    ones = ones if kept is None else ag.where(kept, ones, 0.0)
+    number = ag.index_add(Tensor.zeros((bags, 1), weight.dtype, **place), 0, counted, ones)
+    return ag.div(total, ag.maximum(number, 1.0))  # type: ignore[no-any-return]
+
+
+def _whole(op: str, values: Any, weight: Tensor) -> Tensor:
+    """Whole numbers on the device of ``weight``."""
+    tensor = values if isinstance(values, Tensor) else Tensor.from_host(weight.queue, np.asarray(values))
+    if is_floating(tensor.dtype) or tensor.dtype == "bool":
+        raise DTypeError(f"{op} takes whole numbers, not {tensor.dtype}", op=op)
+    return tensor
+
+
+def _count(length: int, weight: Tensor) -> Tensor:
+    return Tensor.arange(length, dtype="int64", queue=weight.queue)
+
+
+def _starts(offsets: Any, length: int, include_last: bool, weight: Tensor) -> Tensor:
+    if not isinstance(offsets, Tensor):
+        values = np.asarray(offsets, np.int64)
+        whole = values.ndim == 1 and values.size > include_last and values[0] == 0 and (np.diff(values) >= 0).all()
+        if not whole or values[-1] > length or (include_last and values[-1] != length):
+            raise ValueError(f"embedding_bag: offsets {values.tolist()} do not part {length} indices from 0 on")
+    starts = ag.cast(_whole("embedding_bag", offsets, weight), dtype="int64")
+    return ag.narrow(starts, 0, 0, starts.shape[0] - 1) if include_last else starts  # type: ignore[no-any-return]
+
+
+def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, length: int | None) -> Tensor:
+    """The maximum of each bag, over rows in one table (bags, longest, dim) filled up with -inf."""
+    never = float("-inf")
+    if kept is not None:
+        rows = ag.where(kept, rows, never)
+    if length is not None:
+        table = ag.reshape(rows, (bags, length, -1))
+    else:
+        of = counted.to_host()
+        sizes = np.bincount(of, minlength=bags)
+        length = int(sizes.max(initial=0))
+        # Where the table's places find their row; those without one find the last, which is -inf.
+        place = np.full((bags, length), len(of), np.int64)
+        place[np.arange(length) < sizes[:, None]] = np.arange(len(of))
+        padded = ag.pad(rows, (0, 0, 0, 1), value=never)
+        table = ag.embedding(Tensor.from_host(rows.queue, place), padded)
+    if not length:
+        return Tensor.zeros((bags, rows.shape[1]), rows.dtype, queue=rows.queue)
+    result = ag.max(table, axis=1)
+    return ag.where(ag.eq(result, never), 0.0, result)  # type: ignore[no-any-return]
+
+
+class EmbeddingBag(Embedding):
+    """``embedding_bag`` with a weight (num_embeddings, embedding_dim) that begins as an Embedding's:
+    ``bag(indices, offsets=None, per_sample_weights=None)``.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        if mode not in ("sum", "mean", "max"):
+            raise ValueError(f"mode is 'sum', 'mean' or 'max', not {mode!r}")
+        super().__init__(num_embeddings, embedding_dim, padding_idx, device=device, dtype=dtype)
+        self.mode, self.include_last_offset = mode, include_last_offset
+
+    def forward(self, indices: Any, offsets: Any = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        return embedding_bag(
+            indices,
+            self.weight,
+            offsets,
+            self.mode,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}{padding}"

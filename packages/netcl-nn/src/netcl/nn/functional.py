@@ -1,5 +1,7 @@
-"""The functions behind the layers, with torch.nn.functional's names; whatever else is an op of netcl.autograd is here
-too.
+"""The functions behind the layers, with the names and arguments of torch.nn.functional.
+
+Those that are ops of netcl.autograd under the same name and with the same arguments are taken from there; ``dim`` and
+``axis`` mean the same in all of them.
 """
 
 from __future__ import annotations
@@ -8,15 +10,114 @@ from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.errors import ShapeError
 
 hardtanh = ag.hard_tanh
 hardswish = ag.hard_swish
 hardsigmoid = ag.hard_sigmoid
 
 
+def _axis(axis: int, dim: int | None) -> int:
+    return axis if dim is None else dim
+
+
+# -- activations -------------------------------------------------------------------------------------------------------
+
+
+def relu(x: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0); PyTorch's ``inplace`` changes nothing: no tensor is overwritten."""
+    return ag.relu(x)  # type: ignore[no-any-return]
+
+
+def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """x where positive, else negative_slope * x."""
+    return ag.leaky_relu(x, slope=negative_slope)  # type: ignore[no-any-return]
+
+
+def softmin(x: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
+    """softmax(-x) along ``axis``."""
+    return ag.softmax(ag.neg(x), axis=_axis(axis, dim))  # type: ignore[no-any-return]
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: int = -1) -> Tensor:
+    """softmax((logits + Gumbel noise) / tau) along ``axis`` (Jang et al. 2016); with ``hard`` 1 at the largest and 0
+    elsewhere, with the gradient of the soft one.
+    """
+    # Uniform numbers include 0, whose logarithm is no number.
+    uniform = ag.maximum(ag.rand(logits.shape, queue=logits.queue), 1e-30)
+    noise = ag.cast(ag.neg(ag.log(ag.neg(ag.log(uniform)))), dtype=logits.dtype)
+    soft = ag.softmax(ag.div(ag.add(logits, noise), tau), axis=axis)
+    if not hard:
+        return soft  # type: ignore[no-any-return]
+    choice = ag.cast(ag.eq(soft, ag.amax(soft, axis=axis, keepdims=True)), dtype=soft.dtype)
+    return ag.add(ag.sub(choice, soft.detach()), soft)  # type: ignore[no-any-return]
+
+
+# -- dropout -----------------------------------------------------------------------------------------------------------
+
+
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Zeroes elements with probability p and divides the others by 1 - p; x itself unless ``training``."""
     return ag.dropout(x, p) if training and p > 0 else x
+
+
+def _channels(x: Tensor, p: float, training: bool, rank: int) -> Tensor:
+    if x.ndim != rank + 2:
+        raise ShapeError(f"dropout{rank}d takes x (N, C, ...) with {rank} axes more, not {x.shape}", op="dropout")
+    if not training or p == 0:
+        return x
+    ones = Tensor.ones((*x.shape[:2], *(1,) * rank), x.dtype, queue=x.queue)
+    return ag.mul(x, ag.dropout(ones, p))  # type: ignore[no-any-return]
+
+
+def dropout1d(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Dropout of whole channels of x (N, C, L)."""
+    return _channels(x, p, training, 1)
+
+
+def dropout2d(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Dropout of whole channels of x (N, C, H, W)."""
+    return _channels(x, p, training, 2)
+
+
+def dropout3d(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Dropout of whole channels of x (N, C, D, H, W)."""
+    return _channels(x, p, training, 3)
+
+
+# -- pools and pads ----------------------------------------------------------------------------------------------------
+
+
+def _max_pool(rank: int) -> Any:
+    pool = getattr(ag, f"max_pool{rank}d")
+
+    def max_pool(
+        x: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        return pool(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+    max_pool.__name__ = max_pool.__qualname__ = f"max_pool{rank}d"
+    max_pool.__doc__ = f"The largest element of each window of x (N, C, ...) with {rank} axes more."
+    return max_pool
+
+
+max_pool1d, max_pool2d, max_pool3d = (_max_pool(rank) for rank in (1, 2, 3))
+
+
+def pad(x: Tensor, pad: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
+    """x with ``pad`` = (before, behind) of the last axis, of the one before it, and so on; modes constant, reflect,
+    replicate and circular.
+    """
+    return ag.pad(x, pad, mode=mode, value=value)  # type: ignore[no-any-return]
+
+
+# -- normalisation -----------------------------------------------------------------------------------------------------
 
 
 def batch_norm(
@@ -33,17 +134,103 @@ def batch_norm(
     return ag.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)  # type: ignore[no-any-return]
 
 
-def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Tensor:
+def instance_norm(
+    x: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel of each sample of x (N, C, ...) normalised over its own elements, or by the running statistics
+    without ``use_input_stats``. With both, the running ones move by ``momentum`` times the means over the samples.
+    """
+    if not use_input_stats:
+        return ag.batch_norm(x, running_mean, running_var, weight, bias, training=False, eps=eps)  # type: ignore[no-any-return]
+    if running_mean is None or running_var is None:
+        return ag.instance_norm(x, weight, bias, eps=eps)  # type: ignore[no-any-return]
+    # Each channel of each sample as a channel of one sample.
+    rows = n, channels = x.shape[:2]
+    running = (running_mean, running_var)
+    copies = [ag.reshape(ag.expand(t.detach(), rows), (n * channels,)) for t in running]
+    affine = [None if t is None else ag.reshape(ag.expand(t, rows), (n * channels,)) for t in (weight, bias)]
+    one = ag.reshape(x, (1, n * channels, *x.shape[2:]))
+    y = ag.batch_norm(one, *copies, *affine, training=True, momentum=momentum, eps=eps)
+    with ag.no_grad():
+        for target, copied in zip(running, copies):
+            target.write(ag.mean(ag.reshape(copied, rows), axis=0))
+    return ag.reshape(y, x.shape)  # type: ignore[no-any-return]
+
+
+def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12, *, dim: int | None = None) -> Tensor:
     """x / max(||x||_p, eps) along ``axis``."""
-    norm = ag.norm(x, p=p, axis=axis, keepdims=True)
+    norm = ag.norm(x, p=p, axis=_axis(axis, dim), keepdims=True)
     return ag.div(x, ag.maximum(norm, eps))  # type: ignore[no-any-return]
 
 
+# -- distances and losses ----------------------------------------------------------------------------------------------
+
+
+def cosine_similarity(a: Tensor, b: Tensor, axis: int = 1, eps: float = 1e-8, *, dim: int | None = None) -> Tensor:
+    """a b / (max(||a||, eps) max(||b||, eps)) along ``axis``."""
+    at = _axis(axis, dim)
+    product = ag.sum(ag.mul(a, b), axis=at)
+    lengths = [ag.maximum(ag.norm(x, axis=at), eps) for x in (a, b)]
+    return ag.div(product, ag.mul(*lengths))  # type: ignore[no-any-return]
+
+
+def pairwise_distance(a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """||a - b + eps||_p over the last axis."""
+    return ag.norm(ag.add(ag.sub(a, b), eps), p=p, axis=-1, keepdims=keepdim)  # type: ignore[no-any-return]
+
+
+def triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, reduction: str = "mean"
+) -> Tensor:
+    """max(0, ||anchor - positive|| - ||anchor - negative|| + margin), with Euclidean distances."""
+    return ag.triplet_loss(  # type: ignore[no-any-return]
+        anchor, positive, negative, margin=margin, distance="euclidean", reduction=reduction
+    )
+
+
+# -- products, indices and attention -----------------------------------------------------------------------------------
+
+
+def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """y_k = x1^T W_k x2 + b_k: x1 (..., in1) and x2 (..., in2) with weight (out, in1, in2) give (..., out)."""
+    out, in1, in2 = weight.shape
+    lead = x1.shape[:-1]
+    # (rows, in1) @ (in1, out * in2), then a product with x2 along in2.
+    table = ag.reshape(ag.permute(weight, (1, 0, 2)), (in1, out * in2))
+    partial = ag.reshape(ag.matmul(ag.reshape(x1, (-1, in1)), table), (-1, out, in2))
+    result = ag.reshape(ag.matmul(partial, ag.reshape(x2, (-1, in2, 1))), (*lead, out))
+    return result if bias is None else ag.add(result, bias)  # type: ignore[no-any-return]
+
+
 def one_hot(indices: Any, num_classes: int | None = None) -> Tensor:
-    """1 at the index and 0 elsewhere: (...) gives (..., num_classes), int64. None reads the largest index on the
+    """1 at the index and 0 elsewhere: (...) gives (..., num_classes), int64. None and -1 read the largest index on the
     host.
     """
-    return ag.one_hot(indices, num_classes)  # type: ignore[no-any-return]
+    return ag.one_hot(indices, None if num_classes == -1 else num_classes)  # type: ignore[no-any-return]
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(scale q k^T + mask) v, as ``ag.scaled_dot_product_attention``: a bool ``attn_mask`` is True where a key
+    may be seen.
+    """
+    options = (attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    return ag.scaled_dot_product_attention(query, key, value, *options)  # type: ignore[no-any-return]
 
 
 def __getattr__(name: str) -> Any:

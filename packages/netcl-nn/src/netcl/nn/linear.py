@@ -9,7 +9,7 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.nn import init
+from netcl.nn import functional, init
 from netcl.nn.module import Module
 from netcl.nn.placement import new_parameter
 
@@ -76,12 +76,7 @@ class Bilinear(Module):
                 f"{self!r} takes x1 (..., {ins[0]}) and x2 (..., {ins[1]}), not {x1.shape} and {x2.shape}",
                 op="Bilinear",
             )
-        rows = math.prod(x1.shape[:-1])
-        # (rows, in1) @ (in1, out * in2), then a product with x2 along in2.
-        weight = ag.reshape(ag.permute(self.weight, (1, 0, 2)), (ins[0], self.out_features * ins[1]))
-        partial = ag.reshape(ag.matmul(ag.reshape(x1, (rows, ins[0])), weight), (rows, self.out_features, ins[1]))
-        result = ag.reshape(ag.matmul(partial, ag.reshape(x2, (rows, ins[1], 1))), (*x1.shape[:-1], self.out_features))
-        return result if self.bias is None else ag.add(result, self.bias)  # type: ignore[no-any-return]
+        return functional.bilinear(x1, x2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return (
@@ -130,4 +125,4 @@ class Unflatten(Module):
         return ag.reshape(x, (*x.shape[:at], *sizes, *x.shape[at + 1 :]))  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        return f"dim={self.dim}, sizes={self.sizes}"
+        return f"dim={self.dim}, unflattened_size={self.sizes}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar
 
 import netcl.autograd as ag
@@ -26,8 +27,13 @@ class _Loss(Module):
         return getattr(ag, self.function)(*operands, **{k: v for k, v in given.items() if v is not None})  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        shown = (name for name in self.options if not isinstance(getattr(self, name), (Tensor, type(None))))
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+        """The options that are not the default."""
+        shown = []
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            value = getattr(self, name)
+            if not isinstance(value, Tensor) and value != parameter.default:
+                shown.append(f"{name}={value!r}")
+        return ", ".join(shown)
 
 
 class MSELoss(_Loss):
@@ -172,6 +178,21 @@ class TripletMarginLoss(_Loss):
     def __init__(self, margin: float = 1.0, distance: str = "euclidean", reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.margin, self.distance = margin, distance
+
+
+class CTCLoss(_Loss):
+    """Connectionist temporal classification (Graves et al. 2006): ``loss(log_probs, targets, input_lengths,
+    target_lengths)`` with log probabilities (T, N, C) and targets (N, S), or those of all samples in a row.
+
+    The mean divides each loss by its target's length; ``zero_infinity`` takes losses of targets that do not fit as 0.
+    """
+
+    function = "ctc_loss"
+    options: ClassVar[tuple[str, ...]] = ("reduction", "blank", "zero_infinity")
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
 
 
 class FocalLoss(_Loss):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.nn.hooks import BackwardHooks, RemovableHandle
+from netcl.nn.location import LOCATED, locate
 from netcl.nn.placement import moved
 from netcl.nn.state import IncompatibleKeys, load_into
 
@@ -46,8 +47,16 @@ class Module:
         raise TypeError(f"{type(self).__name__} has no forward(); a Module computes there")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not (self._pre_hooks or self._hooks or self._backward_hooks):
+        try:
+            if self._pre_hooks or self._hooks or self._backward_hooks:
+                return self._hooked(args, kwargs)
             return self.forward(*args, **kwargs)
+        except LOCATED as error:
+            locate(error, self)
+            raise
+
+    def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The forward pass with the hooks around it."""
         for hook in tuple(self._pre_hooks.values()):
             changed = hook(self, args)
             if changed is not None:
@@ -274,6 +283,9 @@ class Module:
                     if old is not None and id(old) not in memo:
                         new = Tensor.empty(old.shape, old.dtype, queue=old.queue, persistent=True).write(old.detach())
                         memo[id(old)] = ag.Parameter(new, old.requires_grad) if isinstance(old, ag.Parameter) else new
+            for value in module.__dict__.values():
+                if isinstance(value, Tensor) and id(value) not in memo:
+                    memo[id(value)] = Tensor.empty(value.shape, value.dtype, queue=value.queue).write(value.detach())
         copied = memo[id(self)] = type(self).__new__(type(self))
         for name, value in self.__dict__.items():
             object.__setattr__(copied, name, copy.deepcopy(value, memo))
@@ -362,13 +374,13 @@ class Module:
 
     # -- text --------------------------------------------------------------------------------------------------------
 
-    def summary(self, input_shape: Iterable[int]) -> str:
-        """A table of the layers for an input of ``input_shape`` (with its batch axis): output shapes, parameters,
-        multiply-adds.
+    def summary(self, input_shape: Iterable[int], dtype: str = "float32") -> str:
+        """A table of the layers for an input of ``input_shape`` (with its batch axis) and ``dtype`` (int64 for token
+        ids): output shapes, parameters, multiply-adds.
         """
         from netcl.nn.summary import summary
 
-        return summary(self, tuple(input_shape))
+        return summary(self, tuple(input_shape), dtype)
 
     def extra_repr(self) -> str:
         """What ``repr`` shows between the parentheses of a layer."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
+
+import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load
-from netcl.nn import init
+from netcl.nn import functional, init
 from netcl.nn.conv import AXES
 from netcl.nn.module import Module
 from netcl.nn.placement import new_buffer, new_parameter
@@ -33,19 +35,18 @@ class _Affine(Module):
             init.zeros_(self.bias)
 
 
-class _BatchNorm(_Affine):
-    ranks: ClassVar[tuple[int, ...]]
+class _Running(_Affine):
+    """Normalisation per channel that may keep running statistics."""
 
     def __init__(
         self,
         num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        *,
-        device: Any = None,
-        dtype: str = "float32",
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: Any,
+        dtype: str,
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
@@ -66,6 +67,31 @@ class _BatchNorm(_Affine):
             init.ones_(self.running_var)
             init.zeros_(self.num_batches_tracked)
 
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_Running):
+    ranks: ClassVar[tuple[int, ...]]
+    # What computes the layer; statistics over several devices put their own function here.
+    normalize: Callable[..., Tensor] = staticmethod(ag.batch_norm)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim - 2 not in self.ranks or x.shape[1] != self.num_features:
             wanted = " or ".join(
@@ -78,7 +104,7 @@ class _BatchNorm(_Affine):
             evaluate(_COUNT, (self.num_batches_tracked,), out=(self.num_batches_tracked,))
             if momentum is None:
                 momentum = 1.0 / self.num_batches_tracked.item()
-        return ag.batch_norm(  # type: ignore[no-any-return]
+        return self.normalize(
             x,
             self.running_mean,
             self.running_var,
@@ -87,12 +113,6 @@ class _BatchNorm(_Affine):
             training=self.training or not self.track_running_stats,
             momentum=0.0 if momentum is None else momentum,
             eps=self.eps,
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
         )
 
 
@@ -144,18 +164,20 @@ class LayerNorm(_Affine):
         return ag.layer_norm(x, self.normalized_shape, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, " + (
+            f"bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(_Affine):
     """x / sqrt(mean(x^2) + eps) weight over the last axes, which have the lengths ``normalized_shape`` (Zhang and
-    Sennrich 2019).
+    Sennrich 2019). ``eps`` None: the distance of 1 from the next number, of float32 for narrower dtypes.
     """
 
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
-        eps: float = 1e-6,
+        eps: float | None = None,
         elementwise_affine: bool = True,
         *,
         device: Any = None,
@@ -175,7 +197,8 @@ class RMSNorm(_Affine):
 
     def forward(self, x: Tensor) -> Tensor:
         _check_trailing(self, x, self.normalized_shape)
-        return ag.rms_norm(x, self.normalized_shape, self.weight, eps=self.eps)  # type: ignore[no-any-return]
+        eps = float(np.finfo("float64" if x.dtype == "float64" else "float32").eps) if self.eps is None else self.eps
+        return ag.rms_norm(x, self.normalized_shape, self.weight, eps=eps)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
@@ -207,34 +230,41 @@ class GroupNorm(_Affine):
         return ag.group_norm(x, self.num_groups, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, " + (
+            f"bias={self.bias is not None}"
+        )
 
 
-class _InstanceNorm(_Affine):
+class _InstanceNorm(_Running):
     rank: ClassVar[int]
 
     def __init__(
         self,
         num_features: int,
         eps: float = 1e-5,
+        momentum: float = 0.1,
         affine: bool = False,
+        track_running_stats: bool = False,
         *,
         device: Any = None,
         dtype: str = "float32",
     ) -> None:
-        super().__init__()
-        self.num_features, self.eps, self.affine = num_features, eps, affine
-        self._register((num_features,), affine, affine, device, dtype)
-        self.reset_parameters()
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != self.rank + 2 or x.shape[1] != self.num_features:
             wanted = ", ".join(("N", str(self.num_features), *AXES[self.rank]))
             raise ShapeError(f"{self!r} takes x ({wanted}), not {x.shape}", op=type(self).__name__)
-        return ag.instance_norm(x, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
-
-    def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, affine={self.affine}"
+        return functional.instance_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            use_input_stats=self.training or not self.track_running_stats,
+            momentum=self.momentum,
+            eps=self.eps,
+        )
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.nn.conv import AXES
+from netcl.nn.conv import AXES, per_axis
 from netcl.nn.module import Module
 
 
@@ -68,6 +68,42 @@ class MaxPool3d(_MaxPool):
     rank = 3
 
 
+class _MaxUnpool(_Spatial):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = per_axis("kernel_size", kernel_size, self.rank)
+        self.stride = self.kernel_size if stride is None else per_axis("stride", stride, self.rank)
+        self.padding = per_axis("padding", padding, self.rank)
+
+    def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        self.check(x)
+        unpool = getattr(ag, f"max_unpool{self.rank}d")
+        return unpool(x, indices, self.kernel_size, self.stride, self.padding, output_size)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Puts the elements of x (N, C, L) where a MaxPool1d with ``return_indices`` took them, among zeros."""
+
+    rank = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Puts the elements of x (N, C, H, W) where a MaxPool2d with ``return_indices`` took them, among zeros;
+    ``output_size`` where more than one size pools to that of x.
+    """
+
+    rank = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Puts the elements of x (N, C, D, H, W) where a MaxPool3d with ``return_indices`` took them, among zeros."""
+
+    rank = 3
+
+
 class _AvgPool(_Spatial):
     def __init__(
         self,
@@ -94,6 +130,10 @@ class AvgPool1d(_AvgPool):
     """The mean of each window of x (N, C, L)."""
 
     rank = 1
+
+    def extra_repr(self) -> str:
+        sizes = {"kernel_size": self.kernel_size, "stride": self.stride, "padding": self.padding}
+        return ", ".join(f"{name}={per_axis(name, size, 1)}" for name, size in sizes.items())
 
 
 class AvgPool2d(_AvgPool):
@@ -286,8 +326,22 @@ class Upsample(Module):
         return ag.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        given = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        given = f"size={self.size}" if self.scale_factor is None else f"scale_factor={_floats(self.scale_factor)}"
         return f"{given}, mode={self.mode!r}"
+
+
+class PixelUnshuffle(Module):
+    """(N, C, H r, W r) gives (N, C r^2, H, W), the inverse of PixelShuffle."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ag.pixel_unshuffle(x, self.downscale_factor)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
 
 
 class PixelShuffle(Module):
@@ -302,3 +356,8 @@ class PixelShuffle(Module):
 
     def extra_repr(self) -> str:
         return f"upscale_factor={self.upscale_factor}"
+
+
+def _floats(value: Any) -> Any:
+    """Numbers as PyTorch shows factors."""
+    return float(value) if isinstance(value, (int, float)) else tuple(map(float, value))

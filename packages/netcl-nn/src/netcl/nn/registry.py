@@ -12,6 +12,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core.errors import NetclError
+from netcl.nn import normalised as normalised_parameters
 from netcl.nn.container import Concat, ModuleDict, ModuleList, Sequential
 from netcl.nn.module import Module
 
@@ -95,6 +96,8 @@ def _encode_module(module: Module, seen: dict[int, int]) -> dict[str, Any]:
     entry = _entry_of(type(module))
     config: dict[str, Any] = {"type": type(module).__name__, "origin": type(module).__module__}
     config["arguments"] = {name: _encode(value, seen) for name, value in entry.to_config(module).items()}
+    if normalised := normalised_parameters.configs(module):
+        config["normalised"] = normalised
     return config
 
 
@@ -162,6 +165,8 @@ def _decode_module(config: Any, seen: list[Module | None]) -> Module:
     values = {key: _decode(value, seen) for key, value in arguments.items()}
     module = entry.cls(*values.pop("*", ()), **values)
     seen[at] = module
+    for one in config.get("normalised", ()):
+        normalised_parameters.reapply(module, one)
     return module
 
 

@@ -4,57 +4,82 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 
 
-def multiply_adds(module: Any, x: Any, output: Tensor) -> int:
-    """Multiplications with an addition each that a layer takes for its output; 0 for layers that are no product with
-    a weight.
+@dataclass(frozen=True)
+class _Row:
+    label: str
+    shape: str
+    parameters: int
+    work: int
+
+
+def multiply_adds(module: Any, args: Sequence[Any], output: Any) -> int:
+    """Multiplications with an addition each that a layer takes for its output: what its method ``multiply_adds`` says
+    of its inputs, else products with its weight; 0 for layers that have none.
     """
+    if hasattr(module, "multiply_adds"):
+        return int(module.multiply_adds(*args))
     weight = getattr(module, "weight", None)
     if weight is None or weight.ndim < 2 or not hasattr(module, "reset_parameters"):
         return 0
     if hasattr(module, "output_padding"):  # transposed: each input element meets the whole kernel
-        return int(x.size * math.prod(weight.shape[1:]))
+        return int(args[0].size * math.prod(weight.shape[1:]))
     if hasattr(module, "kernel_size") or hasattr(module, "in_features"):
         return int(output.size * math.prod(weight.shape[1:]))
+    if hasattr(module, "in1_features"):
+        return int(output.size * (math.prod(weight.shape[1:]) + weight.shape[2]))
     return 0
 
 
-def summary(model: Any, input_shape: Sequence[int]) -> str:
+def _shape(output: Any) -> str:
+    if isinstance(output, Tensor):
+        return str(output.shape)
+    if isinstance(output, (tuple, list)):
+        return ", ".join(_shape(part) for part in output if part is not None)
+    return type(output).__name__
+
+
+def summary(model: Any, input_shape: Sequence[int], dtype: str = "float32") -> str:
     """Runs the model on zeros of ``input_shape`` in evaluation mode and without gradients, and tells of each layer
-    that it passed.
+    that it passed: those without layers of their own, and those with parameters of their own.
     """
-    rows: list[tuple[str, str, int, int]] = []
+    rows: list[_Row] = []
     handles, names = [], {id(module): name for name, module in model.named_modules()}
 
     def note(module: Any, args: Any, output: Any) -> None:
-        if isinstance(output, Tensor):
-            own = sum(p.size for p in module.parameters(recurse=False))
-            label = f"{names[id(module)] or 'model'} ({type(module).__name__})"
-            rows.append((label, str(output.shape), own, multiply_adds(module, args[0], output)))
+        own = sum(p.size for p in module.parameters(recurse=False) if id(p) not in counted)
+        counted.update(id(p) for p in module.parameters(recurse=False))
+        label = f"{names[id(module)] or 'model'} ({type(module).__name__})"
+        rows.append(_Row(label, _shape(output), own, multiply_adds(module, args, output)))
 
+    counted: set[int] = set()
     modes = [(module, module.training) for module in model.modules()]
     queue = next((t.queue for t in (*model.parameters(), *model.buffers())), None)
     try:
         model.eval()
         for module in model.modules():
-            if not any(True for _ in module.children()) or module is model:
+            inside = any(True for _ in module.children())
+            if not inside or module is model or any(True for _ in module.parameters(recurse=False)):
                 handles.append(module.register_forward_hook(note))
         with ag.no_grad():
-            model(Tensor.zeros(tuple(input_shape), queue=queue))
+            model(Tensor.zeros(tuple(input_shape), dtype, queue=queue))
     finally:
         for handle in handles:
             handle.remove()
         for module, mode in modes:
             module.training = mode
-    lines = [f"{'layer':<34}{'output shape':>22}{'parameters':>14}{'multiply-adds':>16}"]
-    lines += [f"{label:<34}{shape:>22}{own:>14,}{work:>16,}" for label, shape, own, work in rows]
-    total = sum(p.size for p in model.parameters())
+    every = sum(p.size for p in model.parameters())
+    rows.append(_Row("total", "", every, sum(row.work for row in rows)))
+    left = max(34, *(len(row.label) + 1 for row in rows))
+    middle = max(22, *(len(row.shape) + 1 for row in rows))
+    lines = [f"{'layer':<{left}}{'output shape':>{middle}}{'parameters':>14}{'multiply-adds':>16}"]
+    lines += [f"{row.label:<{left}}{row.shape:>{middle}}{row.parameters:>14,}{row.work:>16,}" for row in rows]
     trainable = sum(p.size for p in model.trainable_parameters())
-    lines.append(f"{'total':<34}{'':>22}{total:>14,}{sum(row[3] for row in rows):>16,}")
     lines.append(f"trainable parameters: {trainable:,}")
     return "\n".join(lines)

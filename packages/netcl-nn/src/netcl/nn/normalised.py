@@ -1,0 +1,209 @@
+"""Weights in other coordinates: weight and spectral normalisation of a layer's parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.nn.module import Module
+from netcl.nn.placement import new_buffer
+
+M = TypeVar("M", bound=Module)
+
+
+class _Reparameterized:
+    """A forward pre-hook that computes the attribute ``name`` from the parameters that took its place."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, module: Module, args: Any) -> None:
+        object.__setattr__(module, self.name, self.weight(module))
+
+    def weight(self, module: Module) -> Tensor:
+        """The weight by the present parameters."""
+        raise TypeError(f"{type(self).__name__} does not say its weight")
+
+    def config(self) -> dict[str, Any]:
+        """Which function brought this about, as ``by``, and its arguments, for the file of a model."""
+        raise TypeError(f"{type(self).__name__} does not say its config")
+
+
+def _taken(module: Module, name: str, what: str) -> ag.Parameter:
+    """The parameter ``name``, which the module then has no more; ValueError where there is none."""
+    weight = module._parameters.get(name)
+    if weight is None or not weight.ndim:
+        raise ValueError(f"{what}: {type(module).__name__} has no parameter {name!r} with axes")
+    del module._parameters[name]
+    return weight
+
+
+def _install(module: Module, hook: _Reparameterized) -> None:
+    module.register_forward_pre_hook(hook)
+    with ag.no_grad():
+        hook(module, ())
+
+
+def _removed(module: Module, name: str, kind: type[_Reparameterized], what: str) -> Any:
+    """Takes off the hook for ``name`` and gives it; ValueError where there is none."""
+    for key, hook in module._pre_hooks.items():
+        if isinstance(hook, kind) and hook.name == name:
+            del module._pre_hooks[key]
+            module.__dict__.pop(name, None)
+            return hook
+    raise ValueError(f"{what}: the parameter {name!r} of {type(module).__name__} is not normalised")
+
+
+def _restored(module: Module, name: str, weight: Tensor) -> None:
+    value = Tensor.empty(weight.shape, weight.dtype, queue=weight.queue, persistent=True).write(weight.detach())
+    module.register_parameter(name, ag.Parameter(value))
+
+
+# -- weight normalisation ----------------------------------------------------------------------------------------------
+
+
+class _WeightNorm(_Reparameterized):
+    def __init__(self, name: str, dim: int | None) -> None:
+        super().__init__(name)
+        self.dim = dim
+
+    def config(self) -> dict[str, Any]:
+        return {"by": "weight_norm", "name": self.name, "dim": self.dim}
+
+    def norm(self, v: Tensor) -> Tensor:
+        axes = None if self.dim is None else tuple(axis for axis in range(v.ndim) if axis != self.dim % v.ndim)
+        return ag.sqrt(ag.sum(ag.square(v), axis=axes, keepdims=self.dim is not None))  # type: ignore[no-any-return]
+
+    def weight(self, module: Module) -> Tensor:
+        g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
+        return ag.mul(v, ag.div(g, self.norm(v)))  # type: ignore[no-any-return]
+
+
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
+    """Replaces the parameter ``name`` by w = g v / ||v|| (Salimans and Kingma 2016), and gives the module.
+
+    The parameters ``name_g``, the norms over all axes but ``dim`` (over all with None), and ``name_v``, the old value,
+    take its place; w is computed before each forward pass. ValueError where the module has no such parameter.
+    """
+    weight = _taken(module, name, "weight_norm")
+    hook = _WeightNorm(name, dim)
+    with ag.no_grad():
+        norm = hook.norm(weight)
+    g = Tensor.empty(norm.shape, norm.dtype, queue=norm.queue, persistent=True).write(norm)
+    module.register_parameter(f"{name}_g", ag.Parameter(g, weight.requires_grad))
+    module.register_parameter(f"{name}_v", weight)
+    _install(module, hook)
+    return module
+
+
+def remove_weight_norm(module: M, name: str = "weight") -> M:
+    """Makes the present weight the parameter ``name`` again, and gives the module."""
+    hook = _removed(module, name, _WeightNorm, "remove_weight_norm")
+    with ag.no_grad():
+        weight = hook.weight(module)
+    delattr(module, f"{name}_g")
+    delattr(module, f"{name}_v")
+    _restored(module, name, weight)
+    return module
+
+
+# -- spectral normalisation --------------------------------------------------------------------------------------------
+
+
+class _SpectralNorm(_Reparameterized):
+    def __init__(self, name: str, iterations: int, eps: float, dim: int) -> None:
+        super().__init__(name)
+        self.iterations, self.eps, self.dim = iterations, eps, dim
+
+    def config(self) -> dict[str, Any]:
+        options = {"n_power_iterations": self.iterations, "eps": self.eps, "dim": self.dim}
+        return {"by": "spectral_norm", "name": self.name, **options}
+
+    def matrix(self, weight: Tensor) -> Tensor:
+        if self.dim:
+            order = [self.dim, *(axis for axis in range(weight.ndim) if axis != self.dim)]
+            weight = ag.permute(weight, order)
+        return ag.reshape(weight, (weight.shape[0], -1))  # type: ignore[no-any-return]
+
+    def iterate(self, matrix: Tensor, u: Tensor, v: Tensor, times: int) -> None:
+        """Moves u and v towards the singular vectors of the largest singular value, in place."""
+        with ag.no_grad():
+            for _ in range(times):
+                v.write(self.unit(ag.matmul(u, matrix)))
+                u.write(self.unit(ag.matmul(matrix, v)))
+
+    def unit(self, x: Tensor) -> Tensor:
+        return ag.div(x, ag.maximum(ag.norm(x), self.eps))  # type: ignore[no-any-return]
+
+    def weight(self, module: Module) -> Tensor:
+        original = getattr(module, f"{self.name}_orig")
+        u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
+        matrix = self.matrix(original)
+        if module.training:
+            self.iterate(matrix, u, v, self.iterations)
+        # Copies: the next pass moves u and v in place, before a backward pass of this one may come.
+        sigma = ag.sum(ag.mul(ag.clone(u.detach()), ag.matmul(matrix, ag.clone(v.detach()))))
+        return ag.div(original, sigma)  # type: ignore[no-any-return]
+
+
+def spectral_norm(
+    module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> M:
+    """Replaces the parameter ``name`` by w / sigma, sigma the largest singular value of w as a matrix (Miyato et al.
+    2018), and gives the module.
+
+    The parameter ``name_orig`` takes its place, with buffers ``name_u`` and ``name_v``, which ``n_power_iterations``
+    steps of the power method move before each forward pass in training. ``dim`` becomes the rows of the matrix: 1 for
+    transposed convolutions, else 0. ValueError where the module has no such parameter.
+    """
+    if n_power_iterations < 1:
+        raise ValueError(f"n_power_iterations={n_power_iterations} must be positive")
+    transposed = hasattr(module, "output_padding")
+    weight = _taken(module, name, "spectral_norm")
+    hook = _SpectralNorm(name, n_power_iterations, eps, int(transposed) if dim is None else dim % weight.ndim)
+    module.register_parameter(f"{name}_orig", weight)
+    with ag.no_grad():
+        matrix = hook.matrix(weight)
+        for part, length in zip("uv", matrix.shape):
+            start = ag.randn(length, queue=weight.queue)
+            buffer = new_buffer((length,), 0, weight.queue, weight.dtype)
+            module.register_buffer(f"{name}_{part}", buffer.write(hook.unit(start)))
+        hook.iterate(matrix, getattr(module, f"{name}_u"), getattr(module, f"{name}_v"), 15)
+    _install(module, hook)
+    return module
+
+
+def remove_spectral_norm(module: M, name: str = "weight") -> M:
+    """Makes the present weight the parameter ``name`` again, and gives the module."""
+    hook = _removed(module, name, _SpectralNorm, "remove_spectral_norm")
+    training, module.training = module.training, False
+    with ag.no_grad():
+        weight = hook.weight(module)
+    module.training = training
+    for part in ("orig", "u", "v"):
+        delattr(module, f"{name}_{part}")
+    _restored(module, name, weight)
+    return module
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def configs(module: Module) -> list[dict[str, Any]]:
+    """What was done to the module's parameters, as plain values."""
+    return [hook.config() for hook in module._pre_hooks.values() if isinstance(hook, _Reparameterized)]
+
+
+def reapply(module: Module, config: Any) -> None:
+    """Does again to a fresh module what one of ``configs`` says; ValueError where it says nothing of the kind."""
+    known = {"weight_norm": weight_norm, "spectral_norm": spectral_norm}
+    if not isinstance(config, Mapping) or config.get("by") not in known:
+        raise ValueError(f"a config has no meaning for {config!r} as a normalised parameter")
+    options = {key: value for key, value in config.items() if key != "by"}
+    function: Any = known[config["by"]]
+    try:
+        function(module, **options)
+    except TypeError as error:
+        raise ValueError(f"a config of {config['by']} has other arguments: {error}") from None

@@ -1,0 +1,157 @@
+"""Bags of embeddings, normalised parameters, unpooling, running statistics of instances, functions."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl import nn
+from netcl.core import Tensor
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.io import load_model, save_model
+
+F = nn.functional
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags(mode: str, rng: np.random.Generator) -> None:
+    bag = nn.EmbeddingBag(6, 3, mode, padding_idx=2)
+    ids, offsets = np.array([1, 5, 2, 0, 2, 4, 4]), np.array([0, 3, 3, 4, 5])
+    table = bag.weight.to_host()
+    function: Any = {"sum": np.sum, "mean": np.mean, "max": np.max}[mode]
+    expected = np.zeros((5, 3), np.float32)
+    for at, part in enumerate(np.split(ids, offsets[1:])):
+        kept = part[part != 2]
+        if len(kept):
+            expected[at] = function(table[kept], axis=0)
+    for given in (offsets, Tensor.from_host(offsets)):
+        np.testing.assert_allclose(bag(Tensor.from_host(ids), given).to_host(), expected, rtol=1e-5, atol=1e-6)
+    ag.sum(bag(ids, offsets)).backward()
+    assert not bag.weight.grad.to_host()[2].any() and bag.weight.grad.to_host()[5].any()
+    table = np.delete(table, 2, axis=0)
+    square = np.array([[0, 1], [3, 3]])
+    moved = bag(np.where(square >= 2, square + 1, square))
+    np.testing.assert_allclose(moved.to_host(), function(table[square], axis=1), rtol=1e-5)
+    last = nn.EmbeddingBag(6, 3, mode, include_last_offset=True)
+    assert last(ids, np.array([0, 3, 7])).shape == (2, 3)
+
+
+def test_bags_that_are_wrong() -> None:
+    bag, ids = nn.EmbeddingBag(6, 3), np.arange(4)
+    with pytest.raises(ShapeError, match=r"\(4,\) without offsets"):
+        bag(ids)
+    with pytest.raises(ValueError, match=r"offsets \[1, 2\] do not part 4"):
+        bag(ids, [1, 2])
+    with pytest.raises(ValueError, match="per_sample_weights go with mode='sum'"):
+        bag(ids, [0, 2], Tensor.ones((4,)))
+    with pytest.raises(DTypeError, match="whole numbers, not float"):
+        bag(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="'median'"):
+        nn.EmbeddingBag(6, 3, "median")
+
+
+def test_weight_norm(normal: Callable[..., Tensor], tmp_path: Path) -> None:
+    layer, x = nn.Linear(3, 4), normal(2, 3)
+    before = layer(x).to_host()
+    assert nn.weight_norm(layer) is layer
+    assert list(layer.state_dict()) == ["bias", "weight_g", "weight_v"]
+    assert layer.weight_g.shape == (4, 1)
+    np.testing.assert_allclose(layer(x).to_host(), before, rtol=1e-5, atol=1e-6)
+    layer.weight_g.write(2 * layer.weight_g.to_host())
+    ag.sum(ag.square(layer(x))).backward()
+    v, bias = layer.weight_v.to_host(), layer.bias.to_host()
+    np.testing.assert_allclose(layer(x).to_host() - bias, 2 * (before - bias), rtol=1e-4, atol=1e-5)
+    # A longer v changes nothing: its gradient is at right angles to it.
+    np.testing.assert_allclose((v * layer.weight_v.grad.to_host()).sum(1), 0, atol=1e-4)
+    save_model(layer, tmp_path / "m.netcl")
+    for other in (copy.deepcopy(layer), load_model(tmp_path / "m.netcl"), nn.remove_weight_norm(copy.deepcopy(layer))):
+        np.testing.assert_allclose(other(x).to_host(), layer(x).to_host(), rtol=1e-6, atol=1e-6)
+    with pytest.raises(ValueError, match="Linear has no parameter 'weight'"):
+        nn.weight_norm(layer)
+    with pytest.raises(ValueError, match="'weight' of Linear is not normalised"):
+        nn.remove_weight_norm(nn.Linear(2, 2))
+
+
+def test_spectral_norm(normal: Callable[..., Tensor], tmp_path: Path) -> None:
+    layer, x = nn.spectral_norm(nn.Conv2d(3, 4, 3)), normal(2, 3, 5, 5)
+    assert sorted(layer.state_dict()) == ["bias", "weight_orig", "weight_u", "weight_v"]
+    for _ in range(3):
+        ag.sum(ag.square(layer(x))).backward()
+    assert np.linalg.norm(layer.weight.to_host().reshape(4, -1), 2) == pytest.approx(1, rel=1e-3)
+    u = layer.weight_u.to_host()
+    layer.eval()(x)
+    np.testing.assert_array_equal(layer.weight_u.to_host(), u)
+    save_model(layer, tmp_path / "m.netcl")
+    for other in (load_model(tmp_path / "m.netcl"), nn.remove_spectral_norm(copy.deepcopy(layer))):
+        np.testing.assert_allclose(other(x).to_host(), layer(x).to_host(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_unpooling_puts_back_what_pooling_took(rank: int, normal: Callable[..., Tensor]) -> None:
+    x = normal(2, 3, *(4, 6, 2)[:rank])
+    pooled, places = getattr(nn, f"MaxPool{rank}d")(2, return_indices=True)(x)
+    back = getattr(nn, f"MaxUnpool{rank}d")(2)(pooled, places).to_host()
+    taken = back != 0
+    np.testing.assert_array_equal(back[taken], x.to_host()[taken])
+    assert taken.sum() == pooled.size
+
+
+def test_instances_with_running_statistics(normal: Callable[..., Tensor]) -> None:
+    layer, x = nn.InstanceNorm1d(3, momentum=0.5, track_running_stats=True), normal(2, 3, 8)
+    out, data = layer(x).to_host(), x.to_host().astype(np.float64)
+    mean, var = data.mean(2), data.var(2, ddof=1)
+    np.testing.assert_allclose(out, nn.InstanceNorm1d(3)(x).to_host(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(layer.running_mean.to_host(), 0.5 * mean.mean(0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(layer.running_var.to_host(), 0.5 + 0.5 * var.mean(0), rtol=1e-4)
+    fixed = (data - 0.5 * mean.mean(0)[:, None]) / np.sqrt(0.5 + 0.5 * var.mean(0)[:, None] + 1e-5)
+    np.testing.assert_allclose(layer.eval()(x).to_host(), fixed, rtol=1e-4, atol=1e-5)
+
+
+def test_functions(normal: Callable[..., Tensor]) -> None:
+    x, y = normal(3, 4), normal(3, 4)
+    a, b = (t.to_host().astype(np.float64) for t in (x, y))
+    exp = np.exp(-a) / np.exp(-a).sum(0)
+    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    weight = normal(2, 4, 4)
+    pairs = [
+        (F.relu(x, inplace=True), np.maximum(a, 0)),
+        (F.leaky_relu(x, 0.2), np.where(a > 0, a, 0.2 * a)),
+        (F.softmin(x, dim=0), exp),
+        (F.normalize(x, dim=0), a / np.linalg.norm(a, axis=0)),
+        (F.cosine_similarity(x, y), (a * b).sum(1) / lengths),
+        (F.pairwise_distance(x, y), np.linalg.norm(a - b + 1e-6, axis=1)),
+        (F.pad(x, (1, 2), value=3.0), np.pad(a, [(0, 0), (1, 2)], constant_values=3.0)),
+        (F.max_pool1d(ag.reshape(x, (1, 3, 4)), 2, ceil_mode=True), a.reshape(1, 3, 2, 2).max(-1)),
+        (F.bilinear(x, y, weight), np.einsum("ni,kij,nj->nk", a, weight.to_host(), b)),
+        (F.one_hot(np.array([1, 0]), -1), np.array([[0, 1], [1, 0]])),
+        (F.dropout2d(ag.reshape(x, (1, 3, 2, 2)), training=False), a.reshape(1, 3, 2, 2)),
+        (F.triplet_margin_loss(x, x, y, margin=0.5), np.maximum(0, 0.5 - np.linalg.norm(a - b, axis=1)).mean()),
+        (F.layer_norm(x, (4,)), (a - a.mean(1, keepdims=True)) / np.sqrt(a.var(1, keepdims=True) + 1e-5)),
+    ]
+    for got, expected in pairs:
+        np.testing.assert_allclose(got.to_host(), expected, rtol=1e-4, atol=1e-5)
+    hard = F.gumbel_softmax(x, hard=True).to_host()
+    np.testing.assert_allclose(np.sort(hard, 1), np.sort(np.eye(4)[[0] * 3], 1), atol=1e-6)
+    dropped = F.dropout1d(Tensor.ones((4, 50, 3)), 0.5).to_host()
+    assert set(np.unique(dropped)) == {0.0, 2.0} and (dropped == dropped[..., :1]).all()
+    mask = Tensor.from_host(np.tri(3, dtype=bool))
+    q = ag.reshape(x, (1, 3, 4))
+    np.testing.assert_allclose(
+        F.scaled_dot_product_attention(q, q, q, attn_mask=mask).to_host(),
+        F.scaled_dot_product_attention(q, q, q, is_causal=True).to_host(),
+        rtol=1e-5,
+    )
+    with pytest.raises(AttributeError, match="no_such_function"):
+        _ = F.no_such_function
+
+
+def test_both_names_of_an_axis() -> None:
+    for layer in (nn.Softmax(0), nn.Softmax(axis=0), nn.Softmax(dim=0)):
+        assert layer.axis == layer.dim == 0 and repr(layer) == "Softmax(dim=0)"
+    assert repr(nn.LeakyReLU(0.2, inplace=True)) == "LeakyReLU(negative_slope=0.2, inplace=True)"

@@ -1,0 +1,217 @@
+"""Recurrent nets, attention and transformers against NumPy, and through files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl import nn
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.io import load_model, save_model
+
+Array = np.ndarray[Any, Any]
+
+
+def host(tensors: Any) -> list[Array]:
+    """Nested results as a list of arrays."""
+    if isinstance(tensors, tuple):
+        return [array for part in tensors for array in host(part)]
+    return [] if tensors is None else [tensors.to_host()]
+
+
+def state_of(module: nn.Module) -> dict[str, Array]:
+    return {name: tensor.to_host().astype(np.float64) for name, tensor in module.state_dict().items()}
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def step(name: str, x: Array, state: tuple[Array, ...], s: dict[str, Array], suffix: str) -> tuple[Array, ...]:
+    """One step of a net in NumPy: x (N, in), states (N, H)."""
+    a = x @ s[f"weight_ih{suffix}"].T + s[f"bias_ih{suffix}"]
+    b = state[0] @ s[f"weight_hh{suffix}"].T + s[f"bias_hh{suffix}"]
+    if name == "RNN":
+        return (np.tanh(a + b),)
+    if name == "LSTM":
+        i, f, g, o = np.split(a + b, 4, axis=1)
+        c = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(g)
+        return sigmoid(o) * np.tanh(c), c
+    (ar, az, an), (br, bz, bn) = np.split(a, 3, axis=1), np.split(b, 3, axis=1)
+    z = sigmoid(az + bz)
+    return ((1 - z) * np.tanh(an + sigmoid(ar + br) * bn) + z * state[0],)
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_two_layers_in_both_directions(name: str, normal: Callable[..., Tensor]) -> None:
+    net, x = getattr(nn, name)(4, 6, 2, bidirectional=True), normal(3, 2, 4)
+    s, y, ends = state_of(net), x.to_host().astype(np.float64), []
+    states = 2 if name == "LSTM" else 1
+    for layer in range(2):
+        outputs = []
+        for ending, order in (("", 1), ("_reverse", -1)):
+            state: tuple[Array, ...] = (np.zeros((2, 6)),) * states
+            seen = []
+            for row in y[::order]:
+                state = step(name, row, state, s, f"_l{layer}{ending}")
+                seen.append(state[0])
+            outputs.append(np.stack(seen[::order]))
+            ends.append(state)
+        y = np.concatenate(outputs, -1)
+    out, *last = host(net(x))
+    np.testing.assert_allclose(out, y, rtol=1e-4, atol=1e-5)
+    for got, expected in zip(last, zip(*ends), strict=True):
+        np.testing.assert_allclose(got, np.stack(expected), rtol=1e-4, atol=1e-5)
+    ag.sum(net(x)[0]).backward()
+    assert all(parameter.grad is not None for parameter in net.parameters())
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_a_cell_is_one_step_of_its_net(name: str, normal: Callable[..., Tensor]) -> None:
+    net, cell = getattr(nn, name)(4, 6, batch_first=True), getattr(nn, f"{name}Cell")(4, 6)
+    cell.load_state_dict({key.removesuffix("_l0"): value for key, value in net.state_dict().items()})
+    x = normal(2, 3, 4)
+    state = None
+    for at in range(3):
+        state = cell(x[:, at], state)
+        last = state[0] if isinstance(state, tuple) else state
+        np.testing.assert_allclose(net(x)[0].to_host()[:, at], last.to_host(), rtol=1e-4, atol=1e-6)
+
+
+def test_the_loop_runs_few_ops_per_step(normal: Callable[..., Tensor]) -> None:
+    """The inputs' product is one for all steps; each step is a product and the gates."""
+    from netcl.core import dispatch
+
+    names: list[str] = []
+
+    def count(run: Any, row: Any, args: Any, kwargs: Any) -> Any:
+        names.append(row.name)
+        return run(row, args, kwargs)
+
+    net, x = nn.LSTM(4, 6), normal(5, 2, 4)
+    dispatch.push_hook(count)
+    try:
+        net(x)
+    finally:
+        dispatch.pop_hook(count)
+    assert names.count("linear") == 1 + 5 and names.count("lstm_gates") == 5
+
+
+def attention(q: Array, k: Array, v: Array, hidden: Array) -> tuple[Array, Array]:
+    scores = np.where(hidden, -np.inf, q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1]))
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    return weights @ v, weights
+
+
+def test_attention_with_masks(normal: Callable[..., Tensor]) -> None:
+    layer, query, memory = nn.MultiheadAttention(8, 2, batch_first=True), normal(3, 4, 8), normal(3, 5, 8)
+    layer.in_proj_bias.write(np.linspace(-1, 1, 24).astype(np.float32))
+    s = state_of(layer)
+    padding = np.zeros((3, 5), bool)
+    padding[1, 3:] = True
+    hidden = np.triu(np.ones((4, 5), bool), 2)
+    parts = zip(np.split(s["in_proj_weight"], 3), np.split(s["in_proj_bias"], 3), (query, memory, memory))
+    heads = [(x.to_host() @ w.T + b).reshape(3, -1, 2, 4).transpose(0, 2, 1, 3) for w, b, x in parts]
+    y, weights = attention(*heads, hidden | padding[:, None, None])
+    y = y.transpose(0, 2, 1, 3).reshape(3, 4, 8) @ s["out_proj.weight"].T + s["out_proj.bias"]
+    masks = {"key_padding_mask": Tensor.from_host(padding), "attn_mask": Tensor.from_host(hidden)}
+    out, mean = layer(query, memory, memory, **masks)
+    np.testing.assert_allclose(out.to_host(), y, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mean.to_host(), weights.mean(1), rtol=1e-4, atol=1e-5)
+    out, each = layer(query, memory, memory, **masks, average_attn_weights=False)
+    np.testing.assert_allclose(each.to_host(), weights, rtol=1e-4, atol=1e-5)
+    out, none = layer(query, memory, memory, **masks, need_weights=False)
+    np.testing.assert_allclose(out.to_host(), y, rtol=1e-4, atol=1e-5)
+    assert none is None
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_causal_encoder_sees_nothing_ahead(norm_first: bool, normal: Callable[..., Tensor]) -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, norm_first=norm_first)
+    encoder, x = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8)).eval(), normal(5, 2, 8)
+    changed = x.to_host()
+    changed[3:] *= -1
+    one, two = (encoder(t, is_causal=True).to_host() for t in (x, Tensor.from_host(changed)))
+    np.testing.assert_allclose(one[:3], two[:3], rtol=1e-5, atol=1e-6)
+    assert np.abs(one[3:] - two[3:]).max() > 1e-3
+    mask = nn.Transformer.generate_square_subsequent_mask(5)
+    np.testing.assert_allclose(encoder(x, mask).to_host(), one, rtol=1e-5, atol=1e-6)
+
+
+def test_rotary_positions_keep_lengths_and_know_distances(normal: Callable[..., Tensor]) -> None:
+    rotary, q, k = nn.RotaryEmbedding(8, base=100), normal(1, 8), normal(1, 8)
+    products = [(rotary(q, at).to_host() * rotary(k, at + 3).to_host()).sum() for at in (0, 5)]
+    assert products[0] == pytest.approx(products[1], rel=1e-4)
+    assert np.linalg.norm(rotary(q, 7).to_host()) == pytest.approx(np.linalg.norm(q.to_host()), rel=1e-5)
+    with pytest.raises(ShapeError, match=r"\(\.\.\., T, 8\), not \(3, 6\)"):
+        rotary(normal(3, 6))
+
+
+SAVED: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
+    "LSTM": (lambda: nn.LSTM(4, 3, 2, dropout=0.5, bidirectional=True, batch_first=True), [(2, 3, 4)]),
+    "RNN": (lambda: nn.RNN(4, 3, nonlinearity="relu", bias=False), [(3, 2, 4)]),
+    "GRUCell": (lambda: nn.GRUCell(4, 3), [(2, 4)]),
+    "MultiheadAttention": (lambda: nn.MultiheadAttention(4, 2, kdim=3, bias=False), [(3, 2, 4), (2, 2, 3), (2, 2, 4)]),
+    "Transformer": (lambda: nn.Transformer(4, 2, 1, 2, 8, activation="gelu"), [(3, 2, 4), (2, 2, 4)]),
+    "TransformerEncoder": (
+        lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.2, norm_first=True), 2),
+        [(3, 2, 4)],
+    ),
+    "RotaryEmbedding": (lambda: nn.RotaryEmbedding(4, interleaved=True), [(3, 4)]),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_files(name: str, normal: Callable[..., Tensor], tmp_path: Path) -> None:
+    make, shapes = SAVED[name]
+    model, inputs = make().eval(), [normal(*shape) for shape in shapes]
+    save_model(model, tmp_path / "m.netcl")
+    again = load_model(tmp_path / "m.netcl")
+    assert repr(again) == repr(model)
+    for one, two in zip(host(model(*inputs)), host(again(*inputs)), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: nn.LSTM(4, 3)(x(2, 3, 5)), r"LSTM\(4, 3\) takes x \(T, N, 4\) or \(T, 4\).*\(2, 3, 5\)"),
+        (lambda x: nn.GRU(4, 3, batch_first=True)(x(2, 0, 4)), r"\(N, T, 4\).*not empty; not \(2, 0, 4\)"),
+        (lambda x: nn.LSTM(4, 3)(x(2, 3, 4), x(1, 3, 3)), r"\(h, c\) of shape \(1, 3, 3\), not \(1, 3, 3\)$"),
+        (lambda x: nn.GRU(4, 3)(x(2, 3, 4), x(3, 3)), r"h of shape \(1, 3, 3\), not \(3, 3\)"),
+        (lambda x: nn.RNNCell(4, 3)(x(2, 3, 4)), r"RNNCell\(4, 3\) takes x \(N, 4\) or \(4,\)"),
+        (lambda x: nn.MultiheadAttention(4, 2)(x(2, 3, 4), x(2, 1, 4), x(2, 1, 4)), r"query \(L, N, 4\).*\(2, 1, 4\)"),
+        (
+            lambda x: nn.MultiheadAttention(4, 2)(x(2, 3, 4), x(2, 3, 4), x(2, 3, 4), attn_mask=x(3, 3)),
+            r"attn_mask has shape \(3, 3\), expected \(2, 2\) or \(6, 2, 2\)",
+        ),
+        (
+            lambda x: nn.MultiheadAttention(4, 2)(x(2, 3, 4), x(2, 3, 4), x(2, 3, 4), key_padding_mask=x(2, 3)),
+            r"key_padding_mask has shape \(2, 3\), expected \(3, 2\)",
+        ),
+    ],
+)
+def test_shapes_that_do_not_fit(call: Any, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        call(lambda *shape: Tensor.zeros(shape))
+
+
+def test_wrong_arguments() -> None:
+    for make, message in (
+        (lambda: nn.MultiheadAttention(5, 2), "num_heads=2"),
+        (lambda: nn.RNN(2, 3, nonlinearity="sin"), "'sin'"),
+        (lambda: nn.LSTM(2, 3, dropout=2), "in \\[0, 1\\], not 2"),
+        (lambda: nn.GRU(2, 0), "hidden_size=0"),
+        (lambda: nn.TransformerEncoderLayer(4, 2, activation="sin"), "'sin'"),
+        (lambda: nn.RotaryEmbedding(3), "dim=3"),
+        (lambda: nn.TransformerEncoder(nn.Identity(), 0), "num_layers=0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
