@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from netcl.trainer.__about__ import __version__
-from netcl.trainer.callbacks import Callback, EarlyStopping, LearningRateMonitor
-from netcl.trainer.checkpoint import ModelCheckpoint
-from netcl.trainer.history import History
-from netcl.trainer.learning_rates import LearningRates
-from netcl.trainer.logging import CSVLogger, TensorBoardLogger
-from netcl.trainer.metrics import accuracy
-from netcl.trainer.non_finite import TerminateOnNaN
-from netcl.trainer.progress import ProgressBar
-from netcl.trainer.trainer import Trainer
+
+if TYPE_CHECKING:
+    from netcl.trainer.callbacks import Callback, EarlyStopping, LearningRateMonitor
+    from netcl.trainer.checkpoint import ModelCheckpoint
+    from netcl.trainer.history import History
+    from netcl.trainer.learning_rates import LearningRates
+    from netcl.trainer.logging import CSVLogger, TensorBoardLogger
+    from netcl.trainer.metrics import accuracy
+    from netcl.trainer.non_finite import TerminateOnNaN
+    from netcl.trainer.profiler import Profiler
+    from netcl.trainer.progress import ProgressBar
+    from netcl.trainer.trainer import Trainer
 
 __all__ = [
     "CSVLogger",
@@ -21,6 +27,7 @@ __all__ = [
     "LearningRateMonitor",
     "LearningRates",
     "ModelCheckpoint",
+    "Profiler",
     "ProgressBar",
     "TensorBoardLogger",
     "TerminateOnNaN",
@@ -28,3 +35,32 @@ __all__ = [
     "__version__",
     "accuracy",
 ]
+
+# Imported when a name is first asked for: the command `netcl --help` needs none of them.
+_MODULES = {
+    "CSVLogger": "logging",
+    "Callback": "callbacks",
+    "EarlyStopping": "callbacks",
+    "History": "history",
+    "LearningRateMonitor": "callbacks",
+    "LearningRates": "learning_rates",
+    "ModelCheckpoint": "checkpoint",
+    "Profiler": "profiler",
+    "ProgressBar": "progress",
+    "TensorBoardLogger": "logging",
+    "TerminateOnNaN": "non_finite",
+    "Trainer": "trainer",
+    "accuracy": "metrics",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

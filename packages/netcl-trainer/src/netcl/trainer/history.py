@@ -90,6 +90,17 @@ class History(list[dict[str, Any]]):
             figure.savefig(path, dpi=120)
         return figure
 
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Writes one HTML page that needs nothing beside it, and gives its path: curves, learning rate, throughput,
+        the validation samples that the model is surest of and wrong about, and device, versions and settings.
+
+        For a History of ``Trainer.fit`` the model looks at the validation loader once more, as it is now; one made by
+        hand has its curves alone. ValueError where it is empty.
+        """
+        from netcl.trainer.report import write_report
+
+        return write_report(self, path)
+
 
 def draw_curves(axes: Any, history: History, names: list[str]) -> None:
     """Draws the curves of ``names`` and of their validation into matplotlib axes."""

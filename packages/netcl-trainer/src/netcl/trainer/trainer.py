@@ -276,6 +276,11 @@ class Trainer:
             raise RuntimeError("the Trainer has not trained yet: there is no run to save")
         return self._step.step
 
+    @property
+    def captured(self) -> bool:
+        """Whether steps have been replayed from a capture."""
+        return self._step is not None and self._step.replays > 0
+
     def _compiled(self, loss_fn: LossFn | None, callbacks: Sequence[Callback] = ()) -> CompiledStep:
         """The step for this loss; the one of the last fit where it is the same, with its captures."""
         chosen = ag.cross_entropy if loss_fn is None else loss_fn

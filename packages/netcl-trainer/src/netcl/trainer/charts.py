@@ -1,0 +1,106 @@
+"""Curves as SVG and images as PNG, in text that a page can hold: no library, no file beside the page."""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Curve", "line_chart", "png_uri"]
+
+_WIDTH, _HEIGHT = 520, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 34, 34
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values over the epochs; those that are not finite leave a gap. ``kind`` picks colour and dashes in the page."""
+
+    name: str
+    values: Sequence[float]
+    kind: str = "training"
+
+
+def _ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """Round numbers within the limits."""
+    span = (high - low) / max(1, count - 1)
+    power = 10.0 ** math.floor(math.log10(span))
+    step = next((factor * power for factor in (1, 2, 5, 10) if factor * power >= span), 10 * power)
+    first = math.ceil(low / step - 1e-9)
+    return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _limits(curves: Sequence[Curve]) -> tuple[float, float]:
+    values = [value for curve in curves for value in curve.values if math.isfinite(value)]
+    low, high = min(values), max(values)
+    margin = 0.05 * (high - low) or abs(low) * 0.05 or 0.5
+    return low - margin, high + margin
+
+
+def line_chart(title: str, epochs: Sequence[float], curves: Sequence[Curve]) -> str:
+    """An SVG of the curves over the epochs, each point with its value as a tooltip; empty where nothing is finite."""
+    if not any(math.isfinite(value) for curve in curves for value in curve.values):
+        return ""
+    low, high = _limits(curves)
+    first, last = epochs[0], epochs[-1] if epochs[-1] > epochs[0] else epochs[0] + 1
+
+    def x(epoch: float) -> float:
+        return _LEFT + (epoch - first) / (last - first) * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(value: float) -> float:
+        return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+
+    parts = [
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">',
+        f'<text class="title" x="{_LEFT}" y="18">{escape(title)}</text>',
+    ]
+    for tick in _ticks(low, high):
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
+        parts.append(
+            f'<text class="tick" x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{_number(tick)}</text>'
+        )
+    for tick in (tick for tick in _ticks(first, last, 7) if tick == int(tick) and tick <= epochs[-1]):
+        parts.append(f'<text class="tick" x="{x(tick):.1f}" y="{_HEIGHT - 12}" text-anchor="middle">{int(tick)}</text>')
+    at = _WIDTH - _RIGHT
+    for curve in reversed(curves):
+        parts.append(f'<text class="legend {curve.kind}" x="{at}" y="18" text-anchor="end">{escape(curve.name)}</text>')
+        at -= 9 * len(curve.name) + 16
+    for curve in curves:
+        points = [(x(e), y(v), e, v) for e, v in zip(epochs, curve.values) if math.isfinite(v)]
+        path = " ".join(f"{px:.1f},{py:.1f}" for px, py, _, _ in points)
+        parts.append(f'<polyline class="curve {curve.kind}" points="{path}"/>')
+        for px, py, epoch, value in points:
+            tip = escape(f"{curve.name}, epoch {epoch:g}: {value:.6g}")
+            parts.append(
+                f'<circle class="dot {curve.kind}" cx="{px:.1f}" cy="{py:.1f}" r="3"><title>{tip}</title></circle>'
+            )
+    return "".join([*parts, "</svg>"])
+
+
+def png_uri(image: npt.NDArray[Any]) -> str:
+    """An image (H, W), (1, H, W) or (3, H, W), its values spread from black to white, as a ``data:`` address."""
+    values = np.asarray(image, np.float64)
+    values = values[None] if values.ndim == 2 else values
+    finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = float(finite.min()), float(finite.max())
+    pixels = np.round(255 * (finite - low) / (high - low or 1.0)).astype(np.uint8).transpose(1, 2, 0)
+    height, width, channels = pixels.shape
+    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
+    body = b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
+    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + body).decode("ascii")

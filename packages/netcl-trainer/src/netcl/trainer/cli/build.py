@@ -1,0 +1,337 @@
+"""From the tables of a configuration to a Trainer and its loaders."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl import data, io, nn, ops, optim, trainer
+from netcl.core import DeviceHandle, manager
+from netcl.core.errors import DeviceNotFoundError
+from netcl.data import DataLoader, Dataset, Subset, filters
+from netcl.optim import Optimizer
+from netcl.optim.schedules import Scheduler
+from netcl.trainer.cli.config import Config, Table, nearest
+
+__all__ = ["Run", "build", "open_device"]
+
+_TABLES = ("model", "data", "optimizer", "scheduler", "trainer", "callbacks")
+_DATASETS = ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder", "NpyDataset", "CSVDataset", "example_digits")
+_LOSSES = {
+    name: getattr(ag, name)
+    for name in ("cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "hinge_loss")
+} | {"binary_cross_entropy_with_logits": ag.binary_cross_entropy_with_logits}
+_CALLBACKS = {
+    name: getattr(trainer, name)
+    for name in ("EarlyStopping", "ModelCheckpoint", "LearningRateMonitor", "TensorBoardLogger", "CSVLogger")
+} | {name: getattr(trainer, name) for name in ("ProgressBar", "TerminateOnNaN", "Profiler")}
+# Augmentations of batches by the names that a configuration gives them.
+_AUGMENTATIONS = ("horizontal_flip", "random_crop", "random_erase", "cutout", "color_jitter")
+
+
+@dataclass
+class Run:
+    """What a configuration describes."""
+
+    trainer: trainer.Trainer
+    train_loader: DataLoader
+    val_loader: DataLoader | None
+    epochs: int
+    output: Path
+
+    def close(self) -> None:
+        """Stops the workers of the loaders."""
+        for loader in (self.train_loader, self.val_loader):
+            if loader is not None:
+                loader.close()
+
+
+def open_device(selector: str, config: Config | None = None) -> DeviceHandle:
+    """The device of a selector; ConfigFileError where a configuration names one that is not there."""
+    try:
+        found = manager.default(selector)
+    except DeviceNotFoundError as error:
+        if config is None:
+            raise
+        raise config.error(str(error), "trainer", "device") from error
+    if found is None:
+        message = f"there is no device {selector!r} here; `netcl devices` lists those that are"
+        raise DeviceNotFoundError(message) if config is None else config.error(message, "trainer", "device")
+    return found
+
+
+def build(config: Config) -> Run:
+    """Makes everything; the active device is that of the configuration, and every key has been read."""
+    config.check_tables(_TABLES)
+    table = config.table("trainer")
+    epochs = table.take("epochs", "int", 1)
+    output = config.path.parent / table.take("output", "str", f"runs/{config.path.stem}")
+    seed = table.take("seed", "int", 0)
+    loss = _named_loss(table)
+    average = table.take("ema", "float")
+    if epochs < 1:
+        raise table.error(f"epochs is at least 1, not {epochs}", "epochs")
+    ops.manual_seed(seed)
+    model = _model(config.table("model", required=True))
+    train_loader, val_loader = _loaders(config.table("data", required=True), seed)
+    optimizer = _optimizer(config.table("optimizer"), model)
+    made = table.call(
+        trainer.Trainer,
+        model,
+        optimizer,
+        given=("model", "optimizer"),
+        device_queue=None,
+        loss_fn=loss,
+        metrics=None,
+        seed=None,
+        ema=None if average is None else optim.ModelEMA(model, average),
+        scheduler=_scheduler(config.table("scheduler"), optimizer),
+        callbacks=_callbacks(config, output, val_loader is not None),
+    )
+    return Run(made, train_loader, val_loader, epochs, output)
+
+
+def _named_loss(table: Table) -> Callable[..., Any] | None:
+    name = table.take("loss", "str")
+    if name is not None and name not in _LOSSES:
+        raise table.error(f"unknown loss {name!r}{nearest(name, sorted(_LOSSES))}", "loss")
+    return None if name is None else _LOSSES[name]
+
+
+# -- code of the user's ---------------------------------------------------------------------------------------------
+
+
+def _from_file(table: Table) -> Callable[..., Any] | None:
+    """The function or class ``name`` of the Python file ``file``; None where the table names no file."""
+    if "file" not in table:
+        return None
+    file = table.take("file", "str")
+    name = table.take("name", "str", required=True)
+    path = (table.config.path.parent / file).resolve()
+    module_name = f"netcl_config_{path.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise table.error(f"file {str(path)!r} of [{table.name}] is no Python file that is there", "file")
+    module = importlib.util.module_from_spec(spec)
+    # Workers of a loader look for its classes under this name.
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, name, None)
+    if not callable(found):
+        names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise table.error(f"{path.name} has no {name!r}{nearest(name, names)}", "name")
+    return found  # type: ignore[no-any-return]
+
+
+# -- model ---------------------------------------------------------------------------------------------------------
+
+
+def _model(table: Table) -> nn.Module:
+    own = _from_file(table)
+    if own is not None:
+        model = table.call(own)
+    elif "load" in table:
+        path = table.config.path.parent / table.take("load", "str")
+        table.done()
+        model = io.load_model(path)
+    elif "layers" in table:
+        layers = table.take("layers", "list")
+        table.done()
+        model = nn.Sequential(*(_layer(table, at, layer) for at, layer in enumerate(layers)))
+    else:
+        name = table.take("name", "str", required=True)
+        known = _models()
+        if name not in known:
+            raise table.error(f"unknown model {name!r}{nearest(name, sorted(known))}", "name")
+        model = table.call(known[name])
+    if not isinstance(model, nn.Module):
+        raise table.error(f"[model] makes {type(model).__name__}, not a Module")
+    return model
+
+
+def _models() -> dict[str, Callable[..., Any]]:
+    """Whole models of netcl.nn: the ResNets, MLP, and what else builds itself from plain numbers."""
+    found: dict[str, Callable[..., Any]] = {"MLP": nn.simple.MLP}
+    found.update({name: getattr(nn.resnet, name) for name in dir(nn.resnet) if name.startswith("resnet")})
+    found.update({name: getattr(nn, name) for name in ("SmallVGG", "VisionTransformer", "GPT") if hasattr(nn, name)})
+    return found
+
+
+def _layer(table: Table, at: int, given: Any) -> nn.Module:
+    """A layer from ``"ReLU"``, or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
+    name, *args = given if isinstance(given, list) and given else [given]
+    keywords = args.pop() if args and isinstance(args[-1], dict) else {}
+    kinds = {key: value for key in nn.__all__ if _is_layer(value := getattr(nn, key))}
+    if not isinstance(name, str) or name not in kinds:
+        raise table.error(f"layer {at} of [model]: unknown layer {name!r}{nearest(str(name), sorted(kinds))}", "layers")
+    layer = kinds[name]
+    known = inspect.signature(layer).parameters
+    for key in keywords:
+        if key not in known:
+            raise table.error(f"layer {at} of [model], {name}: unknown argument {key!r}{nearest(key, known)}", "layers")
+    try:
+        made: nn.Module = layer(*args, **keywords)
+        return made
+    except (TypeError, ValueError) as error:
+        raise table.error(f"layer {at} of [model], {name}: {error}", "layers") from error
+
+
+def _is_layer(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, nn.Module) and value is not nn.Module
+
+
+# -- data ----------------------------------------------------------------------------------------------------------
+
+
+class Scaled(Dataset[Any]):
+    """Samples whose first field is in [0, 1], or less a mean and over a deviation per channel, as float32."""
+
+    def __init__(self, dataset: Any, mean: Any = None, std: Any = None) -> None:
+        self.dataset, self.mean, self.std = dataset, mean, std
+        self.classes = getattr(dataset, "classes", None)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: Any) -> Any:
+        x, *rest = self.dataset[index]
+        value = np.asarray(x)
+        value = value.astype(np.float32) / 255 if value.dtype == np.uint8 else value.astype(np.float32)
+        if self.mean is not None:
+            shape = (-1,) + (1,) * (value.ndim - 1)
+            value = (value - np.reshape(self.mean, shape)) / np.reshape(self.std, shape)
+        return (value.astype(np.float32), *rest)
+
+
+def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
+    share = table.take("validation", "float", 0.0)
+    if not 0 <= share < 1:
+        raise table.error(f"validation in [data] is a share from 0 up to 1, not {share}", "validation")
+    options = {
+        "batch_size": table.take("batch_size", "int", 32),
+        "num_workers": table.take("num_workers", "int", 0),
+        "seed": table.take("seed", "int", seed),
+    }
+    shuffle, drop_last = table.take("shuffle", "bool", True), table.take("drop_last", "bool", False)
+    augment = _augmentations(table)
+    mean, std = table.take("mean", "list"), table.take("std", "list")
+    if (mean is None) != (std is None):
+        raise table.error("[data] needs mean and std together", "mean" if std is None else "std")
+    train, val = _datasets(table)
+    if share:
+        train, val = _held_back(train, share, seed)
+    train, val = (part if part is None else Scaled(part, mean, std) for part in (train, val))
+    try:
+        train_loader = DataLoader(train, shuffle=shuffle, drop_last=drop_last, augment=augment, **options)
+        return train_loader, None if val is None else DataLoader(val, **options)
+    except (ValueError, TypeError) as error:
+        raise table.error(f"[data] cannot be loaded: {error}") from error
+
+
+def _augmentations(table: Table) -> list[Any]:
+    found = []
+    for name in table.take("augment", "list", []):
+        kinds = {key: getattr(filters, key, None) or getattr(data.augment, key, None) for key in _AUGMENTATIONS}
+        if name not in kinds:
+            raise table.error(f"unknown augmentation {name!r}{nearest(str(name), _AUGMENTATIONS)}", "augment")
+        found.append(kinds[name])
+    return found
+
+
+def _datasets(table: Table) -> tuple[Any, Any]:
+    """Training and validation data; the latter is None where the data set has no part for it."""
+    own = _from_file(table)
+    if own is not None:
+        made = table.call(own)
+        return made if isinstance(made, tuple) and len(made) == 2 and not _is_array(made[0]) else (_dataset(made), None)
+    name = table.take("name", "str", required=True)
+    if name not in _DATASETS:
+        raise table.error(f"unknown data set {name!r}{nearest(name, _DATASETS)}", "name")
+    kind = getattr(data, name)
+    for key in ("root", "path"):
+        if isinstance(table.values.get(key), str):
+            table.values[key] = str(table.config.path.parent / table.values[key])
+    if name == "NpyDataset":
+        paths = [str(table.config.path.parent / str(path)) for path in table.take("paths", "list", required=True)]
+        table.done()
+        return table.call(kind, *paths), None
+    parts = inspect.signature(kind).parameters
+    if "train" in parts and "train" not in table:
+        return table.call(kind, train=True), table.call(kind, train=False)
+    return _dataset(table.call(kind)), None
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _dataset(made: Any) -> Any:
+    return data.ArrayDataset(*made) if isinstance(made, tuple) and all(map(_is_array, made)) else made
+
+
+def _held_back(dataset: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """The data set in two: samples drawn at random, the same for the same seed."""
+    order = np.random.default_rng(seed).permutation(len(dataset))
+    count = max(1, round(share * len(dataset)))
+    return Subset(dataset, np.sort(order[count:]).tolist()), Subset(dataset, np.sort(order[:count]).tolist())
+
+
+# -- optimizer, schedule, callbacks -----------------------------------------------------------------------------------
+
+
+def _classes(module: Any, base: type) -> dict[str, type]:
+    found = {name: getattr(module, name) for name in module.__all__}
+    return {
+        name: kind
+        for name, kind in found.items()
+        if isinstance(kind, type) and issubclass(kind, base) and kind is not base
+    }
+
+
+def _optimizer(table: Table, model: nn.Module) -> Optimizer:
+    name = table.take("name", "str", "AdamW")
+    known = _classes(optim, Optimizer)
+    if name not in known:
+        raise table.error(f"unknown optimizer {name!r}{nearest(name, sorted(known))}", "name")
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    made: Optimizer = table.call(known[name], parameters, given=("params",))
+    return made
+
+
+def _scheduler(table: Table, optimizer: Optimizer) -> Any:
+    if not table.values:
+        return None
+    name = table.take("name", "str", required=True)
+    known = {**_classes(optim, Scheduler), "ReduceLROnPlateau": optim.ReduceLROnPlateau}
+    known.pop("SequentialLR", None)
+    if name not in known:
+        raise table.error(f"unknown schedule {name!r}{nearest(name, sorted(known))}", "name")
+    return table.call(known[name], optimizer, given=("optimizer",))
+
+
+def _callbacks(config: Config, output: Path, validated: bool) -> list[Any]:
+    given: Mapping[str, Any] = config.table("callbacks").values
+    for name in given:
+        if name not in _CALLBACKS:
+            raise config.error(f"unknown callback {name!r}{nearest(name, sorted(_CALLBACKS))}", "callbacks", name)
+    tables = {name: config.table("callbacks", name) for name in given}
+    defaults = {name: Table(config, ("callbacks", name), {}) for name in ("LearningRateMonitor", "CSVLogger")}
+    saver = tables.pop("ModelCheckpoint", Table(config, ("callbacks", "ModelCheckpoint"), {}))
+    saver.values.setdefault("monitor", "val_loss" if validated else "loss")
+    for name, fallback in (("CSVLogger", "history.csv"), ("TensorBoardLogger", "tensorboard"), ("Profiler", "profile")):
+        table = tables.get(name) or defaults.get(name)
+        if table is not None:
+            key = "path" if name == "CSVLogger" else "folder"
+            table.values[key] = str(output / str(table.values.get(key, fallback)))
+    saver.values["folder"] = str(output / str(saver.values.get("folder", ".")))
+    made = [table.call(_CALLBACKS[name]) for name, table in {**defaults, **tables}.items() if name != "CSVLogger"]
+    made.append({**defaults, **tables}["CSVLogger"].call(_CALLBACKS["CSVLogger"]))
+    return [*made, saver.call(_CALLBACKS["ModelCheckpoint"])]

@@ -1,0 +1,114 @@
+"""``netcl doctor`` and ``netcl devices``: what is here, whether it is right, and which device is the fastest."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+
+from netcl import ops
+from netcl.core import DeviceHandle, Tensor, manager
+from netcl.core.device import device
+from netcl.core.errors import NetclError, format_bytes
+from netcl.profiling.timing import timing
+
+__all__ = ["devices", "doctor"]
+
+_SIDE = 512
+
+
+def doctor(chosen: argparse.Namespace) -> int:
+    """Drivers, versions and advice, then every kernel family on every device against NumPy."""
+    # Children, as it is netcl-core's own command: whichever netcl-core is installed knows what is to be examined.
+    command = [sys.executable, "-m", "netcl.core"]
+    sys.stdout.flush()
+    report = subprocess.call(command)
+    print("\nkernels against NumPy", flush=True)
+    examined = subprocess.call([*command, "doctor", *(["--full"] if chosen.full else [])])
+    return max(report, examined)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """A device and how fast it multiplies matrices."""
+
+    selector: str
+    type: str
+    name: str
+    platform: str
+    compute_units: int
+    memory_bytes: int
+    fp16: bool
+    fp64: bool
+    default: bool
+    gflops: float | None
+    problem: str = ""
+
+
+def devices(chosen: argparse.Namespace) -> int:
+    """A line per device: selector, type, name, memory, and a product of matrices beside NumPy's."""
+    first = manager.default("auto")
+    found = [_look(handle, first) for handle in manager.select()]
+    if chosen.json:
+        for item in found:
+            print(json.dumps(dataclasses.asdict(item)))
+        return 0
+    host = next((item.gflops for item in found if item.selector == "cpu"), None)
+    width = max(len(item.selector) for item in found)
+    for item in found:
+        mark = "*" if item.default else " "
+        features = ", ".join(name for name, there in (("fp16", item.fp16), ("fp64", item.fp64)) if there)
+        print(f"{mark} {item.selector:<{width}}  {item.type:<5}  {item.name} ({item.platform})")
+        about = f"{item.compute_units} compute units, {format_bytes(item.memory_bytes)}" + f", {features}" * bool(
+            features
+        )
+        print(f"  {'':<{width}}         {about}; {_speed(item, host)}")
+    print(
+        f"\n* the default. Choose another with NETCL_DEVICE or --device. Speed: float32 matrices of {_SIDE} x {_SIDE}."
+    )
+    fastest = max(found, key=lambda item: item.gflops or 0.0)
+    if first is not None and fastest.gflops and not fastest.default:
+        print(f"{fastest.selector} is the fastest here: NETCL_DEVICE={fastest.selector}")
+    return 0
+
+
+def _speed(item: _Found, host: float | None) -> str:
+    if item.gflops is None:
+        return f"not usable: {item.problem}"
+    beside = "" if item.selector == "cpu" or not host else f", {item.gflops / host:.2f} times NumPy"
+    return f"{item.gflops:.0f} GFLOP/s{beside}"
+
+
+def _look(handle: DeviceHandle, first: DeviceHandle | None) -> _Found:
+    profile = handle.profile
+    gflops, problem = None, ""
+    try:
+        gflops = _matmul_gflops(handle)
+    except (NetclError, RuntimeError) as error:
+        problem = str(error).splitlines()[0]
+    return _Found(
+        handle.selector,
+        handle.device_type,
+        handle.device_name,
+        handle.platform_name,
+        profile.compute_units,
+        profile.global_mem_size,
+        profile.has_fp16,
+        profile.has_fp64,
+        handle is first,
+        gflops,
+        problem,
+    )
+
+
+def _matmul_gflops(handle: DeviceHandle) -> float:
+    rng: Any = np.random.default_rng(0)
+    with device(handle):
+        a, b = (Tensor.from_host(rng.random((_SIDE, _SIDE), np.float32)) for _ in range(2))
+        best = timing(lambda: ops.matmul(a, b), warmup=2, runs=5).best
+    return 2 * _SIDE**3 / best * 1e-9

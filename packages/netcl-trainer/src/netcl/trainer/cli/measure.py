@@ -1,0 +1,123 @@
+"""``netcl tune``, ``netcl profile`` and ``netcl bench``: how fast kernels, steps and devices are."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl import nn, ops
+from netcl.core import DeviceHandle, Tensor, manager
+from netcl.core.device import device
+from netcl.data import example_digits
+from netcl.optim import SGD
+from netcl.profiling.timing import format_seconds, timing
+from netcl.trainer.cli.build import build, open_device
+from netcl.trainer.cli.config import ConfigFileError
+from netcl.trainer.cli.train import configured
+from netcl.trainer.profiler import Profiler
+
+__all__ = ["bench", "profile", "tune"]
+
+_SIZES = {"matmul": ((3, 3), "M N K"), "conv2d": ((7, 9), "N C H W F KH KW [STRIDE [PAD]]")}
+
+
+def tune(chosen: argparse.Namespace) -> int:
+    """Measures the variants of a shape; the fastest one that is right is kept for later runs."""
+    from netcl.profiling import autotuner
+
+    (least, most), names = _SIZES[chosen.what]
+    if not least <= len(chosen.sizes) <= most:
+        raise ConfigFileError(f"tune {chosen.what} takes {names}, not {len(chosen.sizes)} sizes")
+    measure: Callable[..., Any] = getattr(autotuner, f"autotune_{chosen.what}")
+    handle = open_device(chosen.device)
+    with device(handle):
+        found = measure(*chosen.sizes, dtype=chosen.dtype)
+    extra = dict(found.extra)
+    print(f"{chosen.what} {' '.join(map(str, chosen.sizes))} {chosen.dtype} on {handle.device_name}")
+    print(f"  {extra.get('time_ms', float('nan')):.4g} ms, {extra.get('gflops', float('nan')):.4g} GFLOP/s")
+    print(f"  {found}")
+    return 0
+
+
+def profile(chosen: argparse.Namespace) -> int:
+    """Trains a few steps of a configuration and prints where their time went."""
+    config, handle = configured(chosen)
+    with device(handle):
+        run = build(config)
+        folder = Path(chosen.folder) if chosen.folder else run.output / "profile"
+        watcher = Profiler(folder, steps=chosen.steps)
+        run.trainer.callbacks = [watcher]
+        wanted = watcher.wait + watcher.steps
+        try:
+            batches = list(itertools.islice(run.train_loader, wanted * run.trainer.accumulation_steps))
+            run.trainer.fit(batches, epochs=-(-wanted // max(1, len(batches))), log_every=0)
+        finally:
+            run.close()
+    print((folder / "kernels.txt").read_text(encoding="utf-8"))
+    print(f"trace for https://ui.perfetto.dev: {folder / 'trace.json'}\nroofline: {folder / 'roofline.html'}")
+    return 0
+
+
+def bench(chosen: argparse.Namespace) -> int:
+    """A table of jobs by devices: seconds, and how many times NumPy's speed."""
+    if chosen.devices is None:
+        handles = sorted(manager.select(), key=lambda handle: handle.backend != "cpu")
+    else:
+        handles = [open_device(selector) for selector in chosen.devices.split(",")]
+    host: dict[str, float] = {}
+    for handle in handles:
+        times = _times(handle, chosen.runs)
+        if handle.backend == "cpu":
+            host = times
+        if chosen.json:
+            print(json.dumps({"selector": handle.selector, "device": handle.device_name, "seconds": times}), flush=True)
+            continue
+        print(f"{handle.selector}  {handle.device_name} ({handle.platform_name})")
+        for name, seconds in times.items():
+            beside = f"  {host[name] / seconds:7.2f} times NumPy" if name in host and handle.backend != "cpu" else ""
+            print(f"  {name:<28}{format_seconds(seconds):>12}{beside}", flush=True)
+    return 0
+
+
+def _times(handle: DeviceHandle, runs: int) -> dict[str, float]:
+    """The median seconds of each job on one device."""
+    rng = np.random.default_rng(0)
+
+    def tensor(*shape: int) -> Tensor:
+        made: Tensor = Tensor.from_host(rng.standard_normal(shape, dtype=np.float32))
+        return made
+
+    with device(handle):
+        a, b, m, n = tensor(1 << 22), tensor(1 << 22), tensor(512, 512), tensor(512, 512)
+        image, kernel = tensor(16, 32, 28, 28), tensor(64, 32, 3, 3)
+        jobs: dict[str, Callable[[], Any]] = {
+            "add, 4 Mi elements": lambda: ops.add(a, b),
+            "sum, 4 Mi elements": lambda: ops.sum(a),
+            "matmul 512 x 512 x 512": lambda: ops.matmul(m, n),
+            "conv2d 16 x 32 x 28 x 28, 3 x 3": lambda: ops.conv2d(image, kernel, padding=1),
+            "training step, digits": _digits_step(),
+        }
+        return {name: timing(job, warmup=3, runs=runs).median for name, job in jobs.items()}
+
+
+def _digits_step() -> Callable[[], Any]:
+    """One training step, op by op, of a small convolutional network on 64 digits."""
+    x, y = example_digits(64)
+    xb, yb = Tensor.from_host(x), Tensor.from_host(y)
+    layers = [nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    model = nn.Sequential(*layers, nn.Linear(512, 10))
+    optimizer = SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        ag.cross_entropy(model(xb), yb).backward()
+        optimizer.step()
+
+    return step

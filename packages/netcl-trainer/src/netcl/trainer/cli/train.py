@@ -1,0 +1,116 @@
+"""``netcl train`` and ``netcl evaluate``: a run from a configuration, its files, and what it is worth."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from netcl import io, nn
+from netcl.core import DeviceHandle
+from netcl.core.device import device
+from netcl.trainer.checkpoint import ModelCheckpoint
+from netcl.trainer.cli.build import Run, build, open_device
+from netcl.trainer.cli.config import Config
+from netcl.trainer.progress import describe_logs
+
+__all__ = ["evaluate", "train"]
+
+
+def train(chosen: argparse.Namespace) -> int:
+    """Trains, and leaves model.netcl, history.csv, report.html and the checkpoints in the output folder."""
+    config, handle = configured(chosen)
+    with device(handle):
+        run = build(config)
+        print(f"device {handle.device_name} ({handle.platform_name}), output {run.output}", flush=True)
+        run.output.mkdir(parents=True, exist_ok=True)
+        try:
+            run.trainer.fit(run.train_loader, run.val_loader, run.epochs, resume=chosen.resume)
+        except (KeyboardInterrupt, SystemExit) as error:
+            last = run.output / "last.netcl"
+            if last.is_file():
+                print(f"saved {last}; go on with: netcl train {chosen.config} --resume auto", flush=True)
+            if isinstance(error, SystemExit):
+                return int(error.code or 0)
+            raise
+        finally:
+            run.close()
+        _leave(run)
+    return 0
+
+
+def _leave(run: Run) -> None:
+    model = run.output / "model.netcl"
+    try:
+        with run.trainer.averaged():
+            io.save_model(run.trainer.model, model)
+    except io.CheckpointError as error:
+        print(f"no {model.name}: {error}")
+        model = run.output / "last.netcl"
+    if run.trainer.history:
+        report = run.trainer.history.report(run.output / "report.html")
+        run.close()
+        print(f"report {report}")
+    print(f"model {model}")
+
+
+def evaluate(chosen: argparse.Namespace) -> int:
+    """Prints loss and metrics of a trained model on the validation data, or where there are none, the training data."""
+    config, handle = configured(chosen)
+    with device(handle):
+        run = build(config)
+        path = Path(chosen.model) if chosen.model else _best_file(run, config)
+        load_weights(run.trainer.model, path)
+        loader = run.train_loader if run.val_loader is None else run.val_loader
+        try:
+            measured = run.trainer.evaluate(loader)
+        finally:
+            run.close()
+    if chosen.json:
+        print(json.dumps({"model": str(path), **measured}))
+    else:
+        which = "training data, there are no others" if run.val_loader is None else "validation data"
+        print(f"{path} on the {which}: {describe_logs(measured)}")
+    return 0
+
+
+def configured(chosen: argparse.Namespace) -> tuple[Config, DeviceHandle]:
+    """The configuration of a command, and its device: ``device`` of [trainer], else NETCL_DEVICE, else the best."""
+    config = Config(chosen.config, chosen.settings)
+    table = config.values.get("trainer", {})
+    selector = table.pop("device", "auto") if isinstance(table, dict) else "auto"
+    if not isinstance(selector, str):
+        raise config.error(f"device in [trainer] is a text, not {selector!r}", "trainer", "device")
+    return config, open_device(selector, config)
+
+
+def _best_file(run: Run, config: Config) -> Path:
+    savers = [callback for callback in run.trainer.callbacks if isinstance(callback, ModelCheckpoint)]
+    candidates = [*(path for saver in savers for path in _kept(saver)), run.output / "model.netcl"]
+    for path in candidates:
+        if path.is_file():
+            return path
+    raise config.error(f"there is no model in {run.output} yet: run `netcl train {config.path}`, or give --model")
+
+
+def _kept(saver: ModelCheckpoint) -> list[Path]:
+    """The best file that the last run of this output kept, then its last one."""
+    if not saver.last_path.is_file():
+        return []
+    callbacks: Any = (io.load_checkpoint(saver.last_path, rng=False).get("extra") or {}).get("callbacks", [])
+    for name, state in callbacks:
+        if name == "ModelCheckpoint":
+            saver.load_state_dict(state)
+    return [*([] if saver.best_path is None else [saver.best_path]), saver.last_path]
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """The weights of a checkpoint or of a saved model into ``model``. CheckpointError where they do not fit."""
+    if io.verify(path)["type"] == "checkpoint":
+        io.load_checkpoint(path, model, rng=False)
+        return
+    try:
+        model.load_state_dict(io.load_model(path).state_dict())
+    except (LookupError, ValueError) as error:
+        raise io.CheckpointError(f"does not fit the model of the configuration: {error}", path) from error

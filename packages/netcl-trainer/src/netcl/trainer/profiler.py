@@ -1,0 +1,64 @@
+"""Profiler: what the device did in a few steps of a run, as a table, a trace for Perfetto and a roofline."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from netcl.trainer.callbacks import Callback
+
+if TYPE_CHECKING:
+    from netcl.trainer.trainer import Trainer
+
+__all__ = ["Profiler"]
+
+
+class Profiler(Callback):
+    """Watches ``steps`` steps after ``wait`` others, once per fit, and writes ``kernels.txt``, ``trace.json`` (for
+    https://ui.perfetto.dev) and ``roofline.html`` into ``folder``.
+
+    The first steps build kernels and are captured, so wait for them. ``profile`` is the ``netcl.profiling.profile`` of
+    the last fit. Steps that are watched are slower, each kernel being waited for, unless NETCL_PROFILE_EVENTS=1.
+    """
+
+    def __init__(self, folder: str | PathLike[str], wait: int = 5, steps: int = 10) -> None:
+        if wait < 1 or steps < 1:
+            raise ValueError(f"wait and steps are at least 1, not {wait} and {steps}")
+        self.folder, self.wait, self.steps = Path(folder), wait, steps
+        self.profile: Any = None
+        self._seen = 0
+        self._open = False
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.profile, self._seen = None, 0
+
+    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+        self._seen += 1
+        if self._seen == self.wait:
+            from netcl.profiling.trace import profile
+
+            self.profile, self._open = profile(trainer.queue), True
+            self.profile.__enter__()
+        elif self._open and self._seen == self.wait + self.steps:
+            self._close()
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        self._close()
+
+    def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+        if self._open:
+            self._open = False
+            self.profile.__exit__(type(error), error, error.__traceback__)
+
+    def _close(self) -> None:
+        if not self._open:
+            return
+        from netcl.profiling.report import roofline
+
+        self._open = False
+        self.profile.__exit__(None, None, None)
+        (self.folder / "kernels.txt").write_text(self.profile.table(), encoding="utf-8")
+        self.profile.export_chrome(self.folder / "trace.json")
+        roofline(self.profile, self.folder / "roofline.html")

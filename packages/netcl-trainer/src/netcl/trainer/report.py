@@ -1,0 +1,251 @@
+"""The report of a run: one HTML page that needs nothing beside it, with curves, misjudged samples and what was run."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netcl.trainer.charts import Curve, line_chart, png_uri
+from netcl.trainer.history import History, rising
+from netcl.trainer.versions import versions
+
+__all__ = ["write_report"]
+
+_MISJUDGED = 24
+_TIMING = ("epoch", "step", "seconds", "samples_per_second")
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1f24; --soft: #667080; --line: #dde1e7; --page: #ffffff; --card: #f6f7f9;
+  --training: #2563eb; --validation: #d97706; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --soft: #98a2b3; --line: #333a45; --page: #14171c;
+  --card: #1c2027; --training: #6ea8fe; --validation: #f5a94b; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 1120px;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin: 0 0 .2rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
+p.lead { color: var(--soft); margin: 0; }
+.numbers, .charts, .samples { display: grid; gap: 1rem; }
+.numbers { grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); margin-top: 1.2rem; }
+.numbers div { background: var(--card); border-radius: 8px; padding: .7rem .9rem; }
+.numbers b { display: block; font-size: 1.35rem; } .numbers span { color: var(--soft); font-size: .85rem; }
+.charts { grid-template-columns: repeat(auto-fit, minmax(380px, 1fr)); }
+.charts svg { background: var(--card); border-radius: 8px; width: 100%; height: auto; }
+.samples { grid-template-columns: repeat(auto-fill, minmax(104px, 1fr)); }
+.samples figure { margin: 0; background: var(--card); border-radius: 8px; padding: .5rem; text-align: center; }
+.samples img { width: 80px; height: 80px; image-rendering: pixelated; }
+.samples figcaption { font-size: .8rem; line-height: 1.35; }
+.table { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
+th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--line); }
+table.facts th, table.facts td { text-align: left; vertical-align: top; } table.facts th { color: var(--soft);
+  font-weight: normal; } pre { margin: 0; white-space: pre-wrap; font-size: .85rem; } tr.best td { font-weight: bold; }
+svg text { fill: var(--soft); font: 12px system-ui, sans-serif; } svg text.title { fill: var(--ink); font-weight: 600; }
+svg .grid { stroke: var(--line); } svg .curve { fill: none; stroke-width: 2; }
+svg text.training { fill: var(--training); } svg text.validation { fill: var(--validation); }
+svg .curve.training { stroke: var(--training); } svg .curve.validation { stroke: var(--validation);
+  stroke-dasharray: 6 4; } svg .dot.training { fill: var(--training); } svg .dot.validation { fill: var(--validation); }
+"""
+
+
+def write_report(history: History, path: str | PathLike[str]) -> Path:
+    """See ``History.report``."""
+    if not history:
+        raise ValueError("the history is empty: there is nothing to report")
+    sections = [
+        _numbers(history),
+        _section("Curves", f'<div class="charts">{"".join(_charts(history))}</div>'),
+        _section("Samples misjudged", _misjudged(history)),
+        _section("Epochs", _epochs(history)),
+        _section("What was run", _facts(history)),
+    ]
+    page = (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>netcl: training report</title><style>{_STYLE}</style></head><body>"
+        f"<h1>Training report</h1><p class='lead'>{escape(_lead(history))}</p>{''.join(sections)}</body></html>\n"
+    )
+    target = Path(path)
+    target.write_text(page, encoding="utf-8")
+    return target
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{title}</h2>{body}</section>" if body else ""
+
+
+def _lead(history: History) -> str:
+    seconds = sum(row.get("seconds", 0.0) for row in history)
+    what = type(history.source[0].model).__name__ if history.source else "a model"
+    return f"{what}, {len(history)} epochs, {history[-1].get('step', '?')} steps, {seconds:.1f} s of training"
+
+
+def _best(history: History) -> dict[str, Any] | None:
+    """The epoch with the lowest validation loss, else the lowest loss."""
+    for name in ("val_loss", "loss"):
+        if any(math.isfinite(row.get(name, math.nan)) for row in history):
+            return history.best(name)
+    return None
+
+
+def _numbers(history: History) -> str:
+    best = _best(history)
+    if best is None:
+        return ""
+    shown = {name: value for name, value in best.items() if name not in _TIMING and isinstance(value, (int, float))}
+    cells = [
+        f"<div><b>{escape(_text(name, value))}</b><span>{escape(name)}</span></div>" for name, value in shown.items()
+    ]
+    cells.insert(0, f"<div><b>{best.get('epoch', '?')}</b><span>best epoch</span></div>")
+    return f'<div class="numbers">{"".join(cells)}</div>'
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if name.endswith("accuracy"):
+        return f"{100 * value:.2f} %"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _charts(history: History) -> Iterator[str]:
+    epochs = [float(row.get("epoch", at)) for at, row in enumerate(history, 1)]
+    names = [name for name in history.names if name not in ("epoch", "step", "seconds") and not name.startswith("val_")]
+    # Loss, metrics, and then what is no measure of the model.
+    names.sort(key=lambda name: (name == "samples_per_second", name.startswith("lr"), name != "loss", not rising(name)))
+    alone = [name for name in history.names if name.startswith("val_") and name[4:] not in names]
+    for name in (*names, *alone):
+        curves = [
+            Curve(label, values, label)
+            for key, label in ((name, "training"), (f"val_{name}", "validation"))
+            if (values := _column(history, key)) is not None
+        ]
+        if curves:
+            yield line_chart({"samples_per_second": "samples per second"}.get(name, name), epochs, curves)
+
+
+def _column(history: History, name: str) -> list[float] | None:
+    """The values of ``name`` with NaN for those that are missing; None where it is no number."""
+    values = [row.get(name) for row in history]
+    if not all(value is None or isinstance(value, (int, float)) for value in values) or not any(
+        value is not None for value in values
+    ):
+        return None
+    return [math.nan if value is None else float(value) for value in values]
+
+
+def _epochs(history: History) -> str:
+    names, best = history.names, _best(history)
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    lines = []
+    for row in history:
+        cells = "".join(f"<td>{escape(_text(name, row.get(name, '')))}</td>" for name in names)
+        lines.append(f"<tr{' class=best' if row is best else ''}>{cells}</tr>")
+    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+
+
+# -- what the model gets wrong --------------------------------------------------------------------------------------
+
+
+def _misjudged(history: History) -> str:
+    """Samples of the validation loader that the model is surest of and wrong about."""
+    if history.source is None or history.source[1] is None:
+        return ""
+    trainer, loader = history.source
+    position = loader.state_dict() if hasattr(loader, "load_state_dict") else None
+    try:
+        found, seen, wrong = _surest_errors(trainer, loader)
+    finally:
+        if position is not None:
+            loader.load_state_dict(position)
+    if not seen:
+        return ""
+    names = getattr(getattr(loader, "dataset", None), "classes", None)
+    figures = [_figure(confidence, x, label, guess, names) for confidence, _, x, label, guess in found]
+    lead = f"<p class='lead'>{wrong} of {seen} validation samples, those first of which the model is surest.</p>"
+    return f'{lead}<div class="samples">{"".join(figures)}</div>'
+
+
+def _surest_errors(trainer: Any, loader: Any) -> tuple[list[tuple[float, int, Any, int, int]], int, int]:
+    """(confidence, number, input, label, guess) of the errors, surest first; samples and errors in all. Nothing for a
+    model that does not tell classes apart.
+    """
+    heap: list[tuple[float, int, Any, int, int]] = []
+    seen = wrong = 0
+    for batch in loader:
+        if not (isinstance(batch, (tuple, list)) and len(batch) == 2):
+            return [], 0, 0
+        x, y = (np.asarray(value.to_host() if hasattr(value, "to_host") else value) for value in batch)
+        with trainer.averaged():
+            logits = trainer.predict([x]).astype(np.float64)
+        if logits.ndim != 2 or y.shape != (len(x),) or y.dtype.kind not in "iu":
+            return [], 0, 0
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        guesses = shares.argmax(axis=1)
+        for at in np.flatnonzero(guesses != y):
+            entry = (float(shares[at, guesses[at]]), -(seen + int(at)), x[at], int(y[at]), int(guesses[at]))
+            (heapq.heappush if len(heap) < _MISJUDGED else heapq.heappushpop)(heap, entry)
+        seen, wrong = seen + len(x), wrong + int((guesses != y).sum())
+    return sorted(heap, key=lambda entry: entry[:2], reverse=True), seen, wrong
+
+
+def _figure(confidence: float, x: npt.NDArray[Any], label: int, guess: int, names: Sequence[str] | None) -> str:
+    said, meant = (escape(str(names[at])) if names and 0 <= at < len(names) else str(at) for at in (guess, label))
+    if x.ndim == 2 or (x.ndim == 3 and x.shape[0] in (1, 3)):
+        shown = f'<img src="{png_uri(x)}" alt="a sample of class {meant}">'
+    else:
+        shown = escape(np.array2string(x.ravel()[:6], precision=3, separator=", "))
+    return f"<figure>{shown}<figcaption>said {said} ({100 * confidence:.0f} %)<br>is {meant}</figcaption></figure>"
+
+
+# -- what was run ----------------------------------------------------------------------------------------------------
+
+
+def _facts(history: History) -> str:
+    facts = {**(_setting(history) if history.source else {}), "versions": "\n".join(versions())}
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td><pre>{escape(text)}</pre></td></tr>" for name, text in facts.items()
+    )
+    return f'<div class="table"><table class="facts">{rows}</table></div>'
+
+
+def _setting(history: History) -> dict[str, str]:
+    assert history.source is not None
+    trainer, val_loader = history.source
+    loader = trainer.run.train_loader
+    parameters = list(trainer.model.parameters())
+    facts = {}
+    if parameters:
+        device = parameters[0].device
+        facts["device"] = f"{device.device_name} ({device.platform_name}, {device.device_type})"
+    facts["model"] = f"{trainer.model!r}\n{sum(p.size for p in parameters):,} parameters"
+    facts["optimizer"] = repr(trainer.optimizer)
+    if trainer.scheduler is not None:
+        facts["schedule"] = type(trainer.scheduler).__name__
+    options = ("mixed precision", trainer.autocast_dtype), ("gradient clipping", trainer.grad_clip)
+    steps = ("batches per step", trainer.accumulation_steps if trainer.accumulation_steps > 1 else None)
+    average = ("average", None if trainer.ema is None else type(trainer.ema).__name__)
+    facts.update({name: str(value) for name, value in (*options, steps, average) if value is not None})
+    facts["captured"] = "yes" if trainer.captured else "no, op by op"
+    for name, given in (("training data", loader), ("validation data", val_loader)):
+        if given is not None:
+            facts[name] = _describe_loader(given)
+    return facts
+
+
+def _describe_loader(loader: Any) -> str:
+    dataset: Any = getattr(loader, "dataset", None)
+    what = type(loader if dataset is None else dataset).__name__
+    found = [
+        what,
+        *(f"{name} {getattr(loader, name)}" for name in ("batch_size", "num_workers", "seed") if hasattr(loader, name)),
+    ]
+    if hasattr(dataset, "__len__"):
+        found.insert(1, f"{len(dataset)} samples")
+    return ", ".join(found)

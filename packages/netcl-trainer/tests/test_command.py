@@ -1,0 +1,242 @@
+"""The command ``netcl``: what each part does and leaves, what it refuses, and the number it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netcl import io
+from netcl.trainer.cli import main
+
+COMMAND = [sys.executable, "-m", "netcl.trainer.cli"]
+
+CONFIG = """\
+[model]
+layers = [["Conv2d", 1, 4, 3, {padding = 1}], ["BatchNorm2d", 4], "ReLU", "Flatten", ["Linear", 256, 10]]
+
+[data]
+name = "example_digits"
+n = 300
+batch_size = 50
+validation = 0.2
+
+[optimizer]
+name = "AdamW"
+lr = 0.01
+
+[scheduler]
+name = "CosineAnnealingLR"
+T_max = 2
+
+[trainer]
+device = "cpu"
+epochs = 2
+output = "out"
+ema = 0.5
+
+[callbacks.EarlyStopping]
+patience = 3
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "digits.toml"
+    path.write_text(CONFIG, encoding="utf-8")
+    return path
+
+
+def told(capsys: Any, *arguments: object) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    out, error = capsys.readouterr()
+    return code, out, error
+
+
+def test_help_teaches_and_is_fast() -> None:
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        out = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, check=True).stdout
+        seconds.append(time.perf_counter() - start)
+    for name in ("doctor", "devices", "train", "evaluate", "predict", "tune", "profile", "bench", "export", "convert"):
+        assert f"\n    {name} " in out
+    assert "first steps" in out and "exit codes" in out
+    # The bound is 0.3 s on a machine that does nothing else.
+    assert min(seconds) < 0.3, statistics.median(seconds)
+
+
+def test_the_help_of_train_is_a_configuration_that_trains(tmp_path: Path, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = capsys.readouterr().out.partition("names of the Python classes:\n")[2]
+    path = tmp_path / "help.toml"
+    path.write_text("\n".join(line[2:] for line in text.splitlines()), encoding="utf-8")
+    settings = ["--set", "trainer.epochs=1", "--set", "trainer.device=cpu", "--set", "data.n=100"]
+    assert main(["train", str(path), *settings]) == 0
+
+
+def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
+    code, out, _ = told(capsys, "train", config)
+    folder = config.parent / "out"
+    assert code == 0 and "epoch 2/2" in out and str(folder / "report.html") in out
+    assert {path.name for path in folder.iterdir()} >= {"model.netcl", "last.netcl", "history.csv", "report.html"}
+    code, out, _ = told(capsys, "evaluate", config, "--json")
+    measured = json.loads(out)
+    assert code == 0 and 0 < measured["accuracy"] <= 1 and "epoch_00" in measured["model"]
+    code, out, _ = told(capsys, "evaluate", config, "--model", folder / "model.netcl")
+    assert code == 0 and "on the validation data: loss" in out
+
+    code, out, _ = told(capsys, "train", config, "--resume", "auto", "--set", "trainer.epochs=3")
+    assert code == 0 and "epoch 3/3" in out and "epoch 2/3" not in out
+    assert len((folder / "history.csv").read_text(encoding="utf-8").splitlines()) == 4
+
+    np.save(config.parent / "x.npy", np.zeros((5, 1, 8, 8), np.float32))
+    predict = ("predict", folder / "model.netcl", config.parent / "x.npy", "--device", "cpu")
+    code, out, _ = told(capsys, *predict)
+    assert code == 0 and len(out.splitlines()) == 5 and out.startswith("0 class ")
+    code, out, _ = told(capsys, *predict, "--output", config.parent / "y.npy")
+    assert code == 0 and np.load(config.parent / "y.npy").shape == (5, 10)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "lr = 0.01",
+            "learning_rate = 0.01",
+            r":12: unknown key 'learning_rate' in \[optimizer\]; did you mean 'lr'\?",
+        ),
+        ("patience = 3", "patients = 3", r":25: unknown key 'patients' in \[callbacks.EarlyStopping\]; did you mean"),
+        ("epochs = 2", 'epochs = "two"', r":20: epochs in \[trainer\] is a whole number, not the text 'two'"),
+        ("epochs = 2", "epochs = true", r":20: epochs in \[trainer\] is a whole number, not true"),
+        ("epochs = 2", "epochs = 0", r":20: epochs is at least 1, not 0"),
+        ("lr = 0.01", "lr = -1", r":10: \[optimizer\] cannot be made: lr is at least 0"),
+        ("n = 300", "n = 300\nroot = 3", r":7: unknown key 'root' in \[data\]"),
+        ('"AdamW"', '"AdanW"', r":11: unknown optimizer 'AdanW'; did you mean 'AdamW'\?"),
+        ("[scheduler]", "[schedule]", r":14: unknown table \[schedule\]; did you mean 'scheduler'\?"),
+        ('"ReLU"', '"Relu"', r":2: layer 2 of \[model\]: unknown layer 'Relu'; did you mean 'ReLU'\?"),
+        ("padding = 1", "pading = 1", r":2: layer 0 of \[model\], Conv2d: unknown argument 'pading'; did you mean"),
+        ("example_digits", "example_digit", r":5: unknown data set 'example_digit'; did you mean 'example_digits'\?"),
+        ("T_max = 2", "", r":14: \[scheduler\] needs T_max"),
+        ('device = "cpu"', 'device = "quantum"', r":19: "),
+        ("lr = 0.01", "lr = = 1", r":12: this is not TOML: Invalid value"),
+        ("EarlyStopping", "EarlyStop", r":24: unknown callback 'EarlyStop'; did you mean 'EarlyStopping'\?"),
+        ("batch_size = 50", "batch_size = 0", r":4: \[data\] cannot be loaded: batch_size"),
+        (
+            'layers = [["Conv2d"',
+            'file = "none.py"\nname = "make"\n#',
+            r":2: file '.*none.py' of \[model\] is no Python",
+        ),
+    ],
+)
+def test_a_wrong_configuration_is_told_with_its_place(
+    config: Path, capsys: Any, old: str, new: str, message: str
+) -> None:
+    config.write_text(CONFIG.replace(old, new, 1), encoding="utf-8")
+    code, out, error = told(capsys, "train", config)
+    assert code == 2 and out == ""
+    assert re.search(message, error), error
+
+
+def test_settings_are_told_with_their_own_place(config: Path, capsys: Any) -> None:
+    code, _, error = told(capsys, "train", config, "--set", "optimizer.lr=fast")
+    assert code == 2 and "--set optimizer.lr: lr in [optimizer] is a number, not the text 'fast'" in error
+    assert told(capsys, "train", config, "--set", "optimizer")[0] == 2
+    code, _, error = told(capsys, "train", config.parent / "none.toml")
+    assert code == 2 and "none.toml: the configuration cannot be read: No such file" in error
+    with pytest.raises(SystemExit) as wrong:
+        main(["trane"])
+    assert wrong.value.code == 2
+    assert told(capsys)[0] == 2
+
+
+def test_files_of_the_users_own(config: Path, capsys: Any) -> None:
+    (config.parent / "mine.py").write_text(
+        "import numpy as np\nfrom netcl import nn\n"
+        "def make(width: int) -> nn.Module:\n    return nn.Sequential(nn.Flatten(), nn.Linear(4, width))\n"
+        "def data(count: int):\n    x = np.random.default_rng(0).normal(size=(count, 4)).astype(np.float32)\n"
+        "    return x, (x.sum(1) > 0).astype(np.int64)\n",
+        encoding="utf-8",
+    )
+    config.write_text(
+        '[model]\nfile = "mine.py"\nname = "make"\nwidth = 2\n[data]\nfile = "mine.py"\nname = "data"\ncount = 64\n'
+        '[trainer]\ndevice = "cpu"\nepochs = 2\noutput = "out"\n',
+        encoding="utf-8",
+    )
+    assert told(capsys, "train", config)[0] == 0
+    config.write_text(config.read_text(encoding="utf-8").replace("width", "with"), encoding="utf-8")
+    code, _, error = told(capsys, "train", config)
+    assert code == 2 and "unknown key 'with' in [model]; did you mean 'width'?" in error
+
+
+def test_errors_of_a_run_are_one_line(config: Path, capsys: Any) -> None:
+    config.write_text(CONFIG.replace("256, 10", "255, 10"), encoding="utf-8")
+    code, _, error = told(capsys, "train", config)
+    assert code == 1 and error.startswith("netcl: ShapeError: ") and len(error.splitlines()) <= 2
+    code, _, error = told(capsys, "evaluate", config)
+    assert code == 2 and "there is no model in" in error
+    code, _, error = told(capsys, "predict", config, "none.npy", "--device", "cpu")
+    assert code == 1 and "netcl: CheckpointError" in error
+
+
+def test_devices_profile_and_bench(config: Path, capsys: Any) -> None:
+    code, out, _ = told(capsys, "devices", "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and sum(device["default"] for device in found) == 1
+    assert any(device["selector"] == "cpu" and device["gflops"] > 0 for device in found)
+    code, out, _ = told(capsys, "devices")
+    assert code == 0 and "NumPy" in out and "GFLOP/s" in out
+    code, out, _ = told(capsys, "bench", "--devices", "cpu", "--runs", "1", "--json")
+    assert code == 0 and json.loads(out)["seconds"]["training step, digits"] > 0
+    code, out, _ = told(capsys, "profile", config, "--steps", "3", "--folder", config.parent / "profile")
+    assert code == 0 and "ms in" in out
+    trace = json.loads((config.parent / "profile" / "trace.json").read_text(encoding="utf-8"))
+    assert trace["traceEvents"]
+    assert "<svg" in (config.parent / "profile" / "roofline.html").read_text(encoding="utf-8")
+
+
+def test_weights_travel(config: Path, capsys: Any) -> None:
+    assert told(capsys, "train", config, "--set", "trainer.epochs=1")[0] == 0
+    folder = config.parent / "out"
+    model = io.load_model(folder / "model.netcl")
+    for kind, suffix in (("safetensors", ".safetensors"), ("torch", ".pt")):
+        code, out, _ = told(capsys, "export", folder / "model.netcl", "--to", kind)
+        assert code == 0 and out.strip() == str(folder / f"model{suffix}")
+    code, _, _ = told(capsys, "convert", folder / "model.pt", folder / "again.safetensors")
+    assert code == 0
+    again = io.load_safetensors(folder / "again.safetensors")
+    for name, tensor in model.state_dict().items():
+        assert np.array_equal(np.asarray(again[name].to_host()), tensor.to_host())
+    code, _, error = told(capsys, "convert", folder / "model.pt", folder / "back.netcl")
+    assert code == 2 and "holds a model, and the source has weights alone" in error
+    code, _, error = told(capsys, "convert", folder / "model.pt", folder / "back.xyz")
+    assert code == 2 and "goes by the suffix" in error
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_is_saved_and_says_how_to_go_on(config: Path, number: int, code: int) -> None:
+    settings = ["--set", "trainer.epochs=100000"]
+    process = subprocess.Popen(
+        [*COMMAND, "train", str(config), *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("epoch"):
+        assert process.poll() is None
+    process.send_signal(number)
+    start = time.monotonic()
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == code, error
+    assert "go on with: netcl train" in out and time.monotonic() - start < 20
+    assert io.verify(config.parent / "out" / "last.netcl")["type"] == "checkpoint"
