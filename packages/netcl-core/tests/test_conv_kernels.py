@@ -12,6 +12,7 @@ import pytest
 
 from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
 
+# Of the sums of absolute values. Minimal filtering adds to it, see backend/opencl/winograd.py.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 2e-3, "bfloat16": 1.6e-2}
 
 
@@ -283,3 +284,60 @@ def test_an_epilogue_of_convolutions(engine: Any, monkeypatch: pytest.MonkeyPatc
             run_alone(engine, epilogue, alone)
             found = engine.conv(kind, first, second, **call, epilogue=epilogue)
             np.testing.assert_allclose(engine.read(found), engine.read(alone), rtol=1e-4, atol=1e-4)
+
+
+WINOGRAD = {
+    "whole tiles": Case((2, 16, 8, 8), (24, 16, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "cut tiles, no padding": Case((3, 5, 13, 9), (7, 5, 3, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+    "much padding": Case((1, 9, 5, 6), (3, 9, 3, 3), (1, 1), ((2, 2), (2, 1)), (1, 1), 1),
+    "one of all": Case((1, 1, 1, 1), (1, 1, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "one image each time": Case((5, 20, 17, 19), (33, 20, 3, 3), (1, 1), ((1, 1), (0, 2)), (1, 1), 1),
+}
+
+
+@pytest.mark.parametrize("variant", ["winograd2", "winograd4"])
+def test_minimal_filtering_stays_within_its_bounds(engine: Any, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no variants")
+    from netcl.core.backend.opencl import winograd
+
+    monkeypatch.setattr(winograd, "_WORKSPACE", 1 << 18)
+    for name, case in WINOGRAD.items():
+        for dtype in ("float32", "bfloat16") if name == "whole tiles" else ("float32",):
+            arrays = data(case, dtype)
+            with launches(engine, monkeypatch) as names:
+                results = [engine.read(t) for t in compute(engine, case, dtype, arrays, variant)]
+            assert "data_tiles" in names and "weight_sums" in names and "direct" not in names
+            again = [engine.read(t) for t in compute(engine, case, dtype, arrays, variant)]
+            values = [wide(array, dtype) for array in arrays]
+            scales = reference(case, *(np.abs(value) for value in values))
+            bound = TOLERANCE[dtype] + winograd.ERROR[int(variant[-1])]
+            for found, twice, value, scale in zip(results, again, reference(case, *values), scales):
+                assert np.array_equal(found, twice)
+                assert (np.abs(wide(found, dtype) - value) / (scale + 1e-30)).max() < bound, (name, dtype)
+
+
+def test_minimal_filtering_is_chosen_where_it_pays_and_is_allowed(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl.core import config
+
+    case = Case((8, 64, 16, 16), (64, 64, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    arrays = data(case, "float32")
+    found = {}
+    for allowed in (True, False):
+        with config.override(CONV_WINOGRAD=allowed), launches(engine, monkeypatch) as names:
+            found[allowed] = [engine.read(t) for t in compute(engine, case, "float32", arrays)]
+        assert ("data_tiles" in names) == (allowed and engine.name == "cl")
+    scales = reference(case, *(np.abs(array).astype(np.float64) for array in arrays))
+    for ours, exact, scale in zip(found[True], found[False], scales):
+        assert (np.abs(ours - exact) / scale).max() < 1e-5
+
+
+def test_minimal_filtering_finishes_its_sums(engine: Any) -> None:
+    from netcl import ops
+
+    rng = np.random.default_rng(4)
+    x, weight, bias = (rng.standard_normal(s).astype(np.float32) for s in ((8, 32, 14, 14), (32, 32, 3, 3), (32,)))
+    given = [engine.tensor(array, "float32") for array in (x, weight, bias)]
+    found = engine.read(ops.conv2d(*given, padding=1))
+    plain = engine.read(ops.conv2d(*given[:2], padding=1, algo="implicit_gemm"))
+    np.testing.assert_allclose(found, plain + bias[:, None, None], rtol=1e-3, atol=1e-3)

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from netcl.core.errors import KernelBuildError
+from netcl.core.kernel_selector import KernelConfig, KernelVariant
 
 from .epilogue import Finish, Place
 from .templates import Traits, source, struct, traits
@@ -30,6 +31,7 @@ _DEPTH = 384  # rows of B that a work-item holds
 _CHUNK = 16  # row tiles whose sums can wait for the next rows of B
 _IN_PLACE = 1 << 16  # elements of a matrix A that is read as it lies
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
+_SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
 _LEAST_SPLIT = 1024  # products summed by one part at least
 _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
 
@@ -92,7 +94,7 @@ def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
         ("DEPTH", depth), ("CHUNK", chunk), ("OPERANDS", operands), *((("EPILOGUE", 1),) if epilogue else ()),
     )  # fmt: skip
     return Program(
-        source(("storage", "contract_parts", "contract_cpu"), defines) + epilogue,
+        source(("storage", "contract_operands", "contract_parts", "contract_cpu"), defines) + epilogue,
         rows,
         2 * vector,
         depth,
@@ -326,6 +328,37 @@ def default_variant(engine: Any, c: Contraction) -> str:
     if traits(engine).is_cpu:
         return "rows"
     return "tiled" if c.m >= 8 and traits(engine).group >= (_EDGE // 2) ** 2 else "direct"
+
+
+def kernels(engine: Any, c: Contraction) -> tuple[str, ...]:
+    """The variants worth measuring for a contraction on this device, the one that would be taken first."""
+    first = default_variant(engine, c)
+    others = ("rows", "packed") if traits(engine).is_cpu else ("tiled", "direct")
+    small = traits(engine).is_cpu and c.m * prod(c.n) * prod(c.k) <= _SMALL
+    usable = others if traits(engine).group >= (_EDGE // 2) ** 2 else ("direct",)
+    return tuple(dict.fromkeys((first, *usable, *(("direct",) if small else ()))))
+
+
+def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
+    """What a variant runs with, for ``op`` matmul or conv2d."""
+    device = traits(engine)
+    matmul = op == "matmul"
+    naive = KernelVariant.MATMUL_NAIVE if matmul else KernelVariant.CONV2D_NAIVE
+    if kernel in ("direct", "plain"):
+        return KernelConfig(
+            naive, tile_m=1, tile_n=1, tile_k=1, work_per_thread=1, local_size_1d=1, local_size_2d=(1, 1),
+            use_local_memory=False, use_vectorization=False, vector_width=1,
+        )  # fmt: skip
+    if kernel == "tiled":
+        _, edge = gpu_program(device, dtype)
+        tiled = KernelVariant.MATMUL_REGISTER_TILED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
+        return KernelConfig(tiled, 4 * edge, 4 * edge, edge, 4, edge * edge, (edge, edge))
+    program = cpu_program(device, dtype)
+    vectors = KernelVariant.MATMUL_VECTORIZED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
+    return KernelConfig(
+        vectors, program.rows, program.columns, program.depth, program.rows * program.columns, 1, (1, 1),
+        vector_width=device.vector,
+    )  # fmt: skip
 
 
 def finishes(engine: Any, c: Contraction, out: Tensor, variant: str | None) -> bool:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.dtypes import itemsize
+from netcl.core.measurements import fastest_kernel
 
-from . import contraction
+from . import contraction, winograd
 from .contraction import Contraction
 from .epilogue import RESULT, Finish, Place, function_text
 from .templates import share, source, struct, traits
@@ -220,12 +221,13 @@ def _grad_input(g: Geometry) -> Plan:
     return Plan(shape, g.batch, g.filters, g.out, low, padded, tuple(parts))  # type: ignore[arg-type]
 
 
+_geometry = lru_cache(maxsize=512)(geometry)
 _PLANS = {"forward": _forward, "grad_input": _grad_input, "grad_weight": _grad_weight}
 
 
 @lru_cache(maxsize=512)
 def _plan(kind: str, *call: Any) -> Plan:
-    return _PLANS[kind](geometry(kind, *call))
+    return _PLANS[kind](_geometry(kind, *call))
 
 
 @lru_cache(maxsize=1024)
@@ -285,22 +287,33 @@ def conv(
     Images are padded in a workspace of bounded size, a block of images at a time; strided input gradients fall into
     one dense convolution per remainder of the position. ``algo``, a wish: ``naive`` sums each output in a work-item of
     its own, ``tiled_local`` takes the kernel that works through local memory, ``implicit_gemm`` the device's. Tests
-    force the ``variant``: ``rows`` (A as it lies), ``packed``, ``tiled``, ``direct`` or ``plain``.
+    force the ``variant``: ``rows`` (A as it lies), ``packed``, ``tiled``, ``direct``, ``plain``,
+    ``winograd2`` or ``winograd4``.
     """
-    variant = variant or _wish(engine, algo)
     call = (tuple(stride), tuple(map(tuple, padding)), tuple(dilation), groups, None if shape is None else tuple(shape))
+    if kind == "forward" and algo is None and variant is None:
+        variant = _measured(engine, a, b, *call[:4])
+    variant = variant or _wish(engine, algo)
     plan = _plan(kind, a.shape, b.shape, *call)
     # The shape without the dimensions that were put in front.
     spatial = len(a.shape) - 2
     out: Tensor = engine.empty(plan.shape[:2] + plan.shape[5 - spatial :], a.dtype)
     if out.size == 0:
         return out
+    problem = winograd.chosen(engine, kind, _geometry(kind, a.shape, b.shape, *call), a.dtype, variant)
+    finish = None
     if kind == "grad_weight":
-        _summed_over_images(engine, plan, a, b, out, variant)
-        finish = None
+        if problem is not None:
+            winograd.grad_weight(engine, problem, a, b, out)
+        else:
+            _summed_over_images(engine, plan, a, b, out, variant)
     else:
-        finish = None if epilogue is None else _finish(engine, plan, epilogue, out, variant)
-        _per_image(engine, plan, a, b, out, variant, finish)
+        finish = None if epilogue is None else _finish(engine, plan, epilogue, out, "rows" if problem else variant)
+        if problem is not None:
+            finish = finish if winograd.finishes(finish) else None
+            winograd.run(engine, problem, a, b, out, finish, kind == "grad_input")
+        else:
+            _per_image(engine, plan, a, b, out, variant, finish)
     if epilogue is not None and finish is None:
         run_alone(engine, epilogue, out)
     return out
@@ -335,6 +348,25 @@ def _placed(finish: Finish | None, c: Contraction) -> Finish | None:
         return None
     places = (p._replace(offset=c.out_offset) if p.along == RESULT else p for p in finish.places)
     return finish._replace(places=tuple(places))
+
+
+def kernels(engine: Any, x: tuple[int, ...], weight: tuple[int, ...], **options: Any) -> tuple[str, ...]:
+    """The variants worth measuring for a forward convolution of these shapes."""
+    plan = _plan("forward", x, weight, *(options[name] for name in ("stride", "padding", "dilation", "groups")), None)
+    return contraction.kernels(engine, plan.parts[0].contraction)
+
+
+def _measured(
+    engine: Any, x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
+) -> str | None:
+    """The variant that was measured to be the fastest for a plain 2-d convolution; None where the rule holds."""
+    if len(stride) != 2 or groups != 1 or any(step != 1 for step in dilation) or 0 in x.shape:
+        return None
+    if any(before != after for before, after in padding):
+        return None
+    sizes = (x.shape[0], x.shape[1], weight.shape[0], *x.shape[2:], *weight.shape[2:])
+    pad = tuple(before for before, _ in padding)
+    return fastest_kernel(engine, "conv2d", (*sizes, stride, pad), x.dtype)
 
 
 def _wish(engine: Any, algo: str | None) -> str | None:

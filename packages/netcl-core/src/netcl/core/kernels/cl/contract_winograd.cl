@@ -1,0 +1,186 @@
+// Convolution with kernels of 3 x 3, stride 1, by minimal filtering (Winograd 1980; Lavin and Gray 2016): F(TILE x TILE,
+// 3 x 3), TILE 2 or 4, for CPU devices. A tile of TILE x TILE outputs becomes SIDE x SIDE = (TILE + 2)^2 products, each the
+// element of one of as many matrix products, which contract_cpu.cl computes in between.
+//
+// weight_tiles    panels of rows of G w G^T, [SIDE^2][tile of rows][column][ROWS]
+// data_tiles      B^T d B of padded images, [SIDE^2][plane][tile]; a row of tiles has `stride` elements
+// output_tiles    A^T m A, through epilogue(sum, operands...) where asked for, to the images
+// gradient_tiles  A d A^T of the gradient of an output, [SIDE^2][plane][tile]
+// weight_sums     G^T u G: the gradient of the weights from its [SIDE^2][element]
+//
+// A work-item takes every `items`-th vector of tiles of its plane. Contraction of a*b+c into one rounding is allowed here.
+
+#define SIDE (TILE + 2)
+
+// The products with the matrices along one direction, from d(0), d(1), ... to r(0), r(1), ...
+#if TILE == 4
+#define DATA(r, d) r(0) = 4 * d(0) - 5 * d(2) + d(4); r(5) = 4 * d(1) - 5 * d(3) + d(5); \
+    { const REALV even = d(4) - 4 * d(2), odd = d(3) - 4 * d(1); r(1) = even + odd; r(2) = even - odd; } \
+    { const REALV even = d(4) - d(2), odd = 2 * (d(3) - d(1)); r(3) = even + odd; r(4) = even - odd; }
+#define WEIGHT(r, d) r(0) = d(0) * (REAL)0.25; r(5) = d(2); \
+    { const REALV even = (d(0) + d(2)) / -6, odd = d(1) / -6; r(1) = even + odd; r(2) = even - odd; } \
+    { const REALV even = d(0) / 24 + d(2) / 6, odd = d(1) / 12; r(3) = even + odd; r(4) = even - odd; }
+#define OUTPUT(r, d) { const REALV a = d(1) + d(2), b = d(1) - d(2), c = d(3) + d(4), e = d(3) - d(4); \
+    r(0) = d(0) + a + c; r(1) = b + 2 * e; r(2) = a + 4 * c; r(3) = b + 8 * e + d(5); }
+#define GRADIENT(r, d) r(0) = d(0); r(5) = d(3); \
+    { const REALV even = d(0) + d(2), odd = d(1) + d(3); r(1) = even + odd; r(2) = even - odd; } \
+    { const REALV even = d(0) + 4 * d(2), odd = 2 * d(1) + 8 * d(3); r(3) = even + odd; r(4) = even - odd; }
+#define SUMS(r, d) { const REALV a = (d(1) + d(2)) / -6, b = (d(2) - d(1)) / 6, c = d(3) + d(4), e = d(3) - d(4); \
+    r(0) = d(0) * (REAL)0.25 + a + c / 24; r(1) = b + e / 12; r(2) = a + c / 6 + d(5); }
+#else
+#define DATA(r, d) r(0) = d(0) - d(2); r(1) = d(1) + d(2); r(2) = d(2) - d(1); r(3) = d(1) - d(3);
+#define WEIGHT(r, d) r(0) = d(0); r(3) = d(2); \
+    { const REALV even = (d(0) + d(2)) / 2, odd = d(1) / 2; r(1) = even + odd; r(2) = even - odd; }
+#define OUTPUT(r, d) r(0) = d(0) + d(1) + d(2); r(1) = d(1) - d(2) - d(3);
+#define GRADIENT(r, d) r(0) = d(0); r(1) = d(0) + d(1); r(2) = d(0) - d(1); r(3) = -d(1);
+#define SUMS(r, d) { const REALV a = (d(1) + d(2)) / 2; r(0) = d(0) + a; r(1) = (d(1) - d(2)) / 2; r(2) = a + d(3); }
+#endif
+
+// From array[i][j], `rows` x `columns`, to array `two`: along the columns (i counts), then along the rows.
+#define DOWN_IN(k) one[k][j]
+#define DOWN_OUT(k) two[k][j]
+#define ACROSS_IN(k) two[i][k]
+#define ACROSS_OUT(k) three[i][k]
+#define BOTH(F, columns, rows) \
+    _Pragma("unroll") for (int j = 0; j < columns; j++) { F(DOWN_OUT, DOWN_IN) } \
+    _Pragma("unroll") for (int i = 0; i < rows; i++) { F(ACROSS_OUT, ACROSS_IN) }
+
+#if VECTOR == 16
+#define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]), LOAD(p, from[4]), \
+    LOAD(p, from[5]), LOAD(p, from[6]), LOAD(p, from[7]), LOAD(p, from[8]), LOAD(p, from[9]), LOAD(p, from[10]), \
+    LOAD(p, from[11]), LOAD(p, from[12]), LOAD(p, from[13]), LOAD(p, from[14]), LOAD(p, from[15]))
+#elif VECTOR == 8
+#define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]), LOAD(p, from[4]), \
+    LOAD(p, from[5]), LOAD(p, from[6]), LOAD(p, from[7]))
+#else
+#define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]))
+#endif
+
+typedef struct {
+    long planes, tiles, stride, items;
+    long across, per_image;            // tiles of a row, of an image
+    long row, plane, image, offset;    // elements from one to the next; of the first
+    long height, width;
+    long finished;
+    operand operands[OPERANDS];
+} tiling;
+
+typedef struct {
+    long rows, columns, panel, row_step, column_step, flipped;
+} weights;
+
+__kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* restrict panels, const weights g) {
+    const size_t tile = get_global_id(0);
+    const size_t step = (size_t)((g.rows + ROWS - 1) / ROWS) * g.panel;
+    for (size_t first = 0; first < (size_t)g.panel; first += VECTOR) {
+        size_t from[VECTOR];
+        for (int i = 0; i < VECTOR; i++) {
+            const size_t column = min((size_t)(first + i) / ROWS, (size_t)(g.columns - 1));
+            const size_t row = min(tile * ROWS + (first + i) % ROWS, (size_t)(g.rows - 1));
+            from[i] = row * g.row_step + column * g.column_step;
+        }
+        REALV one[3][3], two[SIDE][3], three[SIDE][SIDE];
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) one[i][j] = GATHER(w + (g.flipped ? 8 - i * 3 - j : i * 3 + j));
+        BOTH(WEIGHT, 3, SIDE)
+        __global REAL* to = panels + tile * g.panel + first;
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) RSTORE(three[i][j], to + (i * SIDE + j) * step);
+    }
+}
+
+// Where the tiles of vector `group` begin in the images.
+static inline void places(const tiling* g, const size_t group, size_t* from) {
+    for (int i = 0; i < VECTOR; i++) {
+        const uint tile = min((uint)(group * VECTOR + i), (uint)(g->tiles - 1));
+        const uint image = tile / (uint)g->per_image, rest = tile - image * (uint)g->per_image;
+        const uint down = rest / (uint)g->across, right = rest - down * (uint)g->across;
+        from[i] = (size_t)image * g->image + (size_t)down * TILE * g->row + (size_t)right * TILE;
+    }
+}
+
+__kernel void data_tiles(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling g) {
+    const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
+    const size_t step = (size_t)g.planes * g.stride;
+    x += g.offset + plane * g.plane;
+    for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
+        size_t from[VECTOR];
+        places(&g, group, from);
+        REALV one[SIDE][SIDE], two[SIDE][SIDE], three[SIDE][SIDE];
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) one[i][j] = GATHER(x + i * g.row + j);
+        BOTH(DATA, SIDE, SIDE)
+        __global REAL* to = tiles + plane * g.stride + group * VECTOR;
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) RSTORE(three[i][j], to + (i * SIDE + j) * step);
+    }
+}
+
+__kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling g) {
+    const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
+    const size_t step = (size_t)g.planes * g.stride;
+    x += g.offset + plane * g.plane;
+    for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
+        size_t from[VECTOR];
+        places(&g, group, from);
+        REALV one[TILE][TILE], two[SIDE][TILE], three[SIDE][SIDE];
+        for (int i = 0; i < TILE; i++)
+            for (int j = 0; j < TILE; j++) one[i][j] = GATHER(x + i * g.row + j);
+        BOTH(GRADIENT, TILE, SIDE)
+        __global REAL* to = tiles + plane * g.stride + group * VECTOR;
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) RSTORE(three[i][j], to + (i * SIDE + j) * step);
+    }
+}
+
+#define CHANNEL(k) , (REALV)(LOAD(e##k, plane * g.operands[k - 1].row))
+
+__kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
+                           const tiling g EACH_OPERAND(PARAMETER)) {
+    const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
+    const size_t step = (size_t)g.planes * g.stride;
+    out += g.offset + plane * g.plane;
+    for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
+        size_t from[VECTOR];
+        places(&g, group, from);
+        __global const REAL* at = sums + plane * g.stride + group * VECTOR;
+        REALV one[SIDE][SIDE], two[TILE][SIDE], three[TILE][TILE];
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) one[i][j] = RLOAD(at + (i * SIDE + j) * step);
+        BOTH(OUTPUT, SIDE, TILE)
+        REAL lanes[TILE * TILE][VECTOR];
+        for (int i = 0; i < TILE; i++)
+            for (int j = 0; j < TILE; j++) {
+                if (g.finished) three[i][j] = epilogue(three[i][j] EACH_OPERAND(CHANNEL));
+                RSTORE(three[i][j], lanes[i * TILE + j]);
+            }
+        const int count = min((size_t)VECTOR, (size_t)g.tiles - group * VECTOR);
+        for (int lane = 0; lane < count; lane++) {
+            const uint rest = (uint)(group * VECTOR + lane) % (uint)g.per_image;
+            const int down = rest / (uint)g.across * TILE, right = rest % (uint)g.across * TILE;
+            const int rows = min(TILE, (int)g.height - down), columns = min(TILE, (int)g.width - right);
+            __global STORAGE* to = out + from[lane];
+            if (rows == TILE && columns == TILE)
+                for (int i = 0; i < TILE; i++)
+                    for (int j = 0; j < TILE; j++) STORE(lanes[i * TILE + j][lane], to, i * g.row + j);
+            else
+                for (int i = 0; i < rows; i++)
+                    for (int j = 0; j < columns; j++) STORE(lanes[i * TILE + j][lane], to, i * g.row + j);
+        }
+    }
+}
+
+__kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long items) {
+    for (size_t first = get_global_id(0) * VECTOR; first < (size_t)size; first += items * VECTOR) {
+        REALV one[SIDE][SIDE], two[3][SIDE], three[3][3];
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) one[i][j] = RLOAD(sums + (i * SIDE + j) * size + first);
+        BOTH(SUMS, SIDE, 3)
+        REAL lanes[9][VECTOR];
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) RSTORE(three[i][j], lanes[i * 3 + j]);
+        const int count = min((size_t)VECTOR, (size_t)size - first);
+        for (int lane = 0; lane < count; lane++)
+            for (int tap = 0; tap < 9; tap++) STORE(lanes[tap][lane], out, (first + lane) * 9 + tap);
+    }
+}
