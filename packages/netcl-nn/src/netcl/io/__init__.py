@@ -12,12 +12,15 @@ from netcl.io.checkpoint import (
 )
 from netcl.io.errors import CheckpointError
 from netcl.io.model import load_model, save_model
+from netcl.io.onnx import export_onnx, import_onnx
 from netcl.io.safetensors import load_safetensors, save_safetensors
 from netcl.io.torch import load_torch
 from netcl.io.torch_writer import save_torch
 
 __all__ = [
     "CheckpointError",
+    "export_onnx",
+    "import_onnx",
     "latest_checkpoint",
     "load_checkpoint",
     "load_model",

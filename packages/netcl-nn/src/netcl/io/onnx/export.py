@@ -1,0 +1,136 @@
+"""export_onnx: a model as an ONNX file, by the ops that it calls for a sample."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.core.errors import UnsupportedError
+from netcl.io.atomic import replacing
+from netcl.io.errors import CheckpointError
+from netcl.io.onnx.emitters import emitter_of
+from netcl.io.onnx.formulas import write_formula
+from netcl.io.onnx.graph import ELEMENTS, Graph, Value, names_of
+from netcl.io.onnx.library import onnx_library
+from netcl.io.onnx.tracing import Step, record, steps
+from netcl.nn.module import Module
+
+_OPSETS = range(17, 24)
+# What the first and last opsets of _OPSETS came with: 17 is of IR version 8.
+_IR_VERSION = 8
+_LIMIT = 2**31 - 2**20
+
+
+def export_onnx(
+    model: Module, sample: Any, path: str | os.PathLike[str], opset: int = 17, dynamic_batch: bool = True
+) -> None:
+    """Writes what ``model`` computes for ``sample`` (a tensor or array, or a tuple of them) as ONNX to exactly
+    ``path``, atomically.
+
+    The model runs in evaluation mode; parameters keep their names. What the graph does is what the model did: a
+    condition in Python is decided once. With ``dynamic_batch`` the first axis of every input as long as that of the
+    first one may have any length; the model is run a second time with a sample more to see what follows it.
+    UnsupportedError names an op that ONNX has not, CheckpointError a place where the file cannot be written,
+    ImportError the package that is missing.
+    """
+    onnx = onnx_library()
+    if opset not in _OPSETS:
+        raise ValueError(f"opset is {_OPSETS[0]} to {_OPSETS[-1]}, not {opset}")
+    first = _inputs(sample, model)
+    second = [_longer(x, first[0].shape) if dynamic_batch else x for x in first]
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        model.eval()
+        calls, outputs = record(model, first)
+        again, outputs_again = record(model, second) if dynamic_batch else (calls, outputs)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+    graph = Graph(opset, names_of(model.state_dict()))
+    if dynamic_batch:
+        graph.batch = (first[0].shape[0], second[0].shape[0])
+    for at, (a, b) in enumerate(zip(first, second)):
+        graph.add_input("input" if len(first) == 1 else f"input_{at}", a, b)
+    for step in steps(calls, again):
+        _write(graph, step)
+    results = [_output(graph, at, a, b, len(outputs)) for at, (a, b) in enumerate(zip(outputs, outputs_again))]
+    proto = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            graph.nodes,
+            type(model).__name__,
+            [_described(onnx, value) for value in graph.inputs],
+            [_described(onnx, value) for value in results],
+            graph.initializers,
+        ),
+        producer_name="netcl",
+        opset_imports=[onnx.helper.make_opsetid("", opset)],
+        ir_version=_IR_VERSION,
+    )
+    size = proto.ByteSize()
+    if size > _LIMIT:
+        raise CheckpointError("a model of more than 2 GB does not fit one ONNX file", path, size)
+    onnx.checker.check_model(proto)
+    with replacing(path, size) as file:
+        file.write(proto.SerializeToString())
+
+
+def _inputs(sample: Any, model: Module) -> list[Tensor]:
+    queue = next((tensor.queue for tensor in model.state_dict().values()), None)
+    given: Sequence[Any] = sample if isinstance(sample, (tuple, list)) else (sample,)
+    return [x.detach() if isinstance(x, Tensor) else Tensor.from_host(queue, np.asarray(x)) for x in given]
+
+
+def _longer(x: Tensor, first: tuple[int, ...]) -> Tensor:
+    """The input with its first sample once more at the end."""
+    if not x.shape or not first or x.shape[0] != first[0] or not first[0]:
+        return x
+    host = x.to_host()
+    longer: Tensor = Tensor.from_host(x.queue, np.concatenate([host, host[:1]]), x.dtype)
+    return longer
+
+
+def _write(graph: Graph, step: Step) -> None:
+    """The nodes of one op; none for an op on constants alone, whose results are constants themselves."""
+    if not _operands_live(graph, step):
+        if step.name == "reshape":
+            graph.sources[id(step.first.results[0])] = step.both("x")
+        return
+    emit = emitter_of(graph, step)
+    if emit is not None:
+        values = emit(graph, step)
+    elif step.first.row.expression is not None:
+        values = write_formula(graph, step)
+    else:
+        raise UnsupportedError(f"the op {step.name} cannot be exported to ONNX", op=step.name)
+    for tensor, value in zip(step.first.results, values):
+        graph.define(tensor, value)
+
+
+def _operands_live(graph: Graph, step: Step) -> bool:
+    given = [*step.first.args, *step.first.kwargs.values()]
+    flat = [one for value in given for one in (value if isinstance(value, (tuple, list)) else [value])]
+    return any(isinstance(one, Tensor) and graph.live(one) is not None for one in flat)
+
+
+def _output(graph: Graph, at: int, first: Tensor, second: Tensor, count: int) -> Value:
+    """An output under its own name."""
+    value = graph.value(first, second)
+    return _renamed(graph, value, "output" if count == 1 else f"output_{at}")
+
+
+def _renamed(graph: Graph, value: Value, name: str) -> Value:
+    chosen = graph.fresh(name)
+    graph.nodes.append(graph.onnx.helper.make_node("Identity", [value.name], [chosen]))
+    return Value(chosen, value.shapes, value.dtype)
+
+
+def _described(onnx: Any, value: Value) -> Any:
+    """Name, dtype and shape; a length that is that of the batch is called so, any other that changes is left open."""
+    sizes = [
+        a if a == b else "batch" if at == 0 else f"{value.name}_{at}" for at, (a, b) in enumerate(zip(*value.shapes))
+    ]
+    return onnx.helper.make_tensor_value_info(value.name, getattr(onnx.TensorProto, ELEMENTS[value.dtype]), sizes)

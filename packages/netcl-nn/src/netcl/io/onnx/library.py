@@ -1,0 +1,16 @@
+"""The onnx package, which only these functions need and which is imported when one is called."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def onnx_library() -> Any:
+    """The package; ImportError says how to install it."""
+    try:
+        # The import of a subpackage sets it as an attribute.
+        importlib.import_module("onnx.numpy_helper")
+        return importlib.import_module("onnx")
+    except ImportError as error:
+        raise ImportError("ONNX files need the package onnx: pip install 'netcl-nn[onnx]'") from error

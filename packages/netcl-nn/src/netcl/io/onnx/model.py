@@ -1,0 +1,302 @@
+"""ONNXModel: an ONNX graph as a Module, whose weights are parameters, and import_onnx, which reads one from a file."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.dtypes import SUPPORTED, from_bfloat16
+from netcl.core.errors import UnsupportedError
+from netcl.io.errors import CheckpointError
+from netcl.io.onnx.graph import ELEMENTS
+from netcl.io.onnx.library import onnx_library
+from netcl.io.onnx.operators import OPERATORS, Node
+from netcl.io.onnx.shape_operators import SHAPE_OPERATORS
+from netcl.nn.module import Module
+from netcl.nn.placement import new_buffer, new_parameter, queue_of
+from netcl.nn.registry import register
+
+Array = np.ndarray[Any, Any]
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {**OPERATORS, **SHAPE_OPERATORS}
+# Run on the host by ONNX's reference whatever they are given: what they make has a size that only values tell.
+_ON_HOST = frozenset(("Constant", "ConstantOfShape", "Range", "NonZero", "EyeLike"))
+OPERATORS_OF_IMPORT = frozenset((*_FUNCTIONS, *_ON_HOST))
+# Inputs that are sizes, axes, indices or bounds, and stay on the host where they are there.
+_KEPT_INPUTS: Mapping[str, frozenset[int]] = {
+    **{name: frozenset((1,)) for name in OPERATORS if name.startswith("Reduce")},
+    **{name: frozenset((1,)) for name in ("Reshape", "Squeeze", "Unsqueeze", "Split", "Expand", "Tile", "TopK")},
+    **{name: frozenset((1,)) for name in ("CumSum", "Trilu", "Gather", "GatherElements", "GatherND")},
+    **{name: frozenset((1,)) for name in ("ScatterElements", "CastLike")},
+    **{name: frozenset((1, 2)) for name in ("Clip", "OneHot", "Dropout")},
+    **{name: frozenset((1, 2, 3)) for name in ("Pad", "Resize", "Upsample")},
+    "Slice": frozenset((1, 2, 3, 4)),
+}
+_STATISTICS = {"BatchNormalization": (3, 4)}
+
+
+def import_onnx(path: str | os.PathLike[str], *, device: Any = None) -> ONNXModel:
+    """The model of an ONNX file, on ``device`` (None: the active one) and in evaluation mode; ``train()`` it to go on.
+
+    Floating initializers with an axis become parameters under their names (dots open modules), the statistics of
+    batch normalisation buffers. Nothing outside of the file is read. CheckpointError for a file that is damaged or
+    keeps data elsewhere, UnsupportedError naming all operators and dtypes that are not imported, ImportError where
+    the package onnx is missing.
+    """
+    onnx = onnx_library()
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
+    try:
+        proto = onnx.ModelProto.FromString(data)
+        for value in (*proto.graph.input, *proto.graph.output):
+            # Many writers leave out the shape, which the checker asks for and nothing here needs.
+            if value.type.HasField("tensor_type"):
+                value.type.tensor_type.shape.SetInParent()
+        onnx.checker.check_model(proto)
+    except Exception as error:  # protobuf's and the checker's errors have no common base but this
+        raise CheckpointError(f"is damaged or no ONNX file ({error})", path, len(data)) from error
+    if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in proto.graph.initializer):
+        raise CheckpointError("keeps data in other files, which are not read", path, len(data))
+    try:
+        weights, values = _weights(onnx, proto)
+        model = ONNXModel(base64.b64encode(proto.SerializeToString()).decode(), weights, device=device)
+    except UnsupportedError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"is malformed ({error})", path, len(data)) from error
+    for (name, *_), array in zip(weights, values):
+        model.tensor(name).write(array)
+    return model.eval()
+
+
+def _weights(onnx: Any, proto: Any) -> tuple[list[list[Any]], list[Array]]:
+    """What becomes a parameter or a buffer, as [name, dtype, shape, whether it is trained], taken out of the graph."""
+    used: dict[str, list[tuple[str, int]]] = {}
+    for node in proto.graph.node:
+        for at, name in enumerate(node.input):
+            used.setdefault(name, []).append((node.op_type, at))
+    weights, values, rest = [], [], []
+    for tensor in proto.graph.initializer:
+        array, dtype = _array(onnx, tensor)
+        places = used.get(tensor.name, [])
+        kept = any(at in _KEPT_INPUTS.get(op, ()) for op, at in places)
+        floating = dtype in ("float16", "bfloat16", "float32", "float64")
+        if not floating or not array.shape or kept or not np.isfinite(array).all():
+            rest.append(tensor)
+            continue
+        statistic = any(at in _STATISTICS.get(op, ()) for op, at in places)
+        weights.append([tensor.name, dtype, list(array.shape), not statistic])
+        values.append(array)
+    names = {tensor.name for tensor in rest}
+    kept_tensors = [tensor for tensor in proto.graph.initializer if tensor.name in names]
+    del proto.graph.initializer[:]
+    proto.graph.initializer.extend(kept_tensors)
+    return weights, values
+
+
+def _array(onnx: Any, tensor: Any) -> tuple[Array, str]:
+    """The values of an initializer, bfloat16 as float32, and netcl's name of its dtype."""
+    name = onnx.TensorProto.DataType.Name(tensor.data_type)
+    known = {element: dtype for dtype, element in ELEMENTS.items()}
+    array = onnx.numpy_helper.to_array(tensor)
+    if name == "BFLOAT16":
+        array = from_bfloat16(array.view(np.uint16))
+    return array, known.get(name, name)
+
+
+class ONNXModel(Module):
+    """The graph of an ONNX file: ``model(*inputs)`` gives its output, or a tuple of its outputs.
+
+    ``graph`` is the file without its weights, in base64, and ``weights`` describes them, as [name, dtype, shape,
+    whether it is a parameter]; ``import_onnx`` makes both. In training mode dropout drops, and batch normalisation
+    uses and moves its statistics.
+    """
+
+    def __init__(self, graph: str, weights: Sequence[Sequence[Any]], *, device: Any = None) -> None:
+        super().__init__()
+        onnx = onnx_library()
+        self.graph = graph
+        self.weights = [list(entry) for entry in weights]
+        proto = onnx.ModelProto.FromString(base64.b64decode(graph))
+        opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), 1)
+        self._mode = [False]
+        self._nodes = [(_node(onnx, node, opset, self._mode), node) for node in proto.graph.node]
+        _check_operators(proto)
+        self._places = {}
+        for name, dtype, shape, trained in self.weights:
+            new = new_parameter(shape, device, dtype) if trained else new_buffer(shape, 0.0, device, dtype)
+            self._places[name] = _attach(self, name, new)
+        self._constants: dict[str, Array] = {}
+        for tensor in proto.graph.initializer:
+            self._constants[tensor.name] = _array(onnx, tensor)[0]
+        self._evaluators: dict[int, Any] = {}
+        self._opsets = list(proto.opset_import)
+        self._fold()
+        given = {name for name, *_ in self.weights} | set(self._constants)
+        self.input_names = [value.name for value in proto.graph.input if value.name not in given]
+        self.output_names = [value.name for value in proto.graph.output]
+        self._device_constants: dict[tuple[str, int], Tensor] = {}
+
+    def tensor(self, name: str) -> Tensor:
+        """The parameter or buffer that has this name in the file."""
+        module, attribute = self._places[name]
+        found: Tensor = getattr(module, attribute)
+        return found
+
+    def _fold(self) -> None:
+        """Computes once what depends on constants alone."""
+        rest = []
+        for node, proto in self._nodes:
+            if all(not name or name in self._constants for name in node.inputs):
+                self._constants.update(zip(node.outputs, self._on_host(node, proto, self._constants)))
+            else:
+                rest.append((node, proto))
+        self._nodes = rest
+
+    def _on_host(self, node: Node, proto: Any, values: Mapping[str, Any]) -> list[Array]:
+        """The outputs of a node by ONNX's own reference."""
+        from onnx.reference import ReferenceEvaluator
+
+        if id(proto) not in self._evaluators:
+            onnx = onnx_library()
+            kind = onnx.TensorProto.UNDEFINED
+            inputs = [onnx.helper.make_tensor_value_info(name, kind, None) for name in node.inputs if name]
+            outputs = [onnx.helper.make_tensor_value_info(name, kind, None) for name in node.outputs if name]
+            graph = onnx.helper.make_graph([proto], "node", inputs, outputs)
+            self._evaluators[id(proto)] = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=self._opsets))
+        given = {name: _host(values[name]) for name in node.inputs if name}
+        return [np.asarray(value) for value in self._evaluators[id(proto)].run(None, given)]
+
+    def forward(self, *inputs: Any) -> Any:
+        if len(inputs) != len(self.input_names):
+            raise TypeError(f"the model takes {', '.join(self.input_names)}, not {len(inputs)} inputs")
+        queue = self._queue(inputs)
+        values: dict[str, Any] = dict(self._constants)
+        for name, *_ in self.weights:
+            values[name] = self.tensor(name)
+        for name, x in zip(self.input_names, inputs):
+            values[name] = x if isinstance(x, Tensor) else _sent(name, np.asarray(x), queue)
+        self._mode[0] = self.training
+        for node, proto in self._nodes:
+            given = [values[name] if name else None for name in node.inputs]
+            if node.op in _ON_HOST or not any(isinstance(value, Tensor) for value in given):
+                results: Iterable[Any] = self._on_host(node, proto, values)
+            else:
+                result = _FUNCTIONS[node.op](node, *self._on_device(node, given, queue))
+                results = result if isinstance(result, tuple) else (result,)
+            values.update(zip(node.outputs, results))
+        outputs = tuple(self._placed(name, values[name], queue) for name in self.output_names)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _queue(self, inputs: Sequence[Any]) -> Any:
+        found = [x for x in (*inputs, *self.parameters(), *self.buffers()) if isinstance(x, Tensor)]
+        return found[0].queue if found else queue_of(None)
+
+    def _on_device(self, node: Node, given: Sequence[Any], queue: Any) -> list[Any]:
+        kept = _KEPT_INPUTS.get(node.op, frozenset())
+        return [
+            value if value is None or at in kept else self._placed(name, value, queue)
+            for at, (name, value) in enumerate(zip(node.inputs, given))
+        ]
+
+    def _placed(self, name: str, value: Any, queue: Any) -> Tensor:
+        """A value on the device; a constant is sent there once."""
+        if isinstance(value, Tensor):
+            return value
+        key = (name, id(queue))
+        if key in self._device_constants:
+            return self._device_constants[key]
+        tensor = _sent(name, value, queue)
+        if name in self._constants:
+            self._device_constants[key] = tensor
+        return tensor
+
+    def extra_repr(self) -> str:
+        """Inputs, outputs and the number of nodes."""
+        return f"{', '.join(self.input_names)} -> {', '.join(self.output_names)}, {len(self._nodes)} nodes"
+
+
+register(ONNXModel, lambda model: {"graph": model.graph, "weights": model.weights})
+
+
+def _host(value: Any) -> Array:
+    return np.asarray(value.to_host() if isinstance(value, Tensor) else value)
+
+
+def _sent(name: str, value: Array, queue: Any) -> Tensor:
+    """An array on the device, in its own dtype."""
+    if value.dtype.name not in SUPPORTED:
+        raise UnsupportedError(f"{name} is of {value.dtype}, which netcl lacks")
+    host = value.astype(np.float32) if value.dtype.name == "bfloat16" else value
+    tensor: Tensor = Tensor.from_host(queue, host, value.dtype.name)
+    return tensor
+
+
+def _node(onnx: Any, node: Any, opset: int, mode: list[bool]) -> Node:
+    attributes = {entry.name: _attribute(onnx, entry) for entry in node.attribute}
+    return Node(node.op_type, tuple(node.input), tuple(node.output), attributes, opset, node.name, mode)
+
+
+def _attribute(onnx: Any, entry: Any) -> Any:
+    value = onnx.helper.get_attribute_value(entry)
+    if entry.name == "to":  # the dtype of a Cast
+        known = {getattr(onnx.TensorProto, element): dtype for dtype, element in ELEMENTS.items()}
+        if value not in known:
+            raise UnsupportedError(f"the graph casts to {onnx.TensorProto.DataType.Name(value)}, which netcl lacks")
+        return known[value]
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value
+
+
+def _check_operators(proto: Any) -> None:
+    """UnsupportedError with all operators and inputs that are not imported."""
+    missing = {
+        f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+        for node in proto.graph.node
+        if node.op_type not in OPERATORS_OF_IMPORT or node.domain not in ("", "ai.onnx")
+    }
+    if missing:
+        raise UnsupportedError(f"the graph has operators that are not imported: {', '.join(sorted(missing))}")
+    odd = [value.name for value in proto.graph.input if not value.type.HasField("tensor_type")]
+    if odd:
+        raise UnsupportedError(f"the inputs {', '.join(odd)} are no tensors")
+
+
+def _attach(model: Module, name: str, tensor: Tensor) -> tuple[Module, str]:
+    """Puts a tensor at a dotted name, making modules on the way; a name that is taken gets a line behind it."""
+    module: Module = model
+    *parents, last = [part for part in name.split(".") if part] or ["weight"]
+    for part in parents:
+        part = _free(module, part, Module)
+        if part not in module._modules:
+            module.add_module(part, Module())
+        child = module._modules[part]
+        assert child is not None
+        module = child
+    last = _free(module, last, type(None))
+    if isinstance(tensor, ag.Parameter):
+        module.register_parameter(last, tensor)
+    else:
+        module.register_buffer(last, tensor)
+    return module, last
+
+
+def _free(module: Module, name: str, kind: type) -> str:
+    while True:
+        there = module._modules.get(name)
+        if isinstance(there, kind) and there is not None:
+            return name
+        taken = name in module._modules or name in module._parameters or name in module._buffers
+        if not taken and not hasattr(type(module), name) and name not in module.__dict__:
+            return name
+        name += "_"
