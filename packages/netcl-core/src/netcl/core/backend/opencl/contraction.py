@@ -353,6 +353,11 @@ def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
         _, edge = gpu_program(device, dtype)
         tiled = KernelVariant.MATMUL_REGISTER_TILED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
         return KernelConfig(tiled, 4 * edge, 4 * edge, edge, 4, edge * edge, (edge, edge))
+    if kernel.startswith("winograd"):
+        return KernelConfig(
+            KernelVariant.CONV2D_WINOGRAD, *(int(kernel[-1]),) * 2, 1, device.vector, 1, (1, 1),
+            use_local_memory=False, vector_width=device.vector,
+        )  # fmt: skip
     program = cpu_program(device, dtype)
     vectors = KernelVariant.MATMUL_VECTORIZED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
     return KernelConfig(

@@ -352,8 +352,10 @@ def _placed(finish: Finish | None, c: Contraction) -> Finish | None:
 
 def kernels(engine: Any, x: tuple[int, ...], weight: tuple[int, ...], **options: Any) -> tuple[str, ...]:
     """The variants worth measuring for a forward convolution of these shapes."""
-    plan = _plan("forward", x, weight, *(options[name] for name in ("stride", "padding", "dilation", "groups")), None)
-    return contraction.kernels(engine, plan.parts[0].contraction)
+    call = (*(options[name] for name in ("stride", "padding", "dilation", "groups")), None)
+    plan = _plan("forward", x, weight, *call)
+    filtering = traits(engine).is_cpu and winograd.kernels(_geometry("forward", x, weight, *call))
+    return (*contraction.kernels(engine, plan.parts[0].contraction), *(filtering or ()))
 
 
 def _measured(

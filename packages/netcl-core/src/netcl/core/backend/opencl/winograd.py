@@ -79,6 +79,11 @@ def problem_of(kind: str, g: Any, tile: int | None) -> Problem | None:
     return found if tile or cost < _GAIN * 9 * g.batch * prod(out) * ins * outs else None
 
 
+def kernels(g: Any) -> tuple[str, ...]:
+    """The variants worth measuring for a forward convolution of a geometry."""
+    return tuple(f"winograd{tile}" for tile in (2, 4) if problem_of("forward", g, tile) is not None)
+
+
 def chosen(engine: Any, kind: str, g: Any, dtype: str, variant: str | None) -> Problem | None:
     """The problem where it is to be solved this way: ``variant`` winograd2 or winograd4, or None and it pays."""
     if not traits(engine).is_cpu or dtype not in _DTYPES:
