@@ -198,6 +198,53 @@ def test_a_kernel_that_does_not_build_is_run_op_by_op(handle, monkeypatch):
     assert same(values_and_gradients(jit_compile(centred), *arrays), plain)
 
 
+@pytest.mark.parametrize("fn", [chain, centred, normed], ids=lambda fn: fn.__name__)
+def test_a_gradient_that_does_not_build_is_run_op_by_op(numpy_device, monkeypatch, fn):
+    from netcl.autograd import derive
+
+    arrays = samples(8, 16)
+    plain = values_and_gradients(fn, *arrays)
+    run, refused = derive.call_row, []
+
+    def fail(row, *args):
+        if row.name.startswith("jit("):
+            refused.append(row.name)
+            raise KernelBuildError("__kernel", "", "too large", "a device", "a driver")
+        return run(row, *args)
+
+    monkeypatch.setattr(derive, "call_row", fail)
+    assert same(values_and_gradients(jit_compile(fn), *arrays), plain) and refused
+
+
+def test_another_thread_may_use_what_is_pending(handle):
+    arrays = samples(8, 16)
+    plain = values_and_gradients(lambda x, b: ag.exp(ag.tanh(x * 2.0) + b) * 3.0, *arrays)
+    x, b = (ag.tensor(Tensor.from_host(a, requires_grad=True)) for a in arrays)
+    seen = []
+
+    def reads(h):
+        with device(handle):
+            seen.append((ag.exp(h + b) * 3.0, h.grad_fn is not None))
+
+    @jit_compile
+    def fn(x):
+        h = ag.tanh(x * 2.0)
+        readers = [threading.Thread(target=reads, args=(h,)) for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        others = [ag.sigmoid(h * number) for number in range(1, 9)]
+        for reader in readers:
+            reader.join()
+        return h, others
+
+    fn(x)
+    assert len(seen) == 4 and all(made for _, made in seen)
+    for result, _ in seen:
+        x.grad = b.grad = None
+        (result * result).sum().backward(retain_graph=True)
+        assert same([result.numpy(), x.grad.numpy(), b.grad.numpy()], plain)
+
+
 def test_threads_agree(handle):
     arrays = samples(8, 16)
     plain = values_and_gradients(chain, *arrays)

@@ -12,6 +12,7 @@ from netcl.autograd.sharing import loaded, share_dear
 from netcl.autograd.step import FLOATING, Grads, Step, belongs
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, Program, call_row, program_row
+from netcl.core.errors import KernelBuildError
 from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
 from netcl.core.fusion import Fused
@@ -261,7 +262,14 @@ def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
     for group in plan.groups:
         if group.shared or any(wanted[slot] for slot in group.inputs):
             inputs = tuple([values[source] for source in group.sources])
-            outs = call_row(group.row, inputs, {"scalars": scalars}, walk.create_graph)
+            try:
+                outs = call_row(group.row, inputs, {"scalars": scalars}, walk.create_graph)
+            except KernelBuildError:
+                if not isinstance(program, Fused) or program.relaxed or walk.create_graph:
+                    raise
+                from netcl.autograd.compiler.apart import gradients_apart
+
+                return gradients_apart(walk, step, saved, grads)
             outs = outs if isinstance(outs, tuple) else (outs,)
             values.extend(outs[len(group.inputs) :])
             for slot, out in zip(group.inputs, outs):

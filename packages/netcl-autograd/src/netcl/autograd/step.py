@@ -14,6 +14,7 @@ from netcl.autograd.mode import state
 from netcl.core import Tensor, dtypes
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
+from netcl.core.pending import lock
 
 if TYPE_CHECKING:
     from netcl.autograd.backward import Walk
@@ -146,7 +147,11 @@ def edge_of(tensor: Tensor) -> Edge:
     """Where the gradient of ``tensor`` goes: (the step that made it, which output), or (the leaf itself, -1)."""
     made: Any = tensor.grad_fn
     if made is None:
-        return tensor, -1
+        if tensor.requires_grad:
+            with lock:  # another thread may be in the middle of computing it for a jitted function
+                made = tensor.grad_fn
+        if made is None:
+            return tensor, -1
     return (made, 0) if type(made) is Step else (made.step, made.index)
 
 

@@ -151,6 +151,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "describe": "(engine, program, shapes)",
     },
     "netcl.core.pending": {
+        "lock": "",
         "share": "(tensor, tensor_class, result)",
         "watch": "(work)",
     },

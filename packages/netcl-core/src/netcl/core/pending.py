@@ -17,6 +17,11 @@ class Work(Protocol):
         ...
 
 
+# Held while a call is noted down and while work is settled, as another thread may touch what is pending here. One for
+# all, since threads that wait for each other's work would wait for ever.
+lock = threading.RLock()
+
+
 class _Thread(threading.local):
     work: Work | None = None
 
@@ -64,10 +69,12 @@ class Pending:
 
 
 def _settled(tensor: Any) -> Any:
-    work = tensor.pending_release[0]
-    work.settle()
-    if isinstance(tensor, Pending):
-        raise RuntimeError(f"a tensor was left pending by {work!r}")
+    with lock:
+        if isinstance(tensor, Pending):  # else another thread has just done it
+            work = tensor.pending_release[0]
+            work.settle()
+            if isinstance(tensor, Pending):
+                raise RuntimeError(f"a tensor was left pending by {work!r}")
     return tensor
 
 
@@ -107,23 +114,25 @@ def work_of(tensor: Any) -> tuple[Work, int]:
 
 def fulfil(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
     """Gives a pending tensor the storage of ``result``, which becomes its own."""
-    tensor.__class__ = tensor_class
-    tensor.pending_release = None
-    tensor.buffer = result.buffer
-    tensor.array = result.array
+    plain: Any = tensor_class
     tensor.pool_handle = result.pool_handle
+    plain.buffer.__set__(tensor, result.buffer)  # past the properties of the pending class
+    plain.array.__set__(tensor, result.array)
+    tensor.__class__ = tensor_class  # last, since other threads ask for no lock from here on
+    tensor.pending_release = None
 
 
 def rename(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
     """Makes a pending tensor another name of ``result``'s storage."""
-    fulfil(tensor, tensor_class, result)
     tensor._version = result._version
+    fulfil(tensor, tensor_class, result)
 
 
 def share(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
     """Makes a pending tensor another name of ``result``: the same storage, version and place in the graph."""
+    plain: Any = tensor_class
+    plain.grad_fn.__set__(tensor, result.grad_fn)
     rename(tensor, tensor_class, result)
-    tensor.grad_fn = result.grad_fn
 
 
 def give_up(tensor: Any, error: BaseException) -> None:
@@ -145,6 +154,7 @@ __all__ = [
     "before_write",
     "fulfil",
     "give_up",
+    "lock",
     "pending_class",
     "promise",
     "rename",

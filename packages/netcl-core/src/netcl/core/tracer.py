@@ -16,7 +16,7 @@ from netcl.core.errors import KernelBuildError, NetclError, UnsupportedError
 from netcl.core.fusion import Cache, Fused, Move, Region, Value
 from netcl.core.joining import alias, extend
 from netcl.core.optable import TABLE, Operand, OpRow
-from netcl.core.pending import Pending, fulfil, give_up, pending_class, promise, rename, work_of
+from netcl.core.pending import Pending, fulfil, give_up, lock, pending_class, promise, rename, work_of
 from netcl.core.program import Bound, bound
 from netcl.core.tensor import Tensor
 
@@ -68,6 +68,10 @@ class Trace:
 
         ``node``: it gives nodes. ``recorded``: gradients flow through it.
         """
+        with lock:
+            return self._call(row, args, kwargs, node, recorded)
+
+    def _call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
         if "out" in kwargs or row.name in _WRITING or dispatch._pooled:
             self.settle()
             return NOT_TRACED
@@ -150,8 +154,8 @@ class Trace:
         if self._region is None or not self._region.stages:
             self._begin()
             return NOT_TRACED
-        self.settle()
-        return self.call(row, args, dict(kwargs), node, recorded)
+        self._settle_all()
+        return self._call(row, args, dict(kwargs), node, recorded)
 
     def _start(self, fresh: Mapping[int, Any]) -> Region | None:
         for tensor in fresh.values():
@@ -238,6 +242,10 @@ class Trace:
 
     def settle(self) -> None:
         """Computes what is alive of the region's results; the next call begins another."""
+        with lock:
+            self._settle_all()
+
+    def _settle_all(self) -> None:
         region, inputs, versions, scalars = self._region, self._inputs, self._versions, self._scalars
         call = self._first
         alive = [(number, tensor) for number, ref in self._promised if (tensor := ref()) is not None]

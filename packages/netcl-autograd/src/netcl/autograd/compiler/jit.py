@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any, TypeVar, overload
 
 from netcl.autograd.compiler.gradient import overhead, results_kept
@@ -30,6 +31,7 @@ class _Trace(Trace):
     def __init__(self, cache: Cache, relaxed: bool) -> None:
         super().__init__(cache, relaxed, Node, NOT_FUSIBLE)
         self.seen: list[tuple[Any, Program, list[tuple[int, ...]]]] | None = None
+        self._thread = get_ident()
 
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
         """On a CPU also those that the gradient would have to compute again at some cost."""
@@ -53,7 +55,7 @@ class _Trace(Trace):
             for index, (value, tensor) in enumerate(zip(values, tensors)):
                 if step is not None and tensor is not None and value.requires_grad:
                     belongs(tensor, step, index)
-                    if state.tape is not None:
+                    if state.tape is not None and get_ident() == self._thread:
                         state.tape.nodes.append(tensor)
         return results
 

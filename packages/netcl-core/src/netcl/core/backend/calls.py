@@ -113,11 +113,15 @@ class Calls:
         buffer = tensor.buffer  # first, as it settles a pending tensor
         lease = tensor.pool_handle
         own = fresh if buffer is None else lease is not None and lease.pool is self._pool
-        same: Any = tensor._version if own or buffer is None else buffer
+        same: Any = tensor._version if buffer is None else lease if own else buffer
         number = self._numbers.get(id(same))
+        if number is not None:
+            ref = self._leases[number]
+            if (ref is not None) if not own or lease is None else (ref is None or ref() is not lease):
+                number = None  # a lease that has ended had this identity
         if number is None:
             number = self._numbers[id(same)] = len(self._same)
-            self._same.append(same)
+            self._same.append(None if own and lease is not None else same)
             self._versions.append(0)
             self._leases.append(weakref.ref(lease) if own and lease is not None else None)
             if not own:
