@@ -88,7 +88,7 @@ def _lead(history: History) -> str:
 def _best(history: History) -> dict[str, Any] | None:
     """The epoch with the lowest validation loss, else the lowest loss."""
     for name in ("val_loss", "loss"):
-        if any(math.isfinite(row.get(name, math.nan)) for row in history):
+        if any(map(math.isfinite, _column(history, name) or ())):
             return history.best(name)
     return None
 
