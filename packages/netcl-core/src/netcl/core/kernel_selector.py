@@ -18,6 +18,7 @@ __all__ = [
     "KernelConfig",
     "KernelSelector",
     "KernelVariant",
+    "forget_choices",
     "get_kernel_selector",
     "register_measurements",
     "select_conv2d_config",
@@ -89,11 +90,21 @@ _REGISTER_WORK = {
 }
 
 Measurements: TypeAlias = Callable[[ExtendedDeviceProfile, str, tuple[Any, ...], str], "KernelConfig | None"]
-_measurements: Measurements | None = None
+
+
+def _kept(profile: ExtendedDeviceProfile, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
+    """What ``measurements`` knows, which imports this file."""
+    from .measurements import lookup
+
+    return lookup(profile, op, shape, dtype)
+
+
+_measurements: Measurements | None = _kept
 
 
 def register_measurements(lookup: Measurements | None) -> None:
-    """Let selectors ask ``lookup(profile, op, shape, dtype)`` for a measured config before they apply their rules.
+    """Let selectors ask ``lookup(profile, op, shape, dtype)`` for a measured config before they apply their rules,
+    instead of what the autotuner has kept on disk.
 
     ``op`` is matmul, conv2d, elementwise, reduction or batchnorm; ``shape`` the positional sizes of its ``select_``
     method. With NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1 nobody asks. Selectors forget what they chose before; None
@@ -101,6 +112,11 @@ def register_measurements(lookup: Measurements | None) -> None:
     """
     global _measurements
     _measurements = lookup
+    forget_choices()
+
+
+def forget_choices() -> None:
+    """Let all selectors choose again."""
     with _selectors_lock:
         for selector in _selectors.values():
             selector.clear_cache()

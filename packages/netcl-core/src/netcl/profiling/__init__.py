@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__all__ = ["EventTimer", "profile", "region", "report", "roofline", "timing", "trace"]
+__all__ = ["EventTimer", "WorkGroupTuner", "autotuner", "profile", "region", "report", "roofline", "timing", "trace"]
 
-_MODULES = ("report", "timing", "trace")
+_MODULES = ("autotuner", "report", "timing", "trace")
 _NAMES = {
     "EventTimer": "timing",
     "region": "timing",
+    "WorkGroupTuner": "autotuner",
     "profile": "trace",
     "roofline": "report",
 }

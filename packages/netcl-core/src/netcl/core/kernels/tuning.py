@@ -13,7 +13,7 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["fastest"]
+__all__ = ["fastest", "local_sizes", "seconds"]
 
 _RUNS = 5
 Size = tuple[int, ...]
@@ -27,10 +27,12 @@ def fastest(
     ``plain`` None is the driver's choice. None for the fastest where all were dropped.
     """
     wanted = _written(new_kernel(), queue, size, plain, args)
-    candidates = _local_sizes(new_kernel(), queue.device, size)
+    candidates = local_sizes(new_kernel(), queue.device, size)
     right = [local for local in candidates if _written(new_kernel(), queue, size, local, args) == wanted]
-    copies = [_copied(queue, arg) for arg in args]
-    best = min(right, key=lambda local: _seconds(new_kernel(), queue, size, local, copies), default=None)
+    kernel, copies = new_kernel(), [_copied(queue, arg) for arg in args]
+    kernel.set_args(*copies)
+    times = {local: taken for local in right if (taken := seconds(kernel, queue, size, local)) is not None}
+    best = min(times, key=lambda local: times[local], default=None)
     return best, [local for local in candidates if local not in right]
 
 
@@ -48,19 +50,33 @@ def _written(kernel: Any, queue: Any, size: Size, local: Size | None, args: Sequ
     return contents
 
 
-def _seconds(kernel: Any, queue: Any, size: Size, local: Size, args: Sequence[Any]) -> float:
-    kernel.set_args(*args)
+def seconds(kernel: Any, queue: Any, size: Size, local: Size) -> float | None:
+    """The fastest of a few runs of a kernel whose arguments are set; None where the driver refuses the local size.
+
+    By the event where the queue gives it times that are not longer than the wall clock's.
+    """
     times = []
     for _ in range(_RUNS + 1):
         queue.finish()
         start = time.perf_counter()
-        cl.enqueue_nd_range_kernel(queue, kernel, size, local)
+        try:
+            event = cl.enqueue_nd_range_kernel(queue, kernel, size, local)
+        except cl.LogicError:
+            return None
         queue.finish()
-        times.append(time.perf_counter() - start)
+        times.append(min(time.perf_counter() - start, _on_device(event) or float("inf")))
     return min(times[1:])  # the first compiles on some drivers
 
 
-def _local_sizes(kernel: Any, device: Any, size: tuple[int, ...]) -> list[tuple[int, ...]]:
+def _on_device(event: Any) -> float:
+    """Seconds of a complete event by the device's clock; 0 where it has none."""
+    try:
+        return float(event.profile.end - event.profile.start) * 1e-9
+    except cl.Error:
+        return 0.0
+
+
+def local_sizes(kernel: Any, device: Any, size: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Local sizes worth a try: powers of two along the first side that divide it."""
     limit = min(
         kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device), device.max_work_item_sizes[0]

@@ -9,7 +9,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.epilogue import Epilogue, run_alone
+from netcl.core.measurements import fastest_kernel
 
+from . import contraction
 from .contraction import Contraction, contract, falls_back, finishes
 from .epilogue import COLUMN, RESULT, Finish, Place, function_text
 from .templates import Traits, source, struct, traits
@@ -120,6 +122,24 @@ def _thin(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, kind: 
     engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
 
 
+def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[str, ...]:
+    """The variants worth measuring for matrices of these shapes, as they lie."""
+    plan = _matrices(a, b, False, False, traits(engine).is_cpu)
+    own = () if plan.variant is None else (plan.variant,)
+    return (*own, *contraction.kernels(engine, plan.contractions[0]))
+
+
+def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
+    """The variant that was measured to be the fastest for one product; None where the rule holds."""
+    c = plan.contractions[0] if len(plan.contractions) == 1 else None
+    if c is None or c.empty or prod(c.batch) != 1:
+        return None
+    m, n = (prod(c.n), c.m) if plan.swapped else (c.m, prod(c.n))
+    found = fastest_kernel(engine, "matmul", (m, n, prod(c.k)), dtype)
+    # The layout decides which of the thin variants there is.
+    return found if found == plan.variant or found in contraction.kernels(engine, c) else None
+
+
 def _finish(engine: Any, plan: _Matrices, epilogue: Epilogue, out: Tensor, variant: str | None) -> Finish | None:
     """The epilogue as part of the product; None where it needs a pass of its own."""
     if len(plan.contractions) != 1 or not finishes(engine, plan.contractions[0], out, variant):
@@ -168,7 +188,7 @@ def matmul(
         result = out
         result._version[0] += 1
     first, second = (b, a) if plan.swapped else (a, b)
-    variant = variant or plan.variant
+    variant = variant or _measured(engine, plan, a.dtype) or plan.variant
     finish = None if epilogue is None else _finish(engine, plan, epilogue, result, variant)
     for c in plan.contractions:
         if c.empty:

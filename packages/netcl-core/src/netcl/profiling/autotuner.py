@@ -1,0 +1,283 @@
+"""Measures the kernels of matrix products and convolutions, and work-group sizes of any kernel, and keeps the fastest.
+
+A candidate must give what the plain kernel gives before it may be chosen. What was chosen is kept on disk per device
+and driver, and used from then on by ``netcl.core.kernel_selector`` and by the ops, unless NETCL_AUTOTUNE=off.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from netcl.core import Tensor, measurements
+from netcl.core.backend.registry import engine_for
+from netcl.core.dtypes import canonical
+from netcl.core.errors import DTypeError, KernelBuildError, ShapeError, UnsupportedError
+from netcl.core.kernel_selector import KernelConfig, get_kernel_selector
+from netcl.core.kernels import tuning
+from netcl.core.memory import opencl_queue
+from netcl.profiling.timing import format_seconds, timing
+from netcl.profiling.trace import profile
+
+__all__ = ["WorkGroupTuner", "autotune_conv2d", "autotune_matmul", "measure"]
+
+PLAIN = "plain"
+_BOUND_S = 20.0  # no new candidate is begun after so many seconds of one search
+# Errors of a candidate against the plain kernel, relative to the largest result; another order of summing stays far
+# below, a product that was left out far above.
+_TOLERANCE = {"float16": 1e-2, "bfloat16": 4e-2, "float32": 2e-4, "float64": 1e-10}
+
+_PLAIN_FLOPS = 2e8  # what the plain kernel computes at most, of a few rows or images that stand for all
+
+
+class _Problem(NamedTuple):
+    """What is tuned: ``run(kernel)`` gives the result, whose entries ``picked`` on axis 0 have to be ``wanted``."""
+
+    run: Callable[[str], Tensor]
+    kernels: Sequence[str]
+    flops: int
+    picked: Any
+    wanted: Any
+
+
+def autotune_matmul(
+    M: int,
+    N: int,
+    K: int,
+    dtype: str = "float32",
+    queue: Any = None,
+    *,
+    warmup: int = 3,
+    runs: int = 5,
+    save: bool = True,
+) -> KernelConfig:
+    """The fastest kernel for (M, K) @ (K, N) on a queue or handle (None: the active device), as a KernelConfig.
+
+    Every kernel that the device's family has for the shape is checked against the plain one and timed: the median of
+    ``runs`` after ``warmup``, by events where the queue has them, cross-checked by the wall clock. In ``extra``:
+    ``kernel`` (its name), ``time_ms``, ``gflops``, and ``candidates``, the milliseconds of each. ``save`` keeps the
+    choice on disk for this device and driver, and for the selector and the ops of this process.
+
+    ShapeError for a size that is not positive; DTypeError for a dtype without products.
+    """
+    return _tune(engine_for(queue), "matmul", (M, N, K), dtype, warmup, runs, save)
+
+
+def autotune_conv2d(
+    N: int,
+    C: int,
+    H: int,
+    W: int,
+    F: int,
+    KH: int,
+    KW: int,
+    stride: int | tuple[int, int] = 1,
+    pad: int | tuple[int, int] = 0,
+    dtype: str = "float32",
+    queue: Any = None,
+    *,
+    warmup: int = 3,
+    runs: int = 5,
+    save: bool = True,
+) -> KernelConfig:
+    """The fastest kernel for the convolution of (N, C, H, W) by (F, C, KH, KW); see ``autotune_matmul``."""
+    shape = (N, C, F, H, W, KH, KW, _pair(stride), _pair(pad))
+    return _tune(engine_for(queue), "conv2d", shape, dtype, warmup, runs, save)
+
+
+def measure(engine: Any, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
+    """What NETCL_AUTOTUNE=on does at a new shape of a selector's ``op``; None for what is not tuned."""
+    return _tune(engine, op, shape, dtype, 1, 3, True) if op in _PROBLEMS else None
+
+
+def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
+
+
+def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int, runs: int, save: bool) -> KernelConfig:
+    name = canonical(dtype)
+    if name not in _TOLERANCE:
+        raise DTypeError(f"autotune_{op}: {name} has no {op}; there are {', '.join(_TOLERANCE)}", parameter="dtype")
+    sizes = [size for part in shape[:-1] for size in (part if isinstance(part, tuple) else (part,))]
+    if min(sizes) < 1:
+        raise ShapeError(f"autotune_{op}: sizes {shape} have to be positive", op=op)
+    problem = _PROBLEMS[op](engine, shape, name)
+    begun = perf_counter()
+    seconds: dict[str, float] = {}
+    for kernel in problem.kernels:
+        if seconds and perf_counter() - begun > _BOUND_S:
+            break
+        if _is_right(engine, f"{op} {shape} {name}", name, kernel, problem):
+            seconds[kernel] = _seconds(engine, partial(problem.run, kernel), warmup, runs)
+    if not seconds:
+        seconds[PLAIN] = _seconds(engine, partial(problem.run, PLAIN), warmup, runs)
+    best = min(seconds, key=lambda kernel: seconds[kernel])
+    chosen = _described(engine, op, shape, name, best)
+    chosen.extra.update(
+        kernel=best,
+        time_ms=seconds[best] * 1e3,
+        gflops=problem.flops / seconds[best] / 1e9,
+        candidates={kernel: taken * 1e3 for kernel, taken in seconds.items()},
+    )
+    if save and engine.name == "cl":
+        measurements.store(engine, op, shape, name, chosen)
+    return chosen
+
+
+def _is_right(engine: Any, what: str, dtype: str, kernel: str, problem: _Problem) -> bool:
+    """Whether a kernel gives what the plain one gave; one warning where not."""
+    try:
+        found = problem.run(kernel).numpy().astype(np.float64)[problem.picked]
+    except KernelBuildError as failure:
+        reason = f"does not build ({failure.log.strip()[:200]})"
+    else:
+        largest = max(float(np.max(np.abs(problem.wanted), initial=0.0)), 1e-30)
+        error = float(np.max(np.abs(found - problem.wanted), initial=0.0)) / largest
+        if error <= _TOLERANCE[dtype]:  # NaN is not
+            return True
+        reason = f"differs from the plain kernel by {error:.2g} of the largest result"
+    warnings.warn(
+        f"the kernel {kernel!r} of {what} on {engine.device_label} {reason}; it is not used",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+    return False
+
+
+def _seconds(engine: Any, run: Callable[[], Any], warmup: int, runs: int) -> float:
+    """The median of the wall clock; where events carry times that of the kernels, unless it is the longer one."""
+    wall = timing(run, warmup, runs, q=engine.queue).median
+    by_events = []
+    for _ in range(runs):
+        with profile(engine.queue) as seen:
+            run()
+        if not seen.event_times:
+            return wall
+        by_events.append(sum(one.end - one.start for one in seen.launches))
+    return min(wall, statistics.median(by_events) or wall)
+
+
+def _described(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernel: str) -> KernelConfig:
+    """The config that says what a kernel runs with; of NumPy what the rule says."""
+    if engine.name == "cl":
+        from netcl.core.backend.opencl.contraction import config_of
+
+        return config_of(engine, op, kernel, dtype)
+    selector = get_kernel_selector(engine.queue)
+    choose: Any = selector.select_matmul_kernel if op == "matmul" else selector.select_conv2d_kernel
+    ruled: KernelConfig = choose(*shape, dtype=dtype)
+    return dataclasses.replace(ruled, extra={})
+
+
+def _matmul_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> _Problem:
+    m, n, k = shape
+    rows, columns = _random((m, k), 1), _random((k, n), 2)
+    a, b = (Tensor.from_host(engine.queue, values, dtype) for values in (rows, columns))
+    gemm = engine.twins.gemm
+    picked = _picked(m, 2 * n * k)
+    some = Tensor.from_host(engine.queue, rows[picked], dtype)
+    if engine.name != "cl":
+        wanted = gemm.matmul(engine, some, b).numpy().astype(np.float64)
+        return _Problem(lambda _: gemm.matmul(engine, a, b), ("numpy",), 2 * m * n * k, picked, wanted)
+    wanted = gemm.matmul(engine, some, b, variant=PLAIN).numpy().astype(np.float64)
+    kernels = gemm.kernels(engine, a.shape, b.shape)
+    return _Problem(lambda kernel: gemm.matmul(engine, a, b, variant=kernel), kernels, 2 * m * n * k, picked, wanted)
+
+
+def _conv2d_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> _Problem:
+    batch, channels, filters, height, width, kernel_h, kernel_w, stride, pad = shape
+    out = [(size + 2 * p - k) // s + 1 for size, p, k, s in zip((height, width), pad, (kernel_h, kernel_w), stride)]
+    if min(out) < 1:
+        raise ShapeError(f"autotune_conv2d: a kernel of {shape[5:7]} does not fit {shape[3:5]} padded by {pad}")
+    images, filtered = _random((batch, channels, height, width), 1), _random((filters, channels, kernel_h, kernel_w), 2)
+    x, weight = (Tensor.from_host(engine.queue, values, dtype) for values in (images, filtered))
+    conv = engine.twins.conv
+    options = {
+        "stride": stride,
+        "padding": tuple((each, each) for each in pad),
+        "dilation": (1, 1),
+        "groups": 1,
+    }
+    each_image = 2 * out[0] * out[1] * weight.size
+    picked = _picked(batch, each_image)
+    some = Tensor.from_host(engine.queue, images[picked], dtype)
+    run = partial(conv.conv, engine, "forward", x, weight, **options)
+    if engine.name != "cl":
+        wanted = conv.conv(engine, "forward", some, weight, **options).numpy().astype(np.float64)
+        return _Problem(lambda _: run(), ("numpy",), batch * each_image, picked, wanted)
+    wanted = conv.conv(engine, "forward", some, weight, variant=PLAIN, **options).numpy().astype(np.float64)
+    kernels = conv.kernels(engine, x.shape, weight.shape, **options)
+    return _Problem(lambda kernel: run(variant=kernel), kernels, batch * each_image, picked, wanted)
+
+
+def _picked(count: int, flops: int) -> Any:
+    """Which of ``count`` independent parts of so many operations the plain kernel computes: the first, the last, and
+    as many between as it can in a fraction of a second."""
+    affordable = int(max(2, min(count, _PLAIN_FLOPS // flops)))
+    return np.unique(np.linspace(0, count - 1, affordable).astype(int))
+
+
+def _random(shape: tuple[int, ...], seed: int) -> Any:
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+
+
+_PROBLEMS: dict[str, Callable[[Any, tuple[Any, ...], str], _Problem]] = {
+    "matmul": _matmul_problem,
+    "conv2d": _conv2d_problem,
+}
+
+
+class WorkGroupTuner:
+    """Finds the fastest work-group for a cl.Kernel whose arguments are set: ``WorkGroupTuner(kernel, size).tune(q)``.
+
+    The kernel runs several times on its own arguments, so it has to bear that; ``KernelSpec.tune`` works on copies and
+    compares results. ``best_local_size`` and ``runtime_us`` (its fastest run) are None before ``tune``; ``measured``
+    has the microseconds of every candidate that the driver took.
+    """
+
+    def __init__(self, kernel: Any, global_size: int | Sequence[int]) -> None:
+        size = (global_size,) if isinstance(global_size, int) else tuple(int(side) for side in global_size)
+        if not 1 <= len(size) <= 3 or min(size) < 1:
+            raise ShapeError(f"WorkGroupTuner: a global size is one to three positive numbers, not {global_size}")
+        self.kernel, self.global_size = kernel, size
+        self.best_local_size: tuple[int, ...] | None = None
+        self.runtime_us: float | None = None
+        self.measured: dict[tuple[int, ...], float] = {}
+
+    def tune(self, queue: Any = None, candidates: Iterable[int | Sequence[int]] | None = None) -> WorkGroupTuner:
+        """Measures ``candidates`` (None: powers of two that divide the first side) and returns itself.
+
+        A candidate that does not divide the global size, or is too large for the kernel, is passed over;
+        UnsupportedError where that leaves none.
+        """
+        found = opencl_queue(queue)
+        if candidates is None:
+            wanted = tuning.local_sizes(self.kernel, found.device, self.global_size)
+        else:
+            wanted = [(one,) if isinstance(one, int) else tuple(one) for one in candidates]
+        self.measured = {}
+        for local in wanted:
+            seconds = tuning.seconds(self.kernel, found, self.global_size, local)
+            if seconds is not None:
+                self.measured[local] = seconds * 1e6
+        if not self.measured:
+            raise UnsupportedError(
+                f"WorkGroupTuner: none of the local sizes {wanted} fits kernel {self.kernel.function_name} "
+                f"with global size {self.global_size}"
+            )
+        self.best_local_size = min(self.measured, key=lambda local: self.measured[local])
+        self.runtime_us = self.measured[self.best_local_size]
+        return self
+
+    def __repr__(self) -> str:
+        if self.runtime_us is None:
+            return f"<WorkGroupTuner of {self.kernel.function_name}, not tuned>"
+        taken = format_seconds(self.runtime_us * 1e-6)
+        return f"<WorkGroupTuner of {self.kernel.function_name}: {self.best_local_size} in {taken}>"
