@@ -10,7 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from netcl.core import config
+from netcl.core import config, pages
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError, OutOfMemoryError, ShapeError, UnsupportedError
 from netcl.core.memory import (
@@ -356,3 +356,27 @@ def test_summary_and_empty_cache(queue):
     assert "PersistentBufferPool" in memory_summary(queue)
     empty_cache(queue)
     assert pool.stats.bytes_cached == 0
+
+
+def test_large_buffers_of_a_cpu_are_advised_to_large_pages(queue, monkeypatch):
+    if not pages.on_host(queue.context):
+        pytest.skip("needs Linux: other systems have no large pages for the asking")
+    advised = []
+    monkeypatch.setattr(pages, "_advise", lambda address, nbytes: advised.append((address, nbytes)) or 0)
+    pool = PersistentBufferPool(queue.context, queue)
+    pool.allocate(MIB)
+    assert not advised
+    lease = pool.allocate(8 * MIB + 5)
+    ((address, nbytes),) = advised
+    assert address % 4096 == nbytes % 4096 == 0 and lease.bucket_size - 8192 <= nbytes <= lease.bucket_size
+    lease.release()
+    pool.allocate(8 * MIB + 5)
+    assert len(advised) == 1  # what is lent again is advised already
+
+
+def test_a_buffer_that_cannot_be_mapped_is_still_one(queue, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise cl.RuntimeError("clEnqueueMapBuffer", cl.status_code.MAP_FAILURE, "refused")
+
+    monkeypatch.setattr(pages.cl, "enqueue_map_buffer", refuse)
+    assert PersistentBufferPool(queue.context, queue).allocate(8 * MIB).buffer.size >= 8 * MIB

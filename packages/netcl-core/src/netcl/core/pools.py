@@ -29,6 +29,7 @@ from . import config
 from .errors import ShapeError
 from .leases import BufferHandle, PoolStats
 from .out_of_memory import is_out_of_memory, largest_buffer, out_of_memory, register_pool, release_cached
+from .pages import LARGE, ask_for_large_pages, on_host
 from .queue_state import check_lost, forked_error, is_lost, lose, queues_of
 
 try:
@@ -344,6 +345,7 @@ class PersistentBufferPool(BufferPool):
         self._counted_from, self._most_counted = large_bucket_bytes, max_buffers_per_bucket
         self._reads_limit = max_cached_bytes is None
         self._device_bytes = min(device.global_mem_size for device in context.devices)
+        self._on_host = on_host(context)
 
     def bucket_for(self, nbytes: int) -> int:
         """The size in bytes of the buffer that serves a request of ``nbytes``."""
@@ -351,6 +353,12 @@ class PersistentBufferPool(BufferPool):
             return next(bucket for bucket in self.BUCKETS if nbytes <= bucket)
         step = (1 << (nbytes.bit_length() - 1)) >> 3
         return -(-nbytes // step) * step
+
+    def _try(self, bucket: int, flags: int | None, budget: int | None) -> Any:
+        buffer = super()._try(bucket, flags, budget)
+        if buffer is not None and self._on_host and bucket >= LARGE:
+            ask_for_large_pages(self.queue, buffer, bucket)
+        return buffer
 
     def _budget(self) -> int | None:
         # Asked for only when a buffer is made: the warm path reads no variables.
