@@ -204,6 +204,26 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.modes": {
         "register": "(state)",
     },
+    "netcl.profiling.autotuner": {
+        "autotune_conv2d": (
+            "(N, C, H, W, F, KH, KW, stride=1, pad=0, dtype='float32', queue=None, *, warmup=3, runs=5, save=True)"
+        ),
+        "autotune_matmul": "(M, N, K, dtype='float32', queue=None, *, warmup=3, runs=5, save=True)",
+    },
+    "netcl.profiling.report": {"roofline": "(profile, path, *, peaks=None)"},
+    "netcl.profiling.timing": {
+        "EventTimer": "(q=None)",
+        "region": "(name, q=None, *, wait=True)",
+        "timing": "(fn, warmup=5, runs=20, *, q=None)",
+    },
+    "netcl.profiling.timing.EventTimer": {"time_event": "(event, name='')"},
+    "netcl.profiling.trace": {"profile": "(q=None, memory=False)"},
+    "netcl.profiling.trace.profile": {
+        "export_chrome": "(path)",
+        "kernels": "",
+        "memory_timeline": "()",
+        "table": "(sort_by='total')",
+    },
     "netcl.runtime.capture": {
         "CapturedStep": "",
         "capture": "(fn, *samples, watch=None)",

@@ -9,6 +9,7 @@ from itertools import product
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
+from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.dtypes import itemsize
 from netcl.core.measurements import fastest_kernel
@@ -368,7 +369,8 @@ def _measured(
         return None
     sizes = (x.shape[0], x.shape[1], weight.shape[0], *x.shape[2:], *weight.shape[2:])
     pad = tuple(before for before, _ in padding)
-    return fastest_kernel(engine, "conv2d", (*sizes, stride, pad), x.dtype)
+    found = fastest_kernel(engine, "conv2d", (*sizes, stride, pad), x.dtype)
+    return None if found is not None and found.startswith("winograd") and not config.get("CONV_WINOGRAD") else found
 
 
 def _wish(engine: Any, algo: str | None) -> str | None:
