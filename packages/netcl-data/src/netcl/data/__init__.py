@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netcl.data import augment, filters, readers, shared_batch
+from netcl.data import augment, augment_gpu, filters, readers, shared_batch
 from netcl.data.__about__ import __version__
 from netcl.data.collate import default_collate
 from netcl.data.dataset import (
@@ -54,6 +54,7 @@ __all__ = [
     "WorkerInfo",
     "__version__",
     "augment",
+    "augment_gpu",
     "default_collate",
     "example_digits",
     "filters",

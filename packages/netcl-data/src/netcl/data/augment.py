@@ -16,7 +16,7 @@ from netcl.data.sample_random import RandomSource, source_or_fresh
 __all__ = ["PairFilter", "color_jitter", "cutmix", "cutout", "mixup", "random_erase"]
 
 # Rec. 601 luma, as in torchvision's rgb_to_grayscale.
-_LUMA = np.array([0.2989, 0.587, 0.114])
+LUMA = np.array([0.2989, 0.587, 0.114])
 
 
 def _inside(start: Array, size: Array, length: int) -> Array:
@@ -113,7 +113,7 @@ def _gray(images: Array) -> Array:
     if images.shape[1] != 3:
         mean: Array = images.mean(axis=1, keepdims=True)
         return mean
-    luma: Array = np.einsum("nchw,c->nhw", images, _LUMA.astype(images.dtype))
+    luma: Array = np.einsum("nchw,c->nhw", images, LUMA.astype(images.dtype))
     return luma[:, None]
 
 
