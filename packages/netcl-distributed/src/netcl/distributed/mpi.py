@@ -43,22 +43,27 @@ class MPIGroup(ProcessGroup):
                 "without one"
             ) from error
         self._mpi: Any = MPI
-        self._comm_world: Any = MPI.COMM_WORLD.Dup() if comm is None else comm
-        self._comm_world.Set_errhandler(MPI.ERRORS_RETURN)
-        host = self._comm_world.Split_type(MPI.COMM_TYPE_SHARED)
-        super().__init__(self._comm_world.Get_rank(), self._comm_world.Get_size(), timeout, host.Get_rank())
+        self._ranks: Any = MPI.COMM_WORLD.Dup() if comm is None else comm
+        self._ranks.Set_errhandler(MPI.ERRORS_RETURN)
+        host = self._ranks.Split_type(MPI.COMM_TYPE_SHARED)
+        super().__init__(self._ranks.Get_rank(), self._ranks.Get_size(), timeout, host.Get_rank())
         host.Free()
         self._broken: Exception | None = None
+        self._living: Any = None
 
     def close(self) -> None:
         super().close()
         if self._broken is None and not self._mpi.Is_finalized():
-            self._comm_world.Free()
+            self._ranks.Free()
 
     def shrink(self) -> MPIGroup:
-        """A group of the ranks that live, numbered anew, after a RankFailedError; needs an MPI with ULFM."""
-        self._comm_world.Revoke()
-        return MPIGroup(self.timeout, self._comm_world.Shrink())
+        """A group of the ranks that live, numbered anew, after a RankFailedError; needs an MPI with ULFM. All of them
+        have to call it.
+        """
+        if self._living is None:
+            self._ranks.Revoke()  # so that those who wait for one who is here come too
+            self._living = self._ranks.Shrink()
+        return MPIGroup(self.timeout, self._living)
 
     # -- waiting -------------------------------------------------------------------------------------------------------
 
@@ -86,11 +91,20 @@ class MPIGroup(ProcessGroup):
         gone = (getattr(self._mpi, "ERR_PROC_FAILED", -1), getattr(self._mpi, "ERR_REVOKED", -1))
         if error.Get_error_class() not in gone:
             return RuntimeError(f"MPI: {error.Get_error_string()}")
-        # Asking for the failed leaves them to be asked for again by whoever shrinks the group.
-        failed = self._comm_world.Get_failed()
-        ranks = self._mpi.Group.Translate_ranks(failed, list(range(failed.Get_size())), self._comm_world.Get_group())
+        ranks = self._dead(error)
         named = ", ".join(f"rank {rank}" for rank in ranks) or "a rank"
         return RankFailedError(ranks[0] if ranks else -1, f"{named} died; MPI says: {error.Get_error_string()}")
+
+    def _dead(self, error: Any) -> list[int]:
+        """The ranks that are dead."""
+        whole = self._ranks.Get_group()
+        if error.Get_error_class() == self._mpi.ERR_PROC_FAILED:
+            failed = self._ranks.Get_failed()
+        else:
+            # Somebody who knew of a death revoked the group and waits in ``shrink``, which says who is left.
+            self._living = self._ranks.Shrink()
+            failed = self._mpi.Group.Difference(whole, self._living.Get_group())
+        return list(failed.Translate_ranks(list(range(failed.Get_size())), whole))
 
     # -- collectives ---------------------------------------------------------------------------------------------------
 
@@ -102,15 +116,15 @@ class MPIGroup(ProcessGroup):
         short = np.array([zlib.crc32(text)], np.int64)
         # Two collectives of eight bytes where all is well; the words themselves travel only where they differ.
         most = np.array([short[0], -short[0]])
-        self._wait(lambda: self._comm_world.Iallreduce(self._mpi.IN_PLACE, most, self._mpi.MAX))
+        self._wait(lambda: self._ranks.Iallreduce(self._mpi.IN_PLACE, most, self._mpi.MAX))
         if most[0] != -most[1]:
             every = np.empty((self.size, _TEXT), np.uint8)
-            self._wait(lambda: self._comm_world.Iallgather(own, every))
+            self._wait(lambda: self._ranks.Iallgather(own, every))
             self._broken = mismatch([bytes(row).rstrip(b"\0").decode("utf-8", "replace") for row in every])
             raise self._broken
 
     def _meet(self) -> None:
-        self._wait(self._comm_world.Ibarrier)
+        self._wait(self._ranks.Ibarrier)
 
     def _fold(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
         step = max(_STEP_BYTES // source.dtype.itemsize, 1)
@@ -139,7 +153,7 @@ class MPIGroup(ProcessGroup):
         for start in range(0, total, step):
             stop = min(start + step, total)
             chunk = np.empty(stop - start, out.dtype) if source is None else source[start:stop]
-            self._wait(lambda chunk=chunk: self._comm_world.Ibcast(_bytes(chunk), root))  # type: ignore[misc]
+            self._wait(lambda chunk=chunk: self._ranks.Ibcast(_bytes(chunk), root))  # type: ignore[misc]
             first, last = max(start, low), min(stop, low + out.size)
             if first < last:
                 out[first - low : last - low] = chunk[first - start : last - start]
@@ -150,30 +164,30 @@ class MPIGroup(ProcessGroup):
         away, back = ([count * item for count in counts] for counts in (sent, taken))
         message = [_bytes(source), (away, _starts(away)), self._mpi.BYTE]
         answer = [_bytes(out.reshape(-1)), (back, _starts(back)), self._mpi.BYTE]
-        self._wait(lambda: self._comm_world.Ialltoallv(message, answer))
+        self._wait(lambda: self._ranks.Ialltoallv(message, answer))
 
     def _exchange_all(self, own: Array, out: Array, counts: Sequence[int]) -> None:
         """The pieces of all ranks, of these sizes, one after the other into ``out``."""
         sizes = [int(count) * own.dtype.itemsize for count in counts]
         answer = [_bytes(out), (sizes, _starts(sizes)), self._mpi.BYTE]
-        self._wait(lambda: self._comm_world.Iallgatherv(_bytes(own), answer))
+        self._wait(lambda: self._ranks.Iallgatherv(_bytes(own), answer))
 
     # -- letters -------------------------------------------------------------------------------------------------------
 
     def _send(self, values: Array, to: int, text: str) -> None:
         head = np.frombuffer(text.encode().ljust(_TEXT, b"\0")[:_TEXT], np.uint8)
-        self._wait(lambda: self._comm_world.Isend(head, to, _HEAD))
-        self._wait(lambda: self._comm_world.Isend(_bytes(values), to, _BODY))
+        self._wait(lambda: self._ranks.Isend(head, to, _HEAD))
+        self._wait(lambda: self._ranks.Isend(_bytes(values), to, _BODY))
 
     def _recv(self, out: Array, source: int, text: str) -> None:
         head = np.empty(_TEXT, np.uint8)
-        self._wait(lambda: self._comm_world.Irecv(head, source, _HEAD))
+        self._wait(lambda: self._ranks.Irecv(head, source, _HEAD))
         sent = bytes(head).rstrip(b"\0").decode("utf-8", "replace")
         if sent != text:
             reason = f"rank {source} sent {sent}, rank {self.rank} expected {text}"
             self._broken = CollectiveMismatchError(reason, op="recv")
             raise self._broken
-        self._wait(lambda: self._comm_world.Irecv(_bytes(out), source, _BODY))
+        self._wait(lambda: self._ranks.Irecv(_bytes(out), source, _BODY))
 
 
 def _bytes(values: Array) -> Array:
