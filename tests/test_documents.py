@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     *sorted(ROOT.glob("packages/*/README.md")),
     *sorted(path for path in ROOT.glob("docs/guide/*.md") if path.name != "README.md"),
+    ROOT / "docs/how-to/port-a-pytorch-script.md",
 ]
 LINKED = [
     *sorted(ROOT.glob("*.md")),

@@ -4,7 +4,11 @@ state after three steps; run by `nox -s parity`.
 
 from __future__ import annotations
 
+import copy
+import re
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -339,3 +343,93 @@ def test_instance_norm(options: dict[str, Any], rng: np.random.Generator) -> Non
 
 def test_rms_norm(rng: np.random.Generator) -> None:
     compare(nn.RMSNorm((3, 4)), torch.nn.RMSNorm((3, 4)), normal(rng, (5, 3, 4)), rng=rng)
+
+
+# -- whole models ------------------------------------------------------------------------------------------------------
+
+
+class TheirBlock(torch.nn.Module):
+    """A residual block with torchvision's names: two 3x3 convolutions, or 1x1, 3x3 and 1x1 around ``planes``."""
+
+    def __init__(self, inplanes: int, planes: int, stride: int, wide: int) -> None:
+        super().__init__()
+        sizes = [(inplanes, planes, 3, stride), (planes, planes, 3, 1)]
+        if wide != planes:
+            sizes = [(inplanes, planes, 1, 1), (planes, planes, 3, stride), (planes, wide, 1, 1)]
+        self.count = len(sizes)
+        for at, (before, after, size, step) in enumerate(sizes, 1):
+            setattr(self, f"conv{at}", torch.nn.Conv2d(before, after, size, step, size // 2, bias=False))
+            setattr(self, f"bn{at}", torch.nn.BatchNorm2d(after))
+        self.downsample = None
+        if stride != 1 or inplanes != wide:
+            self.downsample = torch.nn.Sequential(
+                torch.nn.Conv2d(inplanes, wide, 1, stride, bias=False), torch.nn.BatchNorm2d(wide)
+            )
+
+    def forward(self, x: Any) -> Any:
+        y = x
+        for at in range(1, self.count + 1):
+            y = getattr(self, f"bn{at}")(getattr(self, f"conv{at}")(y))
+            y = torch.relu(y) if at < self.count else y
+        return torch.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+def their_resnet(layers: Sequence[int], expansion: int, classes: int) -> Any:
+    stages: dict[str, Any] = {
+        "conv1": torch.nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        "bn1": torch.nn.BatchNorm2d(64),
+        "relu": torch.nn.ReLU(),
+        "maxpool": torch.nn.MaxPool2d(3, 2, 1),
+    }
+    before = 64
+    for at, (count, planes) in enumerate(zip(layers, (64, 128, 256, 512)), 1):
+        blocks = []
+        for number in range(count):
+            stride = 2 if at > 1 and number == 0 else 1
+            blocks.append(TheirBlock(before, planes, stride, planes * expansion))
+            before = planes * expansion
+        stages[f"layer{at}"] = torch.nn.Sequential(*blocks)
+    stages.update(pool=torch.nn.AdaptiveAvgPool2d(1), flatten=torch.nn.Flatten(), fc=torch.nn.Linear(before, classes))
+    return torch.nn.Sequential(OrderedDict(stages))
+
+
+@pytest.mark.parametrize(("name", "layers", "expansion"), [("18", (2, 2, 2, 2), 1), ("50", (3, 4, 6, 3), 4)])
+def test_resnets(name: str, layers: tuple[int, ...], expansion: int, rng: np.random.Generator) -> None:
+    """Outputs in both modes, every gradient and the running statistics, within PyTorch's own distance from float64."""
+    ours, theirs = getattr(nn.resnet, f"resnet{name}")(5), their_resnet(layers, expansion, 5)
+    copy_weights(ours, theirs)
+    exact = copy.deepcopy(theirs).double()
+    data, labels = rng.standard_normal((4, 3, 64, 64)).astype(np.float32), np.array([0, 1, 2, 3])
+    ag.cross_entropy(out := ours(Tensor.from_host(data)), Tensor.from_host(labels)).backward()
+    results = []
+    for model, kind in ((theirs, torch.float32), (exact, torch.float64)):
+        y = model(torch.tensor(data, dtype=kind))
+        torch.nn.functional.cross_entropy(y, torch.tensor(labels)).backward()
+        results.append(y.detach().double().numpy())
+
+    def near(one: Array, two: Array, true: Array, name: str) -> None:
+        bound = 4 * np.abs(two - true).max() + 1e-5 * np.abs(true).max() + 1e-7
+        assert np.abs(one - true).max() <= bound, name
+
+    near(out.to_host(), *results, "output")
+    parameters = zip(ours.named_parameters(), theirs.parameters(), exact.parameters(), strict=True)
+    for (label, one), two, true in parameters:
+        near(one.grad.to_host(), two.grad.double().numpy(), true.grad.numpy(), label)
+    states = zip(ours.state_dict().items(), theirs.state_dict().values(), exact.state_dict().values(), strict=True)
+    for (label, one), two, true in states:
+        near(one.to_host(), two.double().numpy(), true.double().numpy(), label)
+    x = torch.tensor(data)
+    with torch.no_grad():
+        values = theirs.eval()(x).double().numpy(), exact.eval()(x.double()).numpy()
+    near(ours.eval()(Tensor.from_host(data)).to_host(), *values, "evaluation")
+
+
+def test_both_scripts_of_the_page_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs/how-to/port-a-pytorch-script.md"
+    text = page.read_text(encoding="utf-8")
+    for kind in ("py", "python"):
+        script = re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0]
+        names: dict[str, Any] = {"__name__": "page"}
+        exec(compile(script, str(page), "exec"), names)
+        assert (names["logits"].argmax(axis=1) == names["y"]).mean() > 0.9

@@ -142,6 +142,7 @@ class MultiheadAttention(Module):
         return unbind(ag.permute(y, (2, 0, 3, 1, 4) if self.batch_first else (2, 1, 3, 0, 4)))
 
     def _each(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        weights: tuple[Tensor, ...]
         if self.in_proj_weight is None:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         else:

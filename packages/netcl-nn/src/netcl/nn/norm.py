@@ -262,7 +262,7 @@ class _InstanceNorm(_Running):
             self.weight,
             self.bias,
             use_input_stats=self.training or not self.track_running_stats,
-            momentum=self.momentum,
+            momentum=0.0 if self.momentum is None else self.momentum,
             eps=self.eps,
         )
 

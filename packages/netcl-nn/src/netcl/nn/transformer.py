@@ -149,7 +149,7 @@ class _Stack(Module):
         self.add_module("norm", norm)
 
     def _normalized(self, x: Tensor) -> Tensor:
-        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
+        return x if self.norm is None else self.norm(x)
 
 
 def _stack_config(stack: Any) -> Mapping[str, Any]:
