@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from netcl import ops
-from netcl.core import DeviceHandle, Tensor
+from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.errors import CaptureError
 from netcl.runtime.capture import capture
 
@@ -109,3 +111,147 @@ def test_a_replay_refuses_what_the_capture_did_not_see(handle: DeviceHandle) -> 
     state["training"] = False
     with pytest.raises(CaptureError, match="watched state changed"):
         captured.replay(x, 2)
+
+
+def test_what_nobody_reads_is_left_out_and_neighbours_are_one_launch(handle: DeviceHandle) -> None:
+    x, bias = (Tensor.from_host(a) for a in _inputs(2))
+    total = Tensor.zeros((6, 5), persistent=True)
+
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        ops.exp(x)
+        shifted = ops.add(ops.mul(x, 2.0), bias)
+        total.write(total + 1.0)
+        kept = ops.relu(shifted)
+        total.write(total * 2.0)
+        return kept, ops.sum(ops.sub(kept, x), axis=-1)
+
+    captured = capture(step, x)
+    assert handle.backend == "cpu" or len(captured) <= 4
+    for count in (2.0, 6.0):
+        kept, rows = captured.replay(x)
+        want = np.maximum(x.numpy() * 2 + bias.numpy(), 0)
+        np.testing.assert_array_equal(kept.numpy(), want)
+        np.testing.assert_allclose(rows.numpy(), (want - x.numpy()).sum(-1), rtol=1e-5, atol=1e-5)
+        assert (total.numpy() == count).all()
+
+
+def test_half_precision_is_rounded_where_the_call_rounds(handle: DeviceHandle) -> None:
+    x = Tensor.from_host(_inputs(1)[0])
+
+    def step(x: Tensor) -> Tensor:
+        half = ops.mul(x, 1.1).astype("bfloat16")
+        return ops.mul(ops.add(half, 1.0).astype("float32"), 3.0)  # type: ignore[no-any-return]
+
+    np.testing.assert_array_equal(capture(step, x).replay(x).numpy(), step(x).numpy())
+
+
+def test_an_intermediate_value_that_is_kept_is_the_newest(handle: DeviceHandle) -> None:
+    kept: list[Tensor] = []
+
+    def step(x: Tensor) -> Tensor:
+        kept.append(ops.mul(x, 2.0))
+        return ops.add(kept[-1], 1.0)  # type: ignore[no-any-return]
+
+    captured = capture(step, Tensor.from_host(_inputs(1)[0]))
+    for x in _inputs(3):
+        captured.replay(x)
+        np.testing.assert_array_equal(kept[0].numpy(), x * 2)
+
+
+def test_replays_by_command_buffer_and_by_list(handle: DeviceHandle) -> None:
+    x = Tensor.from_host(_inputs(1)[0])
+    found = []
+    for flag in (True, False):
+        with config.override(COMMAND_BUFFER=flag):
+            captured = capture(lambda x: ops.softmax(ops.matmul(x, ops.transpose(ops.flip(x, 0)))), x)
+            found.append([captured.replay(x).numpy() for _ in range(3)])
+            runs = getattr(captured._recording, "_runs", None)
+            if runs is not None:
+                extensions = handle.queue.device.extensions
+                assert (len(runs) < len(captured)) == (flag and "cl_khr_command_buffer" in extensions)
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_driver_that_refuses_a_command_buffer_gets_the_launches(
+    handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = Tensor.from_host(_inputs(1)[0])
+    captured = capture(lambda x: ops.softmax(ops.flip(x, 0)), x)
+    expected = captured.replay(x).numpy()
+    for run in getattr(captured._recording, "_runs", None) or ():
+        if hasattr(run, "_enqueue"):
+            monkeypatch.setattr(run, "_enqueue", lambda *args: -59)
+    np.testing.assert_array_equal(captured.replay(x).numpy(), expected)
+
+
+_SHAPES = [(4, 6), (6,), (4, 1), (1,), (1, 6), (2, 3, 6)]
+
+
+def _random_step(picks: list[tuple[int, int, int, bool]]) -> Any:
+    """A function made of ops that ``picks`` name: some write into the states, some results are returned."""
+
+    def step(x: Tensor, weight: Tensor, states: list[Tensor]) -> list[Tensor]:
+        values, results = [x, *states], []
+        for kind, i, j, keep in picks:
+            a, b, state = values[i % len(values)], values[j % len(values)], states[j % len(states)]
+            fits = a.shape[-1:] == (6,)
+            if kind < 3 and _broadcast(a.shape, b.shape):
+                made = (ops.add, ops.mul, ops.sub)[kind](a, b)
+            elif kind == 3:
+                made = ops.mean(a, axis=0)
+            elif kind == 4:
+                made = ops.sub(ops.max(a, axis=-1, keepdims=True), a)
+            elif kind == 5:
+                made = ops.softmax(a)
+            elif kind == 6:
+                made = ops.relu(ops.add(ops.matmul(a, weight), 0.5)) if fits and a.ndim == 2 else ops.relu(a)
+            elif kind == 7:
+                state.write(ops.mul(a, 0.5) if a.shape == state.shape else ops.add(ops.mul(state, 0.25), 1.0))
+                continue
+            elif kind == 8:
+                made = ops.reshape(a, (*a.shape, 1)) if a.ndim < 3 else ops.reshape(a, (-1,))
+            else:
+                made = ops.tanh(a)
+            values.append(made)
+            if keep:
+                results.append(made)
+        return [*results, values[-1]]
+
+    return step
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    try:
+        return len(np.broadcast_shapes(a, b)) < 4 and bool(np.prod(np.broadcast_shapes(a, b)) < 1000)
+    except ValueError:
+        return False
+
+
+_PICKS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 15), st.integers(0, 15), st.booleans()), max_size=16)
+
+
+def _check_random_step(picks: list[tuple[int, int, int, bool]]) -> None:
+    rng = np.random.default_rng(len(picks))
+    step = _random_step(picks)
+    start = [rng.standard_normal(shape).astype(np.float32) for shape in _SHAPES]
+    plain, replayed = ([Tensor.from_host(a, persistent=True) for a in start] for _ in range(2))
+    weight = Tensor.from_host(rng.standard_normal((6, 6)).astype(np.float32))
+    x = rng.standard_normal((4, 6)).astype(np.float32)
+    captured = capture(lambda x: step(x, weight, replayed), Tensor.from_host(x))
+    for factor in (1.0, -0.5):
+        given = Tensor.from_host(x * np.float32(factor))
+        wanted, found = step(given, weight, plain), captured.replay(given)
+        for a, b in zip([*wanted, *plain], [*found, *replayed]):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_a_step_of_many_ops(handle: DeviceHandle) -> None:
+    drawn = np.random.default_rng(4).integers(0, [10, 16, 16, 2], (10, 4))
+    _check_random_step([(int(k), int(i), int(j), bool(keep)) for k, i, j, keep in drawn])
+
+
+@pytest.mark.deep
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(picks=_PICKS)
+def test_random_steps(handle: DeviceHandle, picks: list[tuple[int, int, int, bool]]) -> None:
+    _check_random_step(picks)
