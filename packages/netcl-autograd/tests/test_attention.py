@@ -137,3 +137,60 @@ def test_what_does_not_fit(numpy_device: Any) -> None:
         attention(q, k, k, mask=Tensor.zeros((4, 5)))
     with pytest.raises(ShapeError, match=r"rope: x \(3, 5\)"):
         ops.rope(Tensor.zeros((3, 5)))
+
+
+@pytest.mark.parametrize("workspace", [100, pytest.param(2000, marks=pytest.mark.deep)])
+def test_blocks_of_queries_give_what_all_queries_give(
+    handle: Any, workspace: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from netcl.ops import tiled_attention
+
+    rng = np.random.default_rng(5)
+    mask = rng.random((2, 1, 9, 11)) > 0.4
+    mask[0, 0, 3] = False
+    for q_shape, k_shape, values, options in (
+        ((2, 4, 9, 6), (2, 4, 11, 6), 5, {}),
+        ((2, 4, 9, 6), (2, 4, 11, 6), 6, {"mask": Tensor.from_host(mask)}),
+        ((2, 4, 9, 6), (2, 4, 11, 6), 6, {"mask": Tensor.from_host(rng.random((4, 1, 11), dtype=np.float32))}),
+        ((2, 4, 11, 6), (2, 2, 11, 6), 6, {"is_causal": True, "enable_gqa": True, "scale": 0.3}),
+        ((9, 6), (11, 6), 6, {"mask": Tensor.from_host(mask[0, 0])}),
+    ):
+        shapes = (q_shape, k_shape, (*k_shape[:-1], values))
+        operands = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+        results = []
+        for size in (workspace, 1 << 30):
+            monkeypatch.setattr(tiled_attention, "WORKSPACE", size)
+            leaves = [Tensor.from_host(x, requires_grad=True) for x in operands]
+            out = ag.scaled_dot_product_attention(*leaves, **options)
+            ag.sum(out * out).backward()
+            results.append([out.numpy(), *(leaf.grad.numpy() for leaf in leaves)])
+        for found, wanted in zip(*results):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_second_derivatives_of_attention_in_blocks(numpy_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl.ops import tiled_attention
+
+    monkeypatch.setattr(tiled_attention, "WORKSPACE", 30)
+    q, k, v = (ag.Parameter(Tensor.from_host(RNG.normal(size=(1, 3, 2)), "float64")) for _ in range(3))
+
+    def attention(*operands: Any) -> Any:
+        return ag.scaled_dot_product_attention(*operands, is_causal=True)
+
+    assert ag.gradcheck(attention, (q, k, v))
+    assert ag.gradgradcheck(attention, (q, k, v))
+
+
+def test_blocks_of_queries_in_half_types(handle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl.ops import tiled_attention
+
+    monkeypatch.setattr(tiled_attention, "WORKSPACE", 50)
+    operands = [normal(2, 7, 4) * 0.5 for _ in range(3)]
+    half = [Tensor.from_host(x, "float16", requires_grad=True) for x in operands]
+    out = ag.scaled_dot_product_attention(*half)
+    monkeypatch.setattr(tiled_attention, "WORKSPACE", 1 << 30)
+    wide = ops.scaled_dot_product_attention(*(Tensor.from_host(x) for x in operands)).numpy()
+    np.testing.assert_allclose(out.numpy().astype(np.float32), wide, atol=5e-3)
+    ag.sum(out).backward()
+    assert all(x.grad.dtype == "float16" and np.isfinite(x.grad.numpy().astype(np.float32)).all() for x in half)

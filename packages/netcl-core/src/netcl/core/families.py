@@ -60,6 +60,7 @@ _MODULES = {
     "shape": "copy",
     "arrange": "copy",
     "pad": "copy",
+    "tiled_attention": "attention",
 }
 
 

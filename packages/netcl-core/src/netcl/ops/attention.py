@@ -14,7 +14,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
-from netcl.core.expr import Expr, Index, Scalar, apply, cast, reduce, size_of
+from netcl.core.expr import Expr, Index, Scalar, apply, cast, size_of
 from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk, unbind
@@ -23,6 +23,7 @@ from netcl.ops.linalg import matmul
 from netcl.ops.random import dropout
 from netcl.ops.shape import cat, reshape, stack, unsqueeze
 from netcl.ops.table import composite, computed, expression
+from netcl.ops.tiled_attention import is_worth, softmax_of, tiled_attention
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
@@ -62,16 +63,7 @@ def attention_weights(
     position. A query that sees no key has weights of 0, and no gradient.
     """
     last = space.rank - 1
-    wide = scores.dtype if scores.dtype == "float64" else "float32"
-    s = cast(scores, wide) * cast(scale, wide)
-    if mask is not None:
-        s = apply("where", mask, s, _NEVER) if mask.dtype == "bool" else s + cast(mask, wide)
-    if causal:
-        s = apply("where", Index(last - 1) >= Index(last), s, _NEVER)
-    top = apply("stop_gradient", reduce("max", s, last))
-    weight = apply("exp", s - apply("where", apply("eq", top, _NEVER), 0.0, top))
-    total = reduce("sum", weight, last)
-    return cast(weight / apply("where", apply("eq", total, 0.0), 1.0, total), scores.dtype)
+    return softmax_of(scores, mask, Index(last - 1) >= Index(last) if causal else None, scale, last)
 
 
 # -- attention ---------------------------------------------------------------------------------------------------------
@@ -145,6 +137,8 @@ def scaled_dot_product_attention(
     """
     _check(q, k, v, mask, is_causal, enable_gqa)
     factor = (1 / math.sqrt(q.shape[-1]) if q.shape[-1] else 1.0) if scale is None else float(scale)
+    if not dropout_p and is_worth(q, k, v, mask, enable_gqa):
+        return tiled_attention(q, k, v, mask, is_causal, factor)  # type: ignore[no-any-return]
     if q.dtype in ("float16", "bfloat16"):
         q, factor = mul(q, factor), 1.0  # before the product, which could leave the range of float16
     heads = q.shape[:-1]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from netcl.autograd.rules import conv, ctc, index, linalg, resample, scan, shape, sort, window
+from netcl.autograd.rules import attention, conv, ctc, index, linalg, resample, scan, shape, sort, window
 from netcl.autograd.rules.rule import RULES, Call, record_call, rule
 
 __all__ = [
     "RULES",
     "Call",
+    "attention",
     "conv",
     "ctc",
     "index",

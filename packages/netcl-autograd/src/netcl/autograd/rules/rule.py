@@ -47,6 +47,7 @@ class Call:
         self.__dict__.update(arguments)
         self.grads = grads
         self.op = walk.call
+        self.again = walk.create_graph  # whether the gradients get gradients themselves
         self._wanted = wanted
 
     def wants(self, name: str) -> bool:
