@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable
 from itertools import islice
@@ -16,6 +17,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.dispatch import TABLE
 from netcl.core.dtypes import is_floating
+from netcl.core.errors import OutOfMemoryError, ShapeError
 from netcl.core.testing import Case, assert_close, expected, op_cases, rounded, run_case
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -184,6 +186,38 @@ def test_broadcasting(engine: Any, a: tuple[int, ...], b: tuple[int, ...]) -> No
 def test_every_row_has_a_case() -> None:
     without = {name for name in TABLE if next(op_cases(name), None) is None}
     assert without == WITHOUT_CASES
+
+
+ALONG_AN_AXIS = [name for name in netcl.ops.__all__ if "axis" in inspect.signature(getattr(netcl.ops, name)).parameters]
+
+
+@pytest.mark.parametrize("name", ALONG_AN_AXIS)
+def test_an_axis_that_is_not_there(name: str) -> None:
+    def tensors(x: Any) -> Any:
+        if isinstance(x, (list, tuple)) and x and isinstance(x[0], np.ndarray):
+            return [Tensor.from_host(each) for each in x]
+        return Tensor.from_host(x) if isinstance(x, np.ndarray) else x
+
+    function = getattr(netcl.ops, name)
+    name = function.row.name  # some ops have two names
+    case = next(op_cases(name))
+    with device("cpu"):
+        bound = inspect.signature(function).bind_partial(*map(tensors, case.operands), **case.attributes)
+        bound.arguments["axis"] = 7
+        with pytest.raises((ShapeError, IndexError), match=rf"^{name}: .*\b7\b"):
+            function(*bound.args, **bound.kwargs)
+
+
+def test_a_result_beyond_memory_names_the_op_and_what_it_was_given(engine: Any) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy lends what the system lends")
+    column, row = Tensor.zeros((1 << 20, 1)), Tensor.zeros((1, 1 << 22))
+    for call in (netcl.ops.add, netcl.ops.matmul, netcl.ops.outer):
+        a, b = (column.reshape(-1), row.reshape(-1)) if call is netcl.ops.outer else (column, row)
+        with pytest.raises(
+            OutOfMemoryError, match=r"^(add|matmul|mul) of float32 \(1048576,.* and float32 \(.*4194304"
+        ):
+            call(a, b)
 
 
 def test_every_row_has_a_docstring_and_a_signature() -> None:

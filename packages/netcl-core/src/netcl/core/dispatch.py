@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from netcl.core import warm
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError
+from netcl.core.errors import DTypeError, OutOfMemoryError
 from netcl.core.optable import TABLE, Domain, Operand, OpRow, by_own_names, make_row, register_op, row_of
 from netcl.core.program import (
     Bound,
@@ -155,7 +155,7 @@ def _compose(record: bool, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, 
     _thread.state = record, state[1]
     try:
         return row.composite(*args, **kwargs)
-    except DTypeError as error:
+    except (DTypeError, OutOfMemoryError) as error:
         _say_where(error, row, args, kwargs)
         raise
     finally:
@@ -274,7 +274,7 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if row.expression is None:
         try:
             return _compute(row, args, kwargs)
-        except DTypeError as error:
+        except (DTypeError, OutOfMemoryError) as error:
             _say_where(error, row, args, kwargs)
             raise
     key = None if _pooled else warm.described(row, args, kwargs)
@@ -286,25 +286,31 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     out = kwargs.pop("out", None) if "out" in kwargs else None
     try:
         ready = bound(row, args, kwargs)
-    except DTypeError as error:
+        if out is not None:
+            check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
+        results = ready.run(None if out is None else (out,))
+    except (DTypeError, OutOfMemoryError) as error:
         _say_where(error, row, args, kwargs)
         raise
-    if out is not None:
-        check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
-    results = ready.run(None if out is None else (out,))
     if key is not None and again is None:
         warm.keep(key, row, ready, args)
     return results[0] if ready.program.single else results
 
 
-def _say_where(error: DTypeError, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Completes the message of an unsupported dtype: the op, what was given, and the device."""
+def _say_where(error: DTypeError | OutOfMemoryError, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Completes the message of an unsupported dtype, or of a full device: the op, what was given, the device."""
     values = [one for value in (*args, *kwargs.values()) for one in (value if isinstance(value, list) else [value])]
     tensors = [value for value in values if isinstance(value, Operand)]
-    if error.op is None:
+    said = error.op is not None
+    if not said:
         error.op = row.name
+    if isinstance(error, OutOfMemoryError):
+        if not said:  # else an op inside of this one has said so
+            given = " and ".join(f"{tensor.dtype} {tensor.shape}" for tensor in tensors)
+            error.args = (f"{row.name} of {given}: {error}" if tensors else f"{row.name}: {error}",)
+        return
     where = tensors[0].engine.device_label if tensors else ""
-    if where not in str(error):  # else an op inside of this one has said so
+    if where not in str(error):
         given = " and ".join(tensor.dtype for tensor in tensors)
         text = str(error) if row.name in str(error) else f"{row.name}: {error}"
         error.args = (f"{text} (given {given} on {where})",)

@@ -23,7 +23,9 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Space:
-    """The iteration space as a builder sees it: its rank, and each operand's shape aligned to it (None: a number)."""
+    """The iteration space as a builder sees it: its rank, each operand's shape aligned to it (None: a number), and what
+    users call the op (``max``, of which ``max_along`` is a part).
+    """
 
     rank: int
     shapes: tuple[Shape | None, ...]
@@ -191,7 +193,7 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
         single = True
     else:
         assert row.expression is not None
-        extra = {"space": Space(rank, tuple(placed), row.name)} if row.wants_space else {}
+        extra = {"space": Space(rank, tuple(placed), row.name.removesuffix("_along"))} if row.wants_space else {}
         built = row.expression(*loads, **attributes, **named, **extra)
         single = isinstance(built, Expr)
         outputs = (built,) if single else tuple(built)

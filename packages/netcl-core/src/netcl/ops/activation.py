@@ -11,6 +11,7 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
+from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk
 from netcl.ops.domains import KINK, few
@@ -146,7 +147,8 @@ def _glu_reference(x: Any, axis: int = -1) -> Any:
 @composite(domain=Domain(cases=_glu_cases, reference=_glu_reference))
 def glu(x: Tensor, axis: int = -1) -> Tensor:
     """a * sigmoid(b), with a and b the halves of x along ``axis`` (Dauphin et al. 2017)."""
-    if x.ndim == 0 or x.shape[axis] % 2:
+    (axis,) = normalize_axes(axis, x.ndim, "glu")
+    if x.shape[axis] % 2:
         raise ShapeError(f"glu: axis {axis} of shape {x.shape} has no two halves", op="glu", parameter="axis")
     a, b = chunk(x, 2, axis)
     return mul(a, sigmoid(b))  # type: ignore[no-any-return]

@@ -11,6 +11,7 @@ from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Const, Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
+from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
 from netcl.ops.domains import BOOLS, FLAT, KINK, POSITIVE, UNIT, few
 from netcl.ops.shape import reshape
@@ -235,5 +236,5 @@ def _bias_reference(x: Any, bias: Any, axis: int | None = None) -> Any:
 @composite(domain=Domain(cases=_bias_cases, reference=_bias_reference))
 def bias_add(x: Tensor, bias: Tensor, axis: int | None = None) -> Tensor:
     """x plus a vector along ``axis`` (default: 1 for images of rank 4 and 5, else the last)."""
-    at = ((1 if x.ndim in (4, 5) else -1) if axis is None else axis) % x.ndim
+    (at,) = normalize_axes((1 if x.ndim in (4, 5) else -1) if axis is None else axis, x.ndim, "bias_add")
     return add(x, reshape(bias, (-1,) + (1,) * (x.ndim - at - 1)))  # type: ignore[no-any-return]

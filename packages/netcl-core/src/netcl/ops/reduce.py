@@ -70,8 +70,7 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
     shape = space.shapes[0]
     assert shape is not None
     if builtins.any(shape[a] == 0 for a in axes):
-        op = space.op.removesuffix("_along")
-        raise ShapeError(f"{op}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=op)
+        raise ShapeError(f"{space.op}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=space.op)
     return reduce(kind, x, axes)
 
 

@@ -320,4 +320,5 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors of a list, all of one shape, along a new axis."""
     if len({x.shape for x in tensors}) > 1:
         raise ShapeError(f"stack: shapes {' and '.join(str(x.shape) for x in tensors)} are not one shape", op="stack")
-    return concatenate(*(unsqueeze(x, axis) for x in tensors), axis=axis)  # type: ignore[no-any-return]
+    (at,) = normalize_axes(axis, tensors[0].ndim + 1 if tensors else 1, "stack")
+    return concatenate(*(unsqueeze(x, at) for x in tensors), axis=at)  # type: ignore[no-any-return]

@@ -113,6 +113,7 @@ def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = Tru
 )
 def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions, int64, that put the elements along ``axis`` in order; as ``sort`` gives them."""
+    normalize_axes(axis, max(x.ndim, 1), "argsort")
     return sort(x, axis, descending, stable)[1]  # type: ignore[no-any-return]
 
 

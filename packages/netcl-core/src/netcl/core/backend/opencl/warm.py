@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core import queue_state
 from netcl.core.backend.opencl.launch import PreparedLaunch, released
 from netcl.core.dtypes import compute_type, itemsize
+from netcl.core.errors import OutOfMemoryError
 from netcl.core.optable import Operand
 from netcl.core.tensor import Tensor
 
@@ -101,7 +102,10 @@ def _closed(
             return None
         lease = lend_again(bucket, bucket, nbytes, note)
         if lease is None:
-            lease = allocate(nbytes, None, note)
+            try:
+                lease = allocate(nbytes, None, note)
+            except OutOfMemoryError:  # the long way says of which op
+                return None
         buffer = lease.buffer
         # Tensor._wrap; mypy does not see the slots of the base class.
         t = _new_tensor(Tensor)
