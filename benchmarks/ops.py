@@ -1,8 +1,9 @@
 """Times the ops of the op table that memory bounds: every device, NumPy and PyTorch in turn, effective GB/s and ratios.
 
-``python benchmarks/ops.py [--devices pocl,intel] [--only sum] [--json FILE]``. A round runs each contestant once, so
-that what else the machine does meets them alike; the table has medians over the rounds and the middle half as spread.
-GB/s counts the bytes that the operation must read and write once.
+``python benchmarks/ops.py [--devices pocl,intel] [--only sum] [--json FILE]``. A round runs each contestant a few
+times, so that what else the machine does meets them alike; the table has medians over all runs and the middle half as
+spread. GB/s counts the bytes that the operation must read and write once; the copy is what they are held against.
+Threads of one contestant go on spinning into the runs of the next: ``--no-peers`` with one device has it alone.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ except ImportError:  # a contestant less
     torch = None
 
 Work = Callable[[], object]
+BURST = 3  # timed runs in a round: threads of the contestant before may go on spinning for a while
 CHAIN = "tanh(v0 * 0.5f + v1) * exp(-abs(v0)) - v1 * 0.25f"  # eight operations with an intermediate result each
 
 
@@ -133,6 +135,8 @@ def _torch_embedding(table: Any, indices: Any, grad: Any) -> Work:
 
 def jobs() -> Iterator[Job]:
     """The rows of the table, in order."""
+    n = 16 << 20
+    yield Job("copy 16M", _floats((n,)), 8 * n, _called(ops.clone), np.copy, _called(_torch("clone")))
     for millions in (1, 16):
         n = millions << 20
         yield Job(f"add {millions}M", _floats((n,), (n,)), 12 * n, _called(ops.add), np.add, _called(_torch("add")))
@@ -226,20 +230,21 @@ def _finished(work: Work, handle: DeviceHandle) -> Work:
 
 
 def measure(works: dict[str, Work], seconds: float) -> dict[str, list[float]]:
-    """Milliseconds of each contestant, one run of each per round, until each round's share of ``seconds`` is over."""
+    """Milliseconds of each contestant, a burst of each per round, until ``seconds`` are over."""
     for work in works.values():
         for _ in range(3):
             work()
     times: dict[str, list[float]] = {name: [] for name in works}
     until = time.perf_counter() + seconds
     rounds = 0
-    while rounds < 7 or (time.perf_counter() < until and rounds < 400):
+    while rounds < 4 or (time.perf_counter() < until and rounds < 400):
         rounds += 1
         for name, work in works.items():
-            work()  # threads and caches of another contestant are behind this run
-            start = time.perf_counter()
-            work()
-            times[name].append(1e3 * (time.perf_counter() - start))
+            for timed in [False] * 2 + [True] * BURST:  # caches of another contestant are behind the first runs
+                start = time.perf_counter()
+                work()
+                if timed:
+                    times[name].append(1e3 * (time.perf_counter() - start))
     return times
 
 
