@@ -8,13 +8,12 @@ against the size of the file.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -23,11 +22,13 @@ import numpy as np
 
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype, to_bfloat16
 from netcl.io.atomic import replacing
+from netcl.io.digest import Digest
 from netcl.io.errors import CheckpointError
+from netcl.io.fit import description
 
 Array = np.ndarray[Any, Any]
 META = "__netcl_meta__"
-_CHUNK = 1 << 20
+_CHUNK = 4 << 20
 # dtypes by the names that "dtypes" gives them: netcl's, and NumPy's further whole numbers for states of other
 # libraries.
 _STORED = {name: numpy_dtype(name) for name in SUPPORTED}
@@ -87,14 +88,8 @@ def _little(array: Array) -> Array:
     return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
 
 
-def _digest_header(digest: Any, key: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    digest.update(f"{key}\0{dtype.str}\0{shape}\0".encode())
-
-
-def _digest_meta(digest: Any, meta: Mapping[str, Any]) -> str:
-    plain = {key: value for key, value in meta.items() if key != "sha256"}
-    digest.update(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
-    return str(digest.hexdigest())
+def _bytes(array: Array) -> Any:
+    return array.reshape(-1).view(np.uint8).data if array.size else b""
 
 
 def write_archive(path: str | os.PathLike[str], meta: Mapping[str, Any], entries: Iterable[Entry]) -> None:
@@ -109,21 +104,27 @@ def write_archive(path: str | os.PathLike[str], meta: Mapping[str, Any], entries
         raise CheckpointError(f"cannot be described as JSON: {error}", path) from error
     # Headers of both formats and the directory at the end: some 400 bytes and twice the name for each array.
     nbytes = sum(entry.nbytes + 400 + 2 * len(entry.key) for entry in listed) + size + 4096
-    digest = hashlib.sha256()
-    with replacing(path, nbytes) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    digest = Digest()
+    with (
+        replacing(path, nbytes) as file,
+        digest,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
+    ):
         for entry in listed:
             array = _little(entry.load())
-            _digest_header(digest, entry.key, array.dtype, array.shape)
-            digest.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+            digest.header(entry.key, array.dtype, array.shape)
+            digest.update(_bytes(array))
             _write_member(archive, entry.key, array)
-        meta["sha256"] = _digest_meta(digest, json.loads(json.dumps(meta)))
+        meta["sha256"] = digest.with_meta(json.loads(json.dumps(meta)))
         _write_member(archive, META, np.array(json.dumps(meta)))
 
 
 def _write_member(archive: zipfile.ZipFile, key: str, array: Array) -> None:
     # ZipInfo's fixed date makes equal contents equal files.
     with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, array, allow_pickle=False)
+        # np.lib.format.write_array would copy the bytes.
+        np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(array))
+        member.write(_bytes(array))
 
 
 class Archive:
@@ -234,19 +235,35 @@ class Archive:
 
     def check(self) -> None:
         """Reads everything once and holds it against the hash; CheckpointError where a bit differs."""
-        digest = hashlib.sha256()
-        try:
-            for key, (info, start, shape, dtype) in self._members.items():
-                with self._zip.open(info) as member:
-                    member.read(start)
-                    if key != META:
-                        _digest_header(digest, key, dtype, shape)
-                    while chunk := member.read(_CHUNK):
+        with Digest() as digest:
+            try:
+                for key, (info, start, shape, dtype) in self._members.items():
+                    with self._zip.open(info) as member:
+                        member.read(start)
                         if key != META:
-                            digest.update(chunk)
-        except _UNREADABLE as error:
-            raise self.refuse(f"is damaged ({error})") from error
-        if self.meta["version"] >= 3 and _digest_meta(digest, self.meta) != self.meta.get("sha256"):
+                            digest.header(key, dtype, shape)
+                        while chunk := member.read(_CHUNK):
+                            if key != META:
+                                digest.update(chunk)
+            except _UNREADABLE as error:
+                raise self.refuse(f"is damaged ({error})") from error
+            self._compare(digest)
+
+    def checked(self) -> Iterator[tuple[str, Array]]:
+        """All arrays in the order of the file, by key, as ``read`` gives them; CheckpointError after the last one
+        where a bit differs from what was hashed. For a reader that has not shown anybody yet what it makes of them.
+        """
+        with Digest() as digest:
+            for key in self.arrays:
+                _, _, shape, dtype = self._members[key]
+                stored = self.stored(key)
+                digest.header(key, dtype, shape)
+                digest.update(_bytes(stored))
+                yield key, self._meant(key, stored)
+            self._compare(digest)
+
+    def _compare(self, digest: Digest) -> None:
+        if self.meta["version"] >= 3 and digest.with_meta(self.meta) != self.meta.get("sha256"):
             raise self.refuse("is damaged: its contents do not have the hash that they were saved with")
 
     def stored(self, key: str) -> Array:
@@ -269,5 +286,12 @@ class Archive:
 
     def read(self, key: str) -> Array:
         """The values of an array; bfloat16 as float32."""
-        array = self.stored(key)
-        return from_bfloat16(array) if self.arrays[key][1] == "bfloat16" else array
+        return self._meant(key, self.stored(key))
+
+    def _meant(self, key: str, stored: Array) -> Array:
+        return from_bfloat16(stored) if self.arrays[key][1] == "bfloat16" else stored
+
+    def described(self, key: str) -> Array:
+        """An array of the shape and dtype of one that is read, without its values and their memory."""
+        shape, dtype = self.arrays[key]
+        return description(shape, dtype)

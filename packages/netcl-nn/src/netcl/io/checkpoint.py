@@ -18,7 +18,7 @@ from netcl.io.model import FORMAT as MODEL_FORMAT
 from netcl.io.model import VERSIONS as MODEL_VERSIONS
 from netcl.io.tree import put_together, take_apart
 from netcl.nn.module import Module
-from netcl.nn.state import check_state, load_into
+from netcl.nn.state import check_state
 from netcl.ops import get_rng_state, set_rng_state
 
 FORMAT = "netcl.checkpoint"
@@ -91,8 +91,15 @@ def load_checkpoint(
     """
     with Archive(path, _FORMATS) as archive:
         archive.check()
+        # The model's arrays are read one by one when they are written into it.
+        late = ("model",) if model is not None else ()
         try:
-            tree = {name: put_together(value, archive.read) for name, value in archive.meta["tree"].items()}
+            stored = archive.meta["tree"]
+            tree = {
+                name: put_together(value, archive.described if name in late else archive.read)
+                for name, value in stored.items()
+            }
+            keys = {name: put_together(stored[name], str) for name in late if name in stored}
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise archive.refuse(f"its states are malformed ({error})") from error
         given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "ema": ema, "loader": loader}
@@ -101,7 +108,13 @@ def load_checkpoint(
         if absent:
             raise archive.refuse(f"has no {', '.join(absent)}; it has {', '.join(sorted(tree))}")
         try:
-            _load(tree, model, names, wanted, strict)
+            own = _state_of(model, names) if model is not None else {}
+            if model is not None:
+                check_state("the model", own, tree["model"], strict)
+            _load(tree, wanted)
+            for name in own:
+                if name in tree["model"]:
+                    own[name].write(archive.read(keys["model"][name]))
         except (NetclError, ValueError, TypeError, LookupError) as error:
             raise archive.refuse(f"does not fit: {error}") from error
     if rng and "rng" in tree:
@@ -110,12 +123,8 @@ def load_checkpoint(
     return {name: value for name, value in tree.items() if name not in taken}
 
 
-def _load(
-    tree: Mapping[str, Any], model: Any, names: Sequence[str] | None, wanted: Mapping[str, Any], strict: bool
-) -> None:
-    own = _state_of(model, names) if model is not None else {}
-    if model is not None:
-        check_state("the model", own, tree["model"], strict)
+def _load(tree: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Gives every object its state; all are checked before the first."""
     for name, thing in wanted.items():
         if hasattr(thing, "check_state_dict"):
             thing.check_state_dict(tree[name])
@@ -131,8 +140,6 @@ def _load(
         for name, state in before.items():
             wanted[name].load_state_dict(state)
         raise
-    if model is not None:
-        load_into("the model", own, tree["model"], strict)
 
 
 def _state_of(model: Any, names: Sequence[str] | None) -> dict[str, Any]:

@@ -1,25 +1,44 @@
-"""Writing what a file held into a model: all is checked first, and the error names the file."""
+"""Writing what a file holds into a model: shapes and dtypes are checked first, then one array at a time is read."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from netcl.core import Tensor
 from netcl.io.errors import CheckpointError
 from netcl.nn.module import Module
-from netcl.nn.state import StateError
+from netcl.nn.state import StateError, check_state
+
+Array = np.ndarray[Any, Any]
 
 
-def load_fitting(model: Module, state: Any, path: str | os.PathLike[str], strict: bool) -> None:
-    """Writes ``state`` into ``model``; CheckpointError, with nothing written, where it is no state or does not fit."""
-    if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
-        kinds = f"the keys {', '.join(map(str, state))}" if isinstance(state, Mapping) else f"a {type(state).__name__}"
-        raise CheckpointError(
-            f"holds no state of a model but {kinds[:300]}; load it without a model and pass the part that is one", path
-        )
+def description(shape: Sequence[int], dtype: str) -> Array:
+    """An array of this shape that takes no memory, for checks; bfloat16, which NumPy lacks, is float32."""
+    return np.broadcast_to(np.zeros((), "float32" if dtype == "bfloat16" else dtype), tuple(shape))
+
+
+def load_fitting(
+    model: Module,
+    described: Mapping[str, Array],
+    read: Callable[[str], Any],
+    path: str | os.PathLike[str],
+    strict: bool,
+) -> dict[str, Tensor]:
+    """Writes ``read(name)`` into each tensor of ``model`` whose name is in ``described`` (arrays of the shapes and
+    dtypes to come), and gives those tensors.
+
+    CheckpointError, with nothing written, where they do not fit.
+    """
+    own = model.state_dict()
     try:
-        model.load_state_dict(state, strict=strict)
+        check_state(type(model).__name__, own, described, strict)
     except StateError as error:
         raise CheckpointError(str(error), path) from error
+    taken = {name: tensor for name, tensor in own.items() if name in described}
+    for name, tensor in taken.items():
+        tensor.write(read(name))
+    return taken

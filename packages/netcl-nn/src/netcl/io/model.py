@@ -64,8 +64,6 @@ def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None
         state = model.state_dict()
         _check(archive, names, state)
         frozen, evaluating = _listed(archive, "frozen"), _listed(archive, "evaluating")
-        archive.check()
-        done: set[int] = set()
 
         def place(name: str, tensor: Tensor) -> Tensor:
             dtype = archive.arrays[names[name]][1] if name in names else tensor.dtype
@@ -74,10 +72,9 @@ def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None
             return Tensor.from_shape(tensor.queue, tensor.shape, dtype, pool=pool, fill=None, persistent=True)
 
         model.replace_tensors(place)
-        for name, tensor in model.state_dict().items():
-            if id(tensor) not in done:
-                done.add(id(tensor))
-                tensor.write(archive.read(names[name]))
+        targets = {names[name]: tensor for name, tensor in model.state_dict().items()}
+        for key, array in archive.checked():
+            targets[key].write(array)
         for name, parameter in model.named_parameters():
             parameter.requires_grad = name not in frozen
         for name, module in model.named_modules():

@@ -1,24 +1,30 @@
-"""Weights as ``.safetensors`` files, the form that most model hubs serve."""
+"""Weights as ``.safetensors`` files, the form that most model hubs serve.
+
+The library says what a file holds and whether it is sound; the bytes go one array at a time, so that a model is never
+in memory twice.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import safetensors.numpy as library
-from safetensors import SafetensorError, deserialize
+from safetensors import SafetensorError, safe_open
 
 from netcl.core import Tensor
-from netcl.core.dtypes import canonical, from_bfloat16, numpy_dtype, to_bfloat16
+from netcl.core.dtypes import from_bfloat16, numpy_dtype
+from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
 from netcl.io.errors import CheckpointError
-from netcl.io.fit import load_fitting
+from netcl.io.fit import description, load_fitting
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
 
+Array = np.ndarray[Any, Any]
 # safetensors' names for the dtypes that netcl has.
 _FROM_FILE = {
     "F16": "float16",
@@ -30,6 +36,7 @@ _FROM_FILE = {
     "U8": "uint8",
     "BOOL": "bool",
 }
+_TO_FILE = {dtype: name for name, dtype in _FROM_FILE.items()}
 
 
 def save_safetensors(
@@ -40,65 +47,92 @@ def save_safetensors(
     ``metadata`` is texts by name. Tensors shared under several names are written under each.
     """
     state = model_or_state.state_dict() if isinstance(model_or_state, Module) else model_or_state
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
-    bfloat16 = set()
-    for name, value in state.items():
-        host = value.to_host() if isinstance(value, Tensor) else np.asarray(value)
-        dtype = canonical(value.dtype if isinstance(value, Tensor) else host.dtype)
-        if dtype == "bfloat16":
-            bfloat16.add(name)
-            host = to_bfloat16(host.astype(np.float32))
-        arrays[name] = np.asarray(host, order="C")
     try:
-        data = _renamed(library.save(arrays, dict(metadata) if metadata else None), bfloat16)
-    except SafetensorError as error:
+        # As the library lays them out: the largest elements first, so that all lie on multiples of their size.
+        entries = sorted((_entry(name, value) for name, value in state.items()), key=lambda e: (-e.itemsize, e.key))
+    except TypeError as error:
         raise CheckpointError(f"cannot be saved: {error}", path) from error
-    with replacing(path, len(data)) as file:
-        file.write(data)
+    header = _header(entries, metadata)
+    with replacing(path, len(header) + sum(entry.nbytes for entry in entries)) as file:
+        file.write(header)
+        for entry in entries:
+            array = entry.load()
+            flat = np.asarray(array, array.dtype.newbyteorder("<"), order="C").reshape(-1)
+            file.write(flat.view(np.uint8).data if flat.size else b"")
+
+
+def _entry(name: str, value: Any) -> Entry:
+    entry = entry_of(name, value if isinstance(value, Tensor) else np.asarray(value))
+    if entry.dtype not in _TO_FILE:
+        raise TypeError(f"{name}: arrays of {entry.dtype} are not saved, only {', '.join(_TO_FILE)}")
+    return entry
+
+
+def _header(entries: list[Entry], metadata: Mapping[str, str] | None) -> bytes:
+    """The length of the JSON, and the JSON, filled up to a multiple of 8."""
+    described: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    at = 0
+    for entry in entries:
+        offsets = [at, at + entry.nbytes]
+        described[entry.key] = {"dtype": _TO_FILE[entry.dtype], "shape": list(entry.shape), "data_offsets": offsets}
+        at = offsets[1]
+    text = json.dumps(described, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """Where an array lies in the file."""
+
+    start: int
+    shape: tuple[int, ...]
+    dtype: str
+
+    def read(self, file: Any) -> Array:
+        """The values; bfloat16 as float32."""
+        file.seek(self.start)
+        count = int(np.prod(self.shape, dtype=np.int64))
+        flat = np.fromfile(file, np.dtype(numpy_dtype(self.dtype)).newbyteorder("<"), count)
+        values = flat.reshape(self.shape)
+        return from_bfloat16(values) if self.dtype == "bfloat16" else values
 
 
 def load_safetensors(
     path: str | os.PathLike[str], model: Module | None = None, *, queue: Any = None, strict: bool = True
 ) -> dict[str, Tensor]:
-    """The tensors of a file by name, on ``queue`` (None: that of the model, else the active device); they are written
-    into ``model`` if given.
+    """The tensors of a file by name, on ``queue`` (None: the active device); with ``model`` they are read into it, and
+    its own tensors come back.
 
     CheckpointError for a file that cannot be read, has a dtype that netcl lacks or, with nothing written, does not fit
     the model.
     """
     try:
         with open(path, "rb") as file:
-            entries = deserialize(file.read())  # type: ignore[no-untyped-call]
+            stored = _described(path, file)
+            if model is not None:
+                described = {name: description(entry.shape, entry.dtype) for name, entry in stored.items()}
+                return load_fitting(model, described, lambda name: stored[name].read(file), path, strict)
+            return {
+                name: Tensor.from_host(queue_of(queue), entry.read(file), entry.dtype) for name, entry in stored.items()
+            }
     except OSError as error:
         raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
-    except SafetensorError as error:
+
+
+def _described(path: str | os.PathLike[str], file: Any) -> dict[str, _Stored]:
+    """What the file holds; the library has held its header against its size."""
+    try:
+        with safe_open(path, framework="np"):  # type: ignore[no-untyped-call]
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+    except (SafetensorError, ValueError) as error:
         raise CheckpointError(f"is damaged or no safetensors file ({error})", path) from error
-    unknown = {name: entry["dtype"] for name, entry in entries if entry["dtype"] not in _FROM_FILE}
+    header.pop("__metadata__", None)
+    unknown = {name: entry["dtype"] for name, entry in header.items() if entry["dtype"] not in _FROM_FILE}
     if unknown:
         raise CheckpointError(f"has dtypes that netcl lacks: {unknown}", path)
-    if queue is None and model is not None:
-        queue = next((tensor.queue for tensor in model.state_dict().values()), None)
-    state: dict[str, Tensor] = {}
-    for name, entry in entries:
-        dtype = _FROM_FILE[entry["dtype"]]
-        stored = np.frombuffer(entry["data"], numpy_dtype(dtype).newbyteorder("<")).reshape(entry["shape"])
-        values = from_bfloat16(stored) if dtype == "bfloat16" else stored
-        state[name] = Tensor.from_host(queue_of(queue), values, dtype)
-    if model is not None:
-        load_fitting(model, state, path, strict)
-    return state
-
-
-def _renamed(data: bytes, names: set[str]) -> bytes:
-    """The file with the dtype of these tensors, whose bits NumPy holds as U16, given as BF16; offsets count from the
-    header's end.
-    """
-    if not names:
-        return data
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    for name in names:
-        header[name]["dtype"] = "BF16"
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + data[8 + length :]
+    return {
+        name: _Stored(8 + length + entry["data_offsets"][0], tuple(entry["shape"]), _FROM_FILE[entry["dtype"]])
+        for name, entry in header.items()
+    }

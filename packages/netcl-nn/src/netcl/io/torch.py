@@ -15,6 +15,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype
 from netcl.io.errors import CheckpointError
-from netcl.io.fit import load_fitting
+from netcl.io.fit import description, load_fitting
 from netcl.io.pickles import MAX_BYTES, Built, PickleError, read_pickle
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
@@ -45,6 +46,8 @@ STORAGES = {
     "ComplexDoubleStorage": "complex128",
 }
 _PLAIN_DTYPE = re.compile("[?biufc][0-9]{0,2}")
+# Makes what stands for a tensor: (shape, dtype, function that reads its values).
+Make = Callable[[tuple[int, ...], str, Callable[[], Array]], Any]
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 _CHUNK = 1 << 20
@@ -81,31 +84,58 @@ def load_torch(
 ) -> Any:
     """What ``torch.save`` wrote to ``path``: dicts, lists and tuples of plain values and tensors, as they were nested.
 
-    Tensors come on ``queue`` (None: that of the model, else the active device), as plain Tensors, also for parameters;
-    views of one storage that are alike are one Tensor. Names of dtypes come as text. With ``model`` the file has to be
-    its state, which is written into it. CheckpointError for a file that is damaged or cut short, that asks for
-    anything but tensors and plain values (nothing in it is ever run), that has a dtype which netcl lacks, or that does
-    not fit the model; nothing is written to the model then.
+    Tensors come on ``queue`` (None: the active device), as plain Tensors, also for parameters; views of one storage
+    that are alike are one Tensor. Names of dtypes come as text. With ``model`` the file has to be its state, which is
+    read into it tensor by tensor; the model's own tensors come back then. CheckpointError for a file that is damaged
+    or cut short, that asks for anything but tensors and plain values (nothing in it is ever run), that has a dtype
+    which netcl lacks, or that does not fit the model; nothing is written to the model then.
     """
-    if queue is None and model is not None:
-        queue = next((tensor.queue for tensor in model.state_dict().values()), None)
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             try:
                 read = _read_archive if file.read(4) == b"PK\x03\x04" else _read_sequence
                 file.seek(0)
-                found = read(file, size, queue_of(queue))
+                make = _keep if model is not None else partial(_on_queue, queue_of(queue))
+                found = read(file, size, make)
+                if model is not None:
+                    return _write_into(model, found, path, strict)
+                return found
             except (PickleError, *_UNREADABLE, struct.error, LookupError, TypeError, AttributeError) as error:
                 raise CheckpointError(f"is not read as a file of PyTorch: {error}", path, size) from error
     except OSError as error:
         raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
-    if model is not None:
-        load_fitting(model, found, path, strict)
-    return found
 
 
-def _read_archive(file: BinaryIO, size: int, queue: Any) -> Any:
+@dataclass(frozen=True)
+class _Waiting:
+    """A tensor that is still in the file."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    read: Callable[[], Array]
+
+
+def _keep(shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> Any:
+    return _Waiting(shape, dtype, read)
+
+
+def _on_queue(queue: Any, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> Any:
+    return Tensor.from_host(queue, read(), dtype)
+
+
+def _write_into(model: Module, found: Any, path: str | os.PathLike[str], strict: bool) -> dict[str, Tensor]:
+    """Reads the tensors of a state one by one into ``model``; CheckpointError where it is none or does not fit."""
+    if not isinstance(found, Mapping) or not all(isinstance(value, _Waiting) for value in found.values()):
+        kinds = f"the keys {', '.join(map(str, found))}" if isinstance(found, Mapping) else f"a {type(found).__name__}"
+        raise CheckpointError(
+            f"holds no state of a model but {kinds[:300]}; load it without a model and pass the part that is one", path
+        )
+    described = {name: description(value.shape, value.dtype) for name, value in found.items()}
+    return load_fitting(model, described, lambda name: found[name].read(), path, strict)
+
+
+def _read_archive(file: BinaryIO, size: int, make: Make) -> Any:
     """The zip form: ``<name>/data.pkl`` and one member per storage, ``<name>/data/<key>``."""
     with zipfile.ZipFile(file) as archive:
         members = {info.filename: info for info in archive.infolist()}
@@ -129,7 +159,7 @@ def _read_archive(file: BinaryIO, size: int, queue: Any) -> Any:
                 places[key] = _checked_member(archive, file, members[name])
             return places[key]
 
-        tensors = _Tensors(file, size, find, queue, "<" if order == b"little" else ">")
+        tensors = _Tensors(file, size, find, make, "<" if order == b"little" else ">")
         return read_pickle(io.BytesIO(archive.read(pickled[0])), tensors.names(), _storage)
 
 
@@ -145,7 +175,7 @@ def _checked_member(archive: zipfile.ZipFile, file: BinaryIO, info: zipfile.ZipI
     return Place(info.header_offset + 30 + name_length + extra_length, info.file_size)
 
 
-def _read_sequence(file: BinaryIO, size: int, queue: Any) -> Any:
+def _read_sequence(file: BinaryIO, size: int, make: Make) -> Any:
     """The form before PyTorch 1.6: pickles of a magic number, a version, the machine, the value and the keys of its
     storages, whose bytes follow.
     """
@@ -176,7 +206,7 @@ def _read_sequence(file: BinaryIO, size: int, queue: Any) -> Any:
         places[key] = Place(file.tell(), nbytes)
         file.seek(nbytes, os.SEEK_CUR)
     file.seek(start)
-    return read_pickle(file, _Tensors(file, size, places.__getitem__, queue, order).names(), _storage)
+    return read_pickle(file, _Tensors(file, size, places.__getitem__, make, order).names(), _storage)
 
 
 def _itemsize(dtype: str | None) -> int:
@@ -250,11 +280,11 @@ class _Tensors:
         "torch._tensor _rebuild_from_type_v2": lambda *arguments: None,
     }
 
-    def __init__(self, file: BinaryIO, size: int, find: Callable[[str], Place], queue: Any, order: Any) -> None:
-        self.file, self.find, self.queue, self.order = file, find, queue, order
+    def __init__(self, file: BinaryIO, size: int, find: Callable[[str], Place], make: Make, order: Any) -> None:
+        self.file, self.find, self.make, self.order = file, find, make, order
         # Tensors may overlap, but a file whose tensors are many times its own size is hostile.
         self.room = 8 * size + (1 << 20)
-        self.made: dict[Any, Tensor] = {}
+        self.made: dict[Any, Any] = {}
 
     def spend(self, nbytes: int) -> None:
         """Counts bytes that are read or made; PickleError where they come to many times the file."""
@@ -289,7 +319,7 @@ class _Tensors:
         hooks: Any = None,
         dtype: Any = None,
         metadata: Any = None,
-    ) -> Tensor:
+    ) -> Any:
         """The view of a storage with this offset, shape and strides, counted in elements."""
         if not isinstance(storage, Storage):
             raise PickleError("it is damaged (a tensor has no storage)")
@@ -302,23 +332,30 @@ class _Tensors:
             raise PickleError("it is damaged (a tensor has no proper shape)")
         key = (storage.key, name, offset, tuple(shape), tuple(strides))
         if key not in self.made:
-            values = self._view(storage, np.dtype(numpy_dtype(name)).newbyteorder(self.order), *key[2:])
-            host = from_bfloat16(values) if name == "bfloat16" else values
-            self.made[key] = Tensor.from_host(self.queue, host, name)
+            stored = np.dtype(numpy_dtype(name)).newbyteorder(self.order)
+            values = self._view(storage, stored, *key[2:])
+            read = (lambda: from_bfloat16(values())) if name == "bfloat16" else values
+            self.made[key] = self.make(key[3], name, read)
         return self.made[key]
 
     def _view(
         self, storage: Storage, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> Array:
+    ) -> Callable[[], Array]:
+        """What reads a view of a storage, which is held against the file's size at once."""
         place = self.find(storage.key)
         if math.prod(shape) == 0:
-            return np.empty(shape, dtype)
+            return partial(np.empty, shape, dtype.newbyteorder("="))
         # The elements from the first to the last that the view has.
         span = 1 + sum((length - 1) * stride for length, stride in zip(shape, strides))
         if (offset + span) * dtype.itemsize > place.nbytes:
             raise PickleError(f"a tensor of shape {shape} reaches beyond its storage of {place.nbytes} bytes")
         self.spend((span + math.prod(shape)) * dtype.itemsize)
-        self.file.seek(place.offset + offset * dtype.itemsize)
+        return partial(self._read, place.offset + offset * dtype.itemsize, dtype, span, shape, strides)
+
+    def _read(
+        self, start: int, dtype: np.dtype[Any], span: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Array:
+        self.file.seek(start)
         flat = np.fromfile(self.file, dtype, span)
         if flat.size != span:
             raise PickleError("it ends early")

@@ -174,6 +174,8 @@ class ONNXModel(Module):
             graph = onnx.helper.make_graph([proto], "node", inputs, outputs)
             self._evaluators[id(proto)] = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=self._opsets))
         given = {name: _host(values[name]) for name in node.inputs if name}
+        if any(isinstance(value, Tensor) and value.dtype == "bfloat16" for value in map(values.get, given)):
+            raise node.refuse("a size in bfloat16")
         return [np.asarray(value) for value in self._evaluators[id(proto)].run(None, given)]
 
     def forward(self, *inputs: Any) -> Any:

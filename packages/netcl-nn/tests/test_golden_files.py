@@ -1,0 +1,37 @@
+"""Files as earlier versions wrote them stay readable; each was written once and is never written again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from netcl import nn
+from netcl.io import load_checkpoint, load_model, verify
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_models(version: int) -> None:
+    path = GOLDEN / f"version{version}.netcl"
+    assert verify(path)["version"] == version
+    model = load_model(path)
+    assert isinstance(model, nn.Sequential) and [type(layer).__name__ for layer in model] == ["Linear", "BatchNorm1d"]
+    np.testing.assert_array_equal(model[0].weight.to_host(), np.arange(6.0).reshape(2, 3) / 4)
+    np.testing.assert_array_equal(model[0].bias.to_host(), [0.5, -1.0])
+    np.testing.assert_array_equal(model[1].running_var.to_host(), [2.0, 2.0])
+    if version == 3:
+        assert not model.training
+
+
+def test_a_checkpoint() -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    rest = load_checkpoint(GOLDEN / "checkpoint3.netcl", model)
+    np.testing.assert_array_equal(model[0].weight.to_host(), np.arange(6.0).reshape(2, 3) / 4)
+    assert (rest["epoch"], rest["step"], rest["metrics"]) == (3, 12, {"loss": 0.25})
+    np.testing.assert_array_equal(rest["extra"]["half"], [1.5, 1.5])
+    assert rest["extra"]["list"] == [1, (2, None)]
+    assert rest["optimizer"]["param_groups"] == [{"lr": 0.1, "betas": (0.9, 0.999), "params": [0]}]
+    np.testing.assert_array_equal(rest["optimizer"]["state"][0]["exp_avg"], np.ones((2, 3)))
