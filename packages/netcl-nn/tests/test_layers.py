@@ -4,6 +4,7 @@ op.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ import netcl.autograd as ag
 from netcl import nn
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError
+from netcl.nn.registry import from_config, to_config
 
 Array = np.ndarray[Any, Any]
 State = dict[str, Array]
@@ -368,6 +370,17 @@ def test_half_layers(dtype: str, normal) -> None:
     assert y.dtype == dtype
     expected = x.to_host().astype(np.float64) @ layer.weight.to_host().T.astype(np.float64) + layer.bias.to_host()
     np.testing.assert_allclose(y.to_host().astype(np.float64), expected, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_is_rebuilt_from_its_config(name: str) -> None:
+    """The config is JSON, and gives a layer with the same options and state; test_model_files.py writes files."""
+    layer = CASES[name][0]()
+    config = json.loads(json.dumps(to_config(layer)))
+    again = from_config(config)
+    assert repr(again) == repr(layer) and type(again) is type(layer)
+    shapes = [{name: (t.shape, t.dtype) for name, t in each.state_dict().items()} for each in (layer, again)]
+    assert shapes[0] == shapes[1] and to_config(again) == to_config(layer)
 
 
 def test_every_layer_is_tested_here() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -276,6 +278,20 @@ def test_summary_of_layers_with_several_results() -> None:
     projections, products = 3 * 15 * 12 * 12, 2 * 3 * 5 * 5 * 12
     assert rows["attention"].split()[-2:] == [f"{3 * 12 * 13}", f"{projections + products:,}"]
     assert rows["attention.out_proj"].split()[-1] == f"{15 * 144:,}"
+
+
+def test_the_import_is_small() -> None:
+    """Neither files nor anything optional is loaded by layers alone."""
+    code = (
+        "import sys, numpy\n"
+        "import netcl.core\n"
+        "before = set(sys.modules)\n"
+        "import netcl.nn\n"
+        "print(*{name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))\n"
+        "print(*(name for name in sys.modules if name.startswith(('netcl.io', 'netcl.profiling', 'netcl.nn.summary'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout.split("\n")[:2] == ["netcl", ""]
 
 
 def test_repr_and_summary() -> None:
