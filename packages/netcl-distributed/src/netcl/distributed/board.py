@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from netcl.distributed.errors import RankFailedError
 from netcl.distributed.folding import Array, even_bounds, fold
 from netcl.distributed.group import ProcessGroup, Signature, mismatch
 
-__all__ = ["ABORT_CODE", "ABORT_RANK", "COUNT", "DONE", "FAILED", "HEAD", "RANK_WORDS", "Board", "BoardGroup"]
+__all__ = ["ABORT_CODE", "ABORT_RANK", "ATTACHED", "DONE", "FAILED", "HEAD", "RANK_WORDS", "Board", "BoardGroup"]
 
 # Words of the board: the abort code and rank, then per rank the number of meetings it came to, whether it has ended,
 # and of its letters: to whom, how many were written, how many were taken. A rank's words fill two lines of the cache,
@@ -27,7 +28,7 @@ __all__ = ["ABORT_CODE", "ABORT_RANK", "COUNT", "DONE", "FAILED", "HEAD", "RANK_
 HEAD = 16
 RANK_WORDS = 16
 ABORT_CODE, ABORT_RANK = 0, 1
-COUNT, DONE, LETTER_TO, LETTERS, LETTERS_TAKEN = range(5)
+COUNT, DONE, LETTER_TO, LETTERS, LETTERS_TAKEN, ATTACHED, SIGNS = range(7)
 
 FAILED, MISMATCHED, LATE = 1, 2, 3
 _LETTER_TEXT = 2  # the slot of texts behind the two of signatures, which change with the meetings as the halves do
@@ -42,7 +43,13 @@ class Board(ABC):
         self.meetings = 0
         self._counts = [HEAD + RANK_WORDS * other + COUNT for other in range(size)]
         self._others = [index for other, index in enumerate(self._counts) if other != rank]
+        self._signs = [[index + SIGNS + slot for index in self._counts] for slot in (0, 1)]
         self.timeout = 30.0
+
+    @property
+    def spins(self) -> int:
+        """How often a rank looks at the others before it waits."""
+        return 1
 
     # -- what a kind of memory brings ----------------------------------------------------------------------------------
 
@@ -86,11 +93,33 @@ class Board(ABC):
         self.wake()
         others = self._others
 
-        def ready() -> bool:
-            return all(words[index] >= number for index in others)
+        for _ in range(self.spins):
+            for index in others:
+                if words[index] < number:
+                    break
+            else:
+                return
+        self._wait(
+            lambda: all(words[index] >= number for index in others),
+            lambda: [at for at, index in enumerate(self._counts) if words[index] < number],
+        )
 
-        if not ready():
-            self._wait(ready, lambda: [at for at, index in enumerate(self._counts) if words[index] < number])
+    def sign(self, text: str) -> None:
+        """Shows at the next meeting what this rank is about to do."""
+        slot = (self.meetings + 1) & 1
+        self.words[self._signs[slot][self.rank]] = crc32(text.encode())
+        self.post(slot, text)
+
+    def agree(self) -> bool:
+        """Whether all ranks showed the same at the last meeting."""
+        words = self.words
+        signs = self._signs[self.meetings & 1]
+        own = words[signs[self.rank]]
+        return not any(words[index] != own for index in signs)
+
+    def shown(self) -> list[str]:
+        """What each rank showed at the last meeting."""
+        return [self.posted(rank, self.meetings & 1) for rank in range(self.size)]
 
     def _wait(self, ready: Callable[[], bool], missing: Callable[[], list[int]]) -> None:
         deadline = time.monotonic() + self.timeout
@@ -183,19 +212,18 @@ class BoardGroup(ProcessGroup):
         super().__init__(board.rank, board.size, timeout)
         self.board = board
         board.timeout = timeout
-        self._signature: Signature | None = None
+        self._unread = False  # signatures that nobody has compared yet
 
     def _announce(self, signature: Signature) -> None:
-        self._signature = signature
-        self.board.post((self.board.meetings + 1) & 1, signature.text)
+        self._unread = True
+        self.board.sign(signature.text)
 
     def _meet(self) -> None:
         self.board.meet()
-        signature, self._signature = self._signature, None
-        if signature is not None:
-            texts = [self.board.posted(rank, self.board.meetings & 1) for rank in range(self.size)]
-            if any(text != texts[0] for text in texts):
-                error = mismatch(texts)
+        if self._unread:
+            self._unread = False
+            if not self.board.agree():
+                error = mismatch(self.board.shown())
                 self.board.abort(MISMATCHED, 0, str(error))
                 raise error
 

@@ -37,7 +37,7 @@ class DataParallel:
 
     ``devices``: selectors, handles or queues of this process; each call cuts its tensors along axis 0, runs a replica
     of the module on each device, and joins the outputs on the module's own device. None: the module's device where
-    there is a group of several ranks, else every OpenCL device. ``group``: the ranks (None: the group of this thread or
+    there is a group, else every OpenCL device. ``group``: the ranks (None: the group of this thread or
     process, if any), each of which calls the model with its own shard of the batch; ``shard`` cuts one. Parameters,
     buffers and the random state become those of rank 0 when this is made.
 
@@ -72,7 +72,7 @@ class DataParallel:
         if not self._params:
             raise ValueError(f"{type(module).__name__} has no parameter that requires grad: there is nothing to train")
         own = self._params[0].device
-        handles = [own] if devices is None and self.group is not None else DeviceManager(devices).handles
+        handles = [own] if devices is None and ranks is not None else DeviceManager(devices).handles
         if self.group is not None:
             _equalize(module, self.group)
         if len(handles) > 1 and self.group is not None and _synchronizes(module):

@@ -21,8 +21,8 @@ from pathlib import Path
 from types import FrameType
 
 from netcl.core import config
-from netcl.distributed.board import ABORT_RANK, DONE, FAILED
-from netcl.distributed.shared import ATTACHED, WINDOW, SharedBoard, create, sweep
+from netcl.distributed.board import ABORT_RANK, ATTACHED, DONE, FAILED
+from netcl.distributed.shared import WINDOW, SharedBoard, create, sweep
 
 __all__ = ["launch", "main"]
 

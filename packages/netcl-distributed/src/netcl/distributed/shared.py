@@ -7,6 +7,7 @@ import errno
 import mmap
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,20 +17,20 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.errors import format_bytes
-from netcl.distributed.board import ABORT_CODE, HEAD, RANK_WORDS, Board, BoardGroup
+from netcl.distributed.board import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, Board, BoardGroup
 from netcl.distributed.folding import Array
 
-__all__ = ["ATTACHED", "WINDOW", "SharedBoard", "SharedGroup", "attach", "create", "join", "sweep"]
+__all__ = ["WINDOW", "SharedBoard", "SharedGroup", "attach", "create", "join", "sweep"]
 
 WINDOW = 1 << 20
 _MAGIC = 0x6E6574636C310000
-# Further words of the head, after those of the abort, and one more of each rank.
+# Further words of the head, after those of the abort.
 _MAGIC_WORD, _SIZE, _WINDOW_BYTES = 2, 3, 4
-ATTACHED = 5
 _WORD = 8
 _TEXT = 512
 _PREFIX = "netcl-"
-_SPIN, _YIELD_S, _NAP_S = 200, 1e-3, 5e-5
+_SPINS, _YIELD_S, _NAP_S = 400, 1e-3, 5e-5
+_MAIN = threading.main_thread().ident
 
 _yield = getattr(os, "sched_yield", lambda: time.sleep(0))
 
@@ -51,6 +52,11 @@ class SharedBoard(Board):
     counter is never seen before what was written ahead of it.
     """
 
+    @property
+    def spins(self) -> int:
+        """A thread beside the main one that looped here would keep that from computing."""
+        return _SPINS if threading.get_ident() == _MAIN else 1
+
     def __init__(self, path: str | Path, rank: int) -> None:
         with open(path, "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), 0)
@@ -68,15 +74,14 @@ class SharedBoard(Board):
     def area(self, rank: int, part: int) -> Array:
         return self._areas[rank][part]
 
-    def _place(self, slot: int) -> slice:
-        return slice(self._texts + _TEXT * slot, self._texts + _TEXT * (slot + 1))
-
     def _put(self, slot: int, text: str) -> None:
-        data = text.encode("utf-8")[: _TEXT - 1]
-        self._memory[self._place(slot)] = data.ljust(_TEXT, b"\0")
+        data = text.encode()[: _TEXT - 1] + b"\0"
+        start = self._texts + _TEXT * slot
+        self._memory[start : start + len(data)] = data
 
     def _get(self, slot: int) -> str:
-        return self._memory[self._place(slot)].rstrip(b"\0").decode("utf-8", "replace")
+        start = self._texts + _TEXT * slot
+        return self._memory[start : start + _TEXT].partition(b"\0")[0].decode("utf-8", "replace")
 
     def post(self, slot: int, text: str) -> None:
         self._put(1 + 3 * self.rank + slot, text)
@@ -94,10 +99,7 @@ class SharedBoard(Board):
         """Nothing: the others poll."""
 
     def until(self, ready: Callable[[], bool], deadline: float) -> bool:
-        words = self.words
-        for _ in range(_SPIN):
-            if ready():
-                return True
+        words, alone = self.words, threading.get_ident() == _MAIN
         started = time.monotonic()
         while not ready():
             if words[ABORT_CODE]:
@@ -106,7 +108,7 @@ class SharedBoard(Board):
             if now >= deadline:
                 return False
             # At first the others are about to come; later they compute, and need the processor.
-            if now - started < _YIELD_S:
+            if alone and now - started < _YIELD_S:
                 _yield()
             else:
                 time.sleep(_NAP_S)
