@@ -28,6 +28,7 @@ from typing import Any
 from ... import config
 from ...__about__ import __version__
 from ...capabilities import type_of
+from ...driver_probes import HALF_VECTORS, half_vectors_work
 from ...errors import KernelBuildError
 from . import teardown
 
@@ -80,6 +81,7 @@ class ProgramCache:
     def get_program(self, context: Any, source: str, device: Any, options: str = "") -> Any:
         """The program of ``source`` built for ``device`` with ``options``; KernelBuildError where it does not build."""
         options = _with_division(source, options, device)
+        source = _with_half_vectors(source, device)
         key = (context.int_ptr, device.int_ptr, source, options)
         program = self._programs.get(key)
         if program is None:
@@ -229,6 +231,16 @@ def _with_division(source: str, options: str, device: Any) -> str:
         return options
     known = int(device.single_fp_config) & _ROUNDED_DIVISION_BIT
     return f"{options} {_ROUNDED_DIVISION}".strip() if known and _ROUNDED_DIVISION not in options else options
+
+
+def _with_half_vectors(source: str, device: Any) -> str:
+    """The text of an expression's kernel, with PoCL's conversions of halves replaced by faster ones where they work."""
+    halves = "vload_half8(0, in" in source or "vstore_half8_rte(" in source
+    if not halves or "FP_CONTRACT OFF" not in source or device.platform.name != "Portable Computing Language":
+        return source
+    # PoCL 3.0 is known to do it, so its users do not wait for the probe.
+    works = "PoCL 3.0" in device.platform.version or half_vectors_work(device)
+    return HALF_VECTORS + source if works else source
 
 
 def _key(source: str, options: str, device: Any) -> str:
