@@ -100,7 +100,8 @@ def _per_image(x: Tensor, value: Any, name: str, dtype: npt.DTypeLike) -> Tensor
     if values.shape not in ((), (n,)):
         raise ShapeError(f"{name} has shape {values.shape}, wanted is one value per image, ({n},)")
     host = np.ascontiguousarray(np.broadcast_to(values.astype(dtype), (n,)))
-    return Tensor.from_host(x.queue, host.reshape(n, 1, 1, 1))
+    made: Tensor = Tensor.from_host(x.queue, host.reshape(n, 1, 1, 1))
+    return made
 
 
 def _channel(x: Tensor, at: int) -> Any:
@@ -121,11 +122,12 @@ def _box(dtype: str) -> tuple[Any, ...]:
     from netcl.core.expr import Index, Load, Scalar, apply, cast
 
     before, size = Scalar("before", "int32"), Scalar("size", "int32")
-    inside = None
-    for slot, axis in ((1, 2), (2, 3)):
-        start, position = cast(Load(slot, "int32"), "int32") - before, Index(axis)
-        within = (position >= start) & (position < start + size)
-        inside = within if inside is None else inside & within
+
+    def within(slot: int, axis: int) -> Any:
+        start, position = Load(slot, "int32") - before, Index(axis)
+        return (position >= start) & (position < start + size)
+
+    inside = within(1, 2) & within(2, 3)
     return (apply("where", inside, cast(Scalar("value", "float32"), dtype), Load(0, dtype)),)
 
 

@@ -48,6 +48,7 @@ from ..watching import Watcher, note
 from . import teardown
 from .command_buffer import buffered
 from .programs import ProgramCache, default_cache
+from .together import joined
 
 try:
     import pyopencl as cl
@@ -135,10 +136,12 @@ class Launcher:
         queue_state.check_process()
         self.state.check()
 
-    def wait(self, event: Any) -> None:
-        """Wait for a cl.Event of this queue, None: nothing to wait for."""
+    def wait(self, event: Any, by_finishing: bool = False) -> None:
+        """Wait for a cl.Event of this queue, None: nothing to wait for; ``by_finishing``: for the whole queue, if it
+        takes long.
+        """
         with self.guard("a wait"):
-            teardown.wait_for(event)
+            teardown.wait_for(event, self.queue if by_finishing else None)
 
     def finish(self) -> None:
         """Wait for all work on the queue."""
@@ -241,7 +244,18 @@ class PreparedLaunch:
     enqueued, so that neither another thread nor a finaliser in the middle of the call sets its arguments.
     """
 
-    __slots__ = ("_args", "_build", "_launcher", "_positions", "global_size", "kernels", "local_size", "name")
+    __slots__ = (
+        "_build",
+        "_launcher",
+        "_positions",
+        "args",
+        "global_size",
+        "kernels",
+        "local_size",
+        "name",
+        "options",
+        "source",
+    )
 
     def __init__(
         self,
@@ -254,11 +268,11 @@ class PreparedLaunch:
         options: str = "",
     ) -> None:
         self._launcher = launcher
-        self.name = kernel_name
+        self.name, self.source, self.options = kernel_name, source, options
         self.global_size = tuple(global_size)
         local_size = launcher.fit(kernel_name, global_size, local_size)
         self.local_size = None if local_size is None else tuple(local_size)
-        self._args = tuple(args)
+        self.args = tuple(args)
         self._positions = tuple(index for index, arg in enumerate(args) if arg is None)
         self._build = partial(launcher._new_kernel, source, kernel_name, None, options)
         self.kernels: list[tuple[Any, Any]] = []  # with set_arg, since to make a bound method takes 0.05 microseconds
@@ -294,9 +308,9 @@ class PreparedLaunch:
     def new_kernel(self) -> Any:
         """A kernel of its own, its scalars set."""
         kernel = self._build()
-        if kernel.num_args != len(self._args):
-            raise UnsupportedError(f"kernel {self.name} takes {kernel.num_args} arguments, {len(self._args)} prepared")
-        fixed = [(index, arg) for index, arg in enumerate(self._args) if arg is not None]
+        if kernel.num_args != len(self.args):
+            raise UnsupportedError(f"kernel {self.name} takes {kernel.num_args} arguments, {len(self.args)} prepared")
+        fixed = [(index, arg) for index, arg in enumerate(self.args) if arg is not None]
         self._launcher._set(kernel, fixed)
         return kernel
 
@@ -304,7 +318,8 @@ class PreparedLaunch:
         kernel = self.new_kernel()
         self._launcher._set(kernel, zip(self._positions, buffers))
         enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self.global_size, self.local_size)
-        recording.append(enqueue, (*buffers, *self._args), note(self.name, buffers))
+        recording.append(enqueue, (*buffers, *self.args), note(self.name, buffers))
+        recording.recorded[len(recording) - 1] = self, [getattr(buffer, "buffer", buffer) for buffer in buffers]
         if self._launcher.flushes:
             recording.append(self._launcher.queue.flush)
 
@@ -324,6 +339,23 @@ class _KernelRecording(Recording):
             self._names = tuple(dict.fromkeys(args[1].function_name for args in launches if len(args) > 1))
         self._launched.append(self._names)
         super().replay()
+
+    def join(self, first: int) -> None:
+        """Makes the launches from ``first`` on, which do not depend on each other, one where that is possible."""
+        launches = [self.recorded[number] for number in range(first, len(self)) if number in self.recorded]
+        if len(launches) < 2 or len(launches) != len(self) - first:
+            return
+        made = joined(self.owner, launches)
+        if made is not None:
+            whole, buffers = made
+            try:
+                whole.take()
+            except KernelBuildError:  # each alone has been built
+                return
+            for number in range(first, len(self)):
+                del self.recorded[number]
+            del self._launches[first:], self._notes[first:]
+            whole(*buffers)
 
     def _run(self) -> None:
         if self._runs is None:

@@ -183,9 +183,10 @@ def _soon_complete(event: Any) -> bool:
     return True
 
 
-def wait_for(event: Any) -> None:
+def wait_for(event: Any, queue: Any = None) -> None:
     """Wait for a cl.Event (None: nothing to wait for) whose queue has been flushed; SIGINT is served meanwhile.
 
+    With ``queue``, that of the event, a wait that is not over soon is one for all of that queue's work.
     DeviceLostError where the device is lost; a wait beyond NETCL_WATCHDOG_S names the kernels in a warning.
     """
     if event is None:
@@ -193,10 +194,13 @@ def wait_for(event: Any) -> None:
     check_process()
     watchdog.begin(event)
     try:
-        if _may_block() or _soon_complete(event):
+        wait = event.wait if queue is None else queue.finish
+        if queue is not None and _soon_complete(event):
             event.wait()
+        elif _may_block() or _soon_complete(event):
+            wait()
         else:
-            _call_interruptibly(event.wait, None)
+            _call_interruptibly(wait, None)
     except cl.Error as error:
         if is_lost(error):
             raise lose(event.context, "a wait", error) from error
