@@ -221,13 +221,16 @@ def time_scaling() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     print(f"weak scaling, {cores} cores, 4 buckets of {BUCKET_MB} MiB: ms of a step")
     for size in (1, 2, 4):
-        parts = {mode: ranks(size, "step", mode, 12) for mode in ("compute", "buckets", "together")}
-        median = {mode: statistics.median(part["seconds"][2:]) for mode, part in parts.items()}
-        forward = statistics.median(parts["compute"]["forward"][2:])
-        host = (median["buckets"] / 4,) * 4
-        nbytes = (sum(parts["buckets"]["bytes"]) // 4,) * 4
+        runs = [{mode: ranks(size, "step", mode, 10) for mode in ("compute", "buckets", "together")} for _ in range(2)]
+        median = {
+            mode: statistics.median([spent for run in runs for spent in run[mode]["seconds"][2:]]) for mode in runs[0]
+        }
+        forward = statistics.median([spent for run in runs for spent in run["compute"]["forward"][2:]])
+        worked = statistics.mean(run["buckets"]["worked"] for run in runs)
+        host, work = (median["buckets"] / 4,) * 4, (worked / 4,) * 4
+        nbytes = (sum(runs[0]["buckets"]["bytes"]) // 4,) * 4
         busy = size >= cores
-        measured = Step(forward, median["compute"] - forward, nbytes, host, busy)
+        measured = Step(forward, median["compute"] - forward, nbytes, host, work, busy)
         found = predict(measured, size, Link(0.0, float("inf")), per_host=size)
         print(f"  {size} ranks: compute {1e3 * median['compute']:.1f}, gradients {1e3 * median['buckets']:.1f}")
         print(f"           step {1e3 * median['together']:.1f}, predicted {1e3 * found.seconds:.1f}")

@@ -21,12 +21,15 @@ __all__ = ["Link", "Prediction", "Step", "predict"]
 
 @dataclass(frozen=True)
 class Step:
-    """What was measured of one rank's step: seconds of its parts, and per bucket its bytes and the host's seconds."""
+    """What was measured of one rank's step: seconds of its parts, and per bucket its bytes, how long its way takes on
+    the host, and how long the processor works for it. ``cores_busy``: the processor computes the gradients too.
+    """
 
     forward: float
     backward: float
     bucket_bytes: tuple[int, ...]
     bucket_host: tuple[float, ...]
+    bucket_work: tuple[float, ...]
     cores_busy: bool = False
 
 
@@ -64,13 +67,13 @@ def predict(step: Step, ranks: int, link: Link, per_host: int = 1) -> Prediction
     produced = 0
     free = 0.0  # when the way is free for the next bucket
     borrowed = 0.0  # what the host took from the computation so far
-    for nbytes, host in zip(step.bucket_bytes, step.bucket_host):
+    for nbytes, host, work in zip(step.bucket_bytes, step.bucket_host, step.bucket_work):
         produced += nbytes
         # Gradients come as the backward pass goes on, in proportion to their bytes.
         ready = step.forward + step.backward * produced / total + borrowed
         begun = max(ready, free)
         if step.cores_busy:
-            borrowed += host
+            borrowed += work
         free = begun + host + network(nbytes, hosts, min(per_host, ranks), link)
     seconds = max(compute + borrowed, free)
     return Prediction(seconds, seconds - compute, compute / seconds)
@@ -93,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     link = Link(options.latency_us * 1e-6, options.bandwidth_gb * 1e9)
     count = options.buckets
     sizes, host = (int(options.bucket_mb * 2**20),) * count, (options.host_ms * 1e-3,) * count
-    step = Step(options.forward, options.backward, sizes, host, options.cores_busy)
+    step = Step(options.forward, options.backward, sizes, host, host, options.cores_busy)
     print("ranks   step ms   added ms   efficiency")
     pays = 1
     for ranks in (int(word) for word in options.ranks.split(",")):

@@ -2,6 +2,7 @@
 
     python examples/quickstart.py                            train, write digits.netcl and digits.png
     python examples/quickstart.py --evaluate digits.netcl    load the saved network and measure it again
+    python examples/quickstart.py --devices 2                train on both halves of the device, as if it were two
 
 Every fifth scan is held out and only measured at the end.
 """
@@ -17,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from netcl import nn, ops
-from netcl.core.device import device, get_active_device
+from netcl.core.device import device, get_active_device, manager
 from netcl.core.errors import DeviceNotFoundError
 from netcl.data import DataLoader
 from netcl.data.readers import example_digits
+from netcl.distributed import DataParallel, convert_sync_batchnorm
 from netcl.io import load_model, save_model
 from netcl.optim import AdamW, CosineAnnealingLR
 from netcl.trainer import History, LearningRateMonitor, Trainer
@@ -32,6 +34,7 @@ def parse() -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto", help="auto, cpu (NumPy), pocl, intel, gpu, part of a device's name")
+    parser.add_argument("--devices", type=int, default=1, metavar="N", help="cut the device into N that share the work")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0)
@@ -101,7 +104,18 @@ def train(options: argparse.Namespace) -> None:
     model = make_network()
     optimizer = AdamW(model.parameters(), lr=3e-3)
     schedule = CosineAnnealingLR(optimizer, options.epochs)
-    trainer = Trainer(model, optimizer, scheduler=schedule, callbacks=[LearningRateMonitor()], seed=options.seed)
+    trained: Any = model
+    if options.devices > 1:
+        parts = manager.split(get_active_device(), options.devices)
+        trained = DataParallel(convert_sync_batchnorm(model), devices=parts)
+    trainer = Trainer(
+        trained,
+        optimizer,
+        scheduler=schedule,
+        callbacks=[LearningRateMonitor()],
+        compile=options.devices == 1,  # what several devices exchange passes the host, which no captured step replays
+        seed=options.seed,
+    )
     # The scans held out are measured after each epoch for the curve alone; nothing is chosen by them.
     history = trainer.fit(loader, DataLoader(test, batch_size=256), epochs=options.epochs)
 

@@ -31,6 +31,15 @@ def test_a_second_process_reads_as_the_first(root: Path, tmp_path: Path) -> None
     assert re.search(r"loss \d.*accuracy \d.*samples/s", trained)
 
 
+def test_two_devices_share_the_work(root: Path, tmp_path: Path) -> None:
+    trained = quickstart(
+        root, "--device", "cpu", "--devices", "2", "--epochs", "1", "--batch-size", "64", "--output", str(tmp_path)
+    ).stdout
+    found = re.search(r"accuracy (\d+\.\d{4}) % \(\d+ of 359 scans held out\)", trained)
+    assert found is not None, trained
+    assert float(found[1]) > 50
+
+
 def test_an_unknown_device_is_one_message(root: Path) -> None:
     done = quickstart(root, "--device", "no such thing", check=False)
     assert done.returncode == 1
