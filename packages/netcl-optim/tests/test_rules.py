@@ -238,3 +238,38 @@ def test_radam_rectification_keeps_its_digits() -> None:
     rho = limit - 2 * steps * power / (1 - power)
     exact = np.sqrt((rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)) * np.sqrt(1 - power)
     np.testing.assert_allclose(got, np.where(rho > 5, exact, 0.0), rtol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_half_parameter_has_a_master_that_keeps_small_steps(dtype: str, rng, parameter) -> None:
+    start = np.array([1.0, 2.0, -3.0, 0.0])
+    p = parameter(start, np.ones(4), dtype)
+    optimizer = optim.SGD([p], lr=1e-4)
+    for _ in range(100):
+        optimizer.step()
+    master = optimizer.state[p]["master"]
+    assert master.dtype == "float32"
+    np.testing.assert_allclose(master.to_host(), start - 1e-2, rtol=1e-5)
+    rounded = master.astype(dtype).to_host()
+    assert np.array_equal(p.to_host(), rounded) and not np.array_equal(rounded, start), "no step alone moves it"
+    # What somebody else writes counts, and a state that is loaded goes on where it was.
+    state = dict(optimizer.state_dict()["state"][0])
+    p.write(np.full(4, 8.0))
+    optimizer.step()
+    np.testing.assert_allclose(master.to_host(), np.full(4, 8.0 - 1e-4), rtol=1e-6)
+    q = parameter(rounded, np.ones(4), dtype)
+    other = optim.SGD([q], lr=1e-4)
+    saved = {"state": {0: {**state, "master": start - 1e-2}}, "param_groups": other.state_dict()["param_groups"]}
+    other.load_state_dict(saved)
+    other.step()
+    np.testing.assert_allclose(other.state[q]["master"].to_host(), start - 1.01e-2, rtol=1e-5)
+
+
+def test_a_master_stands_still_where_a_gradient_was_not_finite(parameter) -> None:
+    p = parameter(np.ones(3), np.ones(3), "float16")
+    optimizer = optim.Adam([p], lr=1e-5)
+    optimizer.step()
+    before = optimizer.state[p]["master"].to_host()
+    optimizer.found_inf = Tensor.ones((), queue=p.queue)
+    optimizer.step()
+    assert np.array_equal(optimizer.state[p]["master"].to_host(), before) and before[0] < 1

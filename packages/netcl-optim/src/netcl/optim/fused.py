@@ -28,14 +28,15 @@ class Rule:
     """How one parameter is updated. Fields are the options that change the form of the kernel; numbers are none of
     them.
 
-    ``states`` names the tensors kept per parameter, ``running`` the scalars kept per lane with their first values.
+    ``states`` names the tensors kept per parameter, of its shape unless ``state_shape`` says otherwise, ``running`` the
+    scalars kept per lane with their first values.
     """
 
     maximize: bool = False
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the tensors of the parameter's shape that the rule keeps."""
+        """Names of the tensors that the rule keeps for each parameter."""
         return ()
 
     @property
@@ -52,6 +53,10 @@ class Rule:
     def for_rank(self, rank: int) -> Rule:
         """The rule for parameters of so many dimensions; only those that reduce over the parameter differ."""
         return self
+
+    def state_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of a state of a parameter of ``shape``."""
+        return shape
 
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
         """The new parameter and states; ``g`` points uphill already, also when maximizing."""
@@ -110,23 +115,44 @@ def compute_dtype(dtype: str) -> str:
 
 
 _FOUND = "found_inf"
+MASTER = "master"
+# How far a number and what it rounds to may lie apart: times the rounded one, and below the least normal one.
+_ROUNDING = {"float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 0.0)}
+
+
+def states_of(rule: Rule, dtype: str) -> tuple[str, ...]:
+    """The names of the states of a parameter of ``dtype``: those of the rule, and the master of a half one."""
+    return (*rule.states, MASTER) if dtype in _ROUNDING else rule.states
+
+
+def state_shape(rule: Rule, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a state of ``states_of``."""
+    return shape if name == MASTER else rule.state_shape(name, shape)
 
 
 @lru_cache(maxsize=1024)
 def update_kernel(rule: Rule, numbers: tuple[str, ...], p_dtype: str, g_dtype: str, guarded: bool) -> Kernel:
     """The kernel of a parameter: inputs p, g, states, scalars; outputs p and states. ``guarded``: nothing changes
     where found_inf is not 0.
+
+    The last state of a half parameter is its master: the parameter before it was rounded. Where somebody else has
+    written the parameter it is no longer what the master rounds to, and counts itself.
     """
     dtype = compute_dtype(p_dtype)
     old_p, g = cast(Load(0, p_dtype), dtype), cast(Load(1, g_dtype), dtype)
-    old = {name: Load(2 + at, dtype) for at, name in enumerate(rule.states)}
+    old = {name: Load(2 + at, dtype) for at, name in enumerate(states_of(rule, p_dtype))}
+    if MASTER in old:
+        relative, absolute = _ROUNDING[p_dtype]
+        near = apply("abs", old[MASTER] - old_p) <= apply("abs", old_p) * relative + absolute
+        old_p = apply("where", near, old[MASTER], old_p)
     slots = _Slots(2 + len(old), dtype)
     new_p, new = rule.update(old_p, -g if rule.maximize else g, old, _Numbers(slots, numbers))
     outputs = [cast(new_p, dtype), *(cast(new[name], dtype) for name in rule.states)]
     if guarded:
         skip = apply("ne", slots.load(_FOUND, "float32"), 0.0)
         outputs = [apply("where", skip, before, after) for before, after in zip([old_p, *old.values()], outputs)]
-    return Kernel((cast(outputs[0], p_dtype), *outputs[1:]), tuple(slots.names))
+    masters = outputs[:1] if MASTER in old else ()
+    return Kernel((cast(outputs[0], p_dtype), *outputs[1:], *masters), tuple(slots.names))
 
 
 @lru_cache(maxsize=256)
@@ -234,4 +260,5 @@ class Lane:
         assert p.grad is not None
         kernel = update_kernel(rule.for_rank(p.ndim), self.names, p.dtype, p.grad.dtype, found_inf is not None)
         inputs = [p, p.grad, *states, *self.scalars(kernel.scalars, found_inf)]
-        evaluate(kernel.outputs, inputs, out=[p, *states])
+        out = [p, *states]
+        evaluate(kernel.outputs, inputs, out=out, shapes=[tensor.shape for tensor in out])

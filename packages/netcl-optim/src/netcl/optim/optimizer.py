@@ -10,7 +10,7 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.optim.fused import DeviceNumbers, Lane, Rule, compute_dtype
+from netcl.optim.fused import MASTER, DeviceNumbers, Lane, Rule, compute_dtype, state_shape, states_of
 
 # A parameter, its running scalars and its states, as read from a state_dict.
 Entry = tuple[Tensor, dict[str, float], dict[str, Any]]
@@ -195,11 +195,15 @@ class Optimizer:
 
     def _states_of(self, p: Tensor, rule: Rule, group: Mapping[str, Any]) -> list[Tensor]:
         states = self._states.setdefault(id(p), {})
-        for name in rule.states:
+        rule = rule.for_rank(p.ndim)
+        names = states_of(rule, p.dtype)
+        for name in names:
             if name not in states:
-                value, dtype = self.initial_state(name, group), compute_dtype(p.dtype)
-                states[name] = Tensor.full(p.shape, value, dtype, queue=p.queue, persistent=True)
-        return [states[name] for name in rule.states]
+                # A master that does not round to the parameter counts for nothing, so zeros do at first.
+                value, dtype = 0.0 if name == MASTER else self.initial_state(name, group), compute_dtype(p.dtype)
+                shape = state_shape(rule, name, p.shape)
+                states[name] = Tensor.full(shape, value, dtype, queue=p.queue, persistent=True)
+        return [states[name] for name in names]
 
     # -- state
     # -----------------------------------------------------------------------------------------------------------
@@ -254,12 +258,13 @@ class Optimizer:
             value = entry.get(name, 1.0 if name == "step" else first)
             running[name] = float(value.item() if hasattr(value, "item") else value)
         states: dict[str, Any] = {}
-        for name in rule.states:
+        rule = rule.for_rank(p.ndim)
+        for name in states_of(rule, p.dtype):
             value = entry.get(name)
             if value is None:
                 continue
             value = value if isinstance(value, Tensor) else np.asarray(value)
-            if tuple(value.shape) != p.shape:
+            if tuple(value.shape) != state_shape(rule, name, p.shape):
                 raise ShapeError(
                     f"state {name!r} has shape {tuple(value.shape)}, its parameter {p.shape}", parameter=name
                 )
