@@ -129,6 +129,7 @@ def test_functions(normal: Callable[..., Tensor]) -> None:
         (F.pad(x, (1, 2), value=3.0), np.pad(a, [(0, 0), (1, 2)], constant_values=3.0)),
         (F.max_pool1d(ag.reshape(x, (1, 3, 4)), 2, ceil_mode=True), a.reshape(1, 3, 2, 2).max(-1)),
         (F.bilinear(x, y, weight), np.einsum("ni,kij,nj->nk", a, weight.to_host(), b)),
+        (F.embedding_bag(np.array([[0, 2]]), x, mode="sum"), a[[0]] + a[[2]]),
         (F.one_hot(np.array([1, 0]), -1), np.array([[0, 1], [1, 0]])),
         (F.dropout2d(ag.reshape(x, (1, 3, 2, 2)), training=False), a.reshape(1, 3, 2, 2)),
         (F.triplet_margin_loss(x, x, y, margin=0.5), np.maximum(0, 0.5 - np.linalg.norm(a - b, axis=1)).mean()),

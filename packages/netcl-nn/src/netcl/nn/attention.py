@@ -95,17 +95,10 @@ class MultiheadAttention(Module):
         if causal and mask is not None:
             mask = _combined(mask, ag.logical_not(ag.causal_mask(q.shape[2], k.shape[2], queue=q.queue)))
             causal = False
-        dropout, scale = self.dropout if self.training else 0.0, 1 / math.sqrt(q.shape[-1])
         seen = ag.logical_not(mask) if mask is not None and mask.dtype == "bool" else mask
-        weights = None
-        if need_weights:
-            scores = ag.matmul(ag.mul(q, scale), k, transpose_b=True)
-            weights = ag.attention_weights(scores, seen, causal=causal)
-            weights = ag.dropout(weights, dropout) if dropout else weights
-            y = ag.matmul(weights, v)
-            weights = ag.mean(weights, axis=1) if average_attn_weights else weights
-        else:
-            y = ag.scaled_dot_product_attention(q, k, v, seen, dropout_p=dropout, is_causal=causal)
+        y, weights = self._attend(q, k, v, seen, causal, need_weights)
+        if weights is not None and average_attn_weights:
+            weights = ag.mean(weights, axis=1)
         # (N, heads, L, D) to (N, L, E) or (L, N, E)
         y = ag.permute(y, (0, 2, 1, 3) if self.batch_first else (2, 0, 1, 3))
         y = self.out_proj(ag.reshape(y, query.shape))
@@ -113,6 +106,18 @@ class MultiheadAttention(Module):
             axis = 0 if self.batch_first else 1
             return ag.squeeze(y, axis), None if weights is None else ag.squeeze(weights, 0)
         return y, weights
+
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, causal: bool, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The heads' results (N, heads, L, D) and, where they are asked for, the weights as they were used."""
+        dropout = self.dropout if self.training else 0.0
+        if not need_weights:
+            return ag.scaled_dot_product_attention(q, k, v, seen, dropout_p=dropout, is_causal=causal), None
+        scores = ag.matmul(ag.mul(q, 1 / math.sqrt(q.shape[-1])), k, transpose_b=True)
+        weights = ag.attention_weights(scores, seen, causal=causal)
+        weights = ag.dropout(weights, dropout) if dropout else weights
+        return ag.matmul(weights, v), weights
 
     def _check(self, query: Tensor, key: Tensor, value: Tensor) -> None:
         at = 0 if self.batch_first else 1

@@ -11,6 +11,7 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.nn.embedding import embedding_bag as embedding_bag
 
 hardtanh = ag.hard_tanh
 hardswish = ag.hard_swish

@@ -14,7 +14,7 @@ from netcl.nn.module import Module
 from netcl.nn.placement import new_parameter
 from netcl.nn.unbind import unbind
 
-State = tuple[Tensor, ...]  # (h,), for an LSTM (h, c); within the loop each (N, 1, H)
+State = tuple[Tensor, ...]  # (h,), for an LSTM (h, c); within the loop each (1, N, 1, H)
 Advance = Callable[[Tensor, Tensor, State], State]
 
 
@@ -82,7 +82,7 @@ class _Weights(Module):
 
     def _step(self, x: Tensor, weight: Tensor, bias: Tensor | None, state: State) -> State:
         product = ag.linear(state[0], weight, bias)
-        rows = (state[0].shape[0], self.gates, self.hidden_size)
+        rows = (*state[0].shape[:-2], self.gates, self.hidden_size)
         return _advance(self.mode)(x, ag.reshape(product, rows), state)
 
     def multiply_adds(self, x: Tensor, *rest: Any) -> int:
@@ -154,7 +154,7 @@ class _Recurrent(_Weights):
             x = ag.transpose(x, 0, 1)
         count, batch = self.num_layers * (1 + self.bidirectional), x.shape[1]
         given = self._given(hx, (count, *(() if single else (batch,)), self.hidden_size), x)
-        begin = [ag.unbind(ag.reshape(state, (count, batch, 1, self.hidden_size)), 0) for state in given]
+        begin = [unbind(ag.reshape(state, (count, batch, 1, self.hidden_size)), keepdims=True) for state in given]
         ends: list[State] = []
         for layer in range(self.num_layers):
             if layer and self.training and self.dropout:
@@ -167,7 +167,7 @@ class _Recurrent(_Weights):
                 outputs.append(output)
                 ends.append(state)
             x = outputs[0] if len(outputs) == 1 else ag.cat(outputs, axis=-1)
-        last = tuple(ag.reshape(ag.stack([end[at] for end in ends]), given[at].shape) for at in range(self.states))
+        last = tuple(ag.reshape(ag.cat([end[at] for end in ends]), given[at].shape) for at in range(self.states))
         if single:
             x = ag.squeeze(x, 1)
         elif self.batch_first:
@@ -177,14 +177,14 @@ class _Recurrent(_Weights):
     def _run(self, x: Tensor, suffix: str, state: State, backwards: bool) -> tuple[Tensor, State]:
         """One layer in one direction: outputs (T, N, H) and the last state."""
         products, weight, bias = self._products(x, suffix)
-        steps = unbind(products)
+        steps = unbind(products, keepdims=True)
         outputs = []
         for step in reversed(steps) if backwards else steps:
             state = self._step(step, weight, bias, state)
             outputs.append(state[0])
         if backwards:
             outputs.reverse()
-        return ag.reshape(ag.stack(outputs), (*x.shape[:2], self.hidden_size)), state
+        return ag.reshape(ag.cat(outputs), (*x.shape[:2], self.hidden_size)), state
 
     def extra_repr(self) -> str:
         options = {
