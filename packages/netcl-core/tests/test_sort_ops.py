@@ -117,6 +117,22 @@ def test_the_first_of_long_rows(handle: Any, shape: tuple[int, ...]) -> None:
     check_first(with_ties(shape))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_the_first_few_of_many_rows(handle: Any, dtype: str) -> None:
+    x = np.random.default_rng(5).integers(0, 2 if dtype == "bool" else 20, (130, 67)).astype(DTYPES[dtype])
+    if dtype == "float32":
+        x[:, ::9], x[:, 1::9], x[::2, 2] = -0.0, 0.0, NAN
+    for descending in (False, True):
+        for k in (1, 5, 16):
+            values, places = ops.topk(Tensor.from_host(x, dtype), k, largest=descending)
+            wanted = ordered(x, descending)[:, :k]
+            np.testing.assert_array_equal(places.numpy(), wanted)
+            np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, wanted, -1))
+    np.testing.assert_array_equal(
+        ops.topk(Tensor.from_host(x, dtype), 3, axis=0)[1].numpy(), ordered(x.T, True)[:, :3].T
+    )
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("group", [64, 128])
 def test_groups_count_digits_together(handle: Any, group: int) -> None:

@@ -122,6 +122,7 @@ def _topk_cases(rng: np.random.Generator) -> Cases:
     yield (_distinct(rng, (3, 5)),), {"k": 5, "axis": 0 - 1, "largest": False}
     yield (_distinct(rng, (2, 70, 3)),), {"k": 4, "axis": 1}
     yield (_distinct(rng, (2, 5000)),), {"k": 10}
+    yield (_distinct(rng, (66, 20)),), {"k": 4}
     yield (_distinct(rng, (2, 3)),), {"k": 0}
     yield (_distinct(rng, ()),), {"k": 1}
     yield (rng.integers(-4, 4, (5, 41)),), {"k": 7, "axis": 1}

@@ -21,11 +21,35 @@ _GROUPS = 1 << 10  # groups of them
 _SHORTEST = 256  # elements that are worth a chunk
 _DIGITS = 256
 _WORTH = 1 << 11  # the length of rows from which on this is faster than sorting them
+_WORTH_ONE = 1 << 9  # the same for one of each row on a CPU
+_FEW = 16  # elements that a work-item of a CPU keeps in order while it goes along a row
 
 
-def worth(extent: int, wanted: int) -> bool:
-    """Whether selecting beats sorting."""
-    return extent >= _WORTH and wanted * 4 <= extent
+def worth(extent: int, wanted: int, device: Traits) -> bool:
+    """Whether selecting beats sorting; ``wanted`` 0: one of each row."""
+    return extent >= (_WORTH_ONE if device.is_cpu and not wanted else _WORTH) and wanted * 4 <= extent
+
+
+def are_few(rows: int, extent: int, wanted: int, device: Traits) -> bool:
+    """Whether ``few`` beats what else there is: a CPU, and a row for each of its work-items."""
+    return device.is_cpu and 0 < wanted <= min(_FEW, extent // 4) and rows >= _UNITS
+
+
+def few(engine: Any, x: Tensor, wanted: int, descending: bool) -> tuple[Tensor, Tensor]:
+    """What ``sort`` puts first in each row (last axis), in order: ``wanted`` values and their places, int64."""
+    *lead, extent = x.shape
+    values, places = engine.empty((*lead, wanted), x.dtype), engine.empty((*lead, wanted), "int64")
+    rows = prod(lead)
+    share = -(-rows // _UNITS)
+    argument = struct(rows, extent, extent, 1, share, 0, wanted, -1 if descending else 0)
+    engine.launch(_program(x, True), "few", (-(-rows // share),), (1,), [x, values, places, argument])
+    return values, places
+
+
+def _program(x: Tensor, is_cpu: bool) -> str:
+    dtype = "uint8" if x.dtype == "bool" else x.dtype
+    alone: tuple[tuple[str, object], ...] = (("ALONE", 1), ("FEW", _FEW)) if is_cpu else ()
+    return source(("storage", "keys", "select"), ((f"DTYPE_{dtype.upper()}", 1), *alone))
 
 
 def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
@@ -57,13 +81,9 @@ def _select(
 ) -> None:
     *lead, extent = x.shape
     rows, device = prod(lead), traits(engine)
-    dtype = "uint8" if x.dtype == "bool" else x.dtype
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
-    if device.is_cpu:
-        defines.append(("ALONE", 1))
-    text = source(("storage", "keys", "select"), tuple(defines))
-    few = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
-    many = few if device.is_cpu else _chunks(rows, extent, _THREADS)
+    text = _program(x, device.is_cpu)
+    fewer = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
+    many = fewer if device.is_cpu else _chunks(rows, extent, _THREADS)
 
     def launch(kernel: str, chunks: tuple[int, int], shift: int, *buffers: Any) -> None:
         units, group, share = rows if kernel in ("begin", "choose") else rows * chunks[0], 1, 1
@@ -77,13 +97,13 @@ def _select(
         engine.launch(text, kernel, (size,), local, [*buffers, argument])
 
     found = engine.empty((rows, 2), "int64")
-    launch("begin", few, 0, positions, found)
-    counts = engine.empty((rows, few[0], _DIGITS), "int32")
+    launch("begin", fewer, 0, positions, found)
+    counts = engine.empty((rows, fewer[0], _DIGITS), "int32")
     # The keys of 16-bit floats are those of float32, and those of bytes as long.
-    for shift in range(56 if itemsize(dtype) == 8 else 24, -8, -8):
-        launch("digits", few, shift, x, found, counts)
+    for shift in range(56 if itemsize(x.dtype) == 8 else 24, -8, -8):
+        launch("digits", fewer, shift, x, found, counts)
         (totals,) = engine.run((reduce("sum", Load(0, "int32"), (1,)),), (counts,), shapes=((rows, 1, _DIGITS),))
-        launch("choose", few, shift, totals, found)
+        launch("choose", fewer, shift, totals, found)
     ranks = engine.empty((rows, many[0], 2), "int64")
     launch("ranks", many, 0, x, found, ranks)
     sums = scan(engine, "sum", ranks, axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from netcl.core.expr import Load, reduce
 
-from .select import first, kth, worth
+from .select import are_few, few, first, kth, worth
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -69,12 +69,14 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
     values, places = engine.empty((*lead, kept), x.dtype), engine.empty((*lead, kept), "int64")
     if values.size == 0:
         return values, places
-    if worth(extent, kept):
+    device = traits(engine)
+    if are_few(prod(lead), extent, kept, device):
+        return few(engine, x, kept, descending)
+    if worth(extent, kept, device):
         chosen, positions = first(engine, x, kept, descending)
         values, order = _sorted(engine, chosen, kept, descending)
         # Where the chosen stand among all, in their order.
         return values, engine.index("gather", positions, order, axis=-1)
-    device = traits(engine)
     plan = _plan(prod(lead), extent, kept, descending, device)
     text = _program(x.dtype, device, "sort")
     words = 2 if x.dtype in ("float64", "int64") else 1
@@ -93,7 +95,7 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
 
 
 def _kth(engine: Any, x: Tensor, positions: Tensor) -> Tensor:
-    if worth(x.shape[-1], 0) and positions.size:
+    if worth(x.shape[-1], 0, traits(engine)) and positions.size:
         return kth(engine, x, positions)
     return engine.index("gather", _sorted(engine, x, x.shape[-1], False)[1], positions, axis=-1)  # type: ignore[no-any-return]
 

@@ -4,7 +4,7 @@
 // Per digit: `digits` counts in tables those elements of a chunk whose higher digits are the ones found, and `choose`, after
 // the tables are added up, finds the next. Then `ranks` counts what each chunk has before the last wanted key and of its
 // equals, and `collect`, after the ranks are added up, writes the wanted in the order of their positions (`kth`: the position
-// of the last of them). `found`, per row: the key so far, and how many are still wanted among those that begin with it.
+// of the last of them). On a CPU `few` goes along whole rows, with the first of each so far in order. `found`, per row: the key so far, and how many are still wanted among those that begin with it.
 
 #define DIGITS 256
 
@@ -119,3 +119,29 @@ __kernel void kth(__global const STORAGE* restrict x, __global const long* restr
         (void)before;
     }
 }
+
+#ifdef ALONE
+__kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict places,
+                  const selecting g) {
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
+    for (size_t row = head; row < tail; row++) {
+        ulong keys[FEW];
+        long at[FEW], count = 0;
+        for (long i = 0; i < g.extent; i++) {
+            const ulong key = KEY_AT(i);
+            if (count == g.wanted && key >= keys[count - 1]) continue;
+            long p = count < g.wanted ? count++ : count - 1;
+            for (; p > 0 && keys[p - 1] > key; p--) {
+                keys[p] = keys[p - 1];
+                at[p] = at[p - 1];
+            }
+            keys[p] = key;
+            at[p] = i;
+        }
+        for (long p = 0; p < count; p++) {
+            STORE(LOAD(x, row * g.extent + at[p]), values, row * g.wanted + p);
+            places[row * g.wanted + p] = at[p];
+        }
+    }
+}
+#endif
