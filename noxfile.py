@@ -248,10 +248,9 @@ def oclgrind(session: nox.Session) -> None:
 @nox.session(tags=["deep"], venv_backend="virtualenv", reuse_venv=False)
 def parity(session: nox.Session) -> None:
     """Compare forward values, gradients and optimizer steps with PyTorch 2.13 on the CPU."""
-    install(session, everything({"core": "[cpu,test]"}), "torch==2.13.0")
-    files = [
-        f"tests/parity/torch_{part}.py" for part in ("parity", "numeric", "spatial", "indexing", "layers", "curves")
-    ]
+    install(session, everything({"core": "[cpu,test]", "nn": "[onnx]"}), "torch==2.13.0", "onnxruntime>=1.18")
+    parts = ("parity", "numeric", "spatial", "indexing", "layers", "curves", "optim", "onnx")
+    files = [f"tests/parity/torch_{part}.py" for part in parts]
     session.run("pytest", "-q", *files, *session.posargs)
 
 

@@ -10,7 +10,10 @@ from netcl import optim
 from netcl.core import Tensor
 from netcl.runtime.capture import capture
 
-ALL = ["SGD", "Momentum", "Adam", "AdamW", "RMSProp", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "Lion", "LAMB"]
+ALL = [
+    *("SGD", "Momentum", "Adam", "AdamW", "RMSProp", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "Lion"),
+    *("LAMB", "Adafactor"),
+]
 
 
 class Model:

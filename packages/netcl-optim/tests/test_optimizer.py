@@ -11,7 +11,10 @@ from netcl.core import Tensor
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.optim import fused
 
-ALL = ["SGD", "Momentum", "Adam", "AdamW", "RMSProp", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "Lion", "LAMB"]
+ALL = [
+    *("SGD", "Momentum", "Adam", "AdamW", "RMSProp", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "Lion"),
+    *("LAMB", "Adafactor"),
+]
 
 
 def run(optimizer, params, grads, at) -> None:

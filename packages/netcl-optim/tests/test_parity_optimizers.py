@@ -30,6 +30,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("Adamax", {"weight_decay": 0.1}),
     ("Adagrad", {"lr": 0.1, "lr_decay": 0.01, "initial_accumulator_value": 0.2}),
     ("Adadelta", {"rho": 0.8, "weight_decay": 0.1}),
+    ("Adafactor", {"weight_decay": 0.1}),
 ]
 
 

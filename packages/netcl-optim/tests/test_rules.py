@@ -137,6 +137,20 @@ def adadelta(p, grads, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0.0):
         yield p
 
 
+def adafactor(p, grads, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0):
+    row, column, v = np.zeros((*p.shape[:-1], 1)), np.zeros((*p.shape[:-2], 1, p.shape[-1])), np.zeros_like(p)
+    eps1 = 2.0**-23 if eps[0] is None else eps[0]
+    for t, g in enumerate(grads, 1):
+        share = t**beta2_decay
+        row = row + share * ((g**2).mean(-1, keepdims=True) - row)
+        column = column + share * ((g**2).mean(-2, keepdims=True) - column)
+        v = row * column / np.maximum(row.mean(-2, keepdims=True), eps1)
+        u = g / np.sqrt(np.maximum(v, eps1**2))
+        rate = max(eps[1], np.sqrt((p**2).mean())) * min(lr, t**-0.5)
+        p = p * (1 - lr * weight_decay) - rate / max(1, np.sqrt((u**2).mean()) / d) * u
+        yield p
+
+
 CASES: list[tuple[str, Reference, dict[str, Any]]] = [
     ("SGD", sgd, {}),
     ("SGD", sgd, {"lr": 0.1, "momentum": 0.9}),
@@ -161,6 +175,8 @@ CASES: list[tuple[str, Reference, dict[str, Any]]] = [
     ("Lion", lion, {"lr": 0.01, "weight_decay": 0.1}),
     ("LAMB", lamb, {}),
     ("LAMB", lamb, {"lr": 0.02, "weight_decay": 0.1}),
+    ("Adafactor", adafactor, {}),
+    ("Adafactor", adafactor, {"lr": 0.1, "beta2_decay": -0.5, "eps": (1e-6, 0.01), "d": 2.0, "weight_decay": 0.1}),
     ("RMSProp", rmsprop, {}),
     ("RMSProp", rmsprop, {"momentum": 0.9, "weight_decay": 0.01}),
     ("RMSProp", rmsprop, {"centered": True, "momentum": 0.5, "alpha": 0.9}),

@@ -7,6 +7,7 @@ from __future__ import annotations
 from netcl.amp import GradScaler as AMPGradScaler
 from netcl.optim import lr_scheduler
 from netcl.optim.__about__ import __version__
+from netcl.optim.adafactor import Adafactor
 from netcl.optim.adagrad import Adadelta, Adagrad
 from netcl.optim.adam import Adam, AdamW
 from netcl.optim.adam_variants import Adamax, NAdam, RAdam
@@ -41,6 +42,7 @@ __all__ = [
     "SGD",
     "SWA",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
@@ -64,7 +66,6 @@ __all__ = [
     "RMSprop",
     "ReduceLROnPlateau",
     "Rule",
-    "SWA",
     "Scheduler",
     "SequentialLR",
     "StepLR",
