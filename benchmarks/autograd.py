@@ -25,6 +25,7 @@ from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.core.queue_state import log_of
 from netcl.data.readers import example_digits
+from netcl.nn.resnet import resnet18
 from netcl.runtime.capture import capture
 
 BATCH, CHAIN, REPLAYED = 32, 10_000, 100
@@ -164,7 +165,7 @@ def resnet(selector: str, checkpointed: bool) -> float:
 
         return _grown(torch_step)
     with device(selector):
-        model = nn.resnet18(10, stem="cifar")
+        model = resnet18(10, stem="cifar")
         optimizer = optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         images, classes = Tensor.from_host(x), Tensor.from_host(y)
         if checkpointed:

@@ -37,17 +37,26 @@ class _Storages:
 
 
 def assemble(
-    engine: Any, steps: Sequence[Step], outside: Mapping[int, Tensor], live: Iterable[int]
+    engine: Any, steps: Sequence[Sequence[Step]], outside: Mapping[int, Tensor], live: Iterable[int]
 ) -> dict[int, Tensor]:
-    """Runs ``steps`` on ``engine``, which records; the tensors of ``live`` and ``outside`` numbers."""
+    """Runs ``steps`` on ``engine``, which records; the tensors of ``live`` and ``outside`` numbers.
+
+    Steps that stand together do not depend on each other, so that what a backend can join becomes one launch.
+    """
     storages = _Storages(engine, outside)
     last: dict[int, int] = {}
-    for at, step in enumerate(steps):
-        last.update(dict.fromkeys(step.reads | step.writes, at))
+    for at, together in enumerate(steps):
+        for step in together:
+            last.update(dict.fromkeys(step.reads | step.writes, at))
     staying = {*live, *outside}
-    for at, step in enumerate(steps):
-        _run(engine, step, storages)
-        for number in step.reads | step.writes:
+    recording = engine.recording
+    for at, together in enumerate(steps):
+        first = len(recording)
+        for step in together:
+            _run(engine, step, storages)
+        if _is_program(together[0]):
+            recording.join(first)
+        for number in {number for step in together for number in step.reads | step.writes}:
             if last[number] == at and number not in staying:
                 storages.known.pop(number, None)
     return storages.known
@@ -67,6 +76,10 @@ def _run(engine: Any, step: Step, storages: _Storages) -> None:
         refs = [ref for ref, _ in step.results]
     for ref, tensor in zip(refs, tensors_in(made)):
         storages.known.setdefault(ref.number, tensor)
+
+
+def _is_program(step: Step) -> bool:
+    return step.call is None or step.call.method == "run"
 
 
 __all__ = ["assemble"]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from math import prod
 from typing import Any
 
-from netcl.core.backend.calls import Call, Ref
+from netcl.core.backend.calls import Call, Ref, tensors_in
 from netcl.core.backend.folding import folded, is_contraction
 from netcl.core.cost import SPARE, is_exact, repeated
 from netcl.core.expr import Apply, Expr, Reduce
@@ -26,6 +26,7 @@ from netcl.core.layout import broadcast_shapes
 from netcl.core.program import Bound, Program
 
 _HALVES = ("float16", "bfloat16")
+_SMALL = 1 << 16  # elements of a tensor that costs little more than a launch
 _CANDIDATES = 4  # groups that a call is tried with
 
 
@@ -60,9 +61,10 @@ class _Group:
     made: dict[tuple[int, int], tuple[Ref, bool]] = field(default_factory=dict)
 
 
-def grouped(calls: Sequence[Call], live: Iterable[int], outside: Iterable[int]) -> list[Step]:
-    """The steps that compute the same as ``calls``; ``live`` are numbers needed afterwards, ``outside`` those of
-    tensors that are not the recording's own.
+def grouped(calls: Sequence[Call], live: Iterable[int], outside: Iterable[int]) -> list[list[Step]]:
+    """The steps that compute the same as ``calls``, those together that may run in any order.
+
+    ``live`` are numbers needed afterwards, ``outside`` those of tensors that are not the recording's own.
     """
     return _Grouping(_needed(calls, {*live, *outside}), set(live)).steps()
 
@@ -262,24 +264,39 @@ class _Grouping:
 
     # -- the result ----------------------------------------------------------------------------------------------------
 
-    def steps(self) -> list[Step]:
-        """The groups in an order that their reads and writes allow, near to the order of the calls."""
+    def steps(self) -> list[list[Step]]:
+        """The groups in an order that their reads and writes allow, near to the order of the calls.
+
+        Small programs wait until nothing else can run, and then all of them that can are one entry: in any order.
+        """
         waiting = {n: bin(group.before).count("1") for n, group in enumerate(self._groups) if group.calls}
         after: dict[int, list[int]] = {number: [] for number in waiting}
         for number in waiting:
             for other in waiting:
                 if self._groups[number].before >> other & 1:
                     after[other].append(number)
-        heap = [(self._groups[number].calls[-1], number) for number, count in waiting.items() if not count]
-        heapify(heap)
-        found = []
-        while heap:
-            _, number = heappop(heap)
-            found.append(self._step(self._groups[number]))
-            for other in after[number]:
-                waiting[other] -= 1
-                if not waiting[other]:
-                    heappush(heap, (self._groups[other].calls[-1], other))
+        made = {number: self._step(self._groups[number]) for number in waiting}
+        alone: list[tuple[int, int]] = []
+        small: list[tuple[int, int]] = []
+
+        def can_run(number: int) -> None:
+            heappush(small if _is_small(made[number]) else alone, (self._groups[number].calls[-1], number))
+
+        for number, count in waiting.items():
+            if not count:
+                can_run(number)
+        found: list[list[Step]] = []
+        while alone or small:
+            if alone:
+                chosen = [heappop(alone)[1]]
+            else:
+                chosen, small = [number for _, number in sorted(small)], []
+            found.append([made[number] for number in chosen])
+            for number in chosen:
+                for other in after[number]:
+                    waiting[other] -= 1
+                    if not waiting[other]:
+                        can_run(other)
         return found
 
     def _needed_of(self, group: _Group) -> list[tuple[int, int]]:
@@ -336,6 +353,18 @@ def _parts(call: Call) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, Any
         None if shapes is None else tuple(map(tuple, shapes)),
         tuple(call.kwargs.get("out") or ()),
     )
+
+
+def _is_small(step: Step) -> bool:
+    """Whether a step is a program that costs little more than its launch."""
+    if step.call is not None and not _is_expression(step.call):
+        return False
+    refs = (
+        [*step.inputs, *(ref for ref, _ in step.results)]
+        if step.call is None
+        else tensors_in((step.call.args[1], step.call.results))
+    )
+    return all(prod(ref.shape) <= _SMALL for ref in refs)
 
 
 def _wide(shape: Sequence[int]) -> tuple[int, ...]:

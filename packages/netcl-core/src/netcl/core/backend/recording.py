@@ -47,6 +47,7 @@ class Recording:
         self._marks: dict[Callable[[], object], Callable[[], object]] = {}
         self.calls: Calls | None = None  # the engine calls that the launches come from, where these are noted
         self.marked = 0  # times that ``mark`` was called
+        self.recorded: dict[int, Any] = {}  # by number: what a backend knows of a launch that may become part of one
 
     def mark(self, before: Callable[[], object]) -> None:
         """Has ``before()`` called at the beginning of each replay, once however often it is asked for."""
@@ -68,6 +69,9 @@ class Recording:
                 self._kept[id(handle)] = handle
             if buffer is not None:
                 self._kept[id(buffer)] = buffer
+
+    def join(self, first: int) -> None:
+        """Makes neighbours from ``first`` on that do not depend on each other one launch, where that is possible."""
 
     def replay(self) -> None:
         """Run all launches in order."""

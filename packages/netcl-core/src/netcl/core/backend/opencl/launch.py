@@ -48,7 +48,7 @@ from ..watching import Watcher, note
 from . import teardown
 from .command_buffer import buffered
 from .programs import ProgramCache, default_cache
-from .together import joined
+from .together import independent, joined
 
 try:
     import pyopencl as cl
@@ -341,21 +341,32 @@ class _KernelRecording(Recording):
         super().replay()
 
     def join(self, first: int) -> None:
-        """Makes the launches from ``first`` on, which do not depend on each other, one where that is possible."""
-        launches = [self.recorded[number] for number in range(first, len(self)) if number in self.recorded]
-        if len(launches) < 2 or len(launches) != len(self) - first:
-            return
+        """Makes neighbours from ``first`` on that do not depend on each other one launch, where that is possible."""
+        kept = [(self._launches[n], self._notes[n], self.recorded.pop(n, None)) for n in range(first, len(self))]
+        groups = {group[0][0]: group for group in independent([(n, one) for n, (_, _, one) in enumerate(kept)])}
+        del self._launches[first:], self._notes[first:]
+        number = 0
+        while number < len(kept):
+            group = groups.get(number, [])
+            if group and self._record_joined([launch for _, launch in group]):
+                number += len(group)
+                continue
+            launch, note, _ = kept[number]
+            self._launches.append(launch)
+            self._notes.append(note)
+            number += 1
+
+    def _record_joined(self, launches: Sequence[Any]) -> bool:
         made = joined(self.owner, launches)
-        if made is not None:
-            whole, buffers = made
-            try:
-                whole.take()
-            except KernelBuildError:  # each alone has been built
-                return
-            for number in range(first, len(self)):
-                del self.recorded[number]
-            del self._launches[first:], self._notes[first:]
-            whole(*buffers)
+        if made is None:
+            return False
+        whole, buffers = made
+        try:
+            whole.take()
+        except KernelBuildError:  # each alone has been built
+            return False
+        whole(*buffers)
+        return True
 
     def _run(self) -> None:
         if self._runs is None:
