@@ -64,7 +64,7 @@ def test_matmul_agrees_with_numpy(engine: Any, dtype: str) -> None:
         check(engine, dtype, *shapes_of(m, k, n, flags), flags)
 
 
-@pytest.mark.parametrize("variant", ["rows", "packed", "tiled", "direct"])
+@pytest.mark.parametrize("variant", ["rows", "packed", "wide", "tiled", "direct"])
 def test_every_variant_agrees_with_numpy(engine: Any, variant: str) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no variants")

@@ -31,8 +31,10 @@ _DEPTH = 384  # rows of B that a work-item holds
 _CHUNK = 16  # row tiles whose sums can wait for the next rows of B
 _IN_PLACE = 1 << 16  # elements of a matrix A that is read as it lies
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
+_SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
 _LEAST_SPLIT = 1024  # products summed by one part at least
+_SPAN = 128  # edge of a tile of the GPU kernel for large matrices
 _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
 
 
@@ -193,6 +195,12 @@ def _packing(c: Contraction, program: Program) -> _Packing:
     return _Packing((extents[0], tiles, prod(batch)), panel * prod(batch), argument, a_batch)
 
 
+def _units(products: int) -> int:
+    """Work-items for so many products: a few cost less to start, many even out what the cores take."""
+    (few, least), (many, most) = _SMALL_UNITS, _LARGE_UNITS
+    return least if products < few else most if products > many else _ENOUGH_UNITS
+
+
 class Rows(NamedTuple):
     """How the CPU kernel walks A: from a row, a step of k and a tile of rows to the next, and where it begins."""
 
@@ -230,7 +238,7 @@ def _plan(
     others = strips * splits * prod(c.batch)
     # Sums of one stretch of k need not wait for another, so a chunk may then hold all rows.
     most = tiles if -(-k // splits) <= program.depth else program.chunk
-    chunk = max(1, min(most, tiles * others // _ENOUGH_UNITS))
+    chunk = max(1, min(most, tiles * others // _units(c.m * n * k * prod(c.batch))))
     chunks = -(-tiles // chunk)
     split = -(-k // splits) if k else 1
     places = [x for place in operands or (Place(),) for x in (place.offset, place.row, *place.batch, place.along)]
@@ -323,10 +331,44 @@ def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tens
     engine.launch(text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [a, b, out, _gpu_argument(c)])
 
 
+@lru_cache(maxsize=1024)
+def wide_argument(c: Contraction) -> Any:
+    """The argument of the kernel for large matrices on GPUs; None where an index has gaps or offsets are too long."""
+    steps = []
+    for extents, strides in ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n)):
+        levels = [(extent, step) for extent, step in zip(extents, strides) if extent != 1] or [(1, 0)]
+        if any(outer[1] != inner[0] * inner[1] for outer, inner in pairwise(levels)):
+            return None
+        steps.append(levels[-1][1])
+    a_k, b_k, b_n, out_n = steps
+    m, k, n = c.m, prod(c.k), prod(c.n)
+    far = max(m * c.a_row + k * a_k, n * b_n + k * b_k, m * c.out_row + n * out_n)
+    if far >= 2**31 or c.parts or min(c.a_row, c.out_row, *steps) < 0:
+        return None
+    return struct(
+        m, k, n, c.batch[1], c.a_row, a_k, b_k, b_n, c.out_row, out_n, c.a_offset, c.b_offset, c.out_offset,
+        c.a_batch, c.b_batch, c.out_batch,
+    )  # fmt: skip
+
+
+def contract_wide(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
+    """The GPU kernel for large matrices: tiles of 128 x 128."""
+    text = source(("storage", "contract_wide"), ((f"DTYPE_{a.dtype.upper()}", 1),))
+    size = (-(-prod(c.n) // _SPAN) * 16, -(-c.m // _SPAN) * 16, prod(c.batch))
+    engine.launch(text, "wide", size, (16, 16, 1), [a, b, out, wide_argument(c)])
+
+
+def _is_wide(device: Traits, c: Contraction) -> bool:
+    enough = min(c.m, prod(c.n)) >= _SPAN // 2 and device.group >= 256 and device.local_memory >= 36 * 1024
+    return enough and wide_argument(c) is not None
+
+
 def default_variant(engine: Any, c: Contraction) -> str:
-    """``rows`` on CPU devices; elsewhere ``tiled``, and ``direct`` for a few rows."""
+    """``rows`` on CPU devices; elsewhere ``wide`` for large matrices, ``tiled``, and ``direct`` for a few rows."""
     if traits(engine).is_cpu:
         return "rows"
+    if _is_wide(traits(engine), c):
+        return "wide"
     return "tiled" if c.m >= 8 and traits(engine).group >= (_EDGE // 2) ** 2 else "direct"
 
 
@@ -349,6 +391,8 @@ def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
             naive, tile_m=1, tile_n=1, tile_k=1, work_per_thread=1, local_size_1d=1, local_size_2d=(1, 1),
             use_local_memory=False, use_vectorization=False, vector_width=1,
         )  # fmt: skip
+    if kernel == "wide":
+        return KernelConfig(KernelVariant.MATMUL_REGISTER_TILED, _SPAN, _SPAN, 16, 8, 256, (16, 16))
     if kernel == "tiled":
         _, edge = gpu_program(device, dtype)
         tiled = KernelVariant.MATMUL_REGISTER_TILED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
@@ -390,7 +434,9 @@ def contract(
     if c.empty:
         return
     variant = variant or default_variant(engine, c)
-    if variant == "tiled":
+    if variant == "wide" and wide_argument(c) is not None:
+        contract_wide(engine, c, a, b, out)
+    elif variant in ("tiled", "wide"):
         contract_tiled(engine, c, a, b, out)
     elif variant == "direct":
         contract_direct(engine, c, a, b, out)

@@ -116,7 +116,7 @@ static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, co
         if (run)
             for (long k = 0; k < length; k++)
                 for (int v = 0; v < VECTORS; v++)
-                    RSTORE(VLOAD(source + from[0] + k * step + v * VECTOR), strip + (done + k) * COLUMNS + v * VECTOR);
+                    ((__local REALV*)strip)[(done + k) * VECTORS + v] = VLOAD(source + from[0] + k * step + v * VECTOR);
         else
             for (long k = 0; k < length; k++)
                 for (long j = 0; j < COLUMNS; j++) strip[(done + k) * COLUMNS + j] = LOAD(source, from[j] + k * step);
@@ -138,8 +138,8 @@ static inline void write_row(__local const REALV* s, __global void* out, const l
         for (int v = 0; v < VECTORS; v++) {
             const long at = base + to[0] + v * VECTOR;
             if (!g->parts) VSTORE(s[v], final + at);
-            else if (g->accumulate) RSTORE(s[v] + RLOAD(part + at), part + at);
-            else RSTORE(s[v], part + at);
+            else if (g->accumulate) GSTORE(s[v] + GLOAD(part + at), part + at);
+            else GSTORE(s[v], part + at);
         }
         return;
     }

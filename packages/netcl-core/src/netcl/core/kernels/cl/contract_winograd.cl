@@ -85,7 +85,7 @@ __kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* re
         BOTH(WEIGHT, 3, SIDE)
         __global REAL* to = panels + tile * g.panel + first;
         for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) RSTORE(three[i][j], to + (i * SIDE + j) * step);
+            for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * step);
     }
 }
 
@@ -112,7 +112,7 @@ __kernel void data_tiles(__global const STORAGE* restrict x, __global REAL* rest
         BOTH(DATA, SIDE, SIDE)
         __global REAL* to = tiles + plane * g.stride + group * VECTOR;
         for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) RSTORE(three[i][j], to + (i * SIDE + j) * step);
+            for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * step);
     }
 }
 
@@ -129,7 +129,7 @@ __kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* 
         BOTH(GRADIENT, TILE, SIDE)
         __global REAL* to = tiles + plane * g.stride + group * VECTOR;
         for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) RSTORE(three[i][j], to + (i * SIDE + j) * step);
+            for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * step);
     }
 }
 
@@ -146,7 +146,7 @@ __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE*
         __global const REAL* at = sums + plane * g.stride + group * VECTOR;
         REALV one[SIDE][SIDE], two[TILE][SIDE], three[TILE][TILE];
         for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) one[i][j] = RLOAD(at + (i * SIDE + j) * step);
+            for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(at + (i * SIDE + j) * step);
         BOTH(OUTPUT, SIDE, TILE)
         REAL lanes[TILE * TILE][VECTOR];
         for (int i = 0; i < TILE; i++)
@@ -174,7 +174,7 @@ __kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* 
     for (size_t first = get_global_id(0) * VECTOR; first < (size_t)size; first += items * VECTOR) {
         REALV one[SIDE][SIDE], two[3][SIDE], three[3][3];
         for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) one[i][j] = RLOAD(sums + (i * SIDE + j) * size + first);
+            for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(sums + (i * SIDE + j) * size + first);
         BOTH(SUMS, SIDE, 3)
         REAL lanes[9][VECTOR];
         for (int i = 0; i < 3; i++)

@@ -44,8 +44,17 @@ static inline ushort store_bfloat16(float x) {
 #endif
 
 #ifdef VECTOR
-// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, RLOAD and RSTORE on REAL.
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
 #define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
 #define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
 #define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
 #if defined(DTYPE_FLOAT16)
@@ -61,7 +70,7 @@ static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
 }
 #define VSTORE(x, p) store_bfloat16_vector((x), (p))
 #else
-#define VLOAD(p) RLOAD(p)
-#define VSTORE(x, p) RSTORE((x), (p))
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
 #endif
 #endif
