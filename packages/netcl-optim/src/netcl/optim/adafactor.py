@@ -9,7 +9,7 @@ from typing import Any
 
 from netcl.core.expr import Expr, Scalar, apply, reduce
 from netcl.optim.fused import Rule, Values
-from netcl.optim.optimizer import Optimizer, require
+from netcl.optim.optimizer import Optimizer, options, require
 
 _EPS = {"float32": 2.0**-23, "float64": sys.float_info.epsilon}
 
@@ -93,15 +93,7 @@ class Adafactor(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": tuple(eps),
-            "d": d,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

@@ -8,7 +8,7 @@ from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import Rule, Values
-from netcl.optim.optimizer import Optimizer, require
+from netcl.optim.optimizer import Optimizer, options, require
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,7 @@ class Adagrad(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "eps": eps,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -112,7 +104,7 @@ class Adadelta(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
+        super().__init__(params, options(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

@@ -9,7 +9,7 @@ from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import Rule, Values, one_minus_power
-from netcl.optim.optimizer import Optimizer, check_betas, require
+from netcl.optim.optimizer import Optimizer, check_betas, options, require
 
 
 def log_of(beta: float) -> float:
@@ -119,15 +119,7 @@ class Adam(MomentsOptimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": tuple(betas),
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return AdamRule(group["maximize"], self._decoupled, group["amsgrad"])

@@ -10,7 +10,7 @@ from typing import Any
 from netcl.core.expr import Expr, apply
 from netcl.optim.adam import MomentsOptimizer, MomentsRule, moment_numbers
 from netcl.optim.fused import Rule, Values, one_minus_power
-from netcl.optim.optimizer import require
+from netcl.optim.optimizer import options, require
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class Adamax(MomentsOptimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return AdamaxRule(group["maximize"])
@@ -99,16 +98,7 @@ class NAdam(MomentsOptimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": tuple(betas),
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return NAdamRule(group["maximize"], group["decoupled_weight_decay"])
@@ -161,15 +151,7 @@ class RAdam(MomentsOptimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": tuple(betas),
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

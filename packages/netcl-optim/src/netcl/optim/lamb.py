@@ -9,6 +9,7 @@ from typing import Any
 from netcl.core.expr import Expr, apply, reduce
 from netcl.optim.adam import MomentsOptimizer, MomentsRule
 from netcl.optim.fused import Rule, Values, one_minus_power
+from netcl.optim.optimizer import options
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,7 @@ class LAMB(MomentsOptimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return LAMBRule(group["maximize"])

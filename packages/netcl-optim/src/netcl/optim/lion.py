@@ -9,6 +9,7 @@ from typing import Any
 from netcl.core.expr import Expr, apply
 from netcl.optim.adam import MomentsOptimizer
 from netcl.optim.fused import Rule, Values
+from netcl.optim.optimizer import options
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Lion(MomentsOptimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": tuple(betas), "weight_decay": weight_decay, "maximize": maximize})
+        super().__init__(params, options(locals()))
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return LionRule(group["maximize"])

@@ -305,6 +305,14 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
+def options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The options among the ``locals()`` of a constructor, so that its signature is the one place that lists them."""
+    own = ("self", "params", "__class__")
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items() if name not in own
+    }
+
+
 def require(holds: bool, message: str) -> None:
     """ValueError with ``message`` where the condition does not hold."""
     if not holds:

@@ -8,7 +8,7 @@ from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import Rule, Values
-from netcl.optim.optimizer import Optimizer, require
+from netcl.optim.optimizer import Optimizer, options, require
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,7 @@ class RMSProp(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "alpha": alpha,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "centered": centered,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

@@ -8,7 +8,7 @@ from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import Rule, Values
-from netcl.optim.optimizer import Optimizer, require
+from netcl.optim.optimizer import Optimizer, options, require
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,7 @@ class SGD(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
