@@ -26,6 +26,7 @@ Triple = tuple[int, int, int]
 Pairs = tuple[tuple[int, int], ...]
 
 _WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image may take more
+_TILE, _GROUPS = 64, 512  # edge of a GPU kernel's tile, and tiles that keep a GPU busy
 _TILE_GROUP = 64  # work-items of the smallest group that the tiled kernel takes
 
 
@@ -404,6 +405,30 @@ def _per_image(
                 contraction.contract(engine, c, weight, source_images, out, variant=chosen)
 
 
+@lru_cache(maxsize=512)
+def _image_splits(c: Contraction, counts: tuple[int, ...]) -> int:
+    """Parts into which the images of every block are cut where the weights have too few tiles for a GPU."""
+    tiles = -(-c.m // _TILE) * -(-prod(c.n) // _TILE) * prod(c.batch)
+    common = gcd(*counts)
+    return max((s for s in range(1, common + 1) if common % s == 0 and s * tiles <= _GROUPS), default=1)
+
+
+@lru_cache(maxsize=512)
+def _split(c: Contraction, splits: int, part: int) -> Contraction:
+    """``c`` as ``splits`` sums over as many images each, ``part`` elements apart."""
+    if splits == 1:
+        return c
+    each = c.k[0] // splits
+    return replace(
+        c,
+        k=(each, *c.k[1:]),
+        batch=(splits, c.batch[1]),
+        a_batch=(each * c.a_k[0], c.a_batch[1]),
+        b_batch=(each * c.b_k[0], c.b_batch[1]),
+        out_batch=(part, c.out_batch[1]),
+    )
+
+
 def _summed_over_images(
     engine: Any, plan: Plan, images: Tensor, grad_output: Tensor, out: Tensor, variant: str | None
 ) -> None:
@@ -411,7 +436,10 @@ def _summed_over_images(
     (part,) = plan.parts
     chosen = variant or contraction.default_variant(engine, part.contraction)
     on_rows = chosen in ("rows", "packed")
-    splits = contraction.splits_for(engine, _restricted(part, *blocks[0]), out.dtype) if on_rows else 1
+    if on_rows:
+        splits = contraction.splits_for(engine, _restricted(part, *blocks[0]), out.dtype)
+    else:
+        splits = _image_splits(part.contraction, tuple(count for _, count in blocks))
     direct = splits == 1 and len(blocks) == 1
     target = out if direct else engine.empty((splits, out.size), contraction.compute_dtype(out.dtype))
     for first, count in blocks:
@@ -421,7 +449,9 @@ def _summed_over_images(
             rows = contraction.rows_for(engine, c, grad_output, chosen)
             contraction.contract_rows(engine, c, rows, source_images, target, splits=splits, out_part=out.size)
         else:
-            contraction.contract(engine, c, grad_output, source_images, target, variant=chosen)
+            contraction.contract(
+                engine, _split(c, splits, out.size), grad_output, source_images, target, variant=chosen
+            )
     if not direct:
         contraction.add_parts(engine, target, out, splits)
 
