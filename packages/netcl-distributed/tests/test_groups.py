@@ -85,6 +85,25 @@ def test_the_parts_of_a_scatter_have_the_rows_of_the_whole() -> None:
     run_on_devices(work, ["cpu", "cpu"], timeout=30)
 
 
+def test_what_the_root_does_alone_is_waited_for_and_its_error_told() -> None:
+    done: list[int] = []
+
+    def work(group: ProcessGroup) -> None:
+        assert dist.on_root(lambda: done.append(group.rank) or "saved") == ("saved" if group.rank == 0 else None)
+        assert done == [0]
+        dist.on_root(lambda: (_ for _ in ()).throw(OSError("disk full")))
+
+    with pytest.raises(OSError, match="disk full"):
+        run_on_devices(work, ["cpu"], timeout=30)
+    done.clear()
+
+    def told(group: ProcessGroup) -> None:
+        with pytest.raises(OSError if group.rank == 0 else RankFailedError):
+            work(group)
+
+    run_on_devices(told, ["cpu", "cpu"], timeout=30)
+
+
 class _Point:
     name = "elsewhere"
 

@@ -81,6 +81,23 @@ def test_processes_equal_one_device_and_threads_bit_for_bit(
                     assert all(values[key].tobytes() == got[key].tobytes() for key in got)
 
 
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+def test_a_run_killed_at_ten_random_moments_ends_with_the_bits_of_an_unbroken_one(
+    tmp_path: Path, launch: Callable[..., Any]
+) -> None:
+    ends = []
+    for name, kills in (("unbroken", 0), ("broken", 10)):
+        (tmp_path / name).mkdir()
+        arguments = (str(tmp_path / name), "150", str(kills))
+        done = launch(2, TRAINING.with_name("resume.py"), *arguments, options=("--max-restarts", "10"), seconds=280)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("starting all again") == kills
+        ends.append(done.stdout.split())
+    assert ends[0][0] == "0" and ends[1][0] == "10"
+    assert ends[0][1] == ends[1][1]
+
+
 class _Two(nn.Module):  # type: ignore[misc, name-defined]
     """Two heads, one of which is not always used, and a layer that never is."""
 

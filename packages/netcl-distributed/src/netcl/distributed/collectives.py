@@ -4,13 +4,14 @@ group; always through the host and in rank order, so that bits repeat.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError
+from netcl.distributed.errors import RankFailedError
 from netcl.distributed.folding import Array, check_op, even_bounds, fold
 from netcl.distributed.group import ProcessGroup, Value
 from netcl.distributed.local import local_groups
@@ -22,12 +23,15 @@ __all__ = [
     "barrier",
     "broadcast",
     "gather",
+    "on_root",
     "recv",
     "reduce",
     "reduce_scatter",
     "scatter",
     "send",
 ]
+
+R = TypeVar("R")
 
 
 def _group(group: ProcessGroup | None) -> ProcessGroup:
@@ -222,6 +226,28 @@ def all_gather(tensors: Value | Sequence[Tensor], *, group: ProcessGroup | None 
 def barrier(*, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
     """Returns once all ranks of the group have called it."""
     return _group(group).barrier(async_op=async_op)
+
+
+def on_root(fn: Callable[[], R], root: int = 0, *, group: ProcessGroup | None = None) -> R | None:
+    """Calls ``fn()`` on rank ``root`` alone, such as to save a checkpoint, while the others wait.
+
+    Gives its result on that rank, None on the others. Where it raises, the error is raised on ``root``, and
+    RankFailedError on all others. It has to be done within the group's timeout.
+    """
+    ranks = _group(group)
+    _check_root(root, ranks.size)
+    if ranks.rank != root:
+        failed = ranks.broadcast(np.zeros(1, np.int32), root)
+        if failed[0]:
+            raise RankFailedError(root, f"rank {root} raised in what it did for all ranks; its error is there")
+        return None
+    try:
+        result = fn()
+    except BaseException:
+        ranks.broadcast(np.ones(1, np.int32), root)
+        raise
+    ranks.broadcast(np.zeros(1, np.int32), root)
+    return result
 
 
 def send(x: Value, to: int, *, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
