@@ -123,7 +123,7 @@ def load_safetensors(
 def _described(path: str | os.PathLike[str], file: Any) -> dict[str, _Stored]:
     """What the file holds; the library has held its header against its size."""
     try:
-        with safe_open(path, framework="np"):  # type: ignore[no-untyped-call]
+        with safe_open(path, framework="np"):
             length = int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(length))
     except (SafetensorError, ValueError) as error:

@@ -16,8 +16,10 @@ from netcl.core.dtypes import SUPPORTED, from_bfloat16
 from netcl.core.errors import UnsupportedError
 from netcl.io.errors import CheckpointError
 from netcl.io.onnx.graph import ELEMENTS
+from netcl.io.onnx.layer_operators import LAYER_OPERATORS
 from netcl.io.onnx.library import onnx_library
-from netcl.io.onnx.operators import OPERATORS, Node
+from netcl.io.onnx.node import Node, host
+from netcl.io.onnx.operators import OPERATORS
 from netcl.io.onnx.shape_operators import SHAPE_OPERATORS
 from netcl.nn.module import Module
 from netcl.nn.placement import new_buffer, new_parameter, queue_of
@@ -25,7 +27,7 @@ from netcl.nn.registry import register
 
 Array = np.ndarray[Any, Any]
 
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {**OPERATORS, **SHAPE_OPERATORS}
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {**OPERATORS, **LAYER_OPERATORS, **SHAPE_OPERATORS}
 # Run on the host by ONNX's reference whatever they are given: what they make has a size that only values tell.
 _ON_HOST = frozenset(("Constant", "ConstantOfShape", "Range", "NonZero", "EyeLike"))
 OPERATORS_OF_IMPORT = frozenset((*_FUNCTIONS, *_ON_HOST))
@@ -173,7 +175,7 @@ class ONNXModel(Module):
             outputs = [onnx.helper.make_tensor_value_info(name, kind, None) for name in node.outputs if name]
             graph = onnx.helper.make_graph([proto], "node", inputs, outputs)
             self._evaluators[id(proto)] = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=self._opsets))
-        given = {name: _host(values[name]) for name in node.inputs if name}
+        given = {name: np.asarray(host(values[name])) for name in node.inputs if name}
         if any(isinstance(value, Tensor) and value.dtype == "bfloat16" for value in map(values.get, given)):
             raise node.refuse("a size in bfloat16")
         return [np.asarray(value) for value in self._evaluators[id(proto)].run(None, given)]
@@ -228,10 +230,6 @@ class ONNXModel(Module):
 
 
 register(ONNXModel, lambda model: {"graph": model.graph, "weights": model.weights})
-
-
-def _host(value: Any) -> Array:
-    return np.asarray(value.to_host() if isinstance(value, Tensor) else value)
 
 
 def _sent(name: str, value: Array, queue: Any) -> Tensor:

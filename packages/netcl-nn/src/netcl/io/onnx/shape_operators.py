@@ -9,7 +9,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.io.onnx.operators import Given, Node, Operator, axes_of, numbers
+from netcl.io.onnx.node import Given, Node, Operator, axes_of, host, numbers
 
 
 def _shape(node: Node, x: Any) -> Any:
@@ -95,7 +95,7 @@ def _index(node: Node, x: Any, index: Any, axis: int) -> Any:
     """Indices on the device of ``x``, counted from the front."""
     if not isinstance(index, Tensor):
         index = np.asarray(index, np.int64)
-        return Tensor.from_host(x.queue, np.where(index < 0, index + x.shape[axis], index))
+        return Tensor.fromhost(x.queue, np.where(index < 0, index + x.shape[axis], index))
     index = index if index.dtype in ("int32", "int64") else index.astype("int64")
     return ag.where(index < 0, index + x.shape[axis], index)
 
@@ -118,9 +118,9 @@ def _gather_nd(node: Node, x: Any, indices: Any) -> Any:
     depth = indices.shape[-1]
     strides = [math.prod(x.shape[at + 1 : depth]) for at in range(depth)]
     sizes = x.shape[:depth]
-    host = np.asarray(indices.to_host() if isinstance(indices, Tensor) else indices, np.int64)
+    host = np.asarray(indices.tohost() if isinstance(indices, Tensor) else indices, np.int64)
     host = np.where(host < 0, host + np.array(sizes), host)
-    flat = Tensor.from_host(x.queue, (host * np.array(strides)).sum(-1))
+    flat = Tensor.fromhost(x.queue, (host * np.array(strides)).sum(-1))
     rows = x.reshape((math.prod(sizes), *x.shape[depth:]))
     return ag.take(rows, flat, axis=0)
 
@@ -153,12 +153,8 @@ def _pad(node: Node, x: Any, pads: Given = None, value: Given = None, axes: Give
     pairs = [(0, 0)] * x.ndim
     for at, axis in enumerate(chosen):
         pairs[axis % x.ndim] = (given[at], given[at + len(chosen)])
-    filling = node.get("value", 0.0) if value is None else np.asarray(_host(value)).item()
+    filling = node.get("value", 0.0) if value is None else np.asarray(host(value)).item()
     return ag.pad(x, pairs, mode=mode, value=filling)
-
-
-def _host(value: Any) -> Any:
-    return value.to_host() if isinstance(value, Tensor) else value
 
 
 def _depth_to_space(node: Node, x: Any) -> Any:
@@ -185,11 +181,11 @@ def _trilu(node: Node, x: Any, k: Given = None) -> Any:
 
 def _one_hot(node: Node, indices: Any, depth: Any, values: Any) -> Any:
     (count,) = numbers(depth)
-    off, on = np.asarray(_host(values)).tolist()
+    off, on = np.asarray(host(values)).tolist()
     axis = node.get("axis", -1)
     index = indices if indices.dtype in ("int32", "int64") else indices.astype("int64")
     index = ag.where(index < 0, index + count, index)
-    places = Tensor.from_host(indices.queue, np.arange(count))
+    places = Tensor.fromhost(indices.queue, np.arange(count))
     rank = indices.ndim + 1
     axis = axis % rank
     hot = ag.eq(ag.unsqueeze(index, axis), places.reshape([count if at == axis else 1 for at in range(rank)]))
@@ -214,12 +210,12 @@ def _resize(node: Node, x: Any, roi: Given = None, scales: Given = None, sizes: 
     known = (how, rounding) == ("asymmetric", "floor") if mode == "nearest" else how in _LINEAR_MODES
     if not known or names.get(mode) is None:
         raise node.refuse(f"{mode} with {how} and {rounding} over {x.ndim} axes")
-    if sizes is not None and np.size(_host(sizes)):
+    if sizes is not None and np.size(host(sizes)):
         wanted = numbers(sizes)
         given: dict[str, Any] = {"size": wanted[2:]}
         exact, same = True, wanted[:2] == list(x.shape[:2])
     else:
-        factors = [float(f) for f in np.ravel(_host(scales))] if scales is not None else list(node.get("scales", ()))
+        factors = [float(f) for f in np.ravel(host(scales))] if scales is not None else list(node.get("scales", ()))
         lengths = [size * factor for size, factor in zip(x.shape, factors)]
         wanted, given = [math.floor(length) for length in lengths], {"scale_factor": factors[2:]}
         exact, same = all(length == int(length) for length in lengths), factors[:2] == [1.0, 1.0]
