@@ -118,7 +118,7 @@ def test_the_first_of_long_rows(handle: Any, shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
-def test_the_first_few_of_many_rows(handle: Any, dtype: str) -> None:
+def test_the_first_few_and_one_of_many_rows(handle: Any, dtype: str) -> None:
     x = np.random.default_rng(5).integers(0, 2 if dtype == "bool" else 20, (130, 67)).astype(DTYPES[dtype])
     if dtype == "float32":
         x[:, ::9], x[:, 1::9], x[::2, 2] = -0.0, 0.0, NAN

@@ -21,13 +21,13 @@ _GROUPS = 1 << 10  # groups of them
 _SHORTEST = 256  # elements that are worth a chunk
 _DIGITS = 256
 _WORTH = 1 << 11  # the length of rows from which on this is faster than sorting them
-_WORTH_ONE = 1 << 9  # the same for one of each row on a CPU
 _FEW = 16  # elements that a work-item of a CPU keeps in order while it goes along a row
+_LONGEST = 1 << 11  # keys of a row that it keeps at once
 
 
-def worth(extent: int, wanted: int, device: Traits) -> bool:
-    """Whether selecting beats sorting; ``wanted`` 0: one of each row."""
-    return extent >= (_WORTH_ONE if device.is_cpu and not wanted else _WORTH) and wanted * 4 <= extent
+def worth(extent: int, wanted: int) -> bool:
+    """Whether selecting beats sorting."""
+    return extent >= _WORTH and wanted * 4 <= extent
 
 
 def are_few(rows: int, extent: int, wanted: int, device: Traits) -> bool:
@@ -37,18 +37,35 @@ def are_few(rows: int, extent: int, wanted: int, device: Traits) -> bool:
 
 def few(engine: Any, x: Tensor, wanted: int, descending: bool) -> tuple[Tensor, Tensor]:
     """What ``sort`` puts first in each row (last axis), in order: ``wanted`` values and their places, int64."""
+    shape = (*x.shape[:-1], wanted)
+    values, places = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
+    _row_by_row(engine, "few", x, wanted, descending, values, places)
+    return values, places
+
+
+def are_short(rows: int, extent: int, device: Traits) -> bool:
+    """Whether ``kth_of_row`` serves: a CPU, and a row for each of its work-items that it can keep."""
+    return device.is_cpu and extent <= _LONGEST and rows >= _UNITS
+
+
+def kth_of_row(engine: Any, x: Tensor, positions: Tensor) -> Tensor:
+    """``kth`` of many short rows."""
+    places: Tensor = engine.empty(positions.shape, "int64")
+    _row_by_row(engine, "kth_of_row", x, 1, False, positions, places)
+    return places
+
+
+def _row_by_row(engine: Any, kernel: str, x: Tensor, wanted: int, descending: bool, *buffers: Tensor) -> None:
     *lead, extent = x.shape
-    values, places = engine.empty((*lead, wanted), x.dtype), engine.empty((*lead, wanted), "int64")
     rows = prod(lead)
     share = -(-rows // _UNITS)
     argument = struct(rows, extent, extent, 1, share, 0, wanted, -1 if descending else 0)
-    engine.launch(_program(x, True), "few", (-(-rows // share),), (1,), [x, values, places, argument])
-    return values, places
+    engine.launch(_program(x, True), kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
 
 
 def _program(x: Tensor, is_cpu: bool) -> str:
     dtype = "uint8" if x.dtype == "bool" else x.dtype
-    alone: tuple[tuple[str, object], ...] = (("ALONE", 1), ("FEW", _FEW)) if is_cpu else ()
+    alone: tuple[tuple[str, object], ...] = (("ALONE", 1), ("FEW", _FEW), ("LONGEST", _LONGEST)) if is_cpu else ()
     return source(("storage", "keys", "select"), ((f"DTYPE_{dtype.upper()}", 1), *alone))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from netcl.core.expr import Load, reduce
 
-from .select import are_few, few, first, kth, worth
+from .select import are_few, are_short, few, first, kth, kth_of_row, worth
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
     device = traits(engine)
     if are_few(prod(lead), extent, kept, device):
         return few(engine, x, kept, descending)
-    if worth(extent, kept, device):
+    if worth(extent, kept):
         chosen, positions = first(engine, x, kept, descending)
         values, order = _sorted(engine, chosen, kept, descending)
         # Where the chosen stand among all, in their order.
@@ -95,7 +95,9 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
 
 
 def _kth(engine: Any, x: Tensor, positions: Tensor) -> Tensor:
-    if worth(x.shape[-1], 0, traits(engine)) and positions.size:
+    if are_short(positions.size, x.shape[-1], traits(engine)):
+        return kth_of_row(engine, x, positions)
+    if worth(x.shape[-1], 0) and positions.size:
         return kth(engine, x, positions)
     return engine.index("gather", _sorted(engine, x, x.shape[-1], False)[1], positions, axis=-1)  # type: ignore[no-any-return]
 

@@ -4,7 +4,8 @@
 // Per digit: `digits` counts in tables those elements of a chunk whose higher digits are the ones found, and `choose`, after
 // the tables are added up, finds the next. Then `ranks` counts what each chunk has before the last wanted key and of its
 // equals, and `collect`, after the ranks are added up, writes the wanted in the order of their positions (`kth`: the position
-// of the last of them). On a CPU `few` goes along whole rows, with the first of each so far in order. `found`, per row: the key so far, and how many are still wanted among those that begin with it.
+// of the last of them). On a CPU `few` goes along whole rows, with the first of each so far in order, and `kth_of_row` halves
+// the keys of a row of at most LONGEST around a pivot (Hoare's quickselect). `found`, per row: the key so far, and how many are still wanted among those that begin with it.
 
 #define DIGITS 256
 
@@ -142,6 +143,40 @@ __kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict
             STORE(LOAD(x, row * g.extent + at[p]), values, row * g.wanted + p);
             places[row * g.wanted + p] = at[p];
         }
+    }
+}
+
+__kernel void kth_of_row(__global const STORAGE* restrict x, __global const long* restrict positions,
+                         __global long* restrict places, const selecting g) {
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
+    for (size_t row = head; row < tail; row++) {
+        ulong keys[LONGEST];
+        for (long i = 0; i < g.extent; i++) keys[i] = KEY_AT(i);
+        const long k = positions[row];
+        long low = 0, high = g.extent - 1;
+        while (low < high) {
+            const ulong a = keys[low], b = keys[(low + high) / 2], c = keys[high];
+            const ulong pivot = max(min(a, b), min(max(a, b), c));
+            long i = low, j = high;
+            while (i <= j) {
+                while (keys[i] < pivot) i++;
+                while (keys[j] > pivot) j--;
+                if (i > j) break;
+                const ulong kept = keys[i];
+                keys[i++] = keys[j];
+                keys[j--] = kept;
+            }
+            if (k <= j) high = j;
+            else if (k >= i) low = i;
+            else break;
+        }
+        // Of equals the one that a stable sort would put there.
+        const ulong key = keys[k];
+        long left = k, i = 0;
+        for (long j = 0; j < g.extent; j++) left -= keys[j] < key;
+        for (;; i++)
+            if (KEY_AT(i) == key && left-- == 0) break;
+        places[row] = i;
     }
 }
 #endif
