@@ -156,7 +156,7 @@ def _half_vectors(device: Any) -> bool:
     exact = halves.astype(np.float32)
     with np.errstate(all="ignore"):
         between = np.nextafter(halves, np.float16(np.inf)).astype(np.float32) * 0.5 + exact * 0.5
-        values = np.concatenate([exact, between, np.float32([65519.9, 65520.0, 1e30, -1e-30] * 2)])
+        values = np.concatenate([exact, between, np.array([65519.9, 65520.0, 1e30, -1e-30] * 2, np.float32)])
         wanted = values.astype(np.float16).astype(np.float32)
     items = values.size // 8
     result = _run(device, HALF_VECTORS + _CONVERSIONS, values, values.size + 4 * items + 8, items)
