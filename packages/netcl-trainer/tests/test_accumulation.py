@@ -79,7 +79,7 @@ def test_mixed_precision_learns(
     assert all("has no cl_khr_fp16" in str(warning.message) for warning in recwarn)
 
 
-def test_an_overflow_is_skipped_and_the_scale_falls(handle: DeviceHandle, recwarn: Any) -> None:
+def test_an_overflow_is_skipped_and_the_scale_falls(numpy_device: object, recwarn: Any) -> None:
     ops.manual_seed(0)
     model = nn.Linear(4, 2)
     trainer = Trainer(model, SGD(model.parameters(), lr=0.1), mixed_precision=True)

@@ -218,6 +218,16 @@ def test_weights_travel(config: Path, capsys: Any) -> None:
     again = io.load_safetensors(folder / "again.safetensors")
     for name, tensor in model.state_dict().items():
         assert np.array_equal(np.asarray(again[name].to_host()), tensor.to_host())
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    code, out, _ = told(capsys, "export", folder / "model.netcl", "--to", "onnx", "--shape", "1,1,8,8")
+    assert code == 0 and (folder / "model.onnx").stat().st_size > 1000
+    code, _, error = told(capsys, "export", folder / "model.netcl", "--to", "onnx")
+    assert code == 2 and "give the shape of an input" in error
+
+
+def test_what_cannot_be_converted(config: Path, capsys: Any) -> None:
+    folder = config.parent
+    io.save_torch({"weight": np.zeros(3, np.float32)}, folder / "model.pt")
     code, _, error = told(capsys, "convert", folder / "model.pt", folder / "back.netcl")
     assert code == 2 and "holds a model, and the source has weights alone" in error
     code, _, error = told(capsys, "convert", folder / "model.pt", folder / "back.xyz")
@@ -240,3 +250,18 @@ def test_an_interrupted_run_is_saved_and_says_how_to_go_on(config: Path, number:
     assert process.returncode == code, error
     assert "go on with: netcl train" in out and time.monotonic() - start < 20
     assert io.verify(config.parent / "out" / "last.netcl")["type"] == "checkpoint"
+
+
+def test_doctor_ends_with_the_worst_that_was_found(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """netcl-core's own command examines the devices; its codes come through."""
+    asked: list[list[str]] = []
+
+    def call(command: list[str]) -> int:
+        asked.append(command[1:])
+        return 1 if "doctor" in command else 0
+
+    monkeypatch.setattr(subprocess, "call", call)
+    assert told(capsys, "doctor")[0] == 1
+    assert told(capsys, "doctor", "--full")[0] == 1
+    report, examination = ["-m", "netcl.core"], ["-m", "netcl.core", "doctor"]
+    assert asked == [report, examination, report, [*examination, "--full"]]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from os import PathLike
 from typing import Any
@@ -15,12 +15,10 @@ import numpy.typing as npt
 import netcl.autograd as ag
 from netcl import nn, ops
 from netcl.amp import GradScaler
-from netcl.core import DeviceHandle, Tensor
-from netcl.core.device import get_active_device
-from netcl.core.dtypes import canonical
-from netcl.core.errors import BackendMismatchError, DTypeError
+from netcl.core import Tensor
 from netcl.optim import OneCycleLR, Optimizer, ReduceLROnPlateau
 from netcl.trainer.accumulate import GradientSums
+from netcl.trainer.arguments import evaluating, half_dtype, queue_of, steps_of
 from netcl.trainer.batches import batches, on_device
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.checkpoint import ModelCheckpoint
@@ -100,8 +98,8 @@ class Trainer:
                 f"{accumulation_steps!r}"
             )
         self.model, self.optimizer, self.scheduler, self.ema = model, optimizer, scheduler, ema
-        self.queue = _queue(device_queue, own)
-        self.autocast_dtype = _half(mixed_precision)
+        self.queue = queue_of(device_queue, own)
+        self.autocast_dtype = half_dtype(mixed_precision)
         self.scaler = GradScaler() if self.autocast_dtype == "float16" else None
         self.grad_clip, self.loss_fn, self.metrics_stride, self.compile = grad_clip, loss_fn, metrics_stride, compile
         self.accumulation_steps = accumulation_steps
@@ -158,7 +156,7 @@ class Trainer:
         step = self._compiled(self.loss_fn if loss_fn is None else loss_fn, callbacks)
         self.history, self.epochs, self.should_stop, self.epoch = History(), epochs, False, 0
         self.run = RunState(train_loader, val_loader, callbacks)
-        self.steps_per_epoch = _steps(train_loader, self.accumulation_steps)
+        self.steps_per_epoch = steps_of(train_loader, self.accumulation_steps)
         self.model.train()
         with Interruption() as self._interruption:
             try:
@@ -357,7 +355,7 @@ class Trainer:
 
     def _evaluate(self, loader: Iterable[Any], loss_fn: LossFn, what: str) -> dict[str, float]:
         measures = self._measures(loss_fn)
-        with _evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):
+        with evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):
             for number, batch in enumerate(batches(loader), 1):
                 # Within fit: an interrupted validation begins again when the run is resumed.
                 self._obey_signal()
@@ -380,7 +378,7 @@ class Trainer:
         where the model gives anything but one tensor.
         """
         found: list[npt.NDArray[Any]] = []
-        with _evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):
+        with evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):
             for batch in batches(loader, targets=False):
                 output = self.model(*(on_device(value, self.queue) for value in batch.inputs))
                 if not isinstance(output, Tensor):
@@ -391,47 +389,3 @@ class Trainer:
         if not found:
             raise ValueError("predict: the loader gave no batch")
         return np.concatenate(found)
-
-
-def _queue(given: Any, parameters: Sequence[Tensor]) -> Any:
-    """The queue of the model; BackendMismatchError where ``given`` is another."""
-    wanted = given.queue if isinstance(given, DeviceHandle) else given
-    if not parameters:
-        return wanted if wanted is not None else get_active_device().queue
-    first = parameters[0]
-    if wanted is not None and wanted is not first.queue:
-        raise BackendMismatchError(
-            f"the model's parameters are on {first.device.device_name}, device_queue is another: make the model inside "
-            "`with device(...)`, or move it with model.to(device) before making the optimizer"
-        )
-    return first.queue
-
-
-def _steps(loader: Iterable[Any], group: int) -> int | None:
-    """Updates per epoch; None where the loader does not know its length."""
-    try:
-        return -(-len(loader) // group)  # type: ignore[arg-type]
-    except TypeError:
-        return None
-
-
-def _half(mixed_precision: bool | str) -> str | None:
-    """The dtype of autocast; None where nothing is cast."""
-    if mixed_precision is False:
-        return None
-    dtype = "float16" if mixed_precision is True else canonical(mixed_precision)
-    if dtype not in ("float16", "bfloat16"):
-        raise DTypeError(f"mixed_precision is False, True, 'float16' or 'bfloat16', not {mixed_precision!r}")
-    return dtype
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode for the block; afterwards each module has the mode it had."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
