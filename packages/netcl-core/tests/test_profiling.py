@@ -362,3 +362,11 @@ def test_the_roofline_opens_in_a_browser(tmp_path) -> None:
 
 def test_trace_and_timing_are_modules_and_profile_is_at_hand() -> None:
     assert trace.profile is profile and timing.region is region
+
+
+def test_a_late_index_error_waits_for_the_host_read(profiled: DeviceHandle) -> None:
+    x = some(profiled, 4)
+    with profile(profiled):
+        bad = ops.take(x, Tensor.from_host(profiled.queue, np.array([9])), axis=0)
+    with pytest.raises(IndexError, match="take"):
+        bad.to_host()

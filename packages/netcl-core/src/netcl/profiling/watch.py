@@ -91,7 +91,7 @@ class Watch:
             if not pending:
                 return
             try:
-                self.engine.wait(pending[-1][0])
+                self.engine.launcher.wait(pending[-1][0])
             finally:
                 for event, record in pending:
                     times = event_times(event)
