@@ -241,3 +241,28 @@ def test_shapes_are_computed_on_the_host(tmp_path: Path, rng) -> None:
     for n in (1, 5):
         x = rng.standard_normal((n, 4)).astype(np.float32)
         np.testing.assert_array_equal(model(x).to_host(), x.reshape(n, 2, 2))
+
+
+def test_indices_that_move_elements(tmp_path: Path, rng) -> None:
+    """Gather from the end, OneHot, GatherND and an exclusive CumSum, with indices of the file and of the device."""
+    node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
+    constants = [
+        array(np.array([-1, 0], np.int64), "ends"),
+        array(np.array([[0, 1], [1, -1]], np.int64), "pairs"),
+        array(np.array(3, np.int64), "depth"),
+        array(np.array([0.0, 2.0], np.float32), "values"),
+        array(np.array(1, np.int64), "axis"),
+    ]
+    x = rng.standard_normal((2, 4)).astype(np.float32)
+    cases = [
+        ([node("Gather", ["x", "ends"], ["y"], axis=1)], x[:, [-1, 0]]),
+        ([node("GatherND", ["x", "pairs"], ["y"])], x[[0, 1], [1, -1]]),
+        ([node("CumSum", ["x", "axis"], ["y"], exclusive=1)], np.cumsum(x, 1) - x),
+        (
+            [node("ArgMax", ["x"], ["at"], axis=1, keepdims=0), node("OneHot", ["at", "depth", "values"], ["y"])],
+            2.0 * np.eye(4, dtype=np.float32)[x.argmax(1)][:, :3],
+        ),
+    ]
+    for nodes, expected in cases:
+        (tmp_path / "m.onnx").write_bytes(graph(nodes, constants).SerializeToString())
+        np.testing.assert_allclose(import_onnx(tmp_path / "m.onnx")(x).to_host(), expected, rtol=1e-6, atol=1e-6)

@@ -95,7 +95,7 @@ def _index(node: Node, x: Any, index: Any, axis: int) -> Any:
     """Indices on the device of ``x``, counted from the front."""
     if not isinstance(index, Tensor):
         index = np.asarray(index, np.int64)
-        return Tensor.fromhost(x.queue, np.where(index < 0, index + x.shape[axis], index))
+        return Tensor.from_host(x.queue, np.where(index < 0, index + x.shape[axis], index))
     index = index if index.dtype in ("int32", "int64") else index.astype("int64")
     return ag.where(index < 0, index + x.shape[axis], index)
 
@@ -118,9 +118,9 @@ def _gather_nd(node: Node, x: Any, indices: Any) -> Any:
     depth = indices.shape[-1]
     strides = [math.prod(x.shape[at + 1 : depth]) for at in range(depth)]
     sizes = x.shape[:depth]
-    host = np.asarray(indices.tohost() if isinstance(indices, Tensor) else indices, np.int64)
+    host = np.asarray(indices.to_host() if isinstance(indices, Tensor) else indices, np.int64)
     host = np.where(host < 0, host + np.array(sizes), host)
-    flat = Tensor.fromhost(x.queue, (host * np.array(strides)).sum(-1))
+    flat = Tensor.from_host(x.queue, (host * np.array(strides)).sum(-1))
     rows = x.reshape((math.prod(sizes), *x.shape[depth:]))
     return ag.take(rows, flat, axis=0)
 
@@ -185,7 +185,7 @@ def _one_hot(node: Node, indices: Any, depth: Any, values: Any) -> Any:
     axis = node.get("axis", -1)
     index = indices if indices.dtype in ("int32", "int64") else indices.astype("int64")
     index = ag.where(index < 0, index + count, index)
-    places = Tensor.fromhost(indices.queue, np.arange(count))
+    places = Tensor.from_host(indices.queue, np.arange(count))
     rank = indices.ndim + 1
     axis = axis % rank
     hot = ag.eq(ag.unsqueeze(index, axis), places.reshape([count if at == axis else 1 for at in range(rank)]))
