@@ -5,7 +5,8 @@
 // the tables are added up, finds the next. Then `ranks` counts what each chunk has before the last wanted key and of its
 // equals, and `collect`, after the ranks are added up, writes the wanted in the order of their positions (`kth`: the position
 // of the last of them). On a CPU `few` goes along whole rows, with the first of each so far in order, and `kth_of_row` halves
-// the keys of a row of at most LONGEST around a pivot (Hoare's quickselect). `found`, per row: the key so far, and how many are still wanted among those that begin with it.
+// the keys of a row of at most LONGEST around a pivot (Hoare's quickselect). `found`, per row: the key so far, and how many are
+// still wanted among those that begin with it.
 
 #define DIGITS 256
 
@@ -152,7 +153,7 @@ __kernel void kth_of_row(__global const STORAGE* restrict x, __global const long
     for (size_t row = head; row < tail; row++) {
         ulong keys[LONGEST];
         for (long i = 0; i < g.extent; i++) keys[i] = KEY_AT(i);
-        const long k = positions[row];
+        const long k = clamp(positions[row], 0L, g.extent - 1);
         long low = 0, high = g.extent - 1;
         while (low < high) {
             const ulong a = keys[low], b = keys[(low + high) / 2], c = keys[high];
