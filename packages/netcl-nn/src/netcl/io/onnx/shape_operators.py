@@ -118,9 +118,9 @@ def _gather_nd(node: Node, x: Any, indices: Any) -> Any:
     depth = indices.shape[-1]
     strides = [math.prod(x.shape[at + 1 : depth]) for at in range(depth)]
     sizes = x.shape[:depth]
-    host = np.asarray(indices.to_host() if isinstance(indices, Tensor) else indices, np.int64)
-    host = np.where(host < 0, host + np.array(sizes), host)
-    flat = Tensor.from_host(x.queue, (host * np.array(strides)).sum(-1))
+    places = np.asarray(host(indices), np.int64)
+    places = np.where(places < 0, places + np.array(sizes), places)
+    flat = Tensor.from_host(x.queue, (places * np.array(strides)).sum(-1))
     rows = x.reshape((math.prod(sizes), *x.shape[depth:]))
     return ag.take(rows, flat, axis=0)
 
