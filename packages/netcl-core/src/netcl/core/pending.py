@@ -70,12 +70,16 @@ class Pending:
 
 def _settled(tensor: Any) -> Any:
     with lock:
-        if isinstance(tensor, Pending):  # else another thread has just done it
+        if _is_pending(tensor):  # else another thread has just done it
             work = tensor.pending_release[0]
             work.settle()
-            if isinstance(tensor, Pending):
+            if _is_pending(tensor):
                 raise RuntimeError(f"a tensor was left pending by {work!r}")
     return tensor
+
+
+def _is_pending(tensor: Any) -> bool:
+    return isinstance(tensor, Pending)
 
 
 def pending_class(cls: type[Tensor]) -> type[Tensor]:

@@ -37,7 +37,7 @@ def folded(
     if result.dtype not in ("float32", "float64") or region.reduced is not None:
         return None
     before: Epilogue = call.kwargs.get("epilogue") or Epilogue(Load(0, result.dtype))
-    operands = [*before.operands, *(one for at, one in enumerate(inputs) if at not in own)]
+    operands: list[Any] = [*before.operands, *(one for at, one in enumerate(inputs) if at not in own)]
     if len(operands) > _MOST_OPERANDS:
         return None
     places = {

@@ -267,7 +267,8 @@ class _Grouping:
     def steps(self) -> list[list[Step]]:
         """The groups in an order that their reads and writes allow, near to the order of the calls.
 
-        Small programs wait until nothing else can run, and then all of them that can are one entry: in any order.
+        Small programs wait until nothing else can run, and those that nothing waits for until the end; then all of them
+        that can run are one entry, equal ones side by side.
         """
         waiting = {n: bin(group.before).count("1") for n, group in enumerate(self._groups) if group.calls}
         after: dict[int, list[int]] = {number: [] for number in waiting}
@@ -278,19 +279,23 @@ class _Grouping:
         made = {number: self._step(self._groups[number]) for number in waiting}
         alone: list[tuple[int, int]] = []
         small: list[tuple[int, int]] = []
+        last: list[tuple[int, int]] = []
 
         def can_run(number: int) -> None:
-            heappush(small if _is_small(made[number]) else alone, (self._groups[number].calls[-1], number))
+            place = alone if not _is_small(made[number]) else small if after[number] else last
+            heappush(place, (self._groups[number].calls[-1], number))
 
         for number, count in waiting.items():
             if not count:
                 can_run(number)
         found: list[list[Step]] = []
-        while alone or small:
+        while alone or small or last:
             if alone:
                 chosen = [heappop(alone)[1]]
+            elif small:
+                chosen, small = _side_by_side(small, made), []
             else:
-                chosen, small = [number for _, number in sorted(small)], []
+                chosen, last = _side_by_side(last, made), []
             found.append([made[number] for number in chosen])
             for number in chosen:
                 for other in after[number]:
@@ -353,6 +358,16 @@ def _parts(call: Call) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, Any
         None if shapes is None else tuple(map(tuple, shapes)),
         tuple(call.kwargs.get("out") or ()),
     )
+
+
+def _side_by_side(places: Sequence[tuple[int, int]], made: dict[int, Step]) -> list[int]:
+    """The numbers in order, those of equal expressions behind the first of them."""
+    kinds: dict[Any, list[int]] = {}
+    for _, number in sorted(places):
+        step = made[number]
+        outputs = step.program.outputs if step.program is not None else _parts(step.call)[0] if step.call else ()
+        kinds.setdefault(outputs, []).append(number)
+    return [number for kind in kinds.values() for number in kind]
 
 
 def _is_small(step: Step) -> bool:

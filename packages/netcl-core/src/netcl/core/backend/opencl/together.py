@@ -27,7 +27,10 @@ Recorded = tuple["PreparedLaunch", Sequence[Any]]
 
 
 def independent(launches: Sequence[tuple[int, Recorded | None]]) -> list[list[tuple[int, Recorded]]]:
-    """Neighbours none of which writes what another of them reads or writes; the rest, and None, stand alone."""
+    """Neighbours of the same text, none of which writes what another of them reads or writes; None stands alone.
+
+    Kernels of different texts could be joined too, but take a driver as long to compile as all of them again.
+    """
     found: list[list[tuple[int, Recorded]]] = [[]]
     read: set[int] = set()
     written: set[int] = set()
@@ -39,7 +42,8 @@ def independent(launches: Sequence[tuple[int, Recorded | None]]) -> list[list[tu
         own = [buffer.int_ptr for buffer in buffers]
         reads = set(own[: prepared.source.count(_READ)])
         writes = set(own) - reads | set(own[prepared.source.count(_READ) :])
-        if not found[-1] or writes & (read | written) or reads & written:
+        other = not found[-1] or found[-1][-1][1][0].source != prepared.source
+        if other or writes & (read | written) or reads & written:
             found.append([])
             read, written = set(), set()
         found[-1].append((number, launch))
