@@ -286,6 +286,19 @@ def test_an_epilogue_of_convolutions(engine: Any, monkeypatch: pytest.MonkeyPatc
             np.testing.assert_allclose(engine.read(found), engine.read(alone), rtol=1e-4, atol=1e-4)
 
 
+def test_depthwise_convolutions_have_kernels_of_their_own(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case((3, 5, 9, 40), (10, 1, 3, 3), (1, 1), ((1, 1), (2, 0)), (1, 1), 5)
+    arrays = data(case, "float32")
+    with launches(engine, monkeypatch) as names:
+        results = [engine.read(t) for t in compute(engine, case, "float32", arrays)]
+    if engine.name == "cl":
+        assert "planes" in names and "taps" in names and "contract" not in names
+    values = [array.astype(np.float64) for array in arrays]
+    scales = reference(case, *(np.abs(value) for value in values))
+    for found, value, scale in zip(results, reference(case, *values), scales):
+        assert (np.abs(found - value) / (scale + 1e-30)).max() < TOLERANCE["float32"]
+
+
 WINOGRAD = {
     "whole tiles": Case((2, 16, 8, 8), (24, 16, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
     "cut tiles, no padding": Case((3, 5, 13, 9), (7, 5, 3, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),

@@ -34,6 +34,7 @@ _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
 _LEAST_SPLIT = 1024  # products summed by one part at least
+_THIN_ROWS, _MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
 _SPAN = 128  # edge of a tile of the GPU kernel for large matrices
 _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
 
@@ -363,6 +364,34 @@ def _is_wide(device: Traits, c: Contraction) -> bool:
     return enough and wide_argument(c) is not None
 
 
+def planes_variant(device: Traits, c: Contraction) -> str | None:
+    """``planes`` or ``taps`` for many thin contractions on CPU devices: those of depthwise convolutions."""
+    if not device.is_cpu or c.m > _THIN_ROWS or prod(c.batch) < 2:
+        return None
+    if prod(c.k) <= _MOST and not c.parts:
+        return "planes"
+    return "taps" if prod(c.n) <= _MOST else None
+
+
+@lru_cache(maxsize=64)
+def _planes_program(device: Traits, dtype: str) -> str:
+    vector = device.vector // 2 if dtype == "float64" else device.vector
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("MOST", _MOST))
+    return source(("storage", "contract_planes"), defines)
+
+
+def _contract_planes(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, variant: str) -> None:
+    text = _planes_program(traits(engine), a.dtype)
+    rows = c.m * prod(c.batch)
+    if variant == "taps":
+        engine.launch(text, "taps", (rows,), (1,), [a, b, out, _gpu_argument(c)])
+        return
+    runs = rows * prod(c.n[:3])
+    each = -(-runs // _LARGE_UNITS[1])
+    arguments = [a, b, out, _gpu_argument(c), np.int64(runs), np.int64(each)]
+    engine.launch(text, "planes", (-(-runs // each),), (1,), arguments)
+
+
 def default_variant(engine: Any, c: Contraction) -> str:
     """``rows`` on CPU devices; elsewhere ``wide`` for large matrices, ``tiled``, and ``direct`` for a few rows."""
     if traits(engine).is_cpu:
@@ -440,6 +469,8 @@ def contract(
         contract_tiled(engine, c, a, b, out)
     elif variant == "direct":
         contract_direct(engine, c, a, b, out)
+    elif variant in ("planes", "taps"):
+        _contract_planes(engine, c, a, b, out, variant)
     elif variant == "plain":
         contract_direct(engine, c, a, b, out, plain_program(a.dtype))
     else:

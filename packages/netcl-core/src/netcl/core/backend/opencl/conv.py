@@ -323,8 +323,9 @@ def conv(
 
 def _finish(engine: Any, plan: Plan, epilogue: Epilogue, out: Tensor, variant: str | None) -> Finish | None:
     """The epilogue as part of the contractions; None where it needs a pass of its own. Its places are of image 0."""
-    if not all(contraction.finishes(engine, part.contraction, out, variant) for part in plan.parts):
-        return None
+    for part in plan.parts:
+        if not contraction.finishes(engine, part.contraction, out, _variant_of(engine, part.contraction, variant)):
+            return None
     places = [_place(plan, out, operand.shape) for operand in epilogue.operands]
     text = function_text(epilogue.expression, len(places), traits(engine).vector)
     if text is None or None in places:
@@ -395,7 +396,7 @@ def _per_image(
             c = _restricted(part, first, count)
             if c.empty:
                 continue
-            chosen = variant or contraction.default_variant(engine, c)
+            chosen = _variant_of(engine, c, variant)
             if chosen in ("rows", "packed"):
                 # The weights' panels serve all blocks of images.
                 if number not in rows:
@@ -403,6 +404,10 @@ def _per_image(
                 contraction.contract_rows(engine, c, rows[number], source_images, out, finish=_placed(finish, c))
             else:
                 contraction.contract(engine, c, weight, source_images, out, variant=chosen)
+
+
+def _variant_of(engine: Any, c: Contraction, variant: str | None) -> str:
+    return variant or contraction.planes_variant(traits(engine), c) or contraction.default_variant(engine, c)
 
 
 @lru_cache(maxsize=512)
@@ -434,7 +439,7 @@ def _summed_over_images(
 ) -> None:
     padding_needed, blocks = _blocks(plan, itemsize(images.dtype))
     (part,) = plan.parts
-    chosen = variant or contraction.default_variant(engine, part.contraction)
+    chosen = _variant_of(engine, replace(part.contraction, parts=True), variant)
     on_rows = chosen in ("rows", "packed")
     if on_rows:
         splits = contraction.splits_for(engine, _restricted(part, *blocks[0]), out.dtype)
