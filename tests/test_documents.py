@@ -12,6 +12,7 @@ PAGES = [
     *sorted(ROOT.glob("packages/*/README.md")),
     *sorted(path for path in ROOT.glob("docs/guide/*.md") if path.name != "README.md"),
     ROOT / "docs/how-to/port-a-pytorch-script.md",
+    ROOT / "docs/how-to/exchange-model-files.md",
 ]
 LINKED = [
     *sorted(ROOT.glob("*.md")),
