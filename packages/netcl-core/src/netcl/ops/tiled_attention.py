@@ -161,7 +161,7 @@ class _Attention:
         return scores
 
     def scaled(self, q: Tensor) -> Tensor:
-        return q if self.before == 1.0 else mul(q, self.before)  # type: ignore[no-any-return]
+        return q if self.before == 1.0 else mul(q, self.before)
 
     def forward(self) -> Tensor:
         out: Tensor = self.engine.empty((*self.q.shape[:-1], self.values), self.q.dtype)
@@ -187,7 +187,7 @@ class _Attention:
             if b.query + b.queries == self.queries:
                 for whole, total in zip(found[1:], sums):
                     self.columns(whole, b, as_dtype(total, dtype))
-        return found  # type: ignore[return-value]
+        return found
 
 
 def _workspace(x: Tensor) -> int:

@@ -113,7 +113,7 @@ def _blocks(p: Problem) -> Iterator[tuple[int, int]]:
 class _Tiles(NamedTuple):
     """The tiles of a block of images."""
 
-    count: int
+    total: int
     stride: int  # elements of a row of tiles: whole vectors
 
 
@@ -137,7 +137,7 @@ def _tiling(
     plane = prod(extent)
     operands = [x for place in places or (Place(),) for x in (place.offset, place.row, *place.batch, place.along)]
     argument = struct(
-        planes, tiles.count, tiles.stride, items, p.across[1], prod(p.across), extent[1], plane, planes * plane, offset,
+        planes, tiles.total, tiles.stride, items, p.across[1], prod(p.across), extent[1], plane, planes * plane, offset,
         extent, int(places is not None), operands,
     )  # fmt: skip
     return planes * items, argument
@@ -202,7 +202,7 @@ def _weights(engine: Any, p: Problem, weight: Tensor, flipped: bool) -> tuple[Te
 @lru_cache(maxsize=512)
 def _products(p: Problem, tiles: _Tiles) -> Contraction:
     return Contraction(
-        m=p.outs, k=(1, 1, 1, p.ins), n=(1, 1, 1, tiles.count), a_row=1, a_k=(0, 0, 0, 1),
+        m=p.outs, k=(1, 1, 1, p.ins), n=(1, 1, 1, tiles.total), a_row=1, a_k=(0, 0, 0, 1),
         b_k=(0, 0, 0, tiles.stride), b_n=(0, 0, 0, 1), out_row=tiles.stride, out_n=(0, 0, 0, 1),
         batch=(1, p.products), b_batch=(0, p.ins * tiles.stride), out_batch=(0, p.outs * tiles.stride),
     )  # fmt: skip
@@ -211,7 +211,7 @@ def _products(p: Problem, tiles: _Tiles) -> Contraction:
 @lru_cache(maxsize=512)
 def _weight_products(p: Problem, tiles: _Tiles, accumulate: bool) -> Contraction:
     return Contraction(
-        m=p.outs, k=(1, 1, 1, tiles.count), n=(1, 1, 1, p.ins), a_row=tiles.stride, a_k=(0, 0, 0, 1),
+        m=p.outs, k=(1, 1, 1, tiles.total), n=(1, 1, 1, p.ins), a_row=tiles.stride, a_k=(0, 0, 0, 1),
         b_k=(0, 0, 0, 1), b_n=(0, 0, 0, tiles.stride), out_row=p.ins, out_n=(0, 0, 0, 1), batch=(1, p.products),
         a_batch=(0, p.outs * tiles.stride), b_batch=(0, p.ins * tiles.stride), out_batch=(0, p.outs * p.ins),
         accumulate=accumulate, parts=True,
