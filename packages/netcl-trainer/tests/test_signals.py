@@ -61,7 +61,7 @@ def test_the_first_ends_the_step_and_saves(
     trainer = Trainer(model, SGD(model.parameters()), callbacks=[send, saver], seed=0)
     start = time.monotonic()
     error = caught(trainer, make_loader(), epochs=4)
-    assert isinstance(error, kind) and send.error is error and time.monotonic() - start < 5
+    assert isinstance(error, kind) and send.error is error and time.monotonic() - start < 60
     assert send.after == [1, 2, 3, 4, 5] and verify(saver.last_path)["type"] == "checkpoint"
     # What was saved goes on to the numbers of a run that nobody interrupted.
     send.step = 0
