@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +14,15 @@ from netcl import ops
 from netcl.autograd.backward import backward
 from netcl.autograd.function import Context
 from netcl.core import Tensor, dispatch
-from netcl.core.device import DeviceHandle, device
+from netcl.core.device import device
 from netcl.core.errors import ShapeError, UnsupportedError
 from netcl.distributed.buckets import Buckets, Span
 from netcl.distributed.data_parallel import DeviceManager, shard_batch, shard_sizes
 from netcl.distributed.folding import Array
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.local import LocalGroup, local_groups
+from netcl.distributed.local import local_groups
 from netcl.distributed.masks import SampleMasks, advance
+from netcl.distributed.replicas import Replica, tensors_of
 from netcl.distributed.shares import Shares
 from netcl.distributed.sync_batchnorm import SyncBatchNorm
 from netcl.distributed.world import active_group, current_group
@@ -37,9 +37,9 @@ class DataParallel:
 
     ``devices``: selectors, handles or queues of this process; each call cuts its tensors along axis 0, runs a replica
     of the module on each device, and joins the outputs on the module's own device. None: the module's device where
-    there is a group, else every OpenCL device. ``group``: the ranks (None: the group of this thread or
-    process, if any), each of which calls the model with its own shard of the batch; ``shard`` cuts one. Parameters,
-    buffers and the random state become those of rank 0 when this is made.
+    there is a group, else every OpenCL device. ``group``: the ranks (None: the group of this thread or process, if
+    any), each of which calls the model with its own shard of the batch; ``shard`` cuts one. Parameters, buffers and the
+    random state become those of rank 0 when this is made.
 
     The loss has to be a mean over the samples that the call was given, as netcl's losses are by default: the gradients
     of the ranks are weighted by their numbers of samples. They travel in buckets of ``bucket_mb`` MiB while the
@@ -85,7 +85,7 @@ class DataParallel:
         # The first replica on the module's device shares its tensors.
         queues = [handle.queue for handle in handles]
         home = queues.index(self._params[0].queue) if self._params[0].queue in queues else -1
-        self._replicas = [_Replica(module, handle, at == home) for at, handle in enumerate(handles)]
+        self._replicas = [Replica(module, handle, at == home) for at, handle in enumerate(handles)]
         self._cuts = False
         self._connect()
 
@@ -150,56 +150,6 @@ class DataParallel:
         else:
             joined = run.forward(False)
         return run.shaped(joined)
-
-
-class _Replica:
-    """The module on one device; on the module's own device it shares its tensors."""
-
-    def __init__(self, module: Any, handle: DeviceHandle, shares: bool) -> None:
-        self.handle, self.shares = handle, shares
-        self.source = module
-        self.module = copy.deepcopy(module)
-        originals = dict(_tensors(module))
-        if shares:
-            self.module.replace_tensors(lambda name, tensor: originals[name].detach())
-        else:
-            self.module.to(handle)
-        self.params: list[Tensor] = [param for param in self.module.parameters() if param.requires_grad]
-        self.member: LocalGroup
-        self.buckets: Buckets | None = None
-        self.spans: list[Span] = []
-        self._seen: dict[str, tuple[int, int]] = {}
-        for place, param in enumerate(self.params):
-            param.register_hook(self._taker(place))  # type: ignore[attr-defined]
-
-    def _taker(self, place: int) -> Callable[[Tensor], None]:
-        def take(grad: Tensor) -> None:
-            if self.buckets is not None:
-                self.buckets.give(place, grad)
-
-        return take
-
-    def refresh(self) -> None:
-        """Takes over the modes of the module, and its values where they changed since."""
-        for ours, theirs in zip(self.module.modules(), self.source.modules()):
-            ours.training = theirs.training
-        if self.shares:
-            return
-        changed = []
-        for (name, theirs), (_, ours) in zip(_tensors(self.source), _tensors(self.module)):
-            state = id(theirs), theirs.version
-            if self._seen.get(name) != state:
-                self._seen[name] = state
-                changed.append((ours, theirs.to_host_async()))
-        for ours, transfer in changed:
-            ours.write(transfer.wait())
-
-    def give_back(self) -> None:
-        """Makes the module's buffers, such as running statistics, those of this replica."""
-        pairs = list(zip(self.source.buffers(), self.module.buffers()))
-        transfers = [ours.to_host_async() for _, ours in pairs]
-        for (theirs, _), transfer in zip(pairs, transfers):
-            theirs.write(transfer.wait())
 
 
 class _Shard(NamedTuple):
@@ -389,7 +339,7 @@ class _Parallel(ag.Function):
         return (None, *ctx.run.backward(grads))  # type: ignore[attr-defined]
 
 
-def _placed(part: Tensor, whole: Tensor, replica: _Replica, records: bool) -> Tensor:
+def _placed(part: Tensor, whole: Tensor, replica: Replica, records: bool) -> Tensor:
     """A shard on its device, a leaf where its gradient is asked for."""
     here = part.detach() if part.queue is replica.handle.queue else part.to(replica.handle.queue).detach()
     return ag.tensor(here, requires_grad=records and whole.requires_grad)
@@ -437,17 +387,13 @@ def _rebuilt(form: Any, tensors: Any) -> Any:
     return form
 
 
-def _tensors(module: Any) -> list[tuple[str, Tensor]]:
-    return [*module.named_parameters(), *module.named_buffers()]
-
-
 def _synchronizes(module: Any) -> bool:
     return any(isinstance(getattr(layer, "normalize", None), SyncBatchNorm) for layer in module.modules())
 
 
 def _equalize(module: Any, group: ProcessGroup) -> None:
     """Gives all ranks the values and the random state of rank 0."""
-    for _, tensor in _tensors(module):
+    for _, tensor in tensors_of(module):
         group.broadcast(tensor)
     state = get_rng_state()
     numbers = np.array([state["seed"], state["offset"]], np.uint64)

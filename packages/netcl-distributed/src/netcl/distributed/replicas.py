@@ -1,0 +1,69 @@
+"""Replica: a module's twin on one device, which follows it and hands its gradients on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from netcl.core import Tensor
+from netcl.core.device import DeviceHandle
+from netcl.distributed.buckets import Buckets, Span
+from netcl.distributed.local import LocalGroup
+
+__all__ = ["Replica", "tensors_of"]
+
+
+class Replica:
+    """The module on one device; on the module's own device it shares its tensors."""
+
+    def __init__(self, module: Any, handle: DeviceHandle, shares: bool) -> None:
+        self.handle, self.shares = handle, shares
+        self.source = module
+        self.module = copy.deepcopy(module)
+        originals = dict(tensors_of(module))
+        if shares:
+            self.module.replace_tensors(lambda name, tensor: originals[name].detach())
+        else:
+            self.module.to(handle)
+        self.params: list[Tensor] = [param for param in self.module.parameters() if param.requires_grad]
+        self.member: LocalGroup
+        self.buckets: Buckets | None = None
+        self.spans: list[Span] = []
+        self._seen: dict[str, tuple[int, int]] = {}
+        for place, param in enumerate(self.params):
+            param.register_hook(self._taker(place))  # type: ignore[attr-defined]
+
+    def _taker(self, place: int) -> Callable[[Tensor], None]:
+        def take(grad: Tensor) -> None:
+            if self.buckets is not None:
+                self.buckets.give(place, grad)
+
+        return take
+
+    def refresh(self) -> None:
+        """Takes over the modes of the module, and its values where they changed since."""
+        for ours, theirs in zip(self.module.modules(), self.source.modules()):
+            ours.training = theirs.training
+        if self.shares:
+            return
+        changed = []
+        for (name, theirs), (_, ours) in zip(tensors_of(self.source), tensors_of(self.module)):
+            state = id(theirs), theirs.version
+            if self._seen.get(name) != state:
+                self._seen[name] = state
+                changed.append((ours, theirs.to_host_async()))
+        for ours, transfer in changed:
+            ours.write(transfer.wait())
+
+    def give_back(self) -> None:
+        """Makes the module's buffers, such as running statistics, those of this replica."""
+        pairs = list(zip(self.source.buffers(), self.module.buffers()))
+        transfers = [ours.to_host_async() for _, ours in pairs]
+        for (theirs, _), transfer in zip(pairs, transfers):
+            theirs.write(transfer.wait())
+
+
+def tensors_of(module: Any) -> list[tuple[str, Tensor]]:
+    """Parameters and buffers of a module, with their names."""
+    return [*module.named_parameters(), *module.named_buffers()]
