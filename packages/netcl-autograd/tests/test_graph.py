@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,8 @@ from netcl import amp, ops
 from netcl.autograd.graph import CompiledGraph
 from netcl.autograd.training_compiler import compile_training_step
 from netcl.core import Tensor
-from netcl.core.errors import CaptureError
+from netcl.core.device import device
+from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.runtime.capture import capture
 
 
@@ -192,6 +195,51 @@ def test_an_exception_inside_leaves_everything_as_it_was(handle):
     graph.replay(x, y)
     with pytest.raises(RuntimeError, match="overwritten"):
         other.backward()
+
+
+def test_threads_train_as_they_would_in_turn(handle):
+    def losses(seed, found):
+        with device(handle):
+            net = Net(seed)
+            net.training = False
+            step = training(net)
+            found[seed] = [step(*batch).item() for batch in batches(5)]
+
+    in_turn, together = {}, {}
+    for seed in range(8):
+        losses(seed, in_turn)
+    threads = [threading.Thread(target=losses, args=(seed, together)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == in_turn and len(in_turn) == 8
+
+
+def test_a_kernel_that_does_not_build_in_the_middle_of_a_step(handle, monkeypatch):
+    net = Net()
+    step = training(net)
+    batch = batches(1)[0]
+    step(*batch)
+    before, run = state(net), type(net.w1.engine).run
+
+    def fails(self, outputs, *args, **kwargs):
+        if "out" in kwargs and kwargs["out"] is not None:
+            raise KernelBuildError("__kernel", "", "too large", "a device", "a driver")
+        return run(self, outputs, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(net.w1.engine), "run", fails)
+        net.training = False
+        for work in (step, lambda x, y: capture(step, x, y)):
+            with pytest.raises(KernelBuildError, match="too large"):
+                work(*batch)
+    net.training = True
+    for a, b in zip(before, state(net)):
+        np.testing.assert_array_equal(a, b)
+    for p in net.parameters():
+        p.grad = None
+    assert np.isfinite(step(*batch).item())
 
 
 def test_training_steps_compile_themselves(handle):
