@@ -62,6 +62,14 @@ def test_shorter_inputs_and_targets_in_a_row(numpy_device: Any) -> None:
     assert one.shape == () and float(one) == pytest.approx(wanted[0] / 2, rel=1e-12)
 
 
+def test_targets_may_come_from_the_host(numpy_device: Any) -> None:
+    log_probs = ag.log_softmax(Tensor.from_host(np.random.default_rng(3).standard_normal((9, 2, 5))), -1)
+    targets = np.array([[1, 2, 4], [3, 3, 0]])
+    wanted = ag.ctc_loss(log_probs, Tensor.from_host(targets), [9, 9], [3, 2]).item()
+    assert ag.ctc_loss(log_probs, targets, [9, 9], [3, 2]).item() == wanted
+    assert ag.ctc_loss(log_probs, [1, 2, 4, 3, 3], [9, 9], [3, 2]).item() == wanted
+
+
 def test_gradient_of_impossible_samples_is_nothing(handle: Any) -> None:
     x = ag.Parameter(Tensor.from_host(sample().astype(np.float32)))
     counts = [len(target) for target in TARGETS]

@@ -274,8 +274,8 @@ def ctc_loss(
 ) -> Tensor:
     """-log of the probability that a path of labels and blanks reads as the target (Graves et al. 2006).
 
-    log_probs (T, N, C), as from ``log_softmax``, or (T, C); targets (N, S) or (S,), class ids padded to the longest, or
-    all in a row (sum of lengths,); input_lengths and target_lengths (N,), tensors or sequences of whole numbers. The
+    log_probs (T, N, C), as from ``log_softmax``, or (T, C); targets (N, S) or (S,), a tensor or host array of class ids
+    padded to the longest, or all in a row (sum of lengths,); input_lengths and target_lengths (N,), tensors or sequences of whole numbers. The
     mean divides each loss by its target's length first, as PyTorch's does. Infinite where the steps do not suffice, and
     then without a gradient; ``zero_infinity`` makes it 0. The gradient is that of log_probs as they are, not as if
     normalised. ShapeError, ValueError: what does not fit; a length or id that lies on the device raises IndexError when
@@ -283,6 +283,8 @@ def ctc_loss(
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    if not isinstance(targets, Tensor):
+        targets = Tensor.from_host(log_probs.queue, targets)
     if not is_floating(log_probs.dtype) or is_floating(targets.dtype) or targets.dtype == "bool":
         raise DTypeError(f"ctc_loss: log_probs of {log_probs.dtype} and targets of {targets.dtype}", op="ctc_loss")
     single = log_probs.ndim == 2
