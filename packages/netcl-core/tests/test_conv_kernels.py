@@ -219,6 +219,10 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
         check(engine, name, "float32")
 
 
+def is_opencl_cpu(engine: Any) -> bool:
+    return engine.name == "cl" and engine.handle.profile.is_cpu
+
+
 @contextmanager
 def launches(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names of the kernels, or of NumPy's functions, that are launched within the block."""
@@ -291,7 +295,7 @@ def test_depthwise_convolutions_have_kernels_of_their_own(engine: Any, monkeypat
     arrays = data(case, "float32")
     with launches(engine, monkeypatch) as names:
         results = [engine.read(t) for t in compute(engine, case, "float32", arrays)]
-    if engine.name == "cl":
+    if is_opencl_cpu(engine):
         assert "planes" in names and "taps" in names and "contract" not in names
     values = [array.astype(np.float64) for array in arrays]
     scales = reference(case, *(np.abs(value) for value in values))
@@ -310,8 +314,8 @@ WINOGRAD = {
 
 @pytest.mark.parametrize("variant", ["winograd2", "winograd4"])
 def test_minimal_filtering_stays_within_its_bounds(engine: Any, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if engine.name != "cl":
-        pytest.skip("needs an OpenCL device: NumPy has no variants")
+    if not is_opencl_cpu(engine):
+        pytest.skip("needs an OpenCL CPU device: others have no minimal filtering")
     from netcl.core.backend.opencl import winograd
 
     monkeypatch.setattr(winograd, "_WORKSPACE", 1 << 18)
@@ -339,7 +343,7 @@ def test_minimal_filtering_is_chosen_where_it_pays_and_is_allowed(engine: Any, m
     for allowed in (True, False):
         with config.override(CONV_WINOGRAD=allowed), launches(engine, monkeypatch) as names:
             found[allowed] = [engine.read(t) for t in compute(engine, case, "float32", arrays)]
-        assert ("data_tiles" in names) == (allowed and engine.name == "cl")
+        assert ("data_tiles" in names) == (allowed and is_opencl_cpu(engine))
     scales = reference(case, *(np.abs(array).astype(np.float64) for array in arrays))
     for ours, exact, scale in zip(found[True], found[False], scales):
         assert (np.abs(ours - exact) / scale).max() < 1e-5

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from netcl.core import DeviceHandle, manager
+# The bits of OpenBLAS depend on its threads. Ranks have one each, so what is compared with them has one, from the start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from netcl.core import DeviceHandle, manager  # noqa: E402 - it loads NumPy
 
 
 def _groups() -> dict[str, list[DeviceHandle]]:
@@ -41,7 +45,7 @@ def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
         size: int, script: Path, *arguments: str, options: tuple[str, ...] = (), seconds: float = 100
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "netcl.distributed.run", "-n", str(size), *options, str(script), *arguments]
-        env = {"NETCL_DEVICE": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ}
+        env = {"NETCL_DEVICE": "cpu", **os.environ}
         return subprocess.run(command, capture_output=True, text=True, env=env, timeout=seconds, check=False)
 
     return run

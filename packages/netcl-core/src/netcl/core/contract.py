@@ -213,6 +213,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.profiling.report": {"roofline": "(profile, path, *, peaks=None)"},
     "netcl.profiling.timing": {
         "EventTimer": "(q=None)",
+        "format_seconds": "(seconds)",
         "region": "(name, q=None, *, wait=True)",
         "timing": "(fn, warmup=5, runs=20, *, q=None)",
     },

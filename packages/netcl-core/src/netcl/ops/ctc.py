@@ -265,7 +265,7 @@ def _padded(targets: Tensor, target_lengths: Any, n: int) -> Tensor:
 @composite(amp="float32", domain=Domain(cases=_loss_cases, reference=_loss_reference, second=False))
 def ctc_loss(
     log_probs: Tensor,
-    targets: Tensor,
+    targets: Tensor | Any,
     input_lengths: Any,
     target_lengths: Any,
     blank: int = 0,
@@ -275,11 +275,11 @@ def ctc_loss(
     """-log of the probability that a path of labels and blanks reads as the target (Graves et al. 2006).
 
     log_probs (T, N, C), as from ``log_softmax``, or (T, C); targets (N, S) or (S,), a tensor or host array of class ids
-    padded to the longest, or all in a row (sum of lengths,); input_lengths and target_lengths (N,), tensors or sequences of whole numbers. The
-    mean divides each loss by its target's length first, as PyTorch's does. Infinite where the steps do not suffice, and
-    then without a gradient; ``zero_infinity`` makes it 0. The gradient is that of log_probs as they are, not as if
-    normalised. ShapeError, ValueError: what does not fit; a length or id that lies on the device raises IndexError when
-    the loss is read.
+    padded to the longest, or all in a row (sum of lengths,); input_lengths and target_lengths (N,), tensors or
+    sequences of whole numbers. The mean divides each loss by its target's length first, as PyTorch's does. Infinite
+    where the steps do not suffice, and then without a gradient; ``zero_infinity`` makes it 0. The gradient is that of
+    log_probs as they are, not as if normalised. ShapeError, ValueError: what does not fit; a length or id that lies on
+    the device raises IndexError when the loss is read.
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")

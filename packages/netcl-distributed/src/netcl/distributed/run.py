@@ -140,10 +140,10 @@ class _Group:
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
     """Sends a signal to a process and all of its session, where there is any left."""
     try:
-        if os.name == "nt":
-            process.terminate()
-        else:
+        if hasattr(os, "killpg"):
             os.killpg(process.pid, number)
+        else:
+            process.terminate()
     except (ProcessLookupError, PermissionError):
         return
 

@@ -58,7 +58,7 @@ def open_device(selector: str, config: Config | None = None) -> DeviceHandle:
     """The device of a selector; ConfigFileError where a configuration names one that is not there."""
     try:
         found = manager.default(selector)
-    except DeviceNotFoundError as error:
+    except (DeviceNotFoundError, ImportError) as error:  # without pyopencl there are no names of OpenCL devices
         if config is None:
             raise
         raise config.error(str(error), "trainer", "device") from error
