@@ -14,7 +14,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from netcl.core import DeviceHandle, manager  # noqa: E402 - it loads NumPy
+from netcl.core import DeviceHandle, manager
 
 
 def _groups() -> dict[str, list[DeviceHandle]]:
