@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-# The bits of OpenBLAS depend on its threads. Ranks have one each, so what is compared with them has one, from the start.
+# Before NumPy is loaded: the bits of OpenBLAS depend on its threads, and ranks, which are compared with, have one each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
