@@ -177,6 +177,7 @@ def test_bad_input_is_named(handle: DeviceHandle) -> None:
         autotune_conv2d(1, 1, 2, 2, 1, 5, 5)
 
 
+@pytest.mark.deep
 def test_half(handle: DeviceHandle) -> None:
     best = autotune_matmul(16, 20, 24, "half", warmup=0, runs=1)
     assert best.extra["time_ms"] > 0

@@ -130,6 +130,7 @@ def test_conv_agrees_with_the_definition(engine: Any, name: str) -> None:
     check(engine, name, "float32")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 def test_conv_in_other_dtypes(engine: Any, dtype: str) -> None:
     for name in ("plain", "asymmetric", "grouped and dilated", "3d", "over tile edges"):
@@ -209,6 +210,7 @@ def test_a_replay_computes_what_the_calls_computed(engine: Any) -> None:
         assert all(np.array_equal(engine.read(t), value) for t, value in zip(results, expected))
 
 
+@pytest.mark.deep
 def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no traits")

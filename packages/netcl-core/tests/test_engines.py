@@ -42,6 +42,7 @@ def test_operands_of_two_devices_are_named(engine):
     assert (moved + there).tolist() == [2, 2, 2]
 
 
+@pytest.mark.deep
 def test_conformance(handle, engine):
     report = check_device(handle)
     assert report, str(report)

@@ -64,7 +64,7 @@ def test_matmul_agrees_with_numpy(engine: Any, dtype: str) -> None:
         check(engine, dtype, *shapes_of(m, k, n, flags), flags)
 
 
-@pytest.mark.parametrize("variant", ["rows", "packed", "wide", "tiled", "direct"])
+@pytest.mark.parametrize("variant", ["rows", "packed", pytest.param("wide", marks=pytest.mark.deep), "tiled", "direct"])
 def test_every_variant_agrees_with_numpy(engine: Any, variant: str) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no variants")
@@ -126,6 +126,7 @@ def test_infinities_and_nans_stay_in_their_rows(engine: Any) -> None:
     assert np.isfinite(np.delete(result, [3, 12], axis=0)).all()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("is_cpu", [True, False])
 def test_devices_with_little_local_memory_and_narrow_vectors(
     engine: Any, is_cpu: bool, monkeypatch: pytest.MonkeyPatch

@@ -197,6 +197,7 @@ def test_more_parts_and_rows_than_a_device_has_groups(engine: Any) -> None:
     assert np.array_equal(engine.read(out), wide[::-1])
 
 
+@pytest.mark.deep
 def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no traits")

@@ -48,6 +48,7 @@ def test_ops(real, mask):
         assert testing.check_family(engine, "random")
 
 
+@pytest.mark.deep
 def test_groups_share_long_rows_and_large_sums(real):
     x = np.random.default_rng(0).uniform(-1, 1, (3, 40_003)).astype(np.float32)
     with masked(real, **MASKS["group 128, 32 KB local"]) as seen:

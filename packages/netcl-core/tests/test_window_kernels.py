@@ -213,6 +213,7 @@ def test_rows_beyond_sixteen_bits(engine: Any) -> None:
     assert (engine.read(indices).reshape(-1) == pairs.argmax(axis=1) + 2 * np.arange(35000)).all()
 
 
+@pytest.mark.deep
 def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no traits")
