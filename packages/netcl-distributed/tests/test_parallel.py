@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -65,7 +66,8 @@ def test_processes_equal_one_device_and_threads_bit_for_bit(
 ) -> None:
     done = launch(size, TRAINING, str(tmp_path / "state"), str(steps), *kinds)
     assert done.returncode == 0, done.stderr
-    with device("cpu"):
+    place = os.environ.get("NETCL_DEVICE", "cpu")  # that of the ranks
+    with device(place):
         for kind in kinds:
             alone = training["train"](kind, steps)
             for name, weights in (("equal", [1.0] * size), ("unequal", [rank + 1.0 for rank in range(size)])):
@@ -77,7 +79,7 @@ def test_processes_equal_one_device_and_threads_bit_for_bit(
                 def rank(group: Any, kind: str = kind, weights: list[float] = weights) -> Any:
                     return training["train"](kind, steps, training["wrapped"](kind, weights))
 
-                for values in dist.run_on_devices(rank, ["cpu"] * size):
+                for values in dist.run_on_devices(rank, [place] * size):
                     assert all(values[key].tobytes() == got[key].tobytes() for key in got)
 
 

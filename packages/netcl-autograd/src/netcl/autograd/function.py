@@ -104,9 +104,10 @@ class Function:
     recorded ops.
     """
 
+    # (*args, **kwargs) is what type checkers let a subclass replace by parameters of its own.
     @staticmethod
-    def forward(ctx: Context, *args: Any) -> Any:
-        """Computes the result; nothing in it is recorded."""
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """``forward(ctx, *args)`` computes the result; nothing in it is recorded."""
         raise TypeError("a Function needs a static method forward(ctx, *args)")
 
     @staticmethod

@@ -28,7 +28,7 @@ class CompiledGraph:
                     "second argument"
                 )
             function = params
-        owned: Any = params.parameters if hasattr(params, "parameters") else None
+        owned: Any = getattr(params, "parameters", None)
         listed: list[Tensor] = [] if owned is not None or callable(params) else list(_tensors(params))
         self._params: Callable[[], Iterable[Tensor]] = owned if owned is not None else lambda: listed
         self._function = function

@@ -119,8 +119,8 @@ class Cache:
 
     def __init__(self) -> None:
         self.roots: dict[Any, Region] = {}
-        self.count = 0
-        self.regions = 0
+        self.count: int = 0
+        self.regions: int = 0
 
     def keep(self, region: Region, key: Any, move: Move | None) -> None:
         """Notes what a call does to ``region``."""

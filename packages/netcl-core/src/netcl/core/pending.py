@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class Work(Protocol):
 
 # Held while a call is noted down and while work is settled, as another thread may touch what is pending here. One for
 # all, since threads that wait for each other's work would wait for ever.
-lock = threading.RLock()
+lock: AbstractContextManager[bool] = threading.RLock()
 
 
 class _Thread(threading.local):

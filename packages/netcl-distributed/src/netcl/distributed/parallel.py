@@ -121,11 +121,11 @@ class DataParallel:
     def shard(self, *arrays: Any) -> Any:
         """This rank's part of each array or tensor of a batch that all ranks hold, by the shares of the ranks."""
         if self.group is None:
-            return arrays if len(arrays) > 1 else arrays[0]
+            return arrays if len(arrays) > 1 else next(iter(arrays))
         self._cuts = True
         weights = self.shares.weights if len(self._replicas) == 1 else None
         parts = tuple(shard_batch(array, self.group.size, weights)[self.group.rank] for array in arrays)
-        return parts if len(parts) > 1 else parts[0]
+        return parts if len(parts) > 1 else next(iter(parts))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         names = list(kwargs)

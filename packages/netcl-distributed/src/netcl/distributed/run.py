@@ -170,6 +170,7 @@ def launch(options: argparse.Namespace) -> int:
         raise _Stopped(number)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    code = 0
     try:
         for restart in range(options.max_restarts + 1):
             for path in sweep():
@@ -179,12 +180,13 @@ def launch(options: argparse.Namespace) -> int:
                 group.watch()
             finally:
                 group.end()
-            if not group.code:
+            code = group.code
+            if not code:
                 break
             again = restart < options.max_restarts
             left = f"; starting all again ({restart + 1} of {options.max_restarts})" if again else ""
             print(f"netcl: {group.board.reason()}{left}", file=sys.stderr, flush=True)
-        return group.code
+        return code
     except _Stopped as stopped:
         return 128 + stopped.number
     finally:

@@ -305,7 +305,7 @@ class _Tensors:
     def rebuild_typed(self, function: Any, kind: Any, arguments: Any, state: Any = None) -> Any:
         """A tensor that had attributes of its own, which are left out."""
         meaning = self.names().get(getattr(function, "text", ""))
-        if meaning not in (self.rebuild, _first) or kind not in ("Tensor", "Parameter"):
+        if meaning is None or meaning not in (self.rebuild, _first) or kind not in ("Tensor", "Parameter"):
             raise PickleError("it holds a tensor of a class of its own")
         return meaning(*arguments)
 

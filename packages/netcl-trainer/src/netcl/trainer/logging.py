@@ -54,7 +54,9 @@ class TensorBoardLogger(Callback):
             self._write(trainer, {"step/lr": float(trainer.optimizer.param_groups[0]["lr"])})
 
     def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
-        numbers = {name: value for name, value in logs.items() if isinstance(value, (int, float)) and name != "step"}
+        numbers = {
+            name: float(value) for name, value in logs.items() if isinstance(value, (int, float)) and name != "step"
+        }
         self._write(trainer, numbers)
         self._writer.flush()
 

@@ -246,6 +246,6 @@ def _describe_loader(loader: Any) -> str:
         what,
         *(f"{name} {getattr(loader, name)}" for name in ("batch_size", "num_workers", "seed") if hasattr(loader, name)),
     ]
-    if hasattr(dataset, "__len__"):
+    if dataset is not None and hasattr(dataset, "__len__"):
         found.insert(1, f"{len(dataset)} samples")
     return ", ".join(found)

@@ -106,7 +106,7 @@ class Calls:
         self.outside: dict[int, Tensor] = {}
         self.begun: dict[int, int] = {}  # the version that each of these tensors had
         self.list: list[Call] = []
-        self.complete = True
+        self.complete: bool = True
 
     def number(self, tensor: Tensor, fresh: bool = False) -> int:
         """The number of the storage of a tensor; tensors from outside of the recording, not ``fresh``, are kept."""

@@ -36,8 +36,8 @@ class Recording:
         thread: int | None = None,
         owner: Any = None,
     ) -> None:
-        self.pool = pool
-        self.owner = owner
+        self.pool: Any = pool
+        self.owner: Any = owner
         self.thread: int = threading.get_ident() if thread is None else thread
         self._guard = guard
         self._launches: list[Callable[[], object]] = []
@@ -46,7 +46,7 @@ class Recording:
         self._kept: dict[int, Any] = {}
         self._marks: dict[Callable[[], object], Callable[[], object]] = {}
         self.calls: Calls | None = None  # the engine calls that the launches come from, where these are noted
-        self.marked = 0  # times that ``mark`` was called
+        self.marked: int = 0  # times that ``mark`` was called
         self.recorded: dict[int, Any] = {}  # by number: what a backend knows of a launch that may become part of one
 
     def mark(self, before: Callable[[], object]) -> None:

@@ -31,7 +31,7 @@ class Work:
     __slots__ = ("flops",)
 
     def __init__(self, flops: int = 0) -> None:
-        self.flops = flops
+        self.flops: int = flops
 
 
 class Watcher(Protocol):

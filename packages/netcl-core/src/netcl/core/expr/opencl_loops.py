@@ -44,22 +44,22 @@ class LoopWriter(ABC):
     """The loops and reductions of a kernel; the values inside are a subclass's."""
 
     def __init__(self, outputs: Sequence[Expr], layout: Layout) -> None:
-        self.outputs = list(outputs)
-        self.layout = layout
-        self.last = layout.rank - 1
-        self.width = layout.width if vectorizable(outputs, layout) else 1
-        self.present = {slot: frozenset(axes) for slot, axes in layout.loads.items()}
+        self.outputs: list[Expr] = list(outputs)
+        self.layout: Layout = layout
+        self.last: int = layout.rank - 1
+        self.width: int = layout.width if vectorizable(outputs, layout) else 1
+        self.present: dict[int, frozenset[int]] = {slot: frozenset(axes) for slot, axes in layout.loads.items()}
         self.varies: dict[Expr, frozenset[int]] = {}
-        self.nodes = walk(outputs)
+        self.nodes: list[Expr] = walk(outputs)
         self.depth: dict[Expr, int] = {}
         for node in self.nodes:
             inner = max((self.depth[child] for child in node.children), default=0)
             self.depth[node] = inner + isinstance(node, Reduce)
         # Each reduction keeps some arrays of this length, and drivers bound what a work-item may keep.
         reductions = sum(isinstance(node, Reduce) for node in self.nodes)
-        self.strip = max(STRIP >> (reductions.bit_length() - 1), 256) if reductions else 0
-        self.place = "uint" if layout.narrow else "size_t"
-        self.count = 0
+        self.strip: int = max(STRIP >> (reductions.bit_length() - 1), 256) if reductions else 0
+        self.place: str = "uint" if layout.narrow else "size_t"
+        self.count: int = 0
         self.scratch: set[str] = set()
 
     @abstractmethod

@@ -124,7 +124,8 @@ class BuiltKernel:
             raise ImportError("pyopencl required: KernelSpec.build compiles for OpenCL devices")
         from ..backend.opencl.programs import default_cache
 
-        self.spec = spec
+        self.spec: KernelSpec = spec
+        self.context: Any
         self.source: str = spec.to_source()
         self.options: str = " ".join(spec.options)
         if isinstance(target, cl.Context):

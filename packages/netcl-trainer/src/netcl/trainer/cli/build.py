@@ -168,7 +168,9 @@ def _models() -> dict[str, Callable[..., Any]]:
 def _layer(table: Table, at: int, given: Any) -> nn.Module:
     """A layer from ``"ReLU"``, or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
     name, *args = given if isinstance(given, list) and given else [given]
-    keywords = args.pop() if args and isinstance(args[-1], dict) else {}
+    keywords: dict[str, Any] = {}
+    if args and isinstance(args[-1], dict):
+        keywords.update(args.pop())
     kinds = {key: value for key in nn.__all__ if _is_layer(value := getattr(nn, key))}
     if not isinstance(name, str) or name not in kinds:
         raise table.error(f"layer {at} of [model]: unknown layer {name!r}{nearest(str(name), sorted(kinds))}", "layers")

@@ -53,7 +53,7 @@ def profile(chosen: argparse.Namespace) -> int:
         run = build(config)
         folder = Path(chosen.folder) if chosen.folder else run.output / "profile"
         watcher = Profiler(folder, steps=chosen.steps)
-        run.trainer.callbacks = [watcher]
+        run.trainer.callbacks[:] = [watcher]
         wanted = watcher.wait + watcher.steps
         try:
             batches = list(itertools.islice(run.train_loader, wanted * run.trainer.accumulation_steps))

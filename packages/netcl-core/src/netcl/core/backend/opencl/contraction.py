@@ -428,7 +428,7 @@ def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
         return KernelConfig(tiled, 4 * edge, 4 * edge, edge, 4, edge * edge, (edge, edge))
     if kernel.startswith("winograd"):
         return KernelConfig(
-            KernelVariant.CONV2D_WINOGRAD, *(int(kernel[-1]),) * 2, 1, device.vector, 1, (1, 1),
+            KernelVariant.CONV2D_WINOGRAD, int(kernel[-1]), int(kernel[-1]), 1, device.vector, 1, (1, 1),
             use_local_memory=False, vector_width=device.vector,
         )  # fmt: skip
     program = cpu_program(device, dtype)
