@@ -198,7 +198,7 @@ def _random_step(picks: list[tuple[int, int, int, bool]]) -> Any:
             if kind < 3 and _broadcast(a.shape, b.shape):
                 made = (ops.add, ops.mul, ops.sub)[kind](a, b)
             elif kind == 3:
-                made = ops.mean(a, axis=0)
+                made = ops.mean(a, axis=0 if a.shape else None)
             elif kind == 4:
                 made = ops.sub(ops.max(a, axis=-1, keepdims=True), a)
             elif kind == 5:
