@@ -235,9 +235,22 @@ def test_mutated_files_are_read_or_refused(form: str, tmp_path: Path, rng) -> No
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("form", ["zip", "legacy"])
 def test_many_mutated_files(form: str, tmp_path: Path, rng) -> None:
     mutate(form, tmp_path, rng, 20_000)
+
+
+def test_a_compressed_member_that_is_damaged_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("m/data.pkl", b"." * 1000)
+    damaged = bytearray(path.read_bytes())
+    start = 30 + len("m/data.pkl")
+    damaged[start : start + 4] = b"\xff\xff\xff\xff"
+    path.write_bytes(damaged)
+    with pytest.raises(CheckpointError, match="decompressing"):
+        load_torch(path)
 
 
 def mutate(form: str, folder: Path, rng: np.random.Generator, times: int) -> None:

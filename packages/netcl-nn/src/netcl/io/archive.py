@@ -13,6 +13,7 @@ import math
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -43,6 +44,7 @@ _HEADER = re.compile(
 # What the reader says instead of an answer: of zipfile, of the NPY header, of the operating system.
 _UNREADABLE = (
     zipfile.BadZipFile,
+    zlib.error,
     OSError,
     ValueError,
     EOFError,

@@ -13,6 +13,7 @@ import os
 import re
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -51,8 +52,11 @@ Make = Callable[[tuple[int, ...], str, Callable[[], Array]], Any]
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 _CHUNK = 1 << 20
-# What the reader says instead of an answer: of zipfile, of struct, of the operating system, of NumPy.
-_UNREADABLE = (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError, RuntimeError, OverflowError)
+# What the reader says instead of an answer: of zipfile, of zlib, of struct, of the operating system, of NumPy.
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError),
+    *(NotImplementedError, RuntimeError, OverflowError),
+)
 
 
 @dataclass(frozen=True)
