@@ -17,7 +17,8 @@ from netcl.core.measurements import fastest_kernel
 from . import contraction, winograd
 from .contraction import Contraction
 from .epilogue import RESULT, Finish, Place, function_text
-from .templates import share, source, struct, traits
+from .padding import padded_images
+from .templates import traits
 
 if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
@@ -251,21 +252,8 @@ def _blocks(plan: Plan, bytes_per_element: int) -> tuple[bool, tuple[tuple[int, 
     return True, tuple((first, min(block, plan.images - first)) for first in range(0, plan.images, block))
 
 
-@lru_cache(maxsize=1024)
-def _pad_argument(plan: Plan, first: int, images: int, on_cpu: Any) -> tuple[int, Any]:
-    rows = images * plan.planes * plan.padded[0] * plan.padded[1]
-    block = share(rows, on_cpu)
-    offset = first * plan.planes * prod(plan.extent)
-    return -(-rows // block), struct(rows, block, offset, plan.extent, plan.padded, plan.low)
-
-
 def _pad(engine: Any, plan: Plan, x: Tensor, first: int, images: int) -> Tensor:
-    out: Tensor = engine.empty((images, plan.planes, *plan.padded), x.dtype)
-    items, argument = _pad_argument(plan, first, images, traits(engine))
-    text = source(("pad",), (("BYTES", itemsize(x.dtype)),))
-    local = (1,) if traits(engine).is_cpu else None
-    engine.launch(text, "pad", (items,), local, [x, out, argument])
-    return out
+    return padded_images(engine, x, plan.planes, plan.extent, plan.low, plan.padded, first, images)
 
 
 @contraction.falls_back

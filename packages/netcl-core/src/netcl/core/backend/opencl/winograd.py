@@ -18,7 +18,8 @@ from netcl.core import config
 from . import contraction
 from .contraction import Contraction, Rows
 from .epilogue import SAME, Finish, Place
-from .templates import Traits, share, source, struct, traits
+from .padding import padded_images
+from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
@@ -147,29 +148,10 @@ def _padded(
     engine: Any, x: Tensor, first: int, images: int, low: tuple[int, int], extent: tuple[int, int]
 ) -> tuple[Tensor, int]:
     """Images whose planes have ``extent``, and where the first lies: x itself where it has them."""
-    planes, size = x.shape[1], x.shape[2:]
-    if tuple(size) == extent and low == (0, 0):
+    planes, size = x.shape[1], (x.shape[2], x.shape[3])
+    if size == extent and low == (0, 0):
         return x, first * planes * prod(size)
-    out: Tensor = engine.empty((images, planes, *extent), x.dtype)
-    items, argument = _pad_argument(planes, tuple(size), first, images, low, extent, traits(engine))
-    text = source(("pad",), (("BYTES", 2 if x.dtype != "float32" else 4),))
-    engine.launch(text, "pad", (items,), (1,), [x, out, argument])
-    return out, 0
-
-
-@lru_cache(maxsize=512)
-def _pad_argument(
-    planes: int,
-    size: tuple[int, ...],
-    first: int,
-    images: int,
-    low: tuple[int, int],
-    extent: tuple[int, int],
-    device: Traits,
-) -> tuple[int, Any]:
-    rows = images * planes * extent[0]
-    block = share(rows, device)
-    return -(-rows // block), struct(rows, block, first * planes * prod(size), (1, *size), (1, *extent), (0, *low))
+    return padded_images(engine, x, planes, (1, *size), (0, *low), (1, *extent), first, images), 0
 
 
 def _transformed(engine: Any, p: Problem, name: str, x: Tensor, first: int, images: int, tiles: _Tiles) -> Tensor:
