@@ -110,14 +110,14 @@ def gpu_program(device: Traits, dtype: str) -> tuple[str, int]:
     """The text and the group's edge of the GPU template."""
     edge = _EDGE if device.group >= _EDGE * _EDGE else _EDGE // 2
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge))
-    return source(("storage", "contract_parts", "contract_gpu"), defines), edge
+    return source(("storage", "contract_places", "contract_parts", "contract_gpu"), defines), edge
 
 
 @lru_cache(maxsize=32)
 def plain_program(dtype: str) -> str:
     """The text of the kernel that asks least of a compiler."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1))
-    return source(("storage", "contract_parts", "contract_gpu"), defines)
+    return source(("storage", "contract_places", "contract_parts", "contract_gpu"), defines)
 
 
 _plain: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # by engine: dtypes whose templates do not build
@@ -377,7 +377,7 @@ def planes_variant(device: Traits, c: Contraction) -> str | None:
 def _planes_program(device: Traits, dtype: str) -> str:
     vector = device.vector // 2 if dtype == "float64" else device.vector
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("MOST", _MOST))
-    return source(("storage", "contract_planes"), defines)
+    return source(("storage", "contract_places", "contract_planes"), defines)
 
 
 def _contract_planes(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, variant: str) -> None:

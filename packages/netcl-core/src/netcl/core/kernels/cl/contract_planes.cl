@@ -6,22 +6,6 @@
 //
 // At most MOST terms or columns. Contraction of a*b+c into one rounding is allowed here.
 
-typedef struct {
-    long m, k, n, inner_batch, accumulate, parts;
-    long a_row, out_row, a_offset, b_offset, out_offset;
-    long a_batch[2], b_batch[2], out_batch[2];
-    long k_extent[4], a_k[4], b_k[4], n_extent[4], b_n[4], out_n[4];
-} contraction;
-
-static inline long place(long index, const long* extent, const long* stride) {
-    long at = 0;
-    for (int d = 3; d > 0; d--) {
-        at += index % extent[d] * stride[d];
-        index /= extent[d];
-    }
-    return at + index * stride[0];
-}
-
 __kernel void planes(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
                      const contraction geometry, const long runs, const long each) {
     const contraction g = geometry;
