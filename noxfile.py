@@ -261,6 +261,9 @@ def parity(session: nox.Session) -> None:
     parts = ("parity", "numeric", "spatial", "indexing", "layers", "curves", "optim", "onnx")
     files = [f"tests/parity/torch_{part}.py" for part in parts]
     session.run("pytest", "-q", *files, *session.posargs)
+    for part in PACKAGES:  # where PyTorch is missing, as in their own sessions, these are skipped
+        if own := sorted(ROOT.glob(f"packages/netcl-{part}/tests/test_parity_*.py")):
+            session.run("pytest", "-q", *map(str, own), *session.posargs)
 
 
 @nox.session(tags=["deep"], python=PYTHONS)
