@@ -13,7 +13,7 @@ from netcl.core.backend.calls import Ref, replaced, tensors_in
 from netcl.core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from netcl.core.backend.grouping import Step
+    from netcl.core.backend.ordering import Step
 
 
 class _Storages:

@@ -8,11 +8,14 @@ been written. Nothing here keeps a tensor of the recording's arena alive, so tha
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from netcl.core.expr import Expr
+from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
@@ -89,6 +92,31 @@ def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
         return {key: replaced(item, change) for key, item in value.items()}
     return value
+
+
+def is_expression(call: Call) -> bool:
+    """Whether a call is one of ``run`` that may become part of another."""
+    if call.method != "run" or call.kept:
+        return False
+    outputs, inputs, _, shapes, _ = parts_of(call)
+    if not inputs or any(0 in ref.shape for ref in inputs):
+        return False
+    space = broadcast_shapes([*(ref.shape for ref in inputs), *(shapes or ())], "run")
+    return all(len(shape) == len(space) for shape in shapes or ())
+
+
+def parts_of(call: Call) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, Any], Any, Sequence[Ref | None]]:
+    """outputs, inputs, scalars, shapes and out of a call of ``run``."""
+    outputs, inputs, *rest = call.args
+    scalars = rest[0] if rest else call.kwargs.get("scalars")
+    shapes = call.kwargs.get("shapes")
+    return (
+        tuple(outputs),
+        tuple(inputs),
+        dict(scalars or {}),
+        None if shapes is None else tuple(map(tuple, shapes)),
+        tuple(call.kwargs.get("out") or ()),
+    )
 
 
 class Calls:

@@ -11,40 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from math import prod
 from typing import Any
 
-from netcl.core.backend.calls import Call, Ref, tensors_in
+from netcl.core.backend.calls import Call, Ref, is_expression, parts_of
 from netcl.core.backend.folding import folded, is_contraction
+from netcl.core.backend.ordering import Step, in_order
 from netcl.core.cost import SPARE, is_exact, repeated
 from netcl.core.expr import Apply, Expr, Reduce
 from netcl.core.expr.rewrite import axes_of, walk
-from netcl.core.fusion import LAST, Fused, Region, fuse
+from netcl.core.fusion import LAST, Region, fuse
 from netcl.core.joining import extend
 from netcl.core.layout import broadcast_shapes
 from netcl.core.program import Bound, Program
 
 _HALVES = ("float16", "bfloat16")
-_SMALL = 1 << 16  # elements of a tensor that costs little more than a launch
 _CANDIDATES = 4  # groups that a call is tried with
-
-
-@dataclass(eq=False)
-class Step:
-    """One engine call of the step as it is put together: a call as it was, or a program in place of several.
-
-    ``reads`` and ``writes`` are numbers of storages. Of a program, ``inputs`` are its tensors, ``results`` what it
-    makes, each with whether it is written in place.
-    """
-
-    reads: frozenset[int]
-    writes: frozenset[int]
-    call: Call | None = None
-    program: Fused | None = None
-    inputs: tuple[Ref, ...] = ()
-    scalars: dict[str, Any] = field(default_factory=dict)
-    results: tuple[tuple[Ref, bool], ...] = ()
 
 
 @dataclass(eq=False)
@@ -117,11 +99,11 @@ class _Grouping:
 
     def _add(self, at: int, call: Call) -> None:
         needs = self._needs(call)
-        home = self._join(at, call, needs) if _is_expression(call) else None
+        home = self._join(at, call, needs) if is_expression(call) else None
         if home is None:
             home = len(self._groups)
             self._groups.append(_Group([at], self._before(needs)))
-            if _is_expression(call):
+            if is_expression(call):
                 self._enter(home, call, self._bound(call))
         else:
             group = self._groups[home]
@@ -156,7 +138,7 @@ class _Grouping:
 
     @staticmethod
     def _bound(call: Call) -> Bound:
-        outputs, inputs, scalars, shapes, _ = _parts(call)
+        outputs, inputs, scalars, shapes, _ = parts_of(call)
         space = broadcast_shapes([*(ref.shape for ref in inputs), *(shapes or ())], "run")
         wanted = tuple(shapes) if shapes is not None else (space,) * len(outputs)
         program = Program("run", outputs, wanted, wanted, {})
@@ -173,7 +155,7 @@ class _Grouping:
                 if known.dtype in _HALVES or _wide(known.shape) != _wide(ref.shape):
                     return False
         written = {number for number, _ in group.made} | call.writes
-        placed = [ref for ref, there in group.made.values() if there] + [out for out in _parts(call)[4] if out]
+        placed = [ref for ref, there in group.made.values() if there] + [out for out in parts_of(call)[4] if out]
         if not placed:
             return True
         if {ref.number for ref in placed} & {number for number, _ in group.made} & call.writes:
@@ -210,7 +192,7 @@ class _Grouping:
             index = after.inputs[first + place]
             group.values.setdefault((number, version), index)
             group.inputs.append(Ref(number, version, shape, after.values[index].dtype))
-        outs = _parts(call)[4]
+        outs = parts_of(call)[4]
         for k, (index, _) in enumerate(move.results):
             ref = call.results[k]
             group.values[ref.number, ref.version] = index
@@ -265,44 +247,13 @@ class _Grouping:
     # -- the result ----------------------------------------------------------------------------------------------------
 
     def steps(self) -> list[list[Step]]:
-        """The groups in an order that their reads and writes allow, near to the order of the calls.
-
-        Small programs wait until nothing else can run, and those that nothing waits for until the end; then all of them
-        that can run are one entry, equal ones side by side.
-        """
-        waiting = {n: bin(group.before).count("1") for n, group in enumerate(self._groups) if group.calls}
-        after: dict[int, list[int]] = {number: [] for number in waiting}
-        for number in waiting:
-            for other in waiting:
-                if self._groups[number].before >> other & 1:
-                    after[other].append(number)
-        made = {number: self._step(self._groups[number]) for number in waiting}
-        alone: list[tuple[int, int]] = []
-        small: list[tuple[int, int]] = []
-        last: list[tuple[int, int]] = []
-
-        def can_run(number: int) -> None:
-            place = alone if not _is_small(made[number]) else small if after[number] else last
-            heappush(place, (self._groups[number].calls[-1], number))
-
-        for number, count in waiting.items():
-            if not count:
-                can_run(number)
-        found: list[list[Step]] = []
-        while alone or small or last:
-            if alone:
-                chosen = [heappop(alone)[1]]
-            elif small:
-                chosen, small = _side_by_side(small, made), []
-            else:
-                chosen, last = _side_by_side(last, made), []
-            found.append([made[number] for number in chosen])
-            for number in chosen:
-                for other in after[number]:
-                    waiting[other] -= 1
-                    if not waiting[other]:
-                        can_run(other)
-        return found
+        """The groups in an order that their reads and writes allow."""
+        there = [number for number, group in enumerate(self._groups) if group.calls]
+        return in_order(
+            {number: self._step(self._groups[number]) for number in there},
+            {number: self._groups[number].before for number in there},
+            {number: self._groups[number].calls[-1] for number in there},
+        )
 
     def _needed_of(self, group: _Group) -> list[tuple[int, int]]:
         """What a group makes that is read elsewhere, or stays."""
@@ -336,52 +287,6 @@ class _Grouping:
         )
 
 
-def _is_expression(call: Call) -> bool:
-    if call.method != "run" or call.kept:
-        return False
-    outputs, inputs, _, shapes, _ = _parts(call)
-    if not inputs or any(0 in ref.shape for ref in inputs):
-        return False
-    space = broadcast_shapes([*(ref.shape for ref in inputs), *(shapes or ())], "run")
-    return all(len(shape) == len(space) for shape in shapes or ())
-
-
-def _parts(call: Call) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, Any], Any, Sequence[Ref | None]]:
-    """outputs, inputs, scalars, shapes and out of a call of ``run``."""
-    outputs, inputs, *rest = call.args
-    scalars = rest[0] if rest else call.kwargs.get("scalars")
-    shapes = call.kwargs.get("shapes")
-    return (
-        tuple(outputs),
-        tuple(inputs),
-        dict(scalars or {}),
-        None if shapes is None else tuple(map(tuple, shapes)),
-        tuple(call.kwargs.get("out") or ()),
-    )
-
-
-def _side_by_side(places: Sequence[tuple[int, int]], made: dict[int, Step]) -> list[int]:
-    """The numbers in order, those of equal expressions behind the first of them."""
-    kinds: dict[Any, list[int]] = {}
-    for _, number in sorted(places):
-        step = made[number]
-        outputs = step.program.outputs if step.program is not None else _parts(step.call)[0] if step.call else ()
-        kinds.setdefault(outputs, []).append(number)
-    return [number for kind in kinds.values() for number in kind]
-
-
-def _is_small(step: Step) -> bool:
-    """Whether a step is a program that costs little more than its launch."""
-    if step.call is not None and not _is_expression(step.call):
-        return False
-    refs = (
-        [*step.inputs, *(ref for ref, _ in step.results)]
-        if step.call is None
-        else tensors_in((step.call.args[1], step.call.results))
-    )
-    return all(prod(ref.shape) <= _SMALL for ref in refs)
-
-
 def _wide(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(size for size in shape if size != 1)
 
@@ -412,4 +317,4 @@ def _same_bits(after: Region) -> bool:
     return whole and not any(isinstance(node, Reduce) for node in nodes)
 
 
-__all__ = ["Step", "grouped"]
+__all__ = ["grouped"]

@@ -37,18 +37,17 @@ from typing import Any
 
 import numpy as np
 
-from ... import config, queue_state
+from ... import queue_state
 from ...driver_probes import needs_flush
 from ...errors import KernelBuildError, UnsupportedError
 from ...out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from ...pools import PersistentBufferPool
-from ...queue_state import LaunchLog, is_lost, log_of, lose, settle, state_of
+from ...queue_state import is_lost, log_of, lose, settle, state_of
 from ..recording import Recording
 from ..watching import Watcher, note
 from . import teardown
-from .command_buffer import buffered
 from .programs import ProgramCache, default_cache
-from .together import independent, joined
+from .replay import KernelRecording
 
 try:
     import pyopencl as cl
@@ -129,7 +128,7 @@ class Launcher:
     def new_recording(self) -> Recording:
         """An empty Recording for this thread, with an arena pool on this queue; the engine opens and closes it."""
         pool = PersistentBufferPool(self.context, self.queue)
-        return _KernelRecording(pool=pool, guard=self.guard, launched=self.launched, owner=self)
+        return KernelRecording(pool=pool, guard=self.guard, launched=self.launched, owner=self)
 
     def check(self) -> None:
         """ForkedProcessError in a forked child, DeviceLostError once the device is lost."""
@@ -322,57 +321,6 @@ class PreparedLaunch:
         recording.recorded[len(recording) - 1] = self, [getattr(buffer, "buffer", buffer) for buffer in buffers]
         if self._launcher.flushes:
             recording.append(self._launcher.queue.flush)
-
-
-class _KernelRecording(Recording):
-    """A Recording whose replays tell the watchdog which kernels they launch, by command buffers where there are."""
-
-    def __init__(self, *, launched: LaunchLog, **options: Any) -> None:
-        super().__init__(**options)
-        self._launched = launched
-        self._names: tuple[str, ...] = ()
-        self._runs: list[Callable[[], object]] | None = None
-
-    def replay(self) -> None:
-        if not self._names:
-            launches: list[Any] = [getattr(launch, "args", ()) for launch in self._launches]
-            self._names = tuple(dict.fromkeys(args[1].function_name for args in launches if len(args) > 1))
-        self._launched.append(self._names)
-        super().replay()
-
-    def join(self, first: int) -> None:
-        """Makes neighbours from ``first`` on that do not depend on each other one launch, where that is possible."""
-        kept = [(self._launches[n], self._notes[n], self.recorded.pop(n, None)) for n in range(first, len(self))]
-        groups = {group[0][0]: group for group in independent([(n, one) for n, (_, _, one) in enumerate(kept)])}
-        del self._launches[first:], self._notes[first:]
-        number = 0
-        while number < len(kept):
-            group = groups.get(number, [])
-            if group and self._record_joined([launch for _, launch in group]):
-                number += len(group)
-                continue
-            launch, note, _ = kept[number]
-            self._launches.append(launch)
-            self._notes.append(note)
-            number += 1
-
-    def _record_joined(self, launches: Sequence[Any]) -> bool:
-        made = joined(self.owner, launches)
-        if made is None:
-            return False
-        whole, buffers = made
-        try:
-            whole.take()
-        except KernelBuildError:  # each alone has been built
-            return False
-        whole(*buffers)
-        return True
-
-    def _run(self) -> None:
-        if self._runs is None:
-            self._runs = buffered(self._launches) if config.get("COMMAND_BUFFER") else self._launches
-        for run in self._runs:
-            run()
 
 
 _launchers: dict[int, Launcher] = {}
