@@ -1,4 +1,7 @@
-"""A run of six epochs that goes on where it was killed, as a script: FOLDER WORKERS; prints its numbers at the end."""
+"""A run of six epochs that goes on where it was killed, as a script: FOLDER WORKERS [DEVICE] [stuck].
+
+Prints its numbers at the end. ``stuck``: the main thread does not come back from C in the third step.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,24 @@ class Noisy(Dataset):
 
 
 class Slow(Callback):
-    """Says when the first step is over, and makes every step last."""
+    """Says when steps are running, and makes every step last."""
+
+    def __init__(self, stuck: bool) -> None:
+        self.stuck, self.said = stuck, False
 
     def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
-        if trainer.run.batches <= 1 or trainer.step == 1:
+        if not self.said and not self.stuck:
             print("running", flush=True)
+            self.said = True
+        if self.stuck and trainer.step == 3:
+            print("running", flush=True)
+            # As a driver does it: without Python's lock, and no signal ends it.
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 1_000_000_000)
         time.sleep(0.02)
 
 
-def main(folder: str, workers: int) -> None:
-    with device("cpu"):
+def main(folder: str, workers: int, selector: str = "cpu", stuck: str = "") -> None:
+    with device(selector):
         ops.manual_seed(0)
         layers = [nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.2)]
         model = nn.Sequential(*layers, nn.Linear(64, 3))
@@ -51,7 +62,7 @@ def main(folder: str, workers: int) -> None:
             True,
             ema=ModelEMA(model, 0.9),
             scheduler=CosineAnnealingLR(optimizer, 6),
-            callbacks=[ModelCheckpoint(folder, "loss", every_n_steps=2), Slow()],
+            callbacks=[ModelCheckpoint(folder, "loss", every_n_steps=2), Slow(bool(stuck))],
             metrics_stride=3,
             seed=1,
         )
@@ -66,4 +77,4 @@ def main(folder: str, workers: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

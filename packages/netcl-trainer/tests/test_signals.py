@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from netcl.io import verify
+from netcl.io import load_checkpoint, verify
 from netcl.optim import SGD
 from netcl.trainer import Callback, ModelCheckpoint, Trainer
 
 Make = Callable[..., Any]
+SCRIPT = Path(__file__).parent / "resumable_run.py"
 pytestmark = [
     pytest.mark.usefixtures("numpy_device"),
     pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process"),
@@ -71,12 +74,64 @@ def test_the_first_ends_the_step_and_saves(
     assert [row["loss"] for row in resumed] == [row["loss"] for row in expected]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_second_is_at_once(make_network: Make, make_loader: Make, tmp_path: Path, number: int) -> None:
-    model, send = make_network(), Send(2, number, number)
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs Linux: /dev/shm")
+@pytest.mark.parametrize(("number", "code", "workers"), [(signal.SIGINT, 130, 0), (signal.SIGTERM, 143, 2)])
+def test_the_second_ends_a_stuck_process_at_once(tmp_path: Path, number: int, code: int, workers: int) -> None:
+    """The main thread is in C and comes back to no signal handler; the workers and their memory go with it."""
+    script = [sys.executable, str(SCRIPT), str(tmp_path), str(workers), "cpu", "stuck"]
+    process = subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n", process.communicate()[1]
+    process.send_signal(number)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    start = time.monotonic()
+    process.send_signal(number)
+    assert process.wait(20) == code
+    seconds = time.monotonic() - start
+    assert "the process ends at once" in process.communicate()[1]
+    assert seconds < 5
+    # The step was never over, so nothing was saved after it; what was saved before is whole.
+    assert load_checkpoint(tmp_path / "last.netcl")["step"] == 2
+    assert left_of(process.pid) == []
+
+
+def left_of(pid: int) -> list[str]:
+    """The shared memory of a process that has ended; gone within seconds."""
+    end = time.monotonic() + 20
+    while (left := [path.name for path in Path("/dev/shm").glob(f"netcl-{pid}-*")]) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
+
+
+def test_one_signal_sent_twice_counts_once(make_network: Make, make_loader: Make, tmp_path: Path) -> None:
+    """As `timeout` does it: to the process, and to its group."""
+    model, send = make_network(), Send(2, signal.SIGTERM, signal.SIGTERM)
     saver = ModelCheckpoint(tmp_path, "loss")
     caught(Trainer(model, SGD(model.parameters()), callbacks=[send, saver]), make_loader())
-    assert send.after == [1] and not saver.last_path.exists()
+    assert send.after == [1, 2] and load_checkpoint(saver.last_path)["step"] == 2
+
+
+def test_what_was_there_before_is_there_again(make_network: Make, make_loader: Make) -> None:
+    """The wakeup descriptor of an event loop hears other signals during the run, and all of them after it."""
+    heard, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer)
+    try:
+        handler = signal.signal(signal.SIGUSR1, lambda number, frame: None)
+        model = make_network()
+        send = Send(2, signal.SIGUSR1, signal.SIGTERM)
+        caught(Trainer(model, SGD(model.parameters()), callbacks=[send]), make_loader())
+        os.kill(os.getpid(), signal.SIGUSR1)
+        signal.signal(signal.SIGUSR1, handler)
+    finally:
+        assert signal.set_wakeup_fd(before) == writer
+        os.close(writer)
+    with os.fdopen(heard, "rb") as file:
+        assert file.read() == bytes([signal.SIGUSR1] * 2)
+    for thread in [thread for thread in threading.enumerate() if thread.name == "netcl-interruption"]:
+        thread.join(5)
+        assert not thread.is_alive()
 
 
 def test_a_validation_is_interrupted_and_begins_again(make_network: Make, make_loader: Make, tmp_path: Path) -> None:

@@ -139,8 +139,8 @@ class Trainer:
         one that was never broken; a loader without ``state_dict`` is read anew up to the place.
 
         The first SIGINT or SIGTERM lets the step end and has each ModelCheckpoint save ``last.netcl``, then
-        KeyboardInterrupt or SystemExit(143) is raised; a second one raises at once. ValueError where the loader gives
-        no batch.
+        KeyboardInterrupt or SystemExit(143) is raised; a second one ends the process at once with exit code 130 or
+        143, whatever it is doing. ValueError where the loader gives no batch.
         """
         if epochs < 0 or log_every < 0:
             raise ValueError(f"epochs and log_every are at least 0, not {epochs} and {log_every}")
