@@ -103,8 +103,9 @@ def test_without_fp16_one_warning_and_float32(handle: Any, leaf: Any, monkeypatc
     _warned.clear()
     x = leaf(3, 3)
     with autocast():
-        with pytest.warns(UserWarning, match="no cl_khr_fp16"):
+        with pytest.warns(UserWarning, match="no cl_khr_fp16") as seen:
             assert (x @ x).dtype == "float32"
+        assert [one.filename for one in seen] == [__file__], "the warning names the line of the user"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert (x @ x).dtype == "float32"

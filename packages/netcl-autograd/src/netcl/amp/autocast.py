@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from netcl.autograd import Node, is_grad_enabled
+from netcl.autograd.callers import level_outside
 from netcl.core import Tensor, dtypes, manager, modes
 from netcl.core.dispatch import OpRow, pop_hook, push_hook, row_of
 from netcl.core.errors import DTypeError
@@ -77,7 +78,7 @@ class _Cast:
                     f"autocast: {label} has no cl_khr_fp16, so it computes in float32; with "
                     "dtype='bfloat16' autocast halves the memory there",
                     UserWarning,
-                    stacklevel=6,
+                    stacklevel=level_outside(),
                 )
         return self._usable[engine]
 

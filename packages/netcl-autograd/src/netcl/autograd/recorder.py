@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from netcl.autograd.callers import level_outside
 from netcl.autograd.derive import plan_of, run_plan
 from netcl.autograd.mode import state
 from netcl.autograd.node import Node
@@ -123,5 +124,5 @@ def watch(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         warnings.warn(
             f"netcl.ops.{row.name} is forward only and is not recorded on the open Tape; use netcl.autograd.{row.name}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=level_outside(),
         )

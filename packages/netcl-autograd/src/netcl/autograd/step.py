@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
+from netcl.autograd.callers import called_from
 from netcl.autograd.mode import state
-from netcl.core import Tensor, dtypes
+from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.pending import lock
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()
-# The folders netcl/ that hold netcl.core and netcl.autograd; an installed netcl has one.
-_OWN = tuple(str(Path(file or "").parents[1]) + os.sep for file in (__file__, dtypes.__file__))
 
 Grads = Sequence[Tensor | None]
 Backward = Callable[["Walk", "Step", list[Tensor | None], Sequence[bool]], Grads]
@@ -85,7 +81,7 @@ class Step:
         self.opaque = opaque  # its gradient reaches leaves that are not among its edges
         self.hooks: dict[int, dict[int, Any]] | None = None
         self.order = next(_order)  # larger than that of every step it depends on
-        self.trace = _called_from() if state.anomaly else None
+        self.trace = called_from() if state.anomaly else None
 
     def unpack(self) -> tuple[Tensor, ...]:
         """The saved tensors; RuntimeError where they are freed or were overwritten since."""
@@ -120,14 +116,6 @@ class Step:
 
     def __repr__(self) -> str:
         return f"<Step {self.name}>"
-
-
-def _called_from() -> str:
-    """The stack down to the last frame outside of netcl."""
-    frames = traceback.extract_stack()
-    while len(frames) > 1 and frames[-1].filename.startswith(_OWN):
-        frames.pop()
-    return "".join(traceback.format_list(frames))
 
 
 @dataclass(frozen=True)

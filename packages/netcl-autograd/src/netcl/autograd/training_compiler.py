@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Hashable
 from typing import Any, overload
 
+from netcl.autograd.callers import level_outside
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
 from netcl.runtime.capture import CapturedStep, capture
@@ -47,7 +48,7 @@ class CompiledTrainingStep:
                 captured = self._captured[key] = capture(self._step, *inputs)
             except CaptureError as error:
                 self._enabled = False
-                warnings.warn(f"the training step is not compiled: {error}", UserWarning, stacklevel=2)
+                warnings.warn(f"the training step is not compiled: {error}", UserWarning, stacklevel=level_outside())
                 return self._step(*inputs)
         try:
             result = captured.replay(*inputs)
