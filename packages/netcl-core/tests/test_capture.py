@@ -200,9 +200,9 @@ def _random_step(picks: list[tuple[int, int, int, bool]]) -> Any:
             elif kind == 3:
                 made = ops.mean(a, axis=0 if a.shape else None)
             elif kind == 4:
-                made = ops.sub(ops.max(a, axis=-1, keepdims=True), a)
+                made = ops.sub(ops.max(a, axis=-1 if a.shape else None, keepdims=True), a)
             elif kind == 5:
-                made = ops.softmax(a)
+                made = ops.softmax(a) if a.shape else ops.exp(ops.neg(ops.square(a)))
             elif kind == 6:
                 made = ops.relu(ops.add(ops.matmul(a, weight), 0.5)) if fits and a.ndim == 2 else ops.relu(a)
             elif kind == 7:

@@ -215,12 +215,12 @@ def test_bombs_are_defused_in_time(tmp_path: Path, monkeypatch) -> None:
         b"\x80\x02](" + tensor(shape=10) * 2000 + b"e.",
     ]
     monkeypatch.setattr(pickles, "MAX_STEPS", 100_000)
-    begin = time.perf_counter()
+    begin = time.process_time()
     for program in programs[:5]:
         with pytest.raises(CheckpointError):
             load_torch(zipped(tmp_path / "m.pt", program, **{"0": bytes(40)}))
     assert len(load_torch(zipped(tmp_path / "m.pt", programs[5], **{"0": bytes(40)}))) == 2000
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
 
 
 def test_a_spread_tensor_cannot_be_larger_than_a_file(tmp_path: Path) -> None:
@@ -270,12 +270,12 @@ def mutate(form: str, folder: Path, rng: np.random.Generator, times: int) -> Non
             else:
                 damaged[at] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
-        begin = time.perf_counter()
+        begin = time.process_time()  # not of the clock: a busy machine may let this process wait
         try:
             load_torch(path, queue="cpu")
         except CheckpointError:
             refused += 1
-        assert time.perf_counter() - begin < 20
+        assert time.process_time() - begin < 20
     assert refused > times // 2
 
 
