@@ -13,6 +13,8 @@ import pytest
 # Before NumPy is loaded: the bits of OpenBLAS depend on its threads, and ranks, which are compared with, have one each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# A machine that is busy with other suites is no fault: a rank may wait nearly as long as a test may take.
+os.environ.setdefault("NETCL_DIST_TIMEOUT_S", "90")
 
 from netcl.core import DeviceHandle, manager
 

@@ -52,26 +52,33 @@ def mark() -> Iterator[str]:
     assert left_over() == set()
 
 
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     ("fault", "code", "seen"),
     [
-        ("kill", 137, "RankFailedError 1: rank 1 was killed by SIGKILL"),
-        ("raise", 1, "RankFailedError 1: rank 1 raised ValueError: too bad"),
-        ("end", 1, "RankFailedError 1: rank 1 has ended, the others wait for it"),
-        ("sleep", 1, "CollectiveTimeoutError: rank 1 did not come within 3 s; rank 0 waited"),
-        ("other", 1, r"CollectiveMismatchError : .*rank 0 called #2 all_reduce .*rank 1 called #2 broadcast"),
-        ("shape", 1, r"CollectiveMismatchError : .*rank 0 called .*\(8\).*rank 1 called .*\(9\)"),
-        ("dtype", 1, "CollectiveMismatchError : .*dtype float32.*rank 1 called .*dtype int32"),
+        ("kill", 137, "RankFailedError LAST: rank LAST was killed by SIGKILL"),
+        ("raise", 1, "RankFailedError LAST: rank LAST raised ValueError: too bad"),
+        ("end", 1, "RankFailedError LAST: rank LAST has ended, the others wait for it"),
+        ("sleep", 1, "CollectiveTimeoutError: rank LAST did not come within 2 s; rank . waited"),
+        ("other", 1, r"CollectiveMismatchError: .*rank 0 called #2 all_reduce .*rank LAST called #2 broadcast"),
+        ("shape", 1, r"CollectiveMismatchError: .*rank 0 called .*\(8\).*rank LAST called .*\(9\)"),
+        ("dtype", 1, "CollectiveMismatchError: .*dtype float32.*rank LAST called .*dtype int32"),
     ],
 )
 def test_the_others_say_what_is_wrong_with_a_rank(
-    fault: str, code: int, seen: str, mark: str, launch: Callable[..., Any]
+    fault: str, code: int, seen: str, size: int, mark: str, launch: Callable[..., Any]
 ) -> None:
-    done = launch(2, FAULTS, fault, mark, options=("--timeout", "3"))
+    timeout = 2 if fault == "sleep" else 90
+    done = launch(size, FAULTS, fault, mark, options=("--timeout", str(timeout)))
     assert done.returncode == code, done.stderr
-    lines = [line for line in done.stdout.splitlines() if re.match(seen, line)]
-    assert len(lines) == (2 if "Mismatch" in seen else 1), done.stdout + done.stderr
+    pattern = re.compile(r"([\d.]+) rank (\d) " + seen.replace("LAST", str(size - 1)))
+    found = [match for line in done.stdout.splitlines() if (match := pattern.match(line))]
+    everyone = size if "Mismatch" in seen else size - 1
+    assert {int(match[2]) for match in found} == set(range(everyone)), done.stdout + done.stderr
     assert "is well" not in done.stdout
+    if fault != "sleep":  # nobody waits for the timeout
+        (failed,) = (float(line.split()[0]) for line in done.stdout.splitlines() if line.endswith("fails"))
+        assert max(float(match[1]) for match in found) - failed < timeout / 2
 
 
 def test_a_group_is_started_again_after_each_of_two_deaths(
@@ -80,7 +87,7 @@ def test_a_group_is_started_again_after_each_of_two_deaths(
     done = launch(2, FAULTS, "twice", str(tmp_path), mark, options=("--max-restarts", "2"))
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("rank 1 was killed by SIGKILL; starting all again") == 2
-    assert sorted(done.stdout.splitlines()[-2:]) == ["rank 0 is well", "rank 1 is well"]
+    assert sorted(line[-14:] for line in done.stdout.splitlines()[-2:]) == ["rank 0 is well", "rank 1 is well"]
 
 
 def test_no_more_restarts_than_allowed(tmp_path: Path, mark: str, launch: Callable[..., Any]) -> None:

@@ -21,7 +21,7 @@ RANKS = Path(__file__).parent / "ranks"
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_threads_agree_on_every_collective(size: int) -> None:
     check_all = runpy.run_path(str(RANKS / "collectives.py"))["check_all"]
-    run_on_devices(check_all, ["cpu"] * size, timeout=30)
+    run_on_devices(check_all, ["cpu"] * size)
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.deep)])
@@ -42,7 +42,7 @@ def test_a_thread_that_raises_ends_the_others() -> None:
         seen.append(caught.value)
 
     with pytest.raises(KeyError, match="lost"):
-        run_on_devices(work, ["cpu", "cpu"], timeout=30)
+        run_on_devices(work, ["cpu", "cpu"])
     assert seen[0].rank == 1
 
 
@@ -52,13 +52,13 @@ def test_a_thread_that_ends_or_is_late_is_named() -> None:
             group.barrier()
 
     with pytest.raises(RankFailedError, match="rank 1 has ended"):
-        run_on_devices(ends, ["cpu", "cpu"], timeout=30)
+        run_on_devices(ends, ["cpu", "cpu"])
     early, late = local_groups(2, timeout=0.05)
     with pytest.raises(CollectiveTimeoutError, match=r"rank 1 did not come within 0\.05 s"):
         early.barrier()
     with pytest.raises(CollectiveTimeoutError, match="rank 1 did not come"):
         late.barrier()
-    handle = local_groups(2, timeout=30)[0].barrier(async_op=True)
+    handle = local_groups(2)[0].barrier(async_op=True)
     with pytest.raises(CollectiveTimeoutError, match="barrier has not ended"):
         handle.wait(timeout=0.01)
 
@@ -82,7 +82,7 @@ def test_the_parts_of_a_scatter_have_the_rows_of_the_whole() -> None:
         with pytest.raises(CollectiveMismatchError, match="other axes"):
             group.scatter(np.zeros((4, 2)) if group.rank == 0 else None, out)
 
-    run_on_devices(work, ["cpu", "cpu"], timeout=30)
+    run_on_devices(work, ["cpu", "cpu"])
 
 
 def test_what_the_root_does_alone_is_waited_for_and_its_error_told() -> None:
@@ -94,14 +94,14 @@ def test_what_the_root_does_alone_is_waited_for_and_its_error_told() -> None:
         dist.on_root(lambda: (_ for _ in ()).throw(OSError("disk full")))
 
     with pytest.raises(OSError, match="disk full"):
-        run_on_devices(work, ["cpu"], timeout=30)
+        run_on_devices(work, ["cpu"])
     done.clear()
 
     def told(group: ProcessGroup) -> None:
         with pytest.raises(OSError if group.rank == 0 else RankFailedError):
             work(group)
 
-    run_on_devices(told, ["cpu", "cpu"], timeout=30)
+    run_on_devices(told, ["cpu", "cpu"])
 
 
 class _Point:

@@ -1,4 +1,7 @@
-"""A rank that fails in the way its argument says, while the others wait for it; each prints what it sees."""
+"""A rank that fails in the way its argument says, while the others wait for it; each prints when and what it sees.
+
+faults.py FAULT [ARGUMENT]        a line: seconds of time.time(), "rank R", then "fails", "is well", or an error
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,16 @@ from pathlib import Path
 import numpy as np
 
 import netcl.distributed as dist
+from netcl.core import config
 
 
-def kill_soon() -> None:
-    def kill() -> None:
-        time.sleep(0.3)
-        os.kill(os.getpid(), signal.SIGKILL)
+def say(text: str) -> None:
+    print(f"{time.time():.3f} rank {dist.get_rank()} {text}\n", end="", flush=True)
 
-    threading.Thread(target=kill, daemon=True).start()
+
+def kill_self() -> None:
+    say("fails")
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def start_a_child() -> None:
@@ -28,20 +33,40 @@ def start_a_child() -> None:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", *sys.argv[2:]])
 
 
+def die_in_a_collective(group: dist.ProcessGroup, last: bool) -> None:
+    if len(sys.argv) > 2:
+        start_a_child()
+    if last:
+        threading.Timer(0.3, kill_self).start()
+    big = np.ones(1 << 20, np.float32)
+    for _ in range(100_000):
+        group.all_reduce(big)
+
+
+def die_twice(group: dist.ProcessGroup, last: bool) -> None:
+    """The last rank dies in the first two starts, which are counted by the files of a folder."""
+    folder = Path(sys.argv[2])
+    if group.rank == 0:
+        (folder / str(len(list(folder.iterdir())))).touch()
+    group.barrier()
+    if last and len(list(folder.iterdir())) < 3:
+        kill_self()
+
+
 def main() -> None:
     fault = sys.argv[1]
-    group = dist.init_process_group()
+    # How long the others take to start is no fault.
+    group = dist.init_process_group(timeout=90)
     last = group.rank == group.size - 1
     x = np.ones(8, np.float32)
     group.all_reduce(x)
+    group.timeout = float(config.get("DIST_TIMEOUT_S"))
     if fault == "kill":
-        if len(sys.argv) > 2:
-            start_a_child()
-        if last:
-            kill_soon()
-        big = np.ones(1 << 20, np.float32)
-        for _ in range(100_000):
-            group.all_reduce(big)
+        die_in_a_collective(group, last)
+    if fault == "twice":
+        die_twice(group, last)
+    elif last:
+        say("fails")
     if last and fault == "raise":
         raise ValueError("too bad")
     if last and fault == "end":
@@ -54,26 +79,16 @@ def main() -> None:
         x = np.ones(9, np.float32)
     if last and fault == "dtype":
         x = np.ones(8, np.int32)
-    if fault == "twice":
-        folder = Path(sys.argv[2])
-        starts = len(list(folder.iterdir())) if group.rank == 0 else 0
-        if group.rank == 0:
-            (folder / str(starts)).touch()
-        group.barrier()
-        if last and len(list(folder.iterdir())) < 3:
-            os.kill(os.getpid(), signal.SIGKILL)
     group.all_reduce(x)
-    print(f"rank {group.rank} is well\n", end="")
+    say("is well")
 
 
 def report() -> None:
     try:
         main()
-    except RuntimeError as error:
-        print(f"{type(error).__name__} {getattr(error, 'rank', '')}: {error}\n", end="", flush=True)
-        raise
-    except TimeoutError as error:
-        print(f"{type(error).__name__}: {error}\n", end="", flush=True)
+    except (RuntimeError, TimeoutError) as error:
+        about = f" {error.rank}" if isinstance(error, dist.RankFailedError) else ""
+        say(f"{type(error).__name__}{about}: {error}")
         raise
 
 

@@ -7,7 +7,6 @@ that somebody still reads.
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.folding import Array, even_bounds, fold
 from netcl.distributed.group import ProcessGroup, Signature, mismatch
+from netcl.distributed.patience import Patience
 
 __all__ = ["ABORT_CODE", "ABORT_RANK", "ATTACHED", "DONE", "FAILED", "HEAD", "RANK_WORDS", "Board", "BoardGroup"]
 
@@ -74,8 +74,8 @@ class Board(ABC):
         """Why the group is over."""
 
     @abstractmethod
-    def until(self, ready: Callable[[], bool], deadline: float) -> bool:
-        """Waits until ``ready()`` or an abort; False where the deadline (of time.monotonic) has passed."""
+    def until(self, ready: Callable[[], bool], patience: Patience) -> bool:
+        """Waits until ``ready()`` or an abort; False where the patience is over."""
 
     @abstractmethod
     def wake(self) -> None:
@@ -122,12 +122,10 @@ class Board(ABC):
         return [self.posted(rank, self.meetings & 1) for rank in range(self.size)]
 
     def _wait(self, ready: Callable[[], bool], missing: Callable[[], list[int]]) -> None:
-        deadline = time.monotonic() + self.timeout
-
         def ended() -> bool:
             return ready() or any(self.word(rank, DONE) for rank in missing())
 
-        in_time = self.until(ended, deadline)
+        in_time = self.until(ended, Patience(self.timeout))
         if ready():
             return
         self.check()
@@ -209,10 +207,18 @@ class BoardGroup(ProcessGroup):
     """A group whose ranks meet at a board."""
 
     def __init__(self, board: Board, timeout: float) -> None:
-        super().__init__(board.rank, board.size, timeout)
         self.board = board
-        board.timeout = timeout
+        super().__init__(board.rank, board.size, timeout)
         self._unread = False  # signatures that nobody has compared yet
+
+    @property
+    def timeout(self) -> float:
+        """How many seconds this rank waits for the others in a collective; may be set."""
+        return self.board.timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float) -> None:
+        self.board.timeout = seconds
 
     def _announce(self, signature: Signature) -> None:
         self._unread = True

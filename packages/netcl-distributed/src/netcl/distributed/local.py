@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -14,12 +13,14 @@ from netcl.core import config, dispatch
 from netcl.core.device import device
 from netcl.distributed.board import ABORT_CODE, DONE, FAILED, HEAD, RANK_WORDS, Board, BoardGroup
 from netcl.distributed.folding import Array
+from netcl.distributed.patience import Patience
 from netcl.distributed.world import active_group
 
 __all__ = ["LocalGroup", "local_groups", "run_on_devices"]
 
 R = TypeVar("R")
 _WINDOW = 1 << 20
+_LOOK_S = 0.5  # a thread that waits is woken; it only looks whether its time is up
 
 
 class _Room:
@@ -53,10 +54,13 @@ class _ThreadBoard(Board):
     def reason(self) -> str:
         return self._room.reason
 
-    def until(self, ready: Callable[[], bool], deadline: float) -> bool:
+    def until(self, ready: Callable[[], bool], patience: Patience) -> bool:
         with self._room.changed:
-            left = deadline - time.monotonic()
-            return self._room.changed.wait_for(lambda: ready() or self.words[ABORT_CODE] != 0, max(left, 0.0))
+            while not (ready() or self.words[ABORT_CODE]):
+                if patience.over():
+                    return False
+                self._room.changed.wait(min(patience.left, _LOOK_S))
+        return True
 
     def wake(self) -> None:
         with self._room.changed:

@@ -20,6 +20,7 @@ from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.folding import Array, even_bounds, fold
 from netcl.distributed.group import ProcessGroup, Signature, mismatch
+from netcl.distributed.patience import Patience
 
 __all__ = ["MPIGroup"]
 
@@ -73,15 +74,14 @@ class MPIGroup(ProcessGroup):
             raise self._broken
         try:
             request = start()
-            begun = time.monotonic()
+            begun, patience = time.monotonic(), Patience(self.timeout)
             while not request.Test():
-                spent = time.monotonic() - begun
-                if spent > self.timeout:
+                if patience.over():
                     self._broken = CollectiveTimeoutError(
                         f"rank {self.rank} waited {self.timeout:g} s for the others; MPI does not say who is late"
                     )
                     raise self._broken
-                if spent > _SPIN_S:
+                if time.monotonic() - begun > _SPIN_S:
                     time.sleep(_NAP_S)
         except self._mpi.Exception as error:
             self._broken = self._failure(error)

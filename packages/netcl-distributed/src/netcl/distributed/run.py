@@ -22,6 +22,7 @@ from types import FrameType
 
 from netcl.core import config
 from netcl.distributed.board import ABORT_RANK, ATTACHED, DONE, FAILED
+from netcl.distributed.patience import Patience
 from netcl.distributed.shared import WINDOW, SharedBoard, create, sweep
 
 __all__ = ["launch", "main"]
@@ -95,7 +96,7 @@ class _Group:
     def watch(self) -> None:
         """Waits until all have ended, or one has failed and the others had their time."""
         running = dict(enumerate(self.processes))
-        deadline = None
+        grace = None
         while running:
             for rank, process in list(running.items()):
                 code = process.poll()
@@ -109,10 +110,10 @@ class _Group:
                     self.board.abort(FAILED, rank, f"rank {rank} {how(code)}")
                     if not self.code or self.board.words[ABORT_RANK] == rank:
                         self.code = exit_code(code)
-                    deadline = deadline or time.monotonic() + _GRACE_S
+                    grace = grace or Patience(_GRACE_S)
             if self.path is not None and all(self.board.word(rank, ATTACHED) for rank in range(self.size)):
                 self._unlink()
-            if deadline is not None and time.monotonic() > deadline:
+            if grace is not None and grace.over():
                 break
             time.sleep(_POLL_S)
 
@@ -120,8 +121,8 @@ class _Group:
         """Ends whoever still runs, and what they started: first by SIGTERM, later by SIGKILL."""
         for process in self.processes:
             _signal(process, signal.SIGTERM)
-        limit = time.monotonic() + _GRACE_S
-        while time.monotonic() < limit and any(process.poll() is None for process in self.processes):
+        grace = Patience(_GRACE_S)
+        while not grace.over() and any(process.poll() is None for process in self.processes):
             time.sleep(_POLL_S)
         for process in self.processes:
             _signal(process, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)

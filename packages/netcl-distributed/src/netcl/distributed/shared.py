@@ -19,6 +19,7 @@ from netcl.core import config
 from netcl.core.errors import format_bytes
 from netcl.distributed.board import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, Board, BoardGroup
 from netcl.distributed.folding import Array
+from netcl.distributed.patience import Patience
 
 __all__ = ["WINDOW", "SharedBoard", "SharedGroup", "attach", "create", "join", "sweep"]
 
@@ -98,17 +99,16 @@ class SharedBoard(Board):
     def wake(self) -> None:
         """Nothing: the others poll."""
 
-    def until(self, ready: Callable[[], bool], deadline: float) -> bool:
+    def until(self, ready: Callable[[], bool], patience: Patience) -> bool:
         words, alone = self.words, threading.get_ident() == _MAIN
         started = time.monotonic()
         while not ready():
             if words[ABORT_CODE]:
                 return True
-            now = time.monotonic()
-            if now >= deadline:
+            if patience.over():
                 return False
             # At first the others are about to come; later they compute, and need the processor.
-            if alone and now - started < _YIELD_S:
+            if alone and time.monotonic() - started < _YIELD_S:
                 _yield()
             else:
                 time.sleep(_NAP_S)

@@ -1,0 +1,29 @@
+"""Patience: how long something is waited for, not counting the time in which this process itself stood still."""
+
+from __future__ import annotations
+
+import time
+
+__all__ = ["Patience"]
+
+# Who polls looks far more often than that, unless the process was stopped, or the machine asleep.
+_LONGEST_S = 1.0
+
+
+class Patience:
+    """``seconds`` of waiting, spent by looking: ``over()`` is to be called again and again while one waits.
+
+    Between two looks a second counts at most. A process that was stopped with all the others (Ctrl-Z, a debugger, a
+    machine that was frozen) would otherwise call them late the moment it goes on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+        self._looked = time.monotonic()
+
+    def over(self) -> bool:
+        """Whether the time is up."""
+        now = time.monotonic()
+        self.left -= min(now - self._looked, _LONGEST_S)
+        self._looked = now
+        return self.left <= 0
