@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -164,39 +165,36 @@ def test_what_cannot_be_resumed(numpy_device: object, make_network: Make, make_l
 # -- processes -----------------------------------------------------------------------------------------------------
 
 
-def start(folder: Path, workers: int, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(SCRIPT), str(folder), str(workers), *more]
+def start(folder: Path, workers: int, selector: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(SCRIPT), str(folder), str(workers), selector]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def finished(process: subprocess.Popen[str]) -> str:
     out, error = process.communicate(timeout=120)
     assert process.returncode == 0, error
-    return "".join(line for line in out.splitlines(True) if line != "running\n")
+    return "".join(line for line in out.splitlines(True) if not line.startswith("step "))
 
 
-def segments() -> set[str]:
-    return {path.name for path in Path("/dev/shm").glob("netcl-*")}
-
-
-def kill_and_resume(tmp_path: Path, workers: Sequence[int]) -> None:
-    """Kills a run once for each number of workers in turn; ``workers`` do not change a number."""
-    rng = random.Random(len(workers))
-    whole = finished(start(tmp_path / "whole", 0))
+def kill_and_resume(tmp_path: Path, workers: Sequence[int], selector: str, seed: int = 0) -> None:
+    """Kills a run of 36 steps once for each number of workers in turn; ``workers`` do not change a number."""
+    rng = random.Random(f"{selector} {workers} {seed}")
+    whole = finished(start(tmp_path / "whole", 0, selector))
     folder = tmp_path / "broken"
-    for count in workers:
-        process = start(folder, count)
-        # Killed once steps are running, at any moment from there on.
+    for count, step in zip(workers, sorted(rng.sample(range(1, 36), len(workers)))):
+        process = start(folder, count, selector)
         assert process.stdout is not None
-        while process.stdout.readline() not in ("running\n", ""):
-            continue
-        time.sleep(rng.uniform(0, 0.8))
-        process.send_signal(signal.SIGKILL)
+        while (line := process.stdout.readline()) != f"step {step}\n":
+            assert line, process.communicate()[1]
+        # At any moment from there on: in a step, between two, while a file is written.
+        time.sleep(rng.uniform(0, 0.05))
+        process.kill()
         process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
         last = folder / "last.netcl"
         assert not last.exists() or verify(last)["type"] == "checkpoint"
         wait_until_nothing_is_left_of(process.pid)
-    assert finished(start(folder, workers[-1])) == whole
+    assert finished(start(folder, workers[-1], selector)) == whole
     assert whole.splitlines()[-1].startswith("digest ")
     assert list(folder.glob(".*.tmp")) == []
 
@@ -212,15 +210,17 @@ def wait_until_nothing_is_left_of(pid: int) -> None:
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_kill_and_resume(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path, (0, 2))
+    kill_and_resume(tmp_path, (0, 2), "cpu")
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(1200)
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("workers", [0, 2])
-def test_ten_kills_and_resumes(tmp_path: Path, workers: int) -> None:
-    kill_and_resume(tmp_path, [workers] * 10)
+def test_ten_kills_and_resumes(handle: DeviceHandle, tmp_path: Path, workers: int) -> None:
+    kill_and_resume(tmp_path, [workers] * 10, handle.selector)
 
 
 def test_the_file_is_whole_in_the_end(

@@ -81,7 +81,7 @@ def test_the_second_ends_a_stuck_process_at_once(tmp_path: Path, number: int, co
     script = [sys.executable, str(SCRIPT), str(tmp_path), str(workers), "cpu", "stuck"]
     process = subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "running\n", process.communicate()[1]
+    assert [process.stdout.readline() for _ in range(3)][-1] == "step 3\n", process.communicate()[1]
     process.send_signal(number)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.5)

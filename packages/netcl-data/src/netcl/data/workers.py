@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
-import os
 import pickle
 import sys
 import time
@@ -18,14 +17,14 @@ from netcl.data.errors import DataLoaderWorkerError
 from netcl.data.fetch import BatchBuilder
 from netcl.data.shared_batch import SharedBatchRingBuffer
 from netcl.data.tree import map_type
+from netcl.data.worker_handles import STOP_S, Resources, WorkerHandle
 from netcl.data.worker_process import ArrayPlace, Reply, Task, ring_arrays, worker_main
 
 __all__ = ["WorkerPool", "choose_start_method"]
 
-PING_AFTER_S = 1.0  # of waiting for a batch
-SILENCE_S = 4.0  # without an answer to a ping; with the wait before it, 5 s
+PING_AFTER_S = 1.0  # of waiting for a batch, and from one ping to the next
+SILENCE_S = 3.5  # without an answer to a ping; with the wait before it and half a second to notice, 5 s
 START_S = 120.0  # to import and unpickle what the worker needs
-STOP_S = 1.0  # for each of: asked to stop, SIGTERM, SIGKILL
 
 
 # Of each batch: seed, epoch, and its indices or, of a stream, (first, count, fewest).
@@ -50,61 +49,6 @@ def choose_start_method(start_method: str | None) -> str:
             "use 'forkserver' or 'spawn' (or None, which chooses)"
         )
     return start_method
-
-
-class _Worker:
-    """A process with its pipes and the tasks it holds."""
-
-    def __init__(self, worker_id: int, process: Any, tasks: Any, results: Any, pulse: Any) -> None:
-        self.id, self.process = worker_id, process
-        self.tasks, self.results, self.pulse = tasks, results, pulse
-        self.open: dict[tuple[int, int], Task] = {}
-        self.started = time.monotonic()
-        self.ready_since: float | None = None
-        self.ping_sent: float | None = None
-
-    def indices(self) -> list[Any]:
-        """The samples of the open tasks; of a stream, their positions."""
-        samples: list[Any] = []
-        for task in self.open.values():
-            samples += (
-                list(task.indices) if task.stream is None else range(task.stream[0], task.stream[0] + task.stream[1])
-            )
-        return [int(sample) if hasattr(sample, "__index__") else sample for sample in samples]
-
-
-class _Resources:
-    """What must be given back: kept apart from the pool so that its finalizer can reach it."""
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self.workers: list[_Worker] = []
-        self.ring: SharedBatchRingBuffer | None = None
-
-    def release(self) -> None:
-        """Stops the workers, by force after a second each, closes the pipes, unlinks the ring."""
-        if os.getpid() != self.pid:
-            return  # a fork of the loader's process owns nothing
-        workers, self.workers = self.workers, []
-        for worker in workers:
-            with contextlib.suppress(OSError, ValueError):
-                worker.tasks.send(None)
-        for end in (None, "terminate", "kill"):
-            deadline = time.monotonic() + STOP_S
-            for worker in workers:
-                if end is not None and worker.process.is_alive():
-                    getattr(worker.process, end)()
-            for worker in workers:
-                worker.process.join(max(0.0, deadline - time.monotonic()))
-        for worker in workers:
-            for pipe in (worker.tasks, worker.results, worker.pulse):
-                pipe.close()
-            if worker.process.exitcode is not None:
-                worker.process.close()
-        ring, self.ring = self.ring, None
-        if ring is not None:
-            ring.unlink()
-            ring.close()
 
 
 class WorkerPool:
@@ -133,7 +77,8 @@ class WorkerPool:
         self._free_slots: list[int] = []
         self._generation = 0
         self._arrived: dict[int, Reply] = {}
-        self._resources = _Resources()
+        self._stopped = 0.0  # seconds that this process did not run while it waited
+        self._resources = Resources()
         self._finalizer = weakref.finalize(self, self._resources.release)
         try:
             self._start(builder, num_workers, seed, start_method, worker_init_fn)
@@ -180,7 +125,7 @@ class WorkerPool:
                 # Our copies of its ends: with them open a dead worker would not give an end of file.
                 for end in (task_end, result_end, pulse_end):
                     end.close()
-            self._resources.workers.append(_Worker(worker_id, process, tasks, results, pulse))
+            self._resources.workers.append(WorkerHandle(worker_id, process, tasks, results, pulse, self._now()))
 
     def run(self, tasks: TaskSource) -> Iterator[Any]:
         """The batches of ``tasks``, as Task describes them, in their order.
@@ -234,12 +179,16 @@ class WorkerPool:
 
     def _await(self, number: int, generation: int) -> Reply:
         """The reply to a task, taking in whatever comes before it."""
-        started = time.monotonic()
+        started = self._now()
         while number not in self._arrived:
-            owners: dict[Any, _Worker] = {}
+            owners: dict[Any, WorkerHandle] = {}
             for worker in self._resources.workers:
                 owners.update({worker.results: worker, worker.pulse: worker, worker.process.sentinel: worker})
-            signalled = connection.wait(list(owners), PING_AFTER_S / 2)
+            before, tick = time.monotonic(), PING_AFTER_S / 2
+            signalled = connection.wait(list(owners), tick)
+            # Stopped by Ctrl-Z or a debugger, and the workers with it: nobody was silent in that time.
+            late = time.monotonic() - before - tick
+            self._stopped += late if late > PING_AFTER_S else 0.0
             for source in signalled:
                 if source is owners[source].pulse:
                     self._receive_pulse(owners[source])
@@ -249,12 +198,16 @@ class WorkerPool:
                 self._check_lives((generation, number), started)
         return self._arrived.pop(number)
 
-    def _receive_pulse(self, worker: _Worker) -> None:
+    def _now(self) -> float:
+        """Seconds on a clock that stands still while this process is stopped."""
+        return time.monotonic() - self._stopped
+
+    def _receive_pulse(self, worker: WorkerHandle) -> None:
         with contextlib.suppress(EOFError, OSError):
             worker.pulse.recv()
         worker.ping_sent = None
 
-    def _receive(self, worker: _Worker, generation: int) -> None:
+    def _receive(self, worker: WorkerHandle, generation: int) -> None:
         """Takes in all replies that a worker has sent; raises if it is dead."""
         dead = worker.process.exitcode is not None
         try:
@@ -265,10 +218,10 @@ class WorkerPool:
         if dead:
             raise self._dead(worker)
 
-    def _take(self, worker: _Worker, reply: Reply, generation: int) -> None:
+    def _take(self, worker: WorkerHandle, reply: Reply, generation: int) -> None:
         worker.ping_sent = None
         if reply.kind == "ready":
-            worker.ready_since = time.monotonic()
+            worker.ready_since = self._now()
             return
         if reply.kind == "failed":
             raise self._failed_at_start(worker, reply)
@@ -282,7 +235,7 @@ class WorkerPool:
 
     def _check_lives(self, due: tuple[int, int], wait_started: float) -> None:
         """Asks workers for a sign of life; raises for one that gives none, or for the batch that is too late."""
-        now = time.monotonic()
+        now = self._now()
         for worker in self._resources.workers:
             if worker.ready_since is None:
                 if now - worker.started > START_S:
@@ -294,8 +247,9 @@ class WorkerPool:
             if not worker.open or waited < PING_AFTER_S:
                 continue
             if worker.ping_sent is None:
-                worker.ping_sent = now
-                self._tell(worker, "ping")
+                if now - worker.last_ping >= PING_AFTER_S:
+                    worker.ping_sent = worker.last_ping = now
+                    self._tell(worker, "ping")
             elif now - worker.ping_sent > max(SILENCE_S, self._timeout):
                 raise self._silent(
                     worker,
@@ -303,7 +257,7 @@ class WorkerPool:
                     "holds the interpreter; a longer timeout= allows it more",
                 )
 
-    def _tell(self, worker: _Worker, message: Any) -> None:
+    def _tell(self, worker: WorkerHandle, message: Any) -> None:
         try:
             worker.tasks.send(message)
             return
@@ -346,7 +300,7 @@ class WorkerPool:
         for worker in self._resources.workers:
             self._tell(worker, ring.attach_info())
 
-    def _dead(self, worker: _Worker) -> DataLoaderWorkerError:
+    def _dead(self, worker: WorkerHandle) -> DataLoaderWorkerError:
         worker.process.join(STOP_S)
         exitcode, indices = worker.process.exitcode, worker.indices()
         advice = ""
@@ -361,7 +315,7 @@ class WorkerPool:
         self.close()
         return DataLoaderWorkerError(worker.id, exitcode, indices, text)
 
-    def _silent(self, worker: _Worker, what: str) -> DataLoaderWorkerError:
+    def _silent(self, worker: WorkerHandle, what: str) -> DataLoaderWorkerError:
         indices = worker.indices()
         text = f"data worker {worker.id} {what}; it holds samples {_short(indices)}"
         # No point in asking it to stop.
@@ -369,7 +323,7 @@ class WorkerPool:
         self.close()
         return DataLoaderWorkerError(worker.id, None, indices, text)
 
-    def _failed_at_start(self, worker: _Worker, reply: Reply) -> DataLoaderWorkerError:
+    def _failed_at_start(self, worker: WorkerHandle, reply: Reply) -> DataLoaderWorkerError:
         text, pickled, _ = reply.value
         self.close()
         error = DataLoaderWorkerError(
