@@ -1,0 +1,278 @@
+"""Attention in blocks of queries that hold whole rows of scores, on any backend, forward and backward.
+
+What a backend without a kernel for attention computes with, and OpenCL devices on which that kernel does not build or
+fit: products of matrices around a softmax. The backward pass computes the blocks' weights again, as Dao et al. (2022) do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+from netcl.core.dtypes import itemsize
+from netcl.core.expr import Expr, Index, Load, Scalar, apply, cast, reduce
+from netcl.core.layout import aligned
+from netcl.core.tensor import Tensor
+
+_NEVER = float("-inf")
+_WORKSPACE = 4 * 2**20  # bytes of scores at a time, in a CPU's caches; a single row may take more
+_ON_OTHERS = 16  # times as many on devices that want larger products
+
+
+def softmax_of(scores: Expr, mask: Expr | None, seen: Expr | None, scale: Any, last: int) -> Expr:
+    """The weights of scaled and masked scores over axis ``last``: 0 in a row without a key that may be seen.
+
+    A bool mask is True where a key may be seen, a floating one is added; ``seen`` hides keys besides.
+    """
+    weight, total, _ = _exponentials(_masked(scores, mask, seen, scale), last)
+    return cast(weight / apply("where", apply("eq", total, 0.0), 1.0, total), scores.dtype)
+
+
+def _masked(scores: Expr, mask: Expr | None, seen: Expr | None, scale: Any) -> Expr:
+    wide = scores.dtype if scores.dtype == "float64" else "float32"
+    s = cast(scores, wide) * cast(scale, wide)
+    if mask is not None:
+        s = apply("where", mask, s, _NEVER) if mask.dtype == "bool" else s + cast(mask, wide)
+    return s if seen is None else apply("where", seen, s, _NEVER)
+
+
+def _exponentials(s: Expr, last: int) -> tuple[Expr, Expr, Expr]:
+    """The exponentials of masked scores, their sums, and what was subtracted before."""
+    top = apply("stop_gradient", reduce("max", s, last))
+    finite = apply("where", apply("eq", top, _NEVER), 0.0, top)
+    weight = apply("exp", s - finite)
+    return weight, reduce("sum", weight, last), finite
+
+
+def _block_scores(dtype: str, mask: str | None, causal: bool) -> Expr:
+    """Masked scores (heads, queries, keys) of a block whose queries begin at ``first``."""
+    seen = Index(1) + Scalar("first", "int32") >= Index(2) if causal else None
+    wide = dtype if dtype == "float64" else "float32"
+    return _masked(Load(0, dtype), None if mask is None else Load(2, mask), seen, Scalar("scale", wide))
+
+
+@lru_cache(maxsize=64)
+def _block_divisors(dtype: str, mask: str | None, causal: bool) -> Expr:
+    """The logarithm of what the weights of each query are divided by, infinite where it sees no key."""
+    _, total, finite = _exponentials(_block_scores(dtype, mask, causal), 2)
+    return apply("where", apply("eq", total, 0.0), float("inf"), finite + apply("log", total))
+
+
+@lru_cache(maxsize=64)
+def _block_weights(dtype: str, mask: str | None, causal: bool) -> Expr:
+    """The weights of scores and these logarithms (heads, queries, 1)."""
+    wide = dtype if dtype == "float64" else "float32"
+    return cast(apply("exp", _block_scores(dtype, mask, causal) - Load(1, wide)), dtype)
+
+
+@lru_cache(maxsize=16)
+def _score_gradients(dtype: str) -> Expr:
+    """Of weights, their gradients (heads, queries, keys) and the weighted sums of these (heads, queries, 1)."""
+    wide = dtype if dtype == "float64" else "float32"
+    weight, grad = cast(Load(0, dtype), wide), cast(Load(1, dtype), wide)
+    return cast(weight * (grad - Load(2, wide)) * Scalar("scale", wide), dtype)
+
+
+class _Block(NamedTuple):
+    """Heads ``head`` ... of one sample, counted over k and v, and queries ``query`` ... of each."""
+
+    sample: int
+    head: int
+    heads: int
+    query: int
+    queries: int
+
+
+class _Attention:
+    """One call: q (samples, kv heads, repeats, queries, E), k and v (samples, kv heads, keys, E or V)."""
+
+    def __init__(
+        self, engine: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float
+    ) -> None:
+        self.engine = engine
+        self.q, self.k, self.v, self.mask, self.causal = q, k, v, mask, causal
+        self.heads = k.shape[-3] if k.ndim > 2 else 1
+        self.samples = prod(k.shape[:-3])
+        self.repeats = (q.shape[-3] if q.ndim > 2 else 1) // self.heads
+        self.queries, self.keys, self.width, self.values = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
+        self.wide = "float64" if q.dtype == "float64" else "float32"
+        half = q.dtype in ("float16", "bfloat16")
+        # Half types are scaled before the product, which could leave the range of float16.
+        self.before, self.scale = (scale, 1.0) if half else (1.0, scale)
+
+    def blocks(self) -> Iterator[_Block]:
+        row = self.repeats * self.keys * itemsize(self.q.dtype)
+        is_cpu = self.engine.handle.device_type.lower() == "cpu"
+        rows = max(1, (_WORKSPACE if is_cpu else _ON_OTHERS * _WORKSPACE) // max(1, row))
+        heads = min(self.heads, max(1, rows // max(1, self.queries)))
+        for sample in range(self.samples):
+            for head in range(0, self.heads, heads):
+                for query in range(0, self.queries, rows):
+                    yield _Block(
+                        sample, head, min(heads, self.heads - head), query, min(rows, self.queries - query)
+                    )  # fmt: skip
+
+    def rows(self, x: Tensor, b: _Block, back: Tensor | None = None) -> Tensor:
+        """The block of x (like q): (heads, repeats * queries, width); with ``back`` that written into x."""
+        width = x.shape[-1]
+        shape = (b.heads, self.repeats, b.queries, width)
+        strides = (self.repeats * self.queries * width, self.queries * width, width, 1)
+        offset = ((b.sample * self.heads + b.head) * self.repeats * self.queries + b.query) * width
+        return self._moved(x, shape, strides, offset, (b.heads, self.repeats * b.queries, width), back)
+
+    def columns(self, x: Tensor, b: _Block, back: Tensor | None = None) -> Tensor:
+        """The block of x (like k or v): (heads, keys, width); with ``back`` that written into x."""
+        shape = (b.heads, self.keys, x.shape[-1])
+        strides = (shape[1] * shape[2], shape[2], 1)
+        return self._moved(x, shape, strides, (b.sample * self.heads + b.head) * strides[0], shape, back)
+
+    def _moved(
+        self,
+        x: Tensor,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int,
+        seen_as: tuple[int, ...],
+        back: Tensor | None,
+    ) -> Tensor:
+        block: Tensor = self.engine.empty(seen_as, x.dtype) if back is None else back
+        dense = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        there, here = (strides, offset), (dense, 0)
+        (from_strides, from_offset), (to_strides, to_offset) = (there, here) if back is None else (here, there)
+        self.engine.copy(
+            x if back is None else block,
+            block if back is None else x,
+            shape=shape,
+            source_strides=from_strides,
+            source_offset=from_offset,
+            out_strides=to_strides,
+            out_offset=to_offset,
+        )
+        return block
+
+    def block_mask(self, b: _Block) -> Tensor | None:
+        """The mask (heads * repeats, queries, keys) of a block, or what broadcasts to it."""
+        if self.mask is None:
+            return None
+        lead = aligned(self.mask.shape, self.q.ndim)
+        strides = [0 if size == 1 else prod(lead[axis + 1 :]) for axis, size in enumerate(lead)]
+        place, rest = 0, b.sample
+        for axis in range(len(lead) - 4, -1, -1):
+            rest, index = divmod(rest, self.q.shape[axis])
+            place += index * strides[axis]
+        per_head = strides[-3] if len(lead) > 2 else 0
+        heads = b.heads * self.repeats if per_head else 1
+        queries = b.queries if strides[-2] else 1
+        shape = (heads, queries, self.mask.shape[-1])
+        offset = place + b.head * self.repeats * per_head + b.query * strides[-2]
+        return self._moved(self.mask, shape, (per_head, strides[-2], 1), offset, shape, None)
+
+    def flat(self, x: Tensor, b: _Block) -> Tensor:
+        """A block (heads, repeats * queries, n) with an axis for every head of q."""
+        return x._alias(Tensor, (b.heads * self.repeats, b.queries, x.shape[-1]))
+
+    def scores(self, q: Tensor, k: Tensor, b: _Block) -> tuple[Tensor, Any, dict[str, Any]]:
+        """The scores (heads, repeats * queries, keys) of a block, its mask, and what the expressions are told."""
+        found: Tensor = self.engine.matmul(q, k, transpose_b=True)
+        return found, self.block_mask(b), {"scale": self.scale, **({"first": b.query} if self.causal else {})}
+
+    def weights(self, q: Tensor, k: Tensor, b: _Block, lse: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The weights (heads, repeats * queries, keys) of a block and the logarithms of their divisors, if not given."""
+        scores, mask, scalars = self.scores(q, k, b)
+        masks = () if mask is None else (mask,)
+        kind = scores.dtype, None if mask is None else mask.dtype, self.causal
+        flat = self.flat(scores, b)
+        if lse is None:
+            lse = self.engine.empty((b.heads, self.repeats * b.queries, 1), self.wide)
+            divisors = self.flat(lse, b)
+            self.engine.run(
+                (_block_divisors(*kind),), (flat, flat, *masks), scalars, shapes=(divisors.shape,), out=(divisors,)
+            )
+        self.engine.run((_block_weights(*kind),), (flat, self.flat(lse, b), *masks), scalars, out=(flat,))
+        return scores, lse
+
+    def scaled(self, q: Tensor) -> Tensor:
+        if self.before == 1.0:
+            return q
+        wide = cast(Load(0, q.dtype), "float32") * Scalar("factor", "float32")
+        (result,) = self.engine.run((cast(wide, q.dtype),), (q,), {"factor": self.before})
+        return result  # type: ignore[no-any-return]
+
+    def forward(self) -> tuple[Tensor, Tensor]:
+        out: Tensor = self.engine.empty((*self.q.shape[:-1], self.values), self.q.dtype)
+        lse: Tensor = self.engine.empty((*self.q.shape[:-1], 1), self.wide)
+        for b in self.blocks():
+            q, k, v = self.scaled(self.rows(self.q, b)), self.columns(self.k, b), self.columns(self.v, b)
+            weights, divisors = self.weights(q, k, b, None)
+            self.rows(out, b, self.engine.matmul(weights, v))
+            self.rows(lse, b, divisors)
+        return out, lse._alias(Tensor, self.q.shape[:-1])
+
+    def backward(self, grad: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        engine, dtype = self.engine, self.q.dtype
+        found = tuple(engine.empty(x.shape, dtype) for x in (self.q, self.k, self.v))
+        mean = weighted(engine, grad, out)
+        lse = lse._alias(Tensor, mean.shape)
+        sums: list[Tensor] = []
+        for b in self.blocks():
+            q, k, v = self.scaled(self.rows(self.q, b)), self.columns(self.k, b), self.columns(self.v, b)
+            g = self.rows(grad, b)
+            weights, _ = self.weights(q, k, b, self.rows(lse, b))
+            parts = [engine.matmul(weights, g, transpose_a=True)]
+            inner = engine.matmul(g, v, transpose_b=True)
+            operands = [self.flat(x, b) for x in (weights, inner, self.rows(mean, b))]
+            engine.run((_score_gradients(dtype),), operands, {"scale": self.scale}, out=(operands[1],))
+            parts.insert(0, engine.matmul(inner, q, transpose_a=True))
+            self.rows(found[0], b, self.scaled(engine.matmul(inner, k)))
+            sums = parts if b.query == 0 else [_plus(engine, total, part) for total, part in zip(sums, parts)]
+            if b.query + b.queries == self.queries:
+                for whole, total in zip(found[1:], sums):
+                    self.columns(whole, b, as_dtype(engine, total, dtype))
+        return found
+
+
+def weighted(engine: Any, grad: Tensor, out: Tensor) -> Tensor:
+    """The sums of grad * out over the last axis (..., 1) in the wide type: of weights and their gradients, too."""
+    wide = "float64" if out.dtype == "float64" else "float32"
+    both = cast(Load(0, grad.dtype), wide) * cast(Load(1, out.dtype), wide)
+    (result,) = engine.run((reduce("sum", both, out.ndim - 1),), (grad, out), shapes=((*out.shape[:-1], 1),))
+    return result  # type: ignore[no-any-return]
+
+
+def as_dtype(engine: Any, x: Tensor, dtype: str) -> Tensor:
+    """``x`` converted, itself where it has the dtype."""
+    if x.dtype == dtype:
+        return x
+    return engine.run((cast(Load(0, x.dtype), dtype),), (x,))[0]  # type: ignore[no-any-return]
+
+
+def _plus(engine: Any, total: Tensor, part: Tensor) -> Tensor:
+    """total + part, in the wide type."""
+    wide = "float64" if part.dtype == "float64" else "float32"
+    (result,) = engine.run((cast(Load(0, total.dtype), wide) + cast(Load(1, part.dtype), wide),), (total, part))
+    return result  # type: ignore[no-any-return]
+
+
+def attention(
+    engine: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float
+) -> tuple[Tensor, Tensor]:
+    """softmax(scale q k^T + mask) v and the logarithms of the weights' divisors, as ``DeviceBackend`` says."""
+    return _Attention(engine, q, k, v, mask, causal, scale).forward()
+
+
+def attention_grad(
+    engine: Any,
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    out: Tensor,
+    lse: Tensor,
+    causal: bool,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients by q, k and v."""
+    return _Attention(engine, q, k, v, mask, causal, scale).backward(grad, out, lse)
