@@ -83,6 +83,7 @@ class Region:
     moves: dict[Any, Move | None] = field(default_factory=dict)
     programs: dict[tuple[int, ...], Fused] = field(default_factory=dict)
     kept: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)  # results, with what a gradient needs
+    epilogues: dict[Any, Any] = field(default_factory=dict)  # what contractions that the region reads end with
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -94,6 +95,21 @@ def pending_class(cls: type[Tensor]) -> type[Tensor]:
     return type(f"Pending{cls.__name__}", (Pending, cls), {"__slots__": (), "requires_grad": flag})
 
 
+def waiting_class(cls: type[Tensor]) -> type[Tensor]:
+    """The pending form of a tensor whose place in the gradient graph is known: only its storage is made later."""
+    found = _WAITING.get(cls)
+    if found is None:
+        own: Any = next(c for c in cls.__mro__ if "grad_fn" in c.__dict__)
+        fields = {name: own.__dict__[name] for name in ("grad_fn", "requires_grad")}
+        found = _WAITING[cls] = type(
+            f"Waiting{cls.__name__}", (Pending, cls), {"__slots__": (), "plain": cls, **fields}
+        )
+    return found
+
+
+_WAITING: dict[type[Tensor], type[Tensor]] = {}
+
+
 def promise(
     tensor_class: type[Tensor],
     pending: type[Tensor],
@@ -145,6 +161,15 @@ def give_up(tensor: Any, error: BaseException) -> None:
     tensor.pending_release = (_Failed(error), 0)
 
 
+def touch(values: Sequence[Any]) -> None:
+    """Settles what is pending among arguments, lists of tensors included."""
+    for value in values:
+        if isinstance(value, Pending):
+            work_of(value)[0].settle()
+        elif isinstance(value, (list, tuple)):
+            touch(value)
+
+
 class _Failed:
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -164,6 +189,8 @@ __all__ = [
     "promise",
     "rename",
     "share",
+    "touch",
+    "waiting_class",
     "watch",
     "work_of",
 ]

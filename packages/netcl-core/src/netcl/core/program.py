@@ -16,7 +16,7 @@ from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.kernel_text import relaxed
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.optable import TABLE, Operand, OpRow
-from netcl.core.pending import before_write
+from netcl.core.pending import Pending, before_write
 
 Shape = tuple[int, ...]
 
@@ -79,7 +79,7 @@ class Bound:
 
 def set_shape(tensor: Any, shape: Shape) -> None:
     """Gives a tensor that nobody else holds yet another shape of the same size."""
-    if tensor.array is not None:
+    if not isinstance(tensor, Pending) and tensor.array is not None:
         tensor.array = tensor.array.reshape(shape)
     tensor.shape = shape
 

@@ -8,32 +8,32 @@ what it always does, with fewer kernels; reading a value, writing in place and o
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from netcl.core import dispatch
-from netcl.core.errors import KernelBuildError, NetclError, UnsupportedError
-from netcl.core.fusion import Cache, Fused, Move, Region, Value
+from netcl.core.errors import NetclError, UnsupportedError
+from netcl.core.fusion import Cache, Move, Region
 from netcl.core.joining import alias, extend
 from netcl.core.optable import TABLE, Operand, OpRow
-from netcl.core.pending import Pending, fulfil, give_up, lock, pending_class, promise, rename, work_of
+from netcl.core.pending import Pending, give_up, lock, touch, waiting_class, work_of
 from netcl.core.program import Bound, bound
+from netcl.core.settling import Settling
 from netcl.core.tensor import Tensor
+from netcl.core.waiting import Contraction, contraction_of, waiting_for
 
 NOT_TRACED: Any = object()
 _WRITING = ("setitem",)
 _NUMBERS = (float, int, bool)
-_PENDING = {Tensor: pending_class(Tensor)}
+_CONTRACTIONS = frozenset(("matmul", "linear", "conv1d", "conv2d", "conv3d"))
 
 
-class Trace:
+class Trace(Settling):
     """One run of a traced function. ``call`` is given each call of the op table; ``settle`` ends the region.
 
     ``node_class`` is what recorded calls give. ``refused`` are names of rows that stay on their own. A subclass may
-    take part in ``compute``; ``needs_program``: it wants to see every program.
+    take part in ``compute``.
     """
-
-    needs_program = False
 
     def __init__(
         self,
@@ -42,12 +42,10 @@ class Trace:
         node_class: type[Tensor] = Tensor,
         refused: Sequence[str] | set[str] = (),
     ) -> None:
-        self.cache = cache
-        self.relaxed = relaxed
+        super().__init__(cache, relaxed, node_class)
         self._refused = refused
-        self._classes = (Tensor, node_class)
-        self._pending = (_PENDING[Tensor], _PENDING.get(node_class) or pending_class(node_class))
-        _PENDING[node_class] = self._pending[1]
+        self._contractions: list[Contraction] = []  # that wait; who touches a result settles its own
+        self._stand_ins: dict[int, Any] = {}
         self._engine: Any = None
         self._begin()
 
@@ -69,7 +67,41 @@ class Trace:
         ``node``: it gives nodes. ``recorded``: gradients flow through it.
         """
         with lock:
-            return self._call(row, args, kwargs, node, recorded)
+            found = self._call(row, self._without_held(args), kwargs, node, recorded)
+            if found is NOT_TRACED:
+                touch(args)
+                touch(tuple(kwargs.values()))
+            return found
+
+    def aside(self, row: OpRow, node: bool, run: Callable[[], Any]) -> Any:
+        """``run()``, a call that takes no part in a region; a contraction in it waits for what is done to its result.
+
+        ``node``: it gives nodes.
+        """
+        if row.name not in _CONTRACTIONS or dispatch._pooled:
+            return run()
+        with waiting_for([]) as made:
+            result = run()
+        self._contractions.extend(made)
+        if node and type(result) is waiting_class(Tensor):
+            result.__class__ = waiting_class(self._classes[1])
+        return result
+
+    def _without_held(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with stand-ins for results of contractions that wait: whoever else holds those is then known,
+        as nothing here does.
+        """
+        if not self._contractions or not any(isinstance(value, Pending) for value in args):
+            return args
+        return tuple([self._stand_in(value) if isinstance(value, Pending) else value for value in args])
+
+    def _stand_in(self, tensor: Any) -> Any:
+        work = contraction_of(tensor)
+        if work not in self._contractions:
+            return tensor
+        if id(work) not in self._stand_ins:
+            self._stand_ins[id(work)] = work.stand_in(tensor)
+        return self._stand_ins[id(work)]
 
     def _call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
         if "out" in kwargs or row.name in _WRITING or dispatch._pooled:
@@ -80,17 +112,10 @@ class Trace:
                 found = self._alias(args, kwargs, node, recorded)
                 if found is not NOT_TRACED:
                     return found
-            touch(args)
-            touch(tuple(kwargs.values()))
             return NOT_TRACED
         if not kwargs and row.leading and len(args) == len(row.operands):
-            found = self._plain(row, args, node, recorded)
-        else:
-            found = self._bound(row, args, kwargs, node, recorded)
-        if found is NOT_TRACED:
-            touch(args)
-            touch(tuple(kwargs.values()))
-        return found
+            return self._plain(row, args, node, recorded)
+        return self._bound(row, args, kwargs, node, recorded)
 
     def _plain(self, row: OpRow, args: tuple[Any, ...], node: bool, recorded: bool) -> Any:
         """A call of operands alone: looked up without binding its arguments."""
@@ -173,7 +198,8 @@ class Trace:
             work, number = work_of(value)
             if work is self:
                 return number
-            work.settle()
+            if work not in self._contractions:
+                work.settle()
         number_known = self._known.get(id(value))
         if number_known is not None:
             return number_known
@@ -233,11 +259,6 @@ class Trace:
             made.append(tensor)
         return made[0] if move.single else tuple(made)
 
-    def _promise(self, engine: Any, number: int, value: Value) -> Any:
-        """A pending tensor for a value of the region."""
-        classes = self._classes[value.node], self._pending[value.node]
-        return promise(*classes, engine, value.shape, value.dtype, self, number, value.requires_grad)
-
     # -- the end of a region -------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
@@ -249,9 +270,24 @@ class Trace:
         region, inputs, versions, scalars = self._region, self._inputs, self._versions, self._scalars
         call = self._first
         alive = [(number, tensor) for number, ref in self._promised if (tensor := ref()) is not None]
+        contractions, self._contractions = self._contractions, []
+        self._stand_ins.clear()
         self._begin()
-        if region is None or not alive:
-            return
+        if region is not None and alive:
+            self._settle_region(region, inputs, versions, dict(zip(region.scalars, scalars)), alive, call)
+        for contraction in contractions:
+            if contraction.waits and contraction.is_held:
+                contraction.settle()
+
+    def _settle_region(
+        self,
+        region: Region,
+        inputs: Sequence[Any],
+        versions: Sequence[int],
+        scalars: dict[str, Any],
+        alive: Sequence[tuple[int, Any]],
+        call: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]] | None,
+    ) -> None:
         try:
             for tensor, version in zip(inputs, versions):
                 if tensor.version != version:
@@ -259,7 +295,7 @@ class Trace:
                         f"a tensor of shape {tensor.shape} was overwritten while a traced function still had to read "
                         "it; write into it through netcl, or outside of the function"
                     )
-            self._settle(region, inputs, dict(zip(region.scalars, scalars)), alive, call)
+            self.compute_region(region, inputs, scalars, alive, call)
         except BaseException as error:
             for _, tensor in alive:
                 if isinstance(tensor, Pending):
@@ -276,120 +312,11 @@ class Trace:
         except (NetclError, RuntimeError, MemoryError) as later:
             error.__context__ = error.__context__ or later
 
-    def _settle(
-        self,
-        region: Region,
-        inputs: Sequence[Any],
-        scalars: dict[str, Any],
-        alive: Sequence[tuple[int, Any]],
-        call: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]] | None,
-    ) -> None:
-        first: dict[int, Any] = {}
-        others: list[tuple[Value, Any, Any]] = []
-        for number, tensor in alive:
-            root = number
-            while (parent := region.values[root].alias) is not None:
-                root = parent
-            if root in first:
-                others.append((region.values[number], tensor, first[root][1]))
-            else:
-                first[root] = (number, tensor)
-        if len(region.stages) == 1 and call is not None and not self.relaxed:  # the op as it always is
-            self._compute_one(region, call, dict(first.values()))
-        else:
-            self._compute_all(region, inputs, scalars, dict(first.values()))
-        for value, tensor, source in others:
-            self.rename(value, tensor, source)
-
-    def _compute_one(
-        self, region: Region, call: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]], alive: Mapping[int, Any]
-    ) -> None:
-        results = region.stages[0].results
-        values = [region.values[number] for number in results]
-        tensors = [alive.get(number) for number in results]
-        if self.needs_program or any(value.requires_grad for value in values):
-            self.compute(bound(*call), values, tensors)
-            return
-        row, args, kwargs = call
-        found = dispatch.execute(row, args, dict(kwargs))
-        self._hand_out(values, tensors, list(found) if isinstance(found, tuple) else [found])
-
-    def _compute_all(
-        self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
-    ) -> None:
-        numbers = self.results(inputs[0].engine, region, tuple(alive))
-        program = self.cache.program(region, numbers, self.relaxed)
-        placed = tuple([t if s is None else self.arrange(t, s) for t, s in zip(inputs, program.arranged)])
-        tensors = [alive.get(number) for number in numbers]
-        try:
-            self.compute(Bound(program, placed, scalars), [region.values[r] for r in numbers], tensors)
-        except KernelBuildError:
-            if self.relaxed:
-                raise
-            self._compute_apart(region, inputs, scalars, alive)
-
-    def _compute_apart(
-        self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
-    ) -> None:
-        """The calls of a region one by one, where a driver does not compile its kernel."""
-        held = dict(zip(region.inputs, inputs))
-        for stage in region.stages:
-            values = [region.values[number] for number in stage.results]
-            for number, value in zip(stage.results, values):
-                held[number] = alive[number] if number in alive else self._promise(inputs[0].engine, number, value)
-            if stage.program is None:
-                self.rename(values[0], held[stage.results[0]], held[stage.operands[0]])
-            else:
-                own = {old: scalars[new] for old, new in stage.names.items()}
-                ready = Bound(stage.program, tuple([held[number] for number in stage.operands]), own)
-                self.compute(ready, values, [held[number] for number in stage.results])
-
-    def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
-        """The results to compute where ``alive`` are asked for; a subclass may keep others beside them."""
-        return alive
-
-    def joins(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
-        """Whether a call may go into a region; ``alone`` is a region of that call alone."""
-        return True
-
-    def compute(self, ready: Bound, values: Sequence[Value], tensors: Sequence[Any]) -> list[Tensor]:
-        """Runs a program and gives its results to the pending ``tensors`` (None: not needed); returns these, or what
-        takes their place.
-        """
-        program = ready.program
-        results = list(program.run(ready.inputs, ready.scalars) if isinstance(program, Fused) else ready.run())
-        self._hand_out(values, tensors, results)
-        return results
-
-    def _hand_out(self, values: Sequence[Value], tensors: Sequence[Any], results: list[Tensor]) -> None:
-        """Puts the pending ``tensors`` in the place of ``results``, with their storage."""
-        for place, (value, tensor) in enumerate(zip(values, tensors)):
-            if tensor is not None:
-                fulfil(tensor, self._classes[value.node], results[place])
-                results[place] = tensor
-
-    def arrange(self, tensor: Any, shape: tuple[int, ...]) -> Any:
-        """An input in the shape that it has in the region's space."""
-        return tensor.reshape(shape)
-
-    def rename(self, value: Value, tensor: Tensor, source: Tensor) -> None:
-        """Makes a pending ``tensor`` the reshape of ``source`` that it was called as."""
-        rename(tensor, self._classes[value.node], source.detach().reshape(value.shape))
-
 
 def _numbers(scalars: Mapping[str, Any], args: Sequence[Any]) -> tuple[tuple[int, Any], ...]:
     """Launch scalars by their place among the arguments; (-1, value) for one that is always the same."""
     places = {f"v{place}": place for place, value in enumerate(args) if type(value) in _NUMBERS}
     return tuple((places.get(name, -1), value) for name, value in scalars.items())
-
-
-def touch(values: Sequence[Any]) -> None:
-    """Settles what is pending among arguments, lists of tensors included."""
-    for value in values:
-        if isinstance(value, Pending):
-            work_of(value)[0].settle()
-        elif isinstance(value, (list, tuple)):
-            touch(value)
 
 
 __all__ = ["NOT_TRACED", "Trace", "touch"]

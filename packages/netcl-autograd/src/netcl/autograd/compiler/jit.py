@@ -45,11 +45,25 @@ class _Trace(Trace):
         """Not where kernels, forward and backward, would compute much of each other's values again."""
         return overhead(engine, after) - overhead(engine, alone) - overhead(engine, before) <= SPARE
 
-    def compute(self, ready: Bound, values: Sequence[Value], tensors: Sequence[Any]) -> list[Tensor]:
-        """Runs a program; what requires grad among its results belongs to one step."""
-        results = super().compute(ready, values, tensors)
+    def spares(self, program: Program, inputs: Sequence[Any], value: Value, slot: int) -> bool:
+        """Whether the gradient does without input ``slot``."""
+        if not value.requires_grad:
+            return True
+        needs = tuple([tensor.requires_grad and tensor.dtype in FLOATING for tensor in inputs])
+        plan = plan_of(program, [tensor.shape for tensor in inputs], needs)
+        return plan is None or slot not in plan.inputs
+
+    def compute(
+        self,
+        ready: Bound,
+        values: Sequence[Value],
+        tensors: Sequence[Any],
+        made: Sequence[Tensor] | None = None,
+    ) -> list[Tensor]:
+        """Runs a program unless its results are ``made``; what requires grad among them belongs to one step."""
+        results = super().compute(ready, values, tensors, made)
         if self.seen is not None:
-            self.seen.extend(_programs(ready))
+            self.seen.extend(_programs(ready)[made is not None :])
         if any(value.requires_grad for value in values):
             step = step_of(ready, results)
             for index, (value, tensor) in enumerate(zip(values, tensors)):
@@ -106,7 +120,7 @@ def _tracer(next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs:
         return result
     state.trace = None
     try:
-        return next(row, args, kwargs)
+        return trace.aside(row, False, lambda: next(row, args, kwargs))
     finally:
         state.trace = trace
 

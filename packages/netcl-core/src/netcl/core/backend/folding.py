@@ -34,27 +34,11 @@ def folded(
     own = [at for at, one in enumerate(inputs) if (one.number, one.version) == (result.number, result.version)]
     if len(own) != 1 or inputs[own[0]].shape != result.shape or ref.shape != result.shape or ref.dtype != result.dtype:
         return None
-    if result.dtype not in ("float32", "float64") or region.reduced is not None:
-        return None
     before: Epilogue = call.kwargs.get("epilogue") or Epilogue(Load(0, result.dtype))
     operands: list[Any] = [*before.operands, *(one for at, one in enumerate(inputs) if at not in own)]
-    if len(operands) > _MOST_OPERANDS:
+    expression = epilogue_expression(before, region, own[0], value, scalars)
+    if expression is None:
         return None
-    places = {
-        at: 1 + len(before.operands) + place for place, at in enumerate(a for a in range(len(inputs)) if a not in own)
-    }
-    at_home = region.values[region.inputs[own[0]]]
-    if not all(_broadcasts(region.values[region.inputs[at]], at_home) for at in places):
-        return None
-
-    def change(node: Expr) -> Expr | None:
-        if isinstance(node, Load):
-            return before.expression if node.slot in own else Load(places[node.slot], node.dtype)
-        if isinstance(node, Scalar) and node.name in scalars:
-            return Const(scalars[node.name], node.dtype)
-        return None
-
-    (expression,) = rebuild([value.expr], change)
     epilogue = Epilogue(expression, tuple(operands))
     try:
         check(epilogue, result.dtype)
@@ -63,6 +47,34 @@ def folded(
     reads = call.reads | {(one.number, one.version) for one in operands}
     named = {**call.kwargs, "epilogue": epilogue}
     return Call(call.method, call.args, named, ref, reads, frozenset((ref.number,)), False)
+
+
+def epilogue_expression(
+    before: Epilogue, region: Region, own: int, value: Value, scalars: Mapping[str, Any]
+) -> Expr | None:
+    """What the region's ``value`` makes of its input ``own``, the result of a contraction that ends with ``before``, as
+    one epilogue: its operands are those of ``before``, then the other inputs in their order. None where it cannot be.
+
+    Launch scalars become constants.
+    """
+    home = region.values[region.inputs[own]]
+    others = [at for at in range(len(region.inputs)) if at != own]
+    count = len(before.operands)
+    if home.dtype not in ("float32", "float64") or region.reduced is not None or count + len(others) > _MOST_OPERANDS:
+        return None
+    if not all(_broadcasts(region.values[region.inputs[at]], home) for at in others):
+        return None
+    places = {at: 1 + count + place for place, at in enumerate(others)}
+
+    def change(node: Expr) -> Expr | None:
+        if isinstance(node, Load):
+            return before.expression if node.slot == own else Load(places[node.slot], node.dtype)
+        if isinstance(node, Scalar) and node.name in scalars:
+            return Const(scalars[node.name], node.dtype)
+        return None
+
+    (expression,) = rebuild([value.expr], change)
+    return expression
 
 
 def _broadcasts(operand: Value, result: Value) -> bool:
@@ -75,4 +87,4 @@ def _broadcasts(operand: Value, result: Value) -> bool:
     return [there.get(at) for at in wide] == list(operand.axes)
 
 
-__all__ = ["folded", "is_contraction"]
+__all__ = ["epilogue_expression", "folded", "is_contraction"]

@@ -12,6 +12,7 @@ from netcl.core.backend.epilogue import Epilogue, check
 from netcl.core.backend.watching import worked
 from netcl.core.cost import conv_flops, matmul_flops
 from netcl.core.errors import CaptureError
+from netcl.core.waiting import image_shape, may_wait, product_shape
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
@@ -38,6 +39,7 @@ class TwinCalls:
 
     twins: Twins
 
+    @may_wait(product_shape)
     @noted
     @worked(matmul_flops)
     def matmul(
@@ -57,6 +59,7 @@ class TwinCalls:
         )
         return result
 
+    @may_wait(image_shape)
     @noted
     @worked(conv_flops)
     def conv(

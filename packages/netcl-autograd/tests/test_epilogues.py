@@ -1,0 +1,177 @@
+"""What a jitted function does to the result of a contraction is computed by the contraction's own kernel."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl import ops
+from netcl.core import Tensor
+from netcl.core.errors import KernelBuildError
+from netcl.core.queue_state import log_of
+
+rng = np.random.default_rng(5)
+
+
+def arrays(*shapes):
+    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+ROWS = ((6, 9), (5, 9), (5,))
+STACK = ((2, 3, 9), (5, 9), (5,), (2, 3, 5))
+IMAGE = ((2, 3, 5, 5), (4, 3, 3, 3), (4,), (2, 4, 5, 5))
+CASES = {
+    "activation": (lambda x, w, b: ag.relu(ag.linear(x, w, b)), ROWS, 1),
+    "residual": (lambda x, w, b, r: ag.relu(ag.linear(x, w, b) + r), STACK, 1),
+    "bias and scale": (lambda x, w, b: ag.relu(ag.matmul(x, w.T) * 0.5 + b), ROWS, 2),
+    "image": (lambda x, w, b, r: ag.relu(ag.conv2d(x, w, b, padding=1) + r), IMAGE, 2),
+    "two products": (lambda x, w, b: ag.relu(ag.linear(x, w, b) - ag.linear(x * 2.0, w)), ROWS, 3),
+    "used twice": (lambda x, w, b: (lambda z: ag.relu(z) + z)(ag.linear(x, w, b)), ROWS, None),
+    "a value that the gradient needs": (lambda x, w, b: ag.gelu(ag.linear(x, w, b)), ROWS, 2),
+    "another shape": (lambda x, w, b: ag.linear(x, w, b).reshape(2, 15) * 2.0, ROWS, 2),
+    "more rows": (lambda x, w, b, r: ag.linear(x, w, b)[0] + r, STACK, None),
+}
+
+
+def launched(fn, leaves):
+    """The result, and the kernels that its call took."""
+    queue = leaves[0].queue
+    queue.finish()
+    log = None if leaves[0].backend == "cpu" else log_of(queue)
+    if log is not None:
+        log.clear()
+    result = fn(*leaves)
+    return result, 0 if log is None else len(log)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bits_and_launches(handle, name):
+    fn, shapes, most = CASES[name]
+    values = arrays(*shapes)
+    found = []
+    jitted = ag.jit_compile(fn)
+    for each in (fn, jitted, jitted):
+        leaves = [Tensor.from_host(a, requires_grad=True) for a in values]
+        result, count = launched(each, leaves)
+        (result * result).sum().backward()
+        found.append([result.numpy(), *(leaf.grad.numpy() for leaf in leaves)])
+        with ag.no_grad():
+            found[-1].append(each(*leaves).numpy())
+    assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
+    if handle.backend == "cl" and most is not None:
+        assert count <= most
+
+
+def test_whoever_holds_the_product_has_it(handle):
+    x, w = (Tensor.from_host(a, requires_grad=True) for a in arrays((6, 9), (5, 9)))
+    kept = []
+
+    @ag.jit_compile
+    def fn(x, w):
+        z = ag.linear(x, w)
+        kept.append(z)
+        y = ag.relu(z)
+        dropped = ag.linear(x, w) * 2.0  # nobody asks for it
+        del dropped
+        return y, ag.linear(y, w.T)
+
+    y, last = fn(x, w)
+    expected = x.numpy() @ w.numpy().T
+    assert np.allclose(kept[0].numpy(), expected, atol=1e-5) and np.allclose(y.numpy(), expected.clip(0), atol=1e-5)
+    assert kept[0].op_name == "linear" and type(kept[0]) is type(y) is type(last)
+    kept[0].sum().backward()
+    assert np.allclose(x.grad.numpy(), np.broadcast_to(w.numpy().sum(0), x.shape), atol=1e-5)
+
+
+def test_weights_written_before_the_product_is_due(handle):
+    x, w = (Tensor.from_host(a) for a in arrays((6, 9), (5, 9)))
+
+    @ag.jit_compile
+    def fn(x, w):
+        z = ops.linear(x, w)
+        w.write(np.zeros(w.shape, np.float32))
+        return ops.relu(z) + ops.linear(x, w)
+
+    expected = (x.numpy() @ w.numpy().T).clip(0)
+    assert np.allclose(fn(x, w).numpy(), expected, atol=1e-5)
+    assert not w.numpy().any()
+
+
+def test_an_exception_behind_a_product(handle):
+    x, w = (Tensor.from_host(a) for a in arrays((6, 9), (5, 9)))
+    kept = []
+
+    @ag.jit_compile
+    def fn(x, w, fail):
+        kept.append(ag.linear(x, w))
+        if fail:
+            raise KeyError("behind the product")
+        return ag.relu(kept[-1])
+
+    with pytest.raises(KeyError):
+        fn(x, w, True)
+    expected = x.numpy() @ w.numpy().T
+    assert np.allclose(kept[0].numpy(), expected, atol=1e-5)
+    assert np.allclose(fn(x, w, False).numpy(), expected.clip(0), atol=1e-5)
+
+
+def test_numbers_that_change_do_not_make_kernels_without_end(handle):
+    x, w = (Tensor.from_host(a) for a in arrays((6, 9), (5, 9)))
+    jitted = ag.jit_compile(lambda x, w, k: ag.relu(ag.linear(x, w) * k))
+    product = x.numpy() @ w.numpy().T
+    counts = []
+    for k in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0):
+        with ag.no_grad():
+            result, count = launched(lambda x, w, k=k: jitted(x, w, k), [x, w])
+        assert np.allclose(result.numpy(), (product * np.float32(k)).clip(0), rtol=1e-5, atol=1e-5)
+        counts.append(count)
+    if handle.backend == "cl":
+        assert counts == [1, 1, 1, 1, 2, 2]
+
+
+def test_an_epilogue_that_does_not_build(handle, monkeypatch):
+    x, w = (Tensor.from_host(a, requires_grad=True) for a in arrays((6, 9), (5, 9)))
+    engine = type(x.engine)
+    whole, refused = engine.matmul, []
+
+    def matmul(self, *args, epilogue=None, **kwargs):
+        if epilogue is not None:
+            refused.append(epilogue)
+            raise KernelBuildError("text", "", "log", "device", "driver")
+        return whole(self, *args, **kwargs)
+
+    monkeypatch.setattr("netcl.core.waiting.Contraction.launch", _launch_by(matmul))
+    y = ag.jit_compile(lambda x, w: ag.relu(ag.linear(x, w)))(x, w)
+    y.sum().backward()
+    assert np.allclose(y.numpy(), (x.numpy() @ w.numpy().T).clip(0), atol=1e-5) and x.grad is not None
+    assert bool(refused) == (handle.backend == "cl")
+
+
+def _launch_by(matmul):
+    from netcl.core.waiting import Contraction
+
+    launch = Contraction.launch
+
+    def other(self, epilogue):
+        self._method = matmul
+        return launch(self, epilogue)
+
+    return other
+
+
+def test_nothing_is_left_for_the_garbage_collector(handle):
+    x, w = (Tensor.from_host(a, requires_grad=True) for a in arrays((6, 9), (5, 9)))
+    jitted = ag.jit_compile(lambda x, w: (ag.relu(ag.linear(x, w)) + ag.linear(x, w).sum()).sum())
+    jitted(x, w).backward()
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(one, Tensor) for one in gc.get_objects())
+        for _ in range(3):
+            jitted(x, w)
+        assert sum(isinstance(one, Tensor) for one in gc.get_objects()) == before
+    finally:
+        gc.enable()
