@@ -74,10 +74,11 @@ def test_ranks_agree_on_every_collective(size: int, mpiexec: Run) -> None:
 def test_training_equals_one_device_and_threads_bit_for_bit(size: int, tmp_path: Path, mpiexec: Run) -> None:
     pytest.importorskip("netcl.nn", reason="trains models of netcl-nn, which is not installed")
     training = runpy.run_path(str(RANKS / "training.py"))
-    done = mpiexec(size, "training.py", str(tmp_path / "state"), "50", "mlp", "norm")
+    kinds = {"mlp": 1e-5, "cnn": 1e-3, "norm": 1e-3}
+    done = mpiexec(size, "training.py", str(tmp_path / "state"), "50", "1", *kinds)
     assert done.returncode == 0, done.stderr
     with device("cpu"):
-        for kind, limit in (("mlp", 1e-5), ("norm", 1e-3)):
+        for kind, limit in kinds.items():
             alone = training["train"](kind, 50)
             for name, weights in (("equal", [1.0] * size), ("unequal", [rank + 1.0 for rank in range(size)])):
                 got = dict(np.load(tmp_path / f"state-{kind}-{name}.npz"))

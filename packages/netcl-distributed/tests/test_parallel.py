@@ -17,6 +17,7 @@ import netcl.distributed as dist
 from netcl.core import DeviceHandle, Tensor, config, manager
 from netcl.core.device import device
 from netcl.core.errors import ShapeError
+from netcl.distributed.shares import Shares
 from netcl.ops import manual_seed
 
 nn = pytest.importorskip("netcl.nn", reason="trains models of netcl-nn, which is not installed")
@@ -64,7 +65,7 @@ def test_many_sub_devices_equal_one_device_after_50_steps(training: dict[str, An
 def test_processes_equal_one_device_and_threads_bit_for_bit(
     training: dict[str, Any], size: int, steps: int, kinds: tuple[str, ...], tmp_path: Path, launch: Callable[..., Any]
 ) -> None:
-    done = launch(size, TRAINING, str(tmp_path / "state"), str(steps), *kinds)
+    done = launch(size, TRAINING, str(tmp_path / "state"), str(steps), "1", *kinds)
     assert done.returncode == 0, done.stderr
     place = os.environ.get("NETCL_DEVICE", "cpu")  # that of the ranks
     with device(place):
@@ -81,6 +82,43 @@ def test_processes_equal_one_device_and_threads_bit_for_bit(
 
                 for values in dist.run_on_devices(rank, [place] * size):
                     assert all(values[key].tobytes() == got[key].tobytes() for key in got)
+
+
+@pytest.mark.parametrize(
+    ("size", "devices", "steps", "kinds"),
+    [
+        (2, 2, 6, ("norm",)),
+        pytest.param(2, 2, 50, tuple(LIMIT), marks=pytest.mark.deep),
+        pytest.param(3, 2, 50, ("norm",), marks=pytest.mark.deep),
+    ],
+)
+def test_devices_of_several_processes_equal_one_device(
+    training: dict[str, Any],
+    size: int,
+    devices: int,
+    steps: int,
+    kinds: tuple[str, ...],
+    tmp_path: Path,
+    launch: Callable[..., Any],
+) -> None:
+    done = launch(size, TRAINING, str(tmp_path / "state"), str(steps), str(devices), *kinds)
+    assert done.returncode == 0, done.stderr
+    with device(os.environ.get("NETCL_DEVICE", "cpu")):
+        for kind in kinds:
+            alone = training["train"](kind, steps)
+            for name in ("equal", "unequal"):
+                got = dict(np.load(tmp_path / f"state-{kind}-{name}.npz"))
+                assert training["distance"](got, alone) < LIMIT[kind]
+
+
+def test_synchronized_statistics_need_a_sample_on_every_device(handles: list[DeviceHandle]) -> None:
+    with device(handles[0]):
+        module = dist.convert_sync_batchnorm(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)))
+        model = dist.DataParallel(module, devices=handles)
+        with pytest.raises(ShapeError, match="a sample on every device"):
+            model(Tensor.zeros((1, 3)))
+        module.eval()
+        assert model(Tensor.zeros((1, 3))).shape == (1, 2)
 
 
 @pytest.mark.deep
@@ -184,7 +222,7 @@ def test_gradients_travel_in_buckets_and_as_half_numbers() -> None:
 
 
 def test_shares_follow_the_measured_speed_and_stay_where_they_are_told_to() -> None:
-    shares = dist.parallel.Shares(2)
+    shares = Shares(2)
     for _ in range(4):
         samples = [round(100 * weight) for weight in shares.weights]
         shares.measured(samples, [samples[0] / 300, samples[1] / 100])
@@ -192,11 +230,11 @@ def test_shares_follow_the_measured_speed_and_stay_where_they_are_told_to() -> N
     kept = list(shares.weights)
     shares.measured([75, 25], [0.251, 0.25])
     assert shares.weights == kept
-    assert not dist.parallel.Shares(2, [1, 3]).measures
+    assert not Shares(2, [1, 3]).measures
     with config.override(DETERMINISTIC=True):
         assert not shares.measures
     with pytest.raises(ValueError, match="weights are 2 numbers"):
-        dist.parallel.Shares(2, [1.0])
+        Shares(2, [1.0])
 
 
 def test_a_failing_replica_is_told_and_the_model_stays_usable(handles: list[DeviceHandle]) -> None:

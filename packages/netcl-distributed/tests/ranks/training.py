@@ -11,7 +11,7 @@ import numpy as np
 
 import netcl.autograd as ag
 import netcl.distributed as dist
-from netcl.core import Tensor
+from netcl.core import Tensor, manager
 from netcl.ops import manual_seed
 from netcl.optim import SGD
 
@@ -67,14 +67,24 @@ def wrapped(kind: str, weights: list[float] | None, **options: Any) -> Callable[
     return wrap
 
 
+def parts(count: int) -> list[Any]:
+    """The default device as ``count``."""
+    handle = manager.default()
+    return manager.split(handle, count) if handle.backend == "cl" else [handle] * count
+
+
 def main() -> None:
-    """``training.py FILE STEPS KIND...``: rank 0 writes the state of each kind, in equal and unequal shards, as npz."""
+    """``training.py FILE STEPS DEVICES KIND...``: rank 0 writes the state of each kind, in equal and unequal shards, as
+    npz. Several devices, of which the last rank has one less in "unequal", are those of each process.
+    """
     group = dist.init_process_group()
-    path, steps, kinds = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-    weights = [float(rank + 1) for rank in range(group.size)]
+    path, steps, devices, kinds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+    fewer = devices - (devices > 1 and group.rank == group.size - 1)
     for kind in kinds:
-        for name, shares in (("equal", [1.0] * group.size), ("unequal", weights)):
-            state = train(kind, steps, wrapped(kind, shares))
+        for name, count in (("equal", devices), ("unequal", fewer)):
+            shards = group.size if devices == 1 else count
+            weights = [float(at + 1) if name == "unequal" else 1.0 for at in range(shards)]
+            state = train(kind, steps, wrapped(kind, weights, devices=parts(count) if devices > 1 else None))
             if group.rank == 0:
                 np.savez(f"{path}-{kind}-{name}.npz", **state)
     dist.destroy_process_group()

@@ -96,11 +96,13 @@ class ProcessGroup(ABC):
     With ``async_op=True`` a call returns a Work at once; a thread of the group carries out what was called, in order.
     """
 
-    def __init__(self, rank: int, size: int, timeout: float, local_rank: int | None = None) -> None:
+    def __init__(
+        self, rank: int, size: int, timeout: float, local_rank: int | None = None, comm: CommThread | None = None
+    ) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
         self.local_rank = rank if local_rank is None else local_rank
         self._sequence = 0
-        self._comm = CommThread(f"netcl-comm-{rank}")
+        self.comm = comm or CommThread(f"netcl-comm-{rank}")
 
     # -- collectives ---------------------------------------------------------------------------------------------------
 
@@ -241,11 +243,11 @@ class ProcessGroup(ABC):
 
     def order(self, work: Callable[[], Any], op: str) -> Work:
         """Has the group's thread do ``work``, which may call its collectives, behind what was called before."""
-        return Work(self._comm.submit(work), op)
+        return Work(self.comm.submit(work), op)
 
     def close(self) -> None:
         """Ends the thread of the group and gives back what it holds; the other ranks are not waited for."""
-        self._comm.close()
+        self.comm.close()
 
     # -- how a collective runs -----------------------------------------------------------------------------------------
 
@@ -279,7 +281,7 @@ class ProcessGroup(ABC):
     def _run(self, work: Callable[[], Any], async_op: bool, op: str) -> Any:
         if async_op:
             return self.order(work, op)
-        return work() if self._comm.idle or self._comm.here else self._comm.submit(work).result()
+        return work() if self.comm.idle or self.comm.here else self.comm.submit(work).result()
 
     def _check_rank(self, rank: int, name: str) -> None:
         if not 0 <= rank < self.size:

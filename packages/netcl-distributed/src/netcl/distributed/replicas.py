@@ -9,13 +9,17 @@ from typing import Any
 from netcl.core import Tensor
 from netcl.core.device import DeviceHandle
 from netcl.distributed.buckets import Buckets, Span
+from netcl.distributed.group import ProcessGroup
 from netcl.distributed.local import LocalGroup
 
 __all__ = ["Replica", "tensors_of"]
 
 
 class Replica:
-    """The module on one device; on the module's own device it shares its tensors."""
+    """The module on one device; on the module's own device it shares its tensors.
+
+    ``member`` is its place among the devices of the process, ``ranks`` among all devices that train the module.
+    """
 
     def __init__(self, module: Any, handle: DeviceHandle, shares: bool) -> None:
         self.handle, self.shares = handle, shares
@@ -28,6 +32,7 @@ class Replica:
             self.module.to(handle)
         self.params: list[Tensor] = [param for param in self.module.parameters() if param.requires_grad]
         self.member: LocalGroup
+        self.ranks: ProcessGroup
         self.buckets: Buckets | None = None
         self.spans: list[Span] = []
         self._seen: dict[str, tuple[int, int]] = {}

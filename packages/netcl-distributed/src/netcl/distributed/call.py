@@ -1,0 +1,214 @@
+"""One call of a DataParallel model: forward on all devices at the same time, and later the backward of all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl import ops
+from netcl.autograd.backward import backward
+from netcl.autograd.function import Context
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.distributed.buckets import Span
+from netcl.distributed.crew import Crew
+from netcl.distributed.data_parallel import shard_batch, shard_sizes
+from netcl.distributed.folding import Array
+from netcl.distributed.forms import flattened, rebuilt
+from netcl.distributed.masks import SampleMasks, advance
+from netcl.distributed.replicas import Replica
+from netcl.ops.random import tell
+
+__all__ = ["Call", "Parallel"]
+
+
+class _Shard(NamedTuple):
+    """What a device computed: its outputs, recorded, and the inputs whose gradients are asked for."""
+
+    outputs: list[Tensor]
+    inputs: list[Tensor]
+
+
+class Call:
+    """``call(module, parts)`` on all replicas of ``crew``, whose parts are cut from ``tensors``; ``measures``: how long
+    each takes is to change the shares.
+    """
+
+    def __init__(
+        self, crew: Crew, call: Callable[[Any, Sequence[Tensor]], Any], tensors: list[Tensor], measures: bool
+    ) -> None:
+        self._crew, self._call, self._tensors = crew, call, tensors
+        self._replicas = crew.replicas
+        self._structure: Any = None
+        self._count = tensors[0].shape[0]
+        local = len(self._replicas) > 1
+        self._sizes = shard_sizes(self._count, len(self._replicas), crew.shares.weights if local else None)
+        self._measures = measures and crew.shares.measures
+        self._seconds = [0.0] * len(self._replicas)
+        self._start, self._counts = 0, [self._count]
+        # Without a graph there is nothing to agree on: a rank may evaluate alone.
+        if crew.group is not None and ag.is_grad_enabled():
+            self._counts = [int(count) for count in crew.group.all_gather(np.array([self._count], np.int64))]
+            self._start = sum(self._counts[: crew.group.rank])
+        self._total = sum(self._counts)
+        if crew.synchronizes and crew.module.training and not all([*self._counts, *self._sizes]):
+            raise ShapeError(
+                f"SyncBatchNorm needs a sample on every device: {self._counts} samples on the ranks, {self._sizes} on "
+                "the devices of this one; leave out the last, incomplete batch (drop_last=True)"
+            )
+
+    # -- forward -------------------------------------------------------------------------------------------------------
+
+    def forward(self, records: bool) -> tuple[Tensor, ...]:
+        """The outputs of all samples, joined on the module's device."""
+        parts = [shard_batch(t, len(self._replicas), self._sizes) for t in self._tensors]
+        offset = tell()
+        drawn = [0] * len(self._replicas)
+
+        def run(at: int) -> _Shard | None:
+            replica = self._replicas[at]
+            if not self._sizes[at]:
+                return None
+            begun = time.perf_counter()
+            replica.refresh()
+            inputs = [_placed(part[at], whole, replica, records) for part, whole in zip(parts, self._tensors)]
+            start = self._start + sum(self._sizes[:at])
+            with ag.set_grad_enabled(records), SampleMasks(start, self._sizes[at], self._total, offset) as masks:
+                result = self._call(replica.module, inputs)
+            drawn[at] = masks.drawn
+            outputs: list[Tensor] = []
+            self._structure = flattened(result, outputs)
+            if self._measures:
+                replica.handle.queue.finish()
+                self._seconds[at] += time.perf_counter() - begun
+            return _Shard(outputs, inputs)
+
+        self._shards = self._crew.each(run)
+        advance(max(drawn))
+        if self._crew.module.training and not any(replica.shares for replica in self._replicas):
+            self._replicas[0].give_back()
+        shards = [shard for shard in self._shards if shard is not None]
+        queue = self._crew.params[0].queue
+        sizes = [size for size in self._sizes if size]
+        return tuple(
+            _joined([shard.outputs[at] for shard in shards], sizes, queue) for at in range(len(shards[0].outputs))
+        )
+
+    def shaped(self, joined: Any) -> Any:
+        """The outputs in the form that the module gave them in."""
+        outputs = iter(joined if isinstance(joined, tuple) else (joined,))
+        return rebuilt(self._structure, outputs)
+
+    # -- backward ------------------------------------------------------------------------------------------------------
+
+    def backward(self, grads: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+        """The gradients of the inputs, and of the parameters, summed over all devices and ranks."""
+        if not self._shards:
+            raise RuntimeError("DataParallel: backward a second time through one call; call the model again")
+        share = self._count / self._total
+        bounds = np.cumsum([0, *self._sizes])
+
+        def run(at: int) -> list[Array | None] | None:
+            replica, shard = self._replicas[at], self._shards[at]
+            begun = time.perf_counter()
+            if replica.buckets is not None:
+                replica.buckets.begin()
+            for param in replica.params:
+                param.grad = None
+            if shard is not None:
+                roots, given = [], []
+                for output, grad in zip(shard.outputs, grads):
+                    if grad is None or not output.requires_grad:
+                        continue
+                    part = grad[int(bounds[at]) : int(bounds[at + 1])] if grad.shape else grad
+                    factor = share if grad.shape else share * self._sizes[at] / self._count
+                    part = part.to(replica.handle.queue) if len(self._replicas) > 1 else part
+                    roots.append(output)
+                    given.append(part if factor == 1.0 else ops.mul(part, factor))
+                if roots:
+                    backward(tuple(roots), tuple(given), retain=False, create_graph=False)
+            ended = time.perf_counter()
+            if self._measures:
+                replica.handle.queue.finish()
+                self._seconds[at] += time.perf_counter() - begun
+            if replica.buckets is None:
+                return None
+            sums = replica.buckets.finish()
+            replica.spans = [*replica.buckets.spans, Span("backward", begun, ended)]
+            return sums
+
+        sums = self._crew.each(run)[0]
+        inputs = self._input_grads()
+        if sums is None:
+            found: list[Tensor | None] = [param.grad for param in self._replicas[0].params]
+        else:
+            params = self._crew.params
+            found = [
+                None if total is None else Tensor.from_host(param.queue, total, param.dtype)
+                for param, total in zip(params, sums)
+            ]
+        for replica in self._replicas:
+            for param in replica.params:
+                param.grad = None
+        self._shards = []
+        self._measured()
+        return (*inputs, *found)
+
+    def _input_grads(self) -> list[Tensor | None]:
+        found: list[Tensor | None] = []
+        for at, whole in enumerate(self._tensors):
+            if not whole.requires_grad:
+                found.append(None)
+                continue
+            parts = [shard.inputs[at].grad for shard in self._shards if shard is not None]
+            zeros = [Tensor.zeros(shard.inputs[at].shape, whole.dtype) for shard in self._shards if shard is not None]
+            given = [zero if part is None else part for part, zero in zip(parts, zeros)]
+            found.append(_joined(given, [size for size in self._sizes if size], whole.queue))
+        return found
+
+    def _measured(self) -> None:
+        if not self._measures:
+            return
+        crew = self._crew
+        if crew.group is not None and crew.single:
+            seconds = crew.group.all_gather(np.array(self._seconds))
+            crew.shares.measured(self._counts, [float(spent) for spent in seconds])
+        else:
+            crew.shares.measured(self._sizes, self._seconds)
+
+
+class Parallel(ag.Function):
+    """A call as one recorded op: from inputs and parameters to the joined outputs."""
+
+    @staticmethod
+    def forward(ctx: Context, run: Call, *tensors: Tensor) -> Any:
+        ctx.run = run  # type: ignore[attr-defined]
+        return run.forward(True)
+
+    @staticmethod
+    def backward(ctx: Context, *grads: Any) -> Any:
+        return (None, *ctx.run.backward(grads))  # type: ignore[attr-defined]
+
+
+def _placed(part: Tensor, whole: Tensor, replica: Replica, records: bool) -> Tensor:
+    """A shard on its device, a leaf where its gradient is asked for."""
+    here = part.detach() if part.queue is replica.handle.queue else part.to(replica.handle.queue).detach()
+    return ag.tensor(here, requires_grad=records and whole.requires_grad)
+
+
+def _joined(parts: list[Tensor], sizes: Sequence[int], queue: Any) -> Tensor:
+    """Parts on several devices as one tensor on ``queue``: one after the other, or, without axes, their mean."""
+    if len(parts) == 1:
+        return parts[0].detach() if parts[0].queue is queue else parts[0].to(queue)
+    transfers = [part.to_host_async() for part in parts]
+    arrays = [transfer.wait() for transfer in transfers]
+    if parts[0].shape:
+        joined = np.concatenate(arrays)
+    else:
+        joined = np.asarray(sum(array * size for array, size in zip(arrays, sizes)) / sum(sizes))
+    made: Tensor = Tensor.from_host(queue, joined, parts[0].dtype)
+    return made

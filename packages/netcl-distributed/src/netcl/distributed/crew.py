@@ -1,0 +1,118 @@
+"""The crew of a DataParallel model: its replicas on the devices of this process, and the ranks beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from netcl.core import Tensor, dispatch
+from netcl.core.device import DeviceHandle, device
+from netcl.distributed.buckets import Buckets
+from netcl.distributed.group import ProcessGroup
+from netcl.distributed.local import local_groups
+from netcl.distributed.nested import NestedGroup
+from netcl.distributed.replicas import Replica, tensors_of
+from netcl.distributed.shares import Shares
+from netcl.distributed.sync_batchnorm import SyncBatchNorm
+from netcl.distributed.world import active_group
+from netcl.ops.random import get_rng_state, set_rng_state
+
+__all__ = ["Crew"]
+
+
+class Crew:
+    """A replica of ``module`` on each of ``handles``, and the ``group`` of this process where there are several.
+
+    ``params`` are those of the module that are trained, ``counts`` says how many devices each rank has, ``shares`` how
+    a batch is cut: among the devices of this process, or among ranks of one device each. Values and random state are
+    those of rank 0 once this is made.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        params: list[Tensor],
+        handles: Sequence[DeviceHandle],
+        group: ProcessGroup | None,
+        weights: Sequence[float] | None,
+        bucket_bytes: int,
+        compression: str | None,
+    ) -> None:
+        self.module, self.params, self.group = module, params, group
+        self.counts = [len(handles)]
+        if group is not None:
+            _equalize(module, group)
+            self.counts = [int(count) for count in group.all_gather(np.array([len(handles)]))]
+        self.synchronizes = bool(_synchronized(module))
+        self.single = max(self.counts) == 1  # each rank is one device
+        self.shares = Shares(len(self.counts) if self.single else len(handles), weights)
+        self._bucket_bytes, self._compression = bucket_bytes, compression
+        # The first replica on the module's device shares its tensors.
+        queues = [handle.queue for handle in handles]
+        home = queues.index(self.params[0].queue) if self.params[0].queue in queues else -1
+        self.replicas = [Replica(module, handle, at == home) for at, handle in enumerate(handles)]
+        self._connect()
+
+    def _connect(self) -> None:
+        """Makes the group of the devices, anew after one of them failed, and the buckets."""
+        group = self.group
+        # A device that waits for the one that speaks to the other ranks must not lose patience first.
+        members = local_groups(len(self.replicas), None if group is None else 2 * group.timeout)
+        for replica, member in zip(self.replicas, members):
+            replica.member = member
+            replica.ranks = (
+                member if group is None else group if self.single else NestedGroup(member, group, self.counts)
+            )
+            for layer in _synchronized(replica.module):
+                # What was named is the group of the processes; a layer of theirs runs on each of the devices.
+                if layer.normalize.group is group and not self.single:
+                    layer.normalize = SyncBatchNorm()
+            local = member if member.size > 1 else None
+            if local is not None or group is not None:
+                replica.buckets = Buckets(replica.params, local, group, self._bucket_bytes, self._compression)
+
+    def each(self, work: Callable[[int], Any]) -> list[Any]:
+        """``work(at)`` for all replicas, each in a thread of its own with its device and its group; here where there is
+        but one. What is raised first is raised here, once all have ended.
+        """
+        if len(self.replicas) == 1:
+            replica = self.replicas[0]
+            with device(replica.handle), active_group(replica.ranks):
+                return [work(0)]
+        snapshot = dispatch.snapshot()
+        errors: list[BaseException] = []
+
+        def run(at: int) -> Any:
+            replica = self.replicas[at]
+            try:
+                with snapshot.active(), device(replica.handle), active_group(replica.ranks):
+                    return work(at)
+            except BaseException as error:  # noqa: BLE001 - raised again once all threads have ended
+                errors.append(error)
+                replica.member.fail(error)
+                return None
+
+        with ThreadPoolExecutor(len(self.replicas), thread_name_prefix="netcl-device") as pool:
+            results = list(pool.map(run, range(len(self.replicas))))
+        if errors:
+            self._connect()
+            raise errors[0]
+        return results
+
+
+def _synchronized(module: Any) -> list[Any]:
+    """The layers that take their statistics over all ranks."""
+    return [layer for layer in module.modules() if isinstance(getattr(layer, "normalize", None), SyncBatchNorm)]
+
+
+def _equalize(module: Any, group: ProcessGroup) -> None:
+    """Gives all ranks the values and the random state of rank 0."""
+    for _, tensor in tensors_of(module):
+        group.broadcast(tensor)
+    state = get_rng_state()
+    numbers = np.array([state["seed"], state["offset"]], np.uint64)
+    group.broadcast(numbers)
+    set_rng_state({"seed": int(numbers[0]), "offset": int(numbers[1])})
