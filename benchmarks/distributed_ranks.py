@@ -1,7 +1,6 @@
 """What one rank does in ``distributed.py``: it times the work that its arguments name, and rank 0 prints it as JSON.
 
-reduce BYTES ROUNDS | raw BYTES ROUNDS (mpi4py itself) | barrier ROUNDS
-step MODE ROUNDS                 MODE: compute (no group), together (a step of DataParallel), buckets (gradients alone)
+reduce BYTES ROUNDS | raw BYTES ROUNDS (mpi4py itself) | barrier ROUNDS | step ROUNDS | devices COUNT ROUNDS
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ import numpy as np
 import netcl.autograd as ag
 import netcl.distributed as dist
 from netcl import nn, ops
-from netcl.core import Tensor
+from netcl.core import Tensor, manager
+from netcl.core.device import device
 from netcl.distributed import ProcessGroup
 from netcl.distributed.buckets import Buckets
 from netcl.optim import SGD
@@ -26,14 +26,19 @@ WIDTH, SAMPLES, LAYERS = 1024, 256, 4
 BUCKET_MB = 4.5  # a layer's weight and bias
 
 
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long ``work()`` takes."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
 def timed(work: Callable[[], object], rounds: int, before: Callable[[], object] = lambda: None) -> list[float]:
     """Seconds of each round; ``before`` runs ahead of each and is not counted."""
     times = []
     for _ in range(rounds):
         before()
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
+        times.append(seconds_of(work))
     return times
 
 
@@ -57,65 +62,111 @@ def barrier(rounds: int) -> list[float]:
     return timed(dist.init_process_group().barrier, rounds)
 
 
-def make() -> Any:
-    """A perceptron of WIDTH and LAYERS: 4 MiB of gradients per layer."""
-    ops.manual_seed(0)
-    return nn.Sequential(*(layer for _ in range(LAYERS) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU())))
+class Stepper:
+    """Steps of a perceptron of LAYERS layers, 4 MiB of gradients each, on SAMPLES samples for each device."""
 
+    def __init__(self, wrap: Callable[[Any], Any] = lambda module: module, shards: int = 1) -> None:
+        ops.manual_seed(0)
+        self.module = nn.Sequential(*(part for _ in range(LAYERS) for part in (nn.Linear(WIDTH, WIDTH), nn.ReLU())))
+        self.model = wrap(self.module)
+        self.optimizer = SGD(self.module.parameters(), lr=1e-3)
+        x = np.random.default_rng(0).standard_normal((shards * SAMPLES, WIDTH)).astype(np.float32)
+        self.x = Tensor.from_host(x)
+        self.forward: list[float] = []
 
-def step(mode: str, rounds: int) -> dict[str, Any]:
-    """Seconds of steps, and of the parts of the last: when its backward pass and its buckets began and ended."""
-    group = dist.init_process_group()
-    module = make()
-    bucket_mb = 1e3 if mode == "sequential" else BUCKET_MB
-    even = [1.0] * group.size
-    model = module if mode == "compute" else dist.DataParallel(module, bucket_mb=bucket_mb, weights=even)
-    optimizer = SGD(module.parameters(), lr=1e-3)
-    x = Tensor.from_host(np.random.default_rng(group.rank).standard_normal((SAMPLES, WIDTH)).astype(np.float32))
-    halves: list[float] = []
-
-    def work() -> None:
-        optimizer.zero_grad()
+    def __call__(self) -> None:
+        self.optimizer.zero_grad()
         begun = time.perf_counter()
-        loss = ag.mean(ag.square(model(x)))
+        loss = ag.mean(ag.square(self.model(self.x)))
         loss.item()
-        halves.append(time.perf_counter() - begun)
+        self.forward.append(time.perf_counter() - begun)
         loss.backward()
-        optimizer.step()
-        next(iter(module.parameters())).to_host()
-
-    if mode == "buckets":
-        return exchanged(module, group, rounds)
-    times = timed(work, rounds, group.barrier)
-    spans = model.spans if isinstance(model, dist.DataParallel) else []
-    return {"seconds": times, "forward": halves, "spans": [tuple(span) for span in spans]}
+        self.optimizer.step()
+        next(iter(self.module.parameters())).to_host()
 
 
-def exchanged(module: Any, group: ProcessGroup, rounds: int) -> dict[str, Any]:
-    """Seconds of the way of all gradients through the group and back to the device, with nothing beside it."""
-    params = list(module.parameters())
-    grads = [ops.clone(param) for param in params]
-    buckets = Buckets(params, None, group, int(BUCKET_MB * 2**20), None)
+class Exchange:
+    """The way of all gradients of a model through the group and back to the device, with nothing beside it."""
 
-    def work() -> None:
-        buckets.begin()
-        for place in range(len(params) - 1, -1, -1):
-            buckets.give(place, grads[place])
-        for param, total in zip(params, buckets.finish()):
-            Tensor.from_host(param.queue, total)
+    def __init__(self, module: Any, group: ProcessGroup, local: bool) -> None:
+        self.params = list(module.parameters())
+        self.grads = [ops.clone(param) for param in self.params]
+        outer, inner = (None, group) if local else (group, None)
+        self.buckets = Buckets(self.params, inner, outer, int(BUCKET_MB * 2**20), None)
 
-    before = time.process_time()
-    times = timed(work, rounds, group.barrier)
+    def __call__(self) -> None:
+        self.buckets.begin()
+        for place in range(len(self.params) - 1, -1, -1):
+            self.buckets.give(place, self.grads[place])
+        for param, total in zip(self.params, self.buckets.finish()):
+            if total is not None:
+                Tensor.from_host(param.queue, total)
+
+
+def measured(group: ProcessGroup, works: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each work in each round, all ranks at the same time; the order changes from round to round."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(rounds):
+        for name in list(works)[:: 1 if turn % 2 else -1]:
+            group.barrier()
+            times[name].append(seconds_of(works[name]))
+    return times
+
+
+def step(rounds: int) -> dict[str, Any]:
+    """Seconds of steps of a rank: the computation alone, the gradients' way alone, and both, overlapped and one after
+    the other; and when the backward pass and the buckets of the last overlapped step began and ended.
+    """
+    group = dist.init_process_group()
+    even = [1.0] * group.size
+    alone = Stepper()
+    together = Stepper(lambda module: dist.DataParallel(module, bucket_mb=BUCKET_MB, weights=even))
+    sequential = Stepper(lambda module: dist.DataParallel(module, bucket_mb=1e3, weights=even))
+    exchange = Exchange(alone.module, group, False)
+    times = measured(
+        group, {"compute": alone, "buckets": exchange, "together": together, "sequential": sequential}, rounds
+    )
     # The processor's part: a rank that waits for another sleeps.
-    worked = (time.process_time() - before) / rounds
-    return {"seconds": times, "worked": worked, "bytes": [p.nbytes for p in params]}
+    before = time.process_time()
+    timed(exchange, 3, group.barrier)
+    worked = (time.process_time() - before) / 3
+    return {**times, "forward": alone.forward, "worked": worked, "spans": together.model.spans}
+
+
+def devices(count: int, rounds: int) -> dict[str, Any]:
+    """As ``step``, of ``count`` parts of the default device in this process."""
+    handle = manager.default()
+    if handle is None or handle.backend != "cl":
+        raise SystemExit("devices: needs an OpenCL device to cut into parts")
+    parts = manager.split(handle, max(count, 2))[:count]
+
+    def rank(group: ProcessGroup) -> dict[str, Any]:
+        alone = Stepper()
+        works = {"compute": alone, "buckets": Exchange(alone.module, group, True)}
+        times: dict[str, Any] = measured(group, works, rounds)
+        before = time.process_time()
+        timed(works["buckets"], 3, group.barrier)
+        times["worked"] = (time.process_time() - before) / (3 * count)
+        return {**times, "forward": alone.forward}
+
+    found = dist.run_on_devices(rank, parts)[0]
+    with device(parts[0]):
+        stepper = Stepper(lambda module: dist.DataParallel(module, parts, BUCKET_MB, weights=[1.0] * count), count)
+        found["together"] = timed(stepper, rounds)
+    return found
 
 
 def main() -> None:
     """Runs what the arguments name."""
     name, *arguments = sys.argv[1:]
-    works: dict[str, Callable[..., Any]] = {"raw": raw, "reduce": reduce, "barrier": barrier, "step": step}
-    result = works[name](*(int(word) if word.isdigit() else word for word in arguments))
+    works: dict[str, Callable[..., Any]] = {
+        "raw": raw,
+        "reduce": reduce,
+        "barrier": barrier,
+        "step": step,
+        "devices": devices,
+    }
+    result = works[name](*map(int, arguments))
     if dist.get_rank() == 0 and (name != "raw" or _first_of_mpi()):
         print(json.dumps(result), flush=True)
 
