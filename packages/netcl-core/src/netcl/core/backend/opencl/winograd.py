@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
 
 # Bounds of |result - exact| over the sum of the products' absolute values in float32, by tile.
-ERROR = {2: 4e-6, 4: 2e-5}
+ERROR = {2: 2e-6, 4: 8e-6}
 _WORKSPACE = 12 * 2**20  # bytes of tiles at a time; a single image may take more
 # What a transformed element costs, in products, measured on two drivers; an element of a weight's gradient twice that.
 _ELEMENT = 30

@@ -8,7 +8,8 @@
 //            step of the outermost level of k.
 // contract   one work-item: a strip of COLUMNS = VECTORS * VECTOR columns times a chunk of row tiles. It copies DEPTH
 //            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
-//            accumulators over them. Sums that need more than one strip wait in `sums`. Work-groups have one work-item.
+//            accumulators over them. Sums that need more than one strip wait in `sums`, where those of RUN products each
+//            come together: long sums err less so. Work-groups have one work-item.
 //            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
 //
 // Sums go through epilogue(sum, operands...) where that is asked for; the text without one of its own adds an operand.
@@ -16,6 +17,7 @@
 
 #define COLUMNS (VECTORS * VECTOR)
 #define STEP 64
+#define RUN 64
 
 typedef struct {
     long m, k, n;
@@ -78,14 +80,14 @@ __kernel void pack_rows(__global const STORAGE* restrict a, __global REAL* restr
 
 #if VECTORS == 1
 #define DECLARE(i) REALV c##i##_0 = 0;
-#define RESUME(i) c##i##_0 = s[i];
 #define KEEP(i) s[i] = c##i##_0;
+#define ADD(i) s[i] += c##i##_0;
 #define MULTIPLY(i) { const REAL x = a##i[at]; c##i##_0 += x * b0; }
 #define STRIP_LOAD const REALV b0 = bp[0];
 #else
 #define DECLARE(i) REALV c##i##_0 = 0, c##i##_1 = 0;
-#define RESUME(i) c##i##_0 = s[2 * i]; c##i##_1 = s[2 * i + 1];
 #define KEEP(i) s[2 * i] = c##i##_0; s[2 * i + 1] = c##i##_1;
+#define ADD(i) s[2 * i] += c##i##_0; s[2 * i + 1] += c##i##_1;
 #define MULTIPLY(i) { const REAL x = a##i[at]; c##i##_0 += x * b0; c##i##_1 += x * b1; }
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
@@ -212,18 +214,21 @@ __kernel void contract(__global const REAL* restrict a, __global const STORAGE* 
         if (depth > 0) fill_strip(b, (__local REAL*)strip, from, from_run, k_begin, depth, &g);
         for (long tile = tile_first; tile < tile_last; tile++) {
             __local REALV* s = sums + (whole ? 0 : tile - tile_first) * (ROWS * VECTORS);
-            EACH_ROW(DECLARE)
-            if (k_begin != k_first) { EACH_ROW(RESUME) }
             const long rows = min((long)ROWS, g.m - tile * ROWS);
             __global const REAL* ap = a + tile * g.a_tile + k_begin * g.a_k;
             EACH_ROW(POINT)
             __local const REALV* bp = strip;
             size_t at = 0;
-            for (long k = 0; k < depth; k++, at += g.a_k, bp += VECTORS) {
-                STRIP_LOAD
-                EACH_ROW(MULTIPLY)
-            }
-            EACH_ROW(KEEP)
+            long k = 0;
+            do {
+                EACH_ROW(DECLARE)
+                for (const long stop = min(depth, k + RUN); k < stop; k++, at += g.a_k, bp += VECTORS) {
+                    STRIP_LOAD
+                    EACH_ROW(MULTIPLY)
+                }
+                if (k <= RUN && k_begin == k_first) { EACH_ROW(KEEP) }
+                else { EACH_ROW(ADD) }
+            } while (k < depth);
             if (last)
                 for (long i = 0; i < rows; i++) {
                     const long row = tile * ROWS + i;

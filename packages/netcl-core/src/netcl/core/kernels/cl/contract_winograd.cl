@@ -14,19 +14,29 @@
 
 // The products with the matrices along one direction, from d(0), d(1), ... to r(0), r(1), ...
 #if TILE == 4
-#define DATA(r, d) r(0) = 4 * d(0) - 5 * d(2) + d(4); r(5) = 4 * d(1) - 5 * d(3) + d(5); \
-    { const REALV even = d(4) - 4 * d(2), odd = d(3) - 4 * d(1); r(1) = even + odd; r(2) = even - odd; } \
-    { const REALV even = d(4) - d(2), odd = 2 * (d(3) - d(1)); r(3) = even + odd; r(4) = even - odd; }
-#define WEIGHT(r, d) r(0) = d(0) * (REAL)0.25; r(5) = d(2); \
-    { const REALV even = (d(0) + d(2)) / -6, odd = d(1) / -6; r(1) = even + odd; r(2) = even - odd; } \
-    { const REALV even = d(0) / 24 + d(2) / 6, odd = d(1) / 12; r(3) = even + odd; r(4) = even - odd; }
-#define OUTPUT(r, d) { const REALV a = d(1) + d(2), b = d(1) - d(2), c = d(3) + d(4), e = d(3) - d(4); \
-    r(0) = d(0) + a + c; r(1) = b + 2 * e; r(2) = a + 4 * c; r(3) = b + 8 * e + d(5); }
+// Of polynomials at 0, -A, A, -B, B and infinity. With 1 and 2 for A and B rounding errors are twice as large; these two
+// are the best of a search in steps of 1/16, and what they are multiplied with below has no rounding error of its own
+// but for the divisions.
+#define A ((REAL)0.625)
+#define B ((REAL)1.5)
+#define AA (A * A)
+#define BB (B * B)
+#define AT_A (2 * AA * (AA - BB))  // the product of a point's differences from the others
+#define AT_B (2 * BB * (BB - AA))
+#define DATA(r, d) r(0) = AA * BB * d(0) - (AA + BB) * d(2) + d(4); r(5) = AA * BB * d(1) - (AA + BB) * d(3) + d(5); \
+    { const REALV even = d(4) - BB * d(2), odd = A * (d(3) - BB * d(1)); r(1) = even + odd; r(2) = even - odd; } \
+    { const REALV even = d(4) - AA * d(2), odd = B * (d(3) - AA * d(1)); r(3) = even + odd; r(4) = even - odd; }
+#define WEIGHT(r, d) r(0) = d(0) * (1 / (AA * BB)); r(5) = d(2); \
+    { const REALV even = (d(0) + AA * d(2)) * (1 / AT_A), odd = d(1) * (A / AT_A); r(1) = even + odd; r(2) = even - odd; } \
+    { const REALV even = (d(0) + BB * d(2)) * (1 / AT_B), odd = d(1) * (B / AT_B); r(3) = even + odd; r(4) = even - odd; }
+#define OUTPUT(r, d) { const REALV a = d(1) + d(2), b = A * (d(1) - d(2)), c = d(3) + d(4), e = B * (d(3) - d(4)); \
+    r(0) = d(0) + a + c; r(1) = b + e; r(2) = AA * a + BB * c; r(3) = AA * b + BB * e + d(5); }
 #define GRADIENT(r, d) r(0) = d(0); r(5) = d(3); \
-    { const REALV even = d(0) + d(2), odd = d(1) + d(3); r(1) = even + odd; r(2) = even - odd; } \
-    { const REALV even = d(0) + 4 * d(2), odd = 2 * d(1) + 8 * d(3); r(3) = even + odd; r(4) = even - odd; }
-#define SUMS(r, d) { const REALV a = (d(1) + d(2)) / -6, b = (d(2) - d(1)) / 6, c = d(3) + d(4), e = d(3) - d(4); \
-    r(0) = d(0) * (REAL)0.25 + a + c / 24; r(1) = b + e / 12; r(2) = a + c / 6 + d(5); }
+    { const REALV even = d(0) + AA * d(2), odd = A * (d(1) + AA * d(3)); r(1) = even + odd; r(2) = even - odd; } \
+    { const REALV even = d(0) + BB * d(2), odd = B * (d(1) + BB * d(3)); r(3) = even + odd; r(4) = even - odd; }
+#define SUMS(r, d) { const REALV a = (d(1) + d(2)) * (1 / AT_A), b = (d(1) - d(2)) * (A / AT_A); \
+    const REALV c = (d(3) + d(4)) * (1 / AT_B), e = (d(3) - d(4)) * (B / AT_B); \
+    r(0) = d(0) * (1 / (AA * BB)) + a + c; r(1) = b + e; r(2) = AA * a + BB * c + d(5); }
 #else
 #define DATA(r, d) r(0) = d(0) - d(2); r(1) = d(1) + d(2); r(2) = d(2) - d(1); r(3) = d(1) - d(3);
 #define WEIGHT(r, d) r(0) = d(0); r(3) = d(2); \
