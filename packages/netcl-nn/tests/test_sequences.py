@@ -84,8 +84,27 @@ def test_a_cell_is_one_step_of_its_net(name: str, normal: Callable[..., Tensor])
         np.testing.assert_allclose(net(x)[0].to_host()[:, at], last.to_host(), rtol=1e-4, atol=1e-6)
 
 
-def test_the_loop_runs_few_ops_per_step(normal: Callable[..., Tensor]) -> None:
-    """The inputs' product is one for all steps; each step is a product and the gates."""
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_half_types_are_near_the_net_in_float32(name: str, dtype: str, normal: Callable[..., Tensor]) -> None:
+    wide, x = getattr(nn, name)(4, 6, bidirectional=True), normal(5, 3, 4)
+    half = getattr(nn, name)(4, 6, bidirectional=True, dtype=dtype)
+    half.load_state_dict(wide.state_dict())
+    bound = {"float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    outputs = []
+    for net in (wide, half):
+        out, last = net(x if net is wide else x.astype(dtype))
+        states = last if isinstance(last, tuple) else (last,)
+        ag.sum(ag.sin(ag.cast(out, dtype="float32"))).backward()
+        outputs.append((out, *states, *(p.grad for p in net.parameters())))
+    for one, two in zip(*outputs, strict=True):
+        assert two.dtype == dtype
+        expected = one.to_host()
+        np.testing.assert_allclose(two.to_host().astype(np.float32), expected, atol=bound * max(1, abs(expected).max()))
+
+
+def test_a_net_runs_few_ops_however_long_the_sequence(normal: Callable[..., Tensor]) -> None:
+    """The inputs' products are one for all steps, and so are the steps, forth and back."""
     from netcl.core import dispatch
 
     names: list[str] = []
@@ -94,13 +113,20 @@ def test_the_loop_runs_few_ops_per_step(normal: Callable[..., Tensor]) -> None:
         names.append(row.name)
         return run(row, args, kwargs)
 
-    net, x = nn.LSTM(4, 6), normal(5, 2, 4)
-    dispatch.push_hook(count)
-    try:
-        net(x)
-    finally:
-        dispatch.pop_hook(count)
-    assert names.count("linear") == 1 + 5 and names.count("lstm_gates") == 5
+    net = nn.LSTM(4, 6)
+    counts = []
+    for steps in (2, 9):
+        x = normal(steps, 2, 4)
+        names.clear()
+        net.zero_grad()
+        dispatch.push_hook(count)
+        try:
+            ag.sum(net(x)[0]).backward()
+        finally:
+            dispatch.pop_hook(count)
+        counts.append(len(names))
+        assert names.count("linear") == names.count("recurrence") == names.count("recurrence_back") == 1
+    assert counts[0] == counts[1]
 
 
 def attention(q: Array, k: Array, v: Array, hidden: Array) -> tuple[Array, Array]:

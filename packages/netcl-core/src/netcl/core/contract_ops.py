@@ -204,6 +204,7 @@ OPS: dict[str, dict[str, str]] = {
         "randn": "(*shape, dtype='float32', queue=None)",
         "randperm": "(n, dtype='int64', queue=None)",
         "reciprocal": "(x)",
+        "recurrence": "(x, weight, state, bias=None, cell=None, kind='tanh', reverse=False)",
         "reduce_mean": "(x, axis=None, keepdims=False)",
         "reduce_sum": "(x, axis=None, keepdims=False)",
         "relu": "(x)",

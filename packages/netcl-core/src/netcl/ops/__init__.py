@@ -46,6 +46,7 @@ from netcl.ops.random import (
     bernoulli, dropout, get_rng_state, manual_seed, normal, permutation, rand, randint, randn, randperm,
     set_rng_state, uniform,
 )
+from netcl.ops.recurrence import recurrence
 from netcl.ops.reduce import (
     all, amax, amin, any, argmax, argmin, count_nonzero, log_softmax, logsumexp, max, mean, min, norm, prod,
     reduce_mean, reduce_sum, softmax, std, sum, var,
@@ -82,8 +83,8 @@ __all__ = [
     "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "min", "minimum",
     "mish", "mod", "mul", "narrow", "ne", "neg", "nonzero", "norm", "normal", "one_hot", "outer", "pad",
     "permutation", "permute", "pixel_shuffle", "pixel_unshuffle", "pow", "prelu", "prod", "quantile", "rand",
-    "randint", "randn", "randperm", "reciprocal", "reduce_mean", "reduce_sum", "relu", "relu6", "repeat", "reshape",
-    "right_shift", "rms_norm", "roll", "rope", "round", "rsqrt", "scaled_dot_product_attention", "scatter",
+    "randint", "randn", "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "repeat",
+    "reshape", "right_shift", "rms_norm", "roll", "rope", "round", "rsqrt", "scaled_dot_product_attention", "scatter",
     "scatter_add", "searchsorted", "selu", "set_rng_state", "setitem", "sigmoid", "sign", "silu", "sin", "sinh",
     "softmax", "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack", "std",
     "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink", "tensordot", "threshold", "tile",

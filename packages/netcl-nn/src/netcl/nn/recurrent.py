@@ -14,7 +14,7 @@ from netcl.nn.module import Module
 from netcl.nn.placement import new_parameter
 from netcl.nn.unbind import unbind
 
-State = tuple[Tensor, ...]  # (h,), for an LSTM (h, c); within the loop each (1, N, 1, H)
+State = tuple[Tensor, ...]  # (h,), for an LSTM (h, c)
 Advance = Callable[[Tensor, Tensor, State], State]
 
 
@@ -66,7 +66,7 @@ class _Weights(Module):
             init.uniform_around_zero_(parameter, 1 / math.sqrt(max(1, self.hidden_size)))
 
     def _products(self, x: Tensor, suffix: str) -> tuple[Tensor, Tensor, Tensor | None]:
-        """x (..., in) times its weight, (..., gates, hidden), the weight of the state and the bias left for it.
+        """x (..., in) times its weight, (..., gates * hidden), the weight of the state and the bias left for it.
 
         Both biases go to the product of the inputs where they only add up: only a GRU takes its second one apart.
         """
@@ -74,26 +74,17 @@ class _Weights(Module):
         if bias is not None and self.mode != "gru":
             bias, rest = ag.add(bias, rest), None
         product = ag.linear(x, getattr(self, f"weight_ih{suffix}"), bias)
-        return (
-            ag.reshape(product, (*x.shape[:-1], self.gates, self.hidden_size)),
-            getattr(self, f"weight_hh{suffix}"),
-            rest,
-        )
-
-    def _step(self, x: Tensor, weight: Tensor, bias: Tensor | None, state: State) -> State:
-        product = ag.linear(state[0], weight, bias)
-        rows = (*state[0].shape[:-2], self.gates, self.hidden_size)
-        return _advance(self.mode)(x, ag.reshape(product, rows), state)
+        return product, getattr(self, f"weight_hh{suffix}"), rest
 
     def multiply_adds(self, x: Tensor, *rest: Any) -> int:
         """For each position and row of the weights, as many as the row is long."""
         return (x.size // x.shape[-1]) * sum(p.size for p in self.parameters() if p.ndim == 2)
 
-    def _given(self, hx: Any, shape: tuple[int, ...], x: Tensor) -> State:
-        """The states to begin with, each of ``shape``: zeros where ``hx`` is None."""
-        if hx is None:
-            zero = Tensor.zeros(shape, x.dtype, queue=x.queue)
-            return (zero,) * self.states
+    def _zeros(self, shape: tuple[int, ...], x: Tensor) -> State:
+        return (Tensor.zeros(shape, x.dtype, queue=x.queue),) * self.states
+
+    def _given(self, hx: Any, shape: tuple[int, ...]) -> State:
+        """The states to begin with, each of ``shape``."""
         given = (hx,) if isinstance(hx, Tensor) else tuple(hx)
         if len(given) != self.states or any(state.shape != shape for state in given):
             names = "h" if self.states == 1 else "(h, c)"
@@ -153,38 +144,45 @@ class _Recurrent(_Weights):
         elif self.batch_first:
             x = ag.transpose(x, 0, 1)
         count, batch = self.num_layers * (1 + self.bidirectional), x.shape[1]
-        given = self._given(hx, (count, *(() if single else (batch,)), self.hidden_size), x)
-        begin = [unbind(ag.reshape(state, (count, batch, 1, self.hidden_size)), keepdims=True) for state in given]
+        shape = (count, *(() if single else (batch,)), self.hidden_size)
+        if hx is None:
+            begins = [self._zeros((batch, self.hidden_size), x)] * count
+        else:
+            whole = (ag.reshape(state, (count, batch, self.hidden_size)) for state in self._given(hx, shape))
+            begins = list(zip(*map(unbind, whole)))
         ends: list[State] = []
         for layer in range(self.num_layers):
             if layer and self.training and self.dropout:
                 x = ag.dropout(x, self.dropout)
             outputs = []
             for direction in range(1 + self.bidirectional):
-                state = tuple(states[len(ends)] for states in begin)
                 suffix = f"_l{layer}{'_reverse' if direction else ''}"
-                output, state = self._run(x, suffix, state, backwards=direction == 1)
+                output, end = self._run(x, suffix, begins[len(ends)], reverse=direction == 1)
                 outputs.append(output)
-                ends.append(state)
+                ends.append(end)
             x = outputs[0] if len(outputs) == 1 else ag.cat(outputs, axis=-1)
-        last = tuple(ag.reshape(ag.cat([end[at] for end in ends]), given[at].shape) for at in range(self.states))
+        last = tuple(ag.reshape(ag.cat(parts) if count > 1 else parts[0], shape) for parts in zip(*ends))
         if single:
             x = ag.squeeze(x, 1)
         elif self.batch_first:
             x = ag.transpose(x, 0, 1)
         return x, last[0] if self.states == 1 else last
 
-    def _run(self, x: Tensor, suffix: str, state: State, backwards: bool) -> tuple[Tensor, State]:
-        """One layer in one direction: outputs (T, N, H) and the last state."""
-        products, weight, bias = self._products(x, suffix)
-        steps = unbind(products, keepdims=True)
-        outputs = []
-        for step in reversed(steps) if backwards else steps:
-            state = self._step(step, weight, bias, state)
-            outputs.append(state[0])
-        if backwards:
-            outputs.reverse()
-        return ag.reshape(ag.cat(outputs), (*x.shape[:2], self.hidden_size)), state
+    def _run(self, x: Tensor, suffix: str, state: State, reverse: bool) -> tuple[Tensor, State]:
+        """One layer in one direction: outputs (T, N, H) and the last state, (1, N, H) each.
+
+        Half types are float32 from step to step, as the states of PyTorch's kernels are.
+        """
+        product, weight, bias = self._products(x, suffix)
+        narrow = product.dtype if product.dtype in ("float16", "bfloat16") else None
+        given = (product, weight, state[0], bias, state[1] if self.states > 1 else None)
+        if narrow:
+            given = tuple(None if t is None else ag.cast(t, dtype="float32") for t in given)
+        steps = ag.recurrence(*given, self.mode, reverse)[: self.states]
+        at = 0 if reverse else x.shape[0] - 1
+        if narrow:
+            steps = tuple(ag.cast(t, dtype=narrow) for t in steps)
+        return steps[0], tuple(ag.narrow(t, 0, at, 1) for t in steps)
 
     def extra_repr(self) -> str:
         options = {
@@ -278,10 +276,15 @@ class _Cell(_Weights):
                 op=type(self).__name__,
             )
         shape = (*x.shape[:-1], self.hidden_size)
-        state = tuple(ag.reshape(s, (-1, 1, self.hidden_size)) for s in self._given(hx, shape, x))
+        state = self._zeros(shape, x) if hx is None else self._given(hx, shape)
         product, weight, bias = self._products(x if x.ndim == 2 else ag.unsqueeze(x, 0), "")
-        new = tuple(ag.reshape(s, shape) for s in self._step(product, weight, bias, state))
+        new = self._step(product, weight, bias, tuple(ag.reshape(s, (-1, 1, self.hidden_size)) for s in state))
+        new = tuple(ag.reshape(s, shape) for s in new)
         return new[0] if self.states == 1 else new
+
+    def _step(self, x: Tensor, weight: Tensor, bias: Tensor | None, state: State) -> State:
+        product, rows = ag.linear(state[0], weight, bias), (-1, self.gates, self.hidden_size)
+        return _advance(self.mode)(ag.reshape(x, rows), ag.reshape(product, rows), state)
 
     def extra_repr(self) -> str:
         bias = "" if self.bias else f", bias={self.bias}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netcl.autograd.rules import attention, conv, ctc, index, linalg, resample, scan, shape, sort, window
+from netcl.autograd.rules import attention, conv, ctc, index, linalg, recurrence, resample, scan, shape, sort, window
 from netcl.autograd.rules.rule import RULES, Call, record_call, rule
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "index",
     "linalg",
     "record_call",
+    "recurrence",
     "resample",
     "rule",
     "scan",

@@ -249,6 +249,42 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def recurrence(
+        self,
+        kind: str,
+        x: Tensor,
+        weight: Tensor,
+        state: Tensor,
+        bias: Tensor | None,
+        cell: Tensor | None,
+        *,
+        reverse: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """All steps of a recurrent net, ``lstm``, ``gru``, ``tanh`` or ``relu``, over the products x (T, N, gates H):
+        its states and cells (T, N, H), and what its gates became, (T, N, 4 H): i f g o, or r z n and the state's part
+        of n. What a kind lacks is empty.
+        """
+        ...
+
+    def recurrence_back(
+        self,
+        kind: str,
+        weight: Tensor,
+        state: Tensor,
+        cell: Tensor | None,
+        out: Tensor,
+        cells: Tensor,
+        kept: Tensor,
+        by_out: Tensor | None,
+        by_cells: Tensor | None,
+        *,
+        reverse: bool,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """From the results of ``recurrence`` and the gradients of the first two: those by x, by the sums that weight
+        and bias are part of (one tensor with the first but for ``gru``), by ``state`` and ``cell``.
+        """
+        ...
+
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
     ) -> Tensor:

@@ -32,6 +32,7 @@ class Twins(NamedTuple):
     scan: Any
     sort: Any
     trellis: Any
+    recurrence: Any
 
 
 class TwinCalls:
@@ -170,6 +171,39 @@ class TwinCalls:
     def trellis(self, x: Tensor, jumps: Tensor, begins: Tensor | None = None) -> Tensor:
         result: Tensor = self.twins.trellis.trellis(self, x, jumps, begins)
         return result
+
+    @noted
+    def recurrence(
+        self,
+        kind: str,
+        x: Tensor,
+        weight: Tensor,
+        state: Tensor,
+        bias: Tensor | None,
+        cell: Tensor | None,
+        *,
+        reverse: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        given = (x, weight, state, bias, cell)
+        return self.twins.recurrence.recurrence(self, kind, *given, reverse)  # type: ignore[no-any-return]
+
+    @noted
+    def recurrence_back(
+        self,
+        kind: str,
+        weight: Tensor,
+        state: Tensor,
+        cell: Tensor | None,
+        out: Tensor,
+        cells: Tensor,
+        kept: Tensor,
+        by_out: Tensor | None,
+        by_cells: Tensor | None,
+        *,
+        reverse: bool,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        given = (weight, state, cell, out, cells, kept, by_out, by_cells)
+        return self.twins.recurrence.recurrence_back(self, kind, *given, reverse)  # type: ignore[no-any-return]
 
     @noted
     def random(

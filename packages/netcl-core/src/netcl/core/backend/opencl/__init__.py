@@ -12,7 +12,7 @@ import numpy as np
 
 from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
 from netcl.core.backend.calls import noted
-from netcl.core.backend.opencl import conv, copy, gemm, index, random, resample, scan, sort, trellis, window
+from netcl.core.backend.opencl import conv, copy, gemm, index, random, recurrence, resample, scan, sort, trellis, window
 from netcl.core.backend.opencl import run as _run
 from netcl.core.backend.opencl.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.teardown import (
@@ -70,7 +70,7 @@ class OpenCLBackend(TwinCalls):
     """The engine of a command queue (in order); making the first one installs the SIGINT handler and the exit hook."""
 
     name = "cl"
-    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis)
+    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence)
 
     def __init__(self, queue: Any = None) -> None:
         self.queue: Any = opencl_queue(queue)

@@ -1,0 +1,75 @@
+"""Gradients of recurrent nets: one walk back, then one product over all steps for the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from netcl.autograd.rules.rule import Call, rule
+from netcl.core import Tensor
+
+_ALL = "x weight state bias cell out out1 out2"
+
+
+@rule("recurrence", x=_ALL, weight=_ALL, state=_ALL, bias=_ALL, cell=_ALL)
+def recurrence(call: Call, grad: Any) -> Mapping[str, Any]:
+    """With s the sums that the gates are taken of: dW = ds^T (the states before each step), db = the sum of ds."""
+    if call.again:
+        return _step_by_step(call)
+    out, weight = call.out, call.weight
+    back = call.op(
+        "recurrence_back", weight, call.state, out, call.out1, call.out2, *call.grads[:2], call.cell, call.kind,
+        call.reverse,
+    )  # fmt: skip
+    by_x, by_sum, by_state, by_cell = back
+    found = {"x": by_x, "state": by_state, "cell": by_cell}
+    steps, n, hidden = out.shape
+    rows = call.op("reshape", by_sum, (steps * n, weight.shape[0]))
+    if call.wants("weight"):
+        first = call.op("reshape", call.state, (1, n, hidden))
+        rest = call.op("narrow", out, 0, int(call.reverse), steps - 1)
+        before = call.op("concatenate", *((rest, first) if call.reverse else (first, rest)), axis=0)
+        before = call.op("reshape", before, (steps * n, hidden))
+        found["weight"] = call.op("matmul", rows, before, transpose_a=True)
+    if call.wants("bias"):
+        found["bias"] = call.op("sum", rows, axis=0)
+    return found
+
+
+def _step_by_step(call: Call) -> Mapping[str, Any]:
+    """Gradients that have gradients: of the same net, written as the ops of each step."""
+    from netcl.autograd.backward import grad
+
+    names = [name for name in ("x", "weight", "state", "bias", "cell") if call.wants(name)]
+    out, cells = _unrolled(call)
+    given = [(value, by) for value, by in zip((out, cells), call.grads) if by is not None and value is not None]
+    found = grad(
+        [value for value, _ in given],
+        [getattr(call, name) for name in names],
+        [by for _, by in given],
+        create_graph=True,
+        allow_unused=True,
+    )
+    return dict(zip(names, found))
+
+
+def _unrolled(call: Call) -> tuple[Tensor, Tensor | None]:
+    steps, n, rows = call.x.shape
+    hidden = rows // (gates := {"lstm": 4, "gru": 3}.get(call.kind, 1))
+    state, cell = (None if s is None else call.op("reshape", s, (n, 1, hidden)) for s in (call.state, call.cell))
+    order = range(steps)[:: -1 if call.reverse else 1]
+    outs: list[Any] = [None] * steps
+    cells: list[Any] = [None] * steps
+    for now in order:
+        x = call.op("reshape", call.op("narrow", call.x, 0, now, 1), (n, gates, hidden))
+        product = call.op("reshape", call.op("linear", state, call.weight, call.bias), (n, gates, hidden))
+        if call.kind == "lstm":
+            state, cell = call.op("lstm_gates", x, product, cell)
+        elif call.kind == "gru":
+            state = call.op("gru_gates", x, product, state)
+        else:
+            state = call.op(call.kind, call.op("add", x, product))
+        outs[now], cells[now] = state, cell
+    joined = (call.op("concatenate", *parts, axis=1) for parts in (outs, cells) if parts[0] is not None)
+    turned = [call.op("permute", whole, (1, 0, 2)) for whole in joined]
+    return turned[0], turned[1] if len(turned) > 1 else None
