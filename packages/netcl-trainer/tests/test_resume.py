@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -170,26 +171,39 @@ def start(folder: Path, workers: int, selector: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@contextmanager
+def killed(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Leaves no process and no pipe behind, whatever happens."""
+    try:
+        yield
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+
+
 def finished(process: subprocess.Popen[str]) -> str:
-    out, error = process.communicate(timeout=120)
+    with killed(process):
+        out, error = process.communicate(timeout=300)
     assert process.returncode == 0, error
     return "".join(line for line in out.splitlines(True) if not line.startswith("step "))
 
 
-def kill_and_resume(tmp_path: Path, workers: Sequence[int], selector: str, seed: int = 0) -> None:
+def kill_and_resume(tmp_path: Path, workers: Sequence[int], selector: str) -> None:
     """Kills a run of 36 steps once for each number of workers in turn; ``workers`` do not change a number."""
-    rng = random.Random(f"{selector} {workers} {seed}")
+    rng = random.Random(f"{selector} {workers}")
     whole = finished(start(tmp_path / "whole", 0, selector))
     folder = tmp_path / "broken"
-    for count, step in zip(workers, sorted(rng.sample(range(1, 36), len(workers)))):
+    for count, step in zip(workers, sorted(rng.sample(range(1, 31), len(workers)))):
         process = start(folder, count, selector)
-        assert process.stdout is not None
-        while (line := process.stdout.readline()) != f"step {step}\n":
-            assert line, process.communicate()[1]
-        # At any moment from there on: in a step, between two, while a file is written.
-        time.sleep(rng.uniform(0, 0.05))
-        process.kill()
-        process.communicate(timeout=60)
+        with killed(process):
+            assert process.stdout is not None
+            done = 0  # the last kill may have come after the save of this step
+            while done < step:
+                line = process.stdout.readline()
+                assert line.startswith("step "), (line, process.communicate(timeout=60))
+                done = int(line.split()[1])
+            # At any moment from there on: in a step, between two, while a file is written.
+            time.sleep(rng.uniform(0, 0.05))
         assert process.returncode == -signal.SIGKILL
         last = folder / "last.netcl"
         assert not last.exists() or verify(last)["type"] == "checkpoint"
@@ -209,14 +223,14 @@ def wait_until_nothing_is_left_of(pid: int) -> None:
     assert left == []
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_kill_and_resume(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, (0, 2), "cpu")
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_ten_kills_and_resumes(handle: DeviceHandle, tmp_path: Path, workers: int) -> None:
