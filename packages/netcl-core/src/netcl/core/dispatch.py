@@ -26,7 +26,9 @@ from netcl.core.program import (
     bound,
     check_out,
     evaluate,
+    evaluate_each,
     program_row,
+    reduce_each,
     set_shape,
 )
 
@@ -47,11 +49,13 @@ __all__ = [
     "call_row",
     "caller",
     "evaluate",
+    "evaluate_each",
     "execute",
     "make_row",
     "pop_hook",
     "program_row",
     "push_hook",
+    "reduce_each",
     "register_op",
     "row_of",
     "set_recorder",

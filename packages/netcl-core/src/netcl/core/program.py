@@ -256,3 +256,31 @@ def evaluate(
         raise ExpressionError("expressions without inputs have no engine to run on")
     before_write()
     return inputs[0].engine.run(outputs, inputs, scalars, **kwargs)  # type: ignore[no-any-return]
+
+
+def evaluate_each(
+    outputs: Sequence[Expr],
+    inputs: Sequence[Sequence[Any]],
+    shared: Sequence[Any] = (),
+    scalars: Mapping[str, float | int] | None = None,
+    **kwargs: Any,
+) -> list[tuple[Any, ...]]:
+    """``evaluate`` on ``(*one, *shared)`` for each ``one`` of ``inputs``, which lie on one engine and have the same
+    dtypes; one launch where the device's kernels take as many arguments.
+
+    No tensor may be written for one and read or written for another.
+    """
+    if not inputs:
+        return []
+    before_write()
+    return inputs[0][0].engine.run_each(outputs, inputs, shared, scalars, **kwargs)  # type: ignore[no-any-return]
+
+
+def reduce_each(kind: str, expression: Expr, inputs: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> Any:
+    """The reduction of ``expression`` over all elements of all of ``inputs`` in parts: a tensor of one dimension, which
+    reduced by the same ``kind`` (sum, prod, max or min) is the whole.
+    """
+    if not inputs:
+        raise ExpressionError("a reduction over no tensors has no engine to run on")
+    before_write()
+    return inputs[0][0].engine.reduce_each(kind, expression, inputs, shared)

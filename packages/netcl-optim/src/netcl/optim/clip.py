@@ -1,16 +1,18 @@
-"""Gradient clipping, by norm and by value, in place and without a host read where none is asked for."""
+"""Gradient clipping, by norm and by value, in place and without a host read where none is asked for.
+
+A reduction over all gradients, a small kernel and a pass that scales: three launches, however many gradients there are
+of a dtype.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
+from netcl.core.dispatch import evaluate, evaluate_each, reduce_each
 from netcl.core.errors import BackendMismatchError, NonFiniteError
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 from netcl.optim.fused import compute_dtype
-
-_AT_ONCE = 16
 
 
 def clip_grad_norm(
@@ -23,13 +25,13 @@ def clip_grad_norm(
     and the norm is NaN or infinite.
     """
     grads = _grads(params)
-    norm = grad_norm(grads, norm_type)
-    if norm is None:
+    if not grads:
         return 0.0
+    norm, factor = _norm_and_factor(grads, max_norm, norm_type)
     value = float(norm.item())
     if error_if_nonfinite and not value - value == 0.0:
         raise NonFiniteError(f"the norm of the gradients is {value}", op="clip_grad_norm")
-    _scale(grads, norm, max_norm)
+    _scale(grads, factor)
     return value
 
 
@@ -38,39 +40,49 @@ def clip_grad_norm_device(params: Tensor | Iterable[Tensor], max_norm: float, no
     device.
     """
     given = [params] if isinstance(params, Tensor) else list(params)
-    grads = _grads(given)
-    norm = grad_norm(grads, norm_type)
-    if norm is None:
-        return Tensor.zeros((), queue=given[0].queue if given else None)
-    _scale(grads, norm, max_norm)
+    norm, factor = clipping(given, max_norm, norm_type)
+    if factor is not None:
+        _scale(_grads(given), factor)
     return norm
+
+
+def clipping(params: Sequence[Tensor], max_norm: float, norm_type: float = 2.0) -> tuple[Tensor, Tensor | None]:
+    """The norm of the gradients before clipping and the factor that clips them, None without gradients."""
+    grads = _grads(params)
+    if not grads:
+        return Tensor.zeros((), queue=params[0].queue if params else None), None
+    return _norm_and_factor(grads, max_norm, norm_type)
 
 
 def clip_grad_value(params: Tensor | Iterable[Tensor], clip_value: float) -> None:
     """Limits every element of the gradients to [-clip_value, clip_value]; NaN stays."""
-    for grad in _grads(params):
-        dtype = compute_dtype(grad.dtype)
-        g, limit = cast(Load(0, grad.dtype), dtype), Scalar("limit", dtype)
-        clipped = apply("minimum", apply("maximum", g, -limit), limit)
-        evaluate((cast(clipped, grad.dtype),), (grad,), {"limit": float(clip_value)}, out=(grad,))
+    for dtype, sets in _by_dtype(_distinct(_grads(params))).items():
+        limit = Scalar("limit", compute_dtype(dtype))
+        clipped = apply("minimum", apply("maximum", cast(Load(0, dtype), limit.dtype), -limit), limit)
+        evaluate_each((cast(clipped, dtype),), sets, (), {"limit": float(clip_value)}, out=sets)
 
 
-def grad_norm(grads: Sequence[Tensor], norm_type: float = 2.0) -> Tensor | None:
-    """The norm of all gradients as one vector: a 0-d tensor in float32 (float64 for float64); None for no gradients."""
-    if not grads:
-        return None
+def _norm_and_factor(grads: Sequence[Tensor], max_norm: float, norm_type: float = 2.0) -> tuple[Tensor, Tensor]:
+    """The norm of some gradients as one vector, and min(1, max_norm / (norm + 1e-6)): 0-d tensors in float32 (float64
+    where one of them is).
+    """
     if norm_type <= 0:
         raise ValueError(f"norm_type is a positive number or inf, not {norm_type}")
     kind = "max" if norm_type == float("inf") else "sum"
-    partial = [_reduced(grad, kind, norm_type) for grad in grads]
-    while len(partial) > 1:
-        partial = [_combined(partial[at : at + _AT_ONCE], kind) for at in range(0, len(partial), _AT_ONCE)]
-    total = Load(0, partial[0].dtype)
-    if kind == "max":
-        return partial[0]
-    root = apply("sqrt", total) if norm_type == 2 else apply("pow", total, 1.0 / norm_type)
-    norm: Tensor = evaluate((root,), partial)[0]
-    return norm
+    parts = [reduce_each(kind, _term(dtype, norm_type), sets) for dtype, sets in _by_dtype(grads).items()]
+    dtype = "float64" if any(part.dtype == "float64" for part in parts) else "float32"
+    if len(parts) > 1:  # of different lengths, so each by itself
+        parts = [evaluate((reduce(kind, Load(0, p.dtype), 0),), (p,), shapes=[(1,)])[0] for p in parts]
+    total: Expr = cast(reduce(kind, Load(0, parts[0].dtype), 0), dtype)
+    for at, part in enumerate(parts[1:], 1):
+        other = cast(Load(at, part.dtype), dtype)
+        total = total + other if kind == "sum" else apply("maximum", total, other)
+    if kind == "sum" and norm_type != 1:
+        total = apply("sqrt", total) if norm_type == 2 else apply("pow", total, 1.0 / norm_type)
+    factor = apply("minimum", Scalar("max_norm", dtype) / (total + 1e-6), 1.0)
+    out = [Tensor.empty((), dtype, queue=parts[0].queue) for _ in range(2)]
+    evaluate((total, factor), parts, {"max_norm": float(max_norm)}, shapes=[(1,), (1,)], out=out)
+    return out[0], out[1]
 
 
 def _grads(params: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -84,32 +96,29 @@ def _grads(params: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return grads
 
 
-def _reduced(grad: Tensor, kind: str, norm_type: float) -> Tensor:
-    """The sum of |g|^norm_type, or the largest |g|, as a 0-d tensor."""
-    flat = grad.detach().reshape(-1)
-    g: Expr = cast(Load(0, flat.dtype), compute_dtype(flat.dtype))
-    size = apply("abs", g)
-    term = (
-        size if kind == "max" or norm_type == 1 else g * g if norm_type == 2 else apply("pow", size, float(norm_type))
-    )
-    if flat.size == 0:
-        return Tensor.zeros((), compute_dtype(flat.dtype), queue=flat.queue)
-    partial: Tensor = evaluate((reduce(kind, term, 0),), (flat,), shapes=[(1,)])[0]
-    return partial.reshape(())
+def _distinct(grads: Sequence[Tensor]) -> list[Tensor]:
+    """The gradients without repetitions: one that two parameters share is written once."""
+    return list({grad.storage_id: grad for grad in grads}.values())
 
 
-def _combined(parts: Sequence[Tensor], kind: str) -> Tensor:
-    total: Expr = Load(0, parts[0].dtype)
-    for at, part in enumerate(parts[1:], 1):
-        other = Load(at, part.dtype)
-        total = total + other if kind == "sum" else apply("maximum", total, other)
-    combined: Tensor = evaluate((total,), parts)[0]
-    return combined
-
-
-def _scale(grads: Sequence[Tensor], norm: Tensor, max_norm: float) -> None:
-    share = apply("minimum", Scalar("max_norm", norm.dtype) / (Load(0, norm.dtype) + 1e-6), 1.0)
-    factor = evaluate((share,), (norm,), {"max_norm": float(max_norm)})[0]
+def _by_dtype(grads: Sequence[Tensor]) -> dict[str, list[list[Tensor]]]:
+    """Gradients as sets of one tensor, by dtype."""
+    found: dict[str, list[list[Tensor]]] = {}
     for grad in grads:
-        scaled = cast(Load(0, grad.dtype), factor.dtype) * Load(1, factor.dtype)
-        evaluate((cast(scaled, grad.dtype),), (grad, factor), out=(grad,))
+        found.setdefault(grad.dtype, []).append([grad])
+    return found
+
+
+def _term(dtype: str, norm_type: float) -> Expr:
+    """|g|^norm_type, or |g| for the largest."""
+    g: Expr = cast(Load(0, dtype), compute_dtype(dtype))
+    if norm_type == 2:
+        return g * g
+    size = apply("abs", g)
+    return size if norm_type in (1, float("inf")) else apply("pow", size, float(norm_type))
+
+
+def _scale(grads: Sequence[Tensor], factor: Tensor) -> None:
+    for dtype, sets in _by_dtype(_distinct(grads)).items():
+        scaled = cast(Load(0, dtype), factor.dtype) * Load(1, factor.dtype)
+        evaluate_each((cast(scaled, dtype),), sets, (factor,), out=sets)

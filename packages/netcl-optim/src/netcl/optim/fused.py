@@ -1,14 +1,14 @@
-"""Update rules written once as expressions, and the lanes of parameters that they step: one launch per parameter.
+"""Update rules written once as expressions, and the lanes of parameters that they step: one launch per dtype.
 
 A rule never sees a number. Hyper-parameters and the step count are 0-d tensors on the device, so that a schedule
 changes a value and no kernel, and a captured step replays with new values. Per lane one small launch counts the step
-and derives what depends on it (bias corrections); then each parameter takes one launch with several outputs, in
-place.
+and derives what depends on it (bias corrections); then all parameters of a dtype take one launch with several outputs,
+in place (``evaluate_each``). Rules that reduce over a parameter take their launches for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
+from netcl.core.dispatch import evaluate, evaluate_each
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Expr, Load, apply, cast
 
@@ -114,7 +114,7 @@ def compute_dtype(dtype: str) -> str:
     return "float64" if dtype == "float64" else "float32"
 
 
-_FOUND = "found_inf"
+FOUND, SCALE, CLIP = "found_inf", "grad_scale", "clip"
 MASTER = "master"
 # How far a number and what it rounds to may lie apart: times the rounded one, and below the least normal one.
 _ROUNDING = {"float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 0.0)}
@@ -131,9 +131,13 @@ def state_shape(rule: Rule, name: str, shape: tuple[int, ...]) -> tuple[int, ...
 
 
 @lru_cache(maxsize=1024)
-def update_kernel(rule: Rule, numbers: tuple[str, ...], p_dtype: str, g_dtype: str, guarded: bool) -> Kernel:
-    """The kernel of a parameter: inputs p, g, states, scalars; outputs p and states. ``guarded``: nothing changes
-    where found_inf is not 0.
+def update_kernel(
+    rule: Rule, numbers: tuple[str, ...], p_dtype: str, g_dtype: str, around: tuple[tuple[str, str], ...] = ()
+) -> Kernel:
+    """The kernel of a parameter: inputs p, g, states, scalars; outputs p and states.
+
+    ``around`` names, with dtypes, what is done in the same pass: with FOUND nothing changes where that is not 0, with
+    SCALE the gradient is divided by it, which is one more output, with CLIP the update takes it times that factor.
 
     The last state of a half parameter is its master: the parameter before it was rounded. Where somebody else has
     written the parameter it is no longer what the master rounds to, and counts itself.
@@ -146,13 +150,20 @@ def update_kernel(rule: Rule, numbers: tuple[str, ...], p_dtype: str, g_dtype: s
         near = apply("abs", old[MASTER] - old_p) <= apply("abs", old_p) * relative + absolute
         old_p = apply("where", near, old[MASTER], old_p)
     slots = _Slots(2 + len(old), dtype)
+    extra = {name: cast(slots.load(name, given), dtype) for name, given in around if name != FOUND}
+    unscaled: tuple[Expr, ...] = ()
+    if SCALE in extra:
+        g = g / extra[SCALE]
+        unscaled = (cast(g, g_dtype),)
+    if CLIP in extra:
+        g = g * extra[CLIP]
     new_p, new = rule.update(old_p, -g if rule.maximize else g, old, _Numbers(slots, numbers))
     outputs = [cast(new_p, dtype), *(cast(new[name], dtype) for name in rule.states)]
-    if guarded:
-        skip = apply("ne", slots.load(_FOUND, "float32"), 0.0)
+    if FOUND in dict(around):
+        skip = apply("ne", slots.load(FOUND, "float32"), 0.0)
         outputs = [apply("where", skip, before, after) for before, after in zip([old_p, *old.values()], outputs)]
     masters = outputs[:1] if MASTER in old else ()
-    return Kernel((cast(outputs[0], p_dtype), *outputs[1:], *masters), tuple(slots.names))
+    return Kernel((cast(outputs[0], p_dtype), *outputs[1:], *masters, *unscaled), tuple(slots.names))
 
 
 @lru_cache(maxsize=256)
@@ -166,7 +177,7 @@ def advance_kernel(rule: Rule, numbers: tuple[str, ...], dtype: str, guarded: bo
     names = (*rule.running, *(name for name in values if name not in rule.running))
     outputs = [cast(values[name], dtype) for name in names]
     if guarded:
-        skip = apply("ne", slots.load(_FOUND, "float32"), 0.0)
+        skip = apply("ne", slots.load(FOUND, "float32"), 0.0)
         outputs = [apply("where", skip, running[n], o) if n in running else o for n, o in zip(names, outputs)]
     return Kernel(tuple(outputs), tuple(slots.names)), names
 
@@ -221,44 +232,38 @@ class Lane:
             other.running[name] = self._scalar(0.0).write(tensor)
         return other
 
-    def advance(self, rule: Rule, found_inf: Tensor | None) -> None:
+    def advance(self, rule: Rule, around: Mapping[str, Tensor]) -> None:
         """Counts one step and derives its scalars, in one launch; none where the rule keeps no count."""
         self.set_running({name: value for name, value in rule.running.items() if name not in self.running})
-        kernel, names = advance_kernel(rule, tuple(self.numbers.tensors), self.numbers.dtype, found_inf is not None)
+        kernel, names = advance_kernel(rule, tuple(self.numbers.tensors), self.numbers.dtype, FOUND in around)
         if not names:
             return
         for name in names[len(rule.running) :]:
             if name not in self._derived:
                 self._derived[name] = self._scalar(0.0)
         out = [self.running[name] if name in self.running else self._derived[name] for name in names]
-        evaluate(kernel.outputs, self.scalars(kernel.scalars, found_inf), out=out)
+        evaluate(kernel.outputs, self.scalars(kernel.scalars, around), out=out)
 
-    def scalars(self, names: Sequence[str], found_inf: Tensor | None) -> list[Tensor]:
+    def scalars(self, names: Sequence[str], around: Mapping[str, Tensor]) -> list[Tensor]:
         """The 0-d tensors of these names."""
-        found: list[Tensor] = []
-        for name in names:
-            if name == _FOUND:
-                assert found_inf is not None
-                found.append(found_inf)
-            else:
-                found.append(self._find(name))
-        return found
-
-    def _find(self, name: str) -> Tensor:
-        for place in (self._derived, self.running, self.numbers.tensors):
-            if name in place:
-                return place[name]
-        raise KeyError(name)
+        known = {**self.numbers.tensors, **self.running, **self._derived, **around}
+        return [known[name] for name in names]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all scalars that a rule's update may read."""
         return (*self.numbers.tensors, *self.running, *self._derived)
 
-    def update(self, rule: Rule, p: Tensor, states: Sequence[Tensor], found_inf: Tensor | None) -> None:
-        """Steps one parameter and its states in place, in one launch."""
-        assert p.grad is not None
-        kernel = update_kernel(rule.for_rank(p.ndim), self.names, p.dtype, p.grad.dtype, found_inf is not None)
-        inputs = [p, p.grad, *states, *self.scalars(kernel.scalars, found_inf)]
-        out = [p, *states]
-        evaluate(kernel.outputs, inputs, out=out, shapes=[tensor.shape for tensor in out])
+    def update(self, rule: Rule, states_of: Callable[[Tensor], Sequence[Tensor]], around: Mapping[str, Tensor]) -> None:
+        """Steps the parameters and their states in place, those of the same dtypes together."""
+        together: dict[tuple[Rule, str, str], list[list[Tensor]]] = {}
+        for p in self.members:
+            assert p.grad is not None
+            key = (rule.for_rank(p.ndim), p.dtype, p.grad.dtype)
+            together.setdefault(key, []).append([p, p.grad, *states_of(p)])
+        for (one, *dtypes), inputs in together.items():
+            kernel = update_kernel(
+                one, self.names, *dtypes, tuple((name, tensor.dtype) for name, tensor in around.items())
+            )
+            out = [[p, *states, *([g] if SCALE in around else [])] for p, g, *states in inputs]
+            evaluate_each(kernel.outputs, inputs, self.scalars(kernel.scalars, around), out=out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,19 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.optim.fused import MASTER, DeviceNumbers, Lane, Rule, compute_dtype, state_shape, states_of
+from netcl.optim.clip import clipping
+from netcl.optim.fused import (
+    CLIP,
+    FOUND,
+    MASTER,
+    SCALE,
+    DeviceNumbers,
+    Lane,
+    Rule,
+    compute_dtype,
+    state_shape,
+    states_of,
+)
 
 # A parameter, its running scalars and its states, as read from a state_dict.
 Entry = tuple[Tensor, dict[str, float], dict[str, Any]]
@@ -53,13 +66,16 @@ class Optimizer:
 
     The first step makes the states, on the device of each parameter and in persistent storage: before a step is
     captured, take two eager steps. ``found_inf``, where it is set to a 0-d float32 tensor, makes a step change
-    nothing while that is not zero, without a host read.
+    nothing while that is not zero, without a host read; ``grad_scale``, another one, divides the gradients, which have
+    the dtype that the rule computes in, in the pass that updates.
     """
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         self.defaults = dict(defaults)
         self.param_groups: list[ParamGroup] = []
         self.found_inf: Tensor | None = None
+        self.grad_scale: Tensor | None = None
+        self._clip: Tensor | None = None
         self._lanes: list[list[Lane]] = []
         self._numbers: list[dict[tuple[int, str], DeviceNumbers]] = []
         self._states: dict[int, dict[str, Tensor]] = {}
@@ -151,13 +167,24 @@ class Optimizer:
         if closure is not None:
             with ag.enable_grad():
                 loss = closure()
+        named = ((FOUND, self.found_inf), (SCALE, self.grad_scale), (CLIP, self._clip))
+        around = {name: tensor for name, tensor in named if tensor is not None}
+        self._clip = None
         for at, group in enumerate(self.param_groups):
             rule = self.rule(group)
             for lane in self._due(at, group):
-                lane.advance(rule, self.found_inf)
-                for p in lane.members:
-                    lane.update(rule, p, self._states_of(p, rule, group), self.found_inf)
+                lane.advance(rule, around)
+                lane.update(rule, partial(self._states_of, rule=rule, group=group), around)
         return loss
+
+    def clip_grad_norm(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
+        """Has the next ``step`` take the gradients, as one vector, no longer than ``max_norm``, in the pass that
+        updates; gives their norm as a 0-d tensor.
+
+        The step is that after ``clip_grad_norm_device``, to the bit for float32; ``p.grad`` stays as it is.
+        """
+        norm, self._clip = clipping([p for group in self.param_groups for p in group["params"]], max_norm, norm_type)
+        return norm
 
     def _due(self, at: int, group: ParamGroup) -> list[Lane]:
         """The lanes whose parameters all have gradients now, after splitting those where only some have."""

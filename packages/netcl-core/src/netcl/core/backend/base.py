@@ -135,6 +135,28 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def run_each(
+        self,
+        outputs: Sequence[Expr],
+        inputs: Sequence[Sequence[Tensor]],
+        shared: Sequence[Tensor] = (),
+        scalars: Mapping[str, float | int] | None = None,
+        *,
+        out: Sequence[Sequence[Tensor]] | None = None,
+    ) -> list[tuple[Tensor, ...]]:
+        """``run`` with ``(*one, *shared)`` for each ``one`` of ``inputs``, which have the same dtypes, with the bits of
+        the runs one by one and in as few launches as the device allows. No run writes what another reads.
+        """
+        ...
+
+    def reduce_each(
+        self, kind: str, expression: Expr, inputs: Sequence[Sequence[Tensor]], shared: Sequence[Tensor] = ()
+    ) -> Tensor:
+        """Parts, of one dimension, of the reduction of ``expression`` over all elements of all of ``inputs``; reduced
+        by the same ``kind`` they are the whole.
+        """
+        ...
+
     def matmul(
         self,
         a: Tensor,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.base import Pair, flags
@@ -12,11 +13,16 @@ from netcl.core.backend.epilogue import Epilogue, check
 from netcl.core.backend.watching import worked
 from netcl.core.cost import conv_flops, matmul_flops
 from netcl.core.errors import CaptureError
+from netcl.core.expr import Expr, Load, apply, reduce
 from netcl.core.waiting import image_shape, may_wait, product_shape
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
     from netcl.core.tensor import Tensor
+
+
+_PAIRS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
+_NOTHING = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 
 class Twins(NamedTuple):
@@ -39,6 +45,43 @@ class TwinCalls:
     """The computing calls of an engine, as ``DeviceBackend`` describes them; ``twins`` are the backend's files."""
 
     twins: Twins
+
+    @noted
+    def run_each(
+        self,
+        outputs: Sequence[Expr],
+        inputs: Sequence[Sequence[Tensor]],
+        shared: Sequence[Tensor] = (),
+        scalars: Mapping[str, float | int] | None = None,
+        *,
+        out: Sequence[Sequence[Tensor]] | None = None,
+    ) -> list[tuple[Tensor, ...]]:
+        engine: Any = self
+        targets = [None] * len(inputs) if out is None else [list(one) for one in out]
+        return [
+            engine.run(outputs, (*one, *shared), scalars, shapes=None if to is None else [t.shape for t in to], out=to)
+            for one, to in zip(inputs, targets)
+        ]
+
+    @noted
+    def reduce_each(
+        self, kind: str, expression: Expr, inputs: Sequence[Sequence[Tensor]], shared: Sequence[Tensor] = ()
+    ) -> Tensor:
+        engine: Any = self
+        pair = Load(0, expression.dtype), Load(1, expression.dtype)
+        total: Tensor | None = None
+        for one in inputs:
+            if any(tensor.size == 0 for tensor in one):
+                continue
+            rank = max(tensor.ndim for tensor in one)
+            whole = reduce(kind, expression, tuple(range(rank)))
+            (part,) = engine.run((whole,), (*one, *shared), shapes=[(1,) * rank])
+            part = part._alias(type(part), (1,))
+            total = part if total is None else engine.run((apply(_PAIRS[kind], *pair),), (total, part))[0]
+        if total is None:
+            total = engine.empty((1,), expression.dtype)
+            engine.fill(total, _NOTHING[kind])
+        return total
 
     @may_wait(product_shape)
     @noted

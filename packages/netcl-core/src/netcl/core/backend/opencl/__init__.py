@@ -12,7 +12,20 @@ import numpy as np
 
 from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
 from netcl.core.backend.calls import noted
-from netcl.core.backend.opencl import conv, copy, gemm, index, random, recurrence, resample, scan, sort, trellis, window
+from netcl.core.backend.opencl import (
+    conv,
+    copy,
+    each,
+    gemm,
+    index,
+    random,
+    recurrence,
+    resample,
+    scan,
+    sort,
+    trellis,
+    window,
+)
 from netcl.core.backend.opencl import run as _run
 from netcl.core.backend.opencl.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.teardown import (
@@ -320,6 +333,26 @@ class OpenCLBackend(TwinCalls):
         out: Sequence[Tensor | None] | None = None,
     ) -> tuple[Tensor, ...]:
         return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
+
+    @noted
+    def run_each(
+        self,
+        outputs: Sequence[Expr],
+        inputs: Sequence[Sequence[Tensor]],
+        shared: Sequence[Tensor] = (),
+        scalars: Mapping[str, float | int] | None = None,
+        *,
+        out: Sequence[Sequence[Tensor]] | None = None,
+    ) -> list[tuple[Tensor, ...]]:
+        made = each.run_each(self, outputs, inputs, shared, scalars or {}, out)
+        return super().run_each(outputs, inputs, shared, scalars, out=out) if made is None else made
+
+    @noted
+    def reduce_each(
+        self, kind: str, expression: Expr, inputs: Sequence[Sequence[Tensor]], shared: Sequence[Tensor] = ()
+    ) -> Tensor:
+        made = each.reduce_each(self, kind, expression, inputs, shared)
+        return super().reduce_each(kind, expression, inputs, shared) if made is None else made
 
     def warm_call(
         self, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]

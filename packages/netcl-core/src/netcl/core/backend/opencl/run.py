@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 Scalars = Mapping[str, float | int]
 
-_SCALAR_TYPES: dict[str, Any] = {"float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
+SCALAR_TYPES: dict[str, Any] = {"float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
 _EXACT_DIVISION = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 _VARIANTS_MAX = 16  # prepared launches kept for different values of the launch scalars
 _PLANS_MAX = 8192
@@ -69,7 +69,7 @@ class _Ready:
         numbers = [np.uint64(number) for number in launch.numbers]
         given = {**scalars, **self.sizes}
         values = [
-            None if name in later else _SCALAR_TYPES[compute_type(dtype)](given[name]) for name, dtype in launch.scalars
+            None if name in later else SCALAR_TYPES[compute_type(dtype)](given[name]) for name, dtype in launch.scalars
         ]
         sizes = (_rounded(launch),), (launch.group,)
         args = [*buffers, *numbers, *values]
