@@ -100,6 +100,8 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
     code, out, _ = told(capsys, "train", config, "--resume", "auto", "--set", "trainer.epochs=3")
     assert code == 0 and "epoch 3/3" in out and "epoch 2/3" not in out
     assert len((folder / "history.csv").read_text(encoding="utf-8").splitlines()) == 4
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert "patience = 3\n# --set trainer.epochs=3</pre>" in report
 
     np.save(config.parent / "x.npy", np.zeros((5, 1, 8, 8), np.float32))
     predict = ("predict", folder / "model.netcl", config.parent / "x.npy", "--device", "cpu")

@@ -35,7 +35,7 @@ def test_it_holds_everything_and_asks_for_nothing(
     val = make_loader(n=64, shuffle=False)
     history = run(make_network, make_loader(), val)
     position = val.state_dict()
-    page = history.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    page = history.report(tmp_path / "report.html", config="lr = <as given>").read_text(encoding="utf-8")
     assert val.state_dict() == position
     assert re.findall(r'(?:src|href)="(?!data:)', page) == [] and "<script" not in page
     for text in (
@@ -49,6 +49,9 @@ def test_it_holds_everything_and_asks_for_nothing(
         "Python 3.",
         "samples per second",
         "val_accuracy",
+        "learning rate",
+        "LearningRateMonitor",
+        "lr = &lt;as given&gt;",
     ):
         assert text in page, text
     wrong = round(64 * (1 - history[-1]["val_accuracy"]))

@@ -33,13 +33,17 @@ def _ticks(low: float, high: float, count: int = 5) -> list[float]:
     """Round numbers within the limits."""
     span = (high - low) / max(1, count - 1)
     power = 10.0 ** math.floor(math.log10(span))
-    step = next((factor * power for factor in (1, 2, 5, 10) if factor * power >= span), 10 * power)
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= 0.8 * span)
     first = math.ceil(low / step - 1e-9)
     return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.4g} %"
 
 
 def _limits(curves: Sequence[Curve]) -> tuple[float, float]:
@@ -49,11 +53,15 @@ def _limits(curves: Sequence[Curve]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def line_chart(title: str, epochs: Sequence[float], curves: Sequence[Curve]) -> str:
-    """An SVG of the curves over the epochs, each point with its value as a tooltip; empty where nothing is finite."""
+def line_chart(title: str, epochs: Sequence[float], curves: Sequence[Curve], percent: bool = False) -> str:
+    """An SVG of the curves over the epochs, each point with its value as a tooltip; empty where nothing is finite.
+
+    ``percent``: the values are shares of one.
+    """
     if not any(math.isfinite(value) for curve in curves for value in curve.values):
         return ""
     low, high = _limits(curves)
+    number = _percent if percent else _number
     first, last = epochs[0], epochs[-1] if epochs[-1] > epochs[0] else epochs[0] + 1
 
     def x(epoch: float) -> float:
@@ -69,12 +77,13 @@ def line_chart(title: str, epochs: Sequence[float], curves: Sequence[Curve]) -> 
     for tick in _ticks(low, high):
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         parts.append(
-            f'<text class="tick" x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{_number(tick)}</text>'
+            f'<text class="tick" x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{number(tick)}</text>'
         )
     for tick in (tick for tick in _ticks(first, last, 7) if tick == int(tick) and tick <= epochs[-1]):
         parts.append(f'<text class="tick" x="{x(tick):.1f}" y="{_HEIGHT - 12}" text-anchor="middle">{int(tick)}</text>')
+    parts.append(f'<text class="tick" x="{_LEFT - 8}" y="{_HEIGHT - 12}" text-anchor="end">epoch</text>')
     at = _WIDTH - _RIGHT
-    for curve in reversed(curves):
+    for curve in reversed(curves) if len(curves) > 1 else ():
         parts.append(f'<text class="legend {curve.kind}" x="{at}" y="18" text-anchor="end">{escape(curve.name)}</text>')
         at -= 9 * len(curve.name) + 16
     for curve in curves:
@@ -82,7 +91,7 @@ def line_chart(title: str, epochs: Sequence[float], curves: Sequence[Curve]) -> 
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py, _, _ in points)
         parts.append(f'<polyline class="curve {curve.kind}" points="{path}"/>')
         for px, py, epoch, value in points:
-            tip = escape(f"{curve.name}, epoch {epoch:g}: {value:.6g}")
+            tip = escape(f"{curve.name}, epoch {epoch:g}: {number(value)}")
             parts.append(
                 f'<circle class="dot {curve.kind}" cx="{px:.1f}" cy="{py:.1f}" r="3"><title>{tip}</title></circle>'
             )

@@ -90,16 +90,17 @@ class History(list[dict[str, Any]]):
             figure.savefig(path, dpi=120)
         return figure
 
-    def report(self, path: str | PathLike[str]) -> Path:
+    def report(self, path: str | PathLike[str], config: str | None = None) -> Path:
         """Writes one HTML page that needs nothing beside it, and gives its path: curves, learning rate, throughput,
-        the validation samples that the model is surest of and wrong about, and device, versions and settings.
+        the validation samples that the model is surest of and wrong about, device, versions and settings, and the text
+        of ``config`` where one is given.
 
         For a History of ``Trainer.fit`` the model looks at the validation loader once more, as it is now; one made by
         hand has its curves alone. ValueError where it is empty.
         """
         from netcl.trainer.report import write_report
 
-        return write_report(self, path)
+        return write_report(self, path, config)
 
 
 def draw_curves(axes: Any, history: History, names: list[str]) -> None:

@@ -53,7 +53,7 @@ svg .curve.training { stroke: var(--training); } svg .curve.validation { stroke:
 """
 
 
-def write_report(history: History, path: str | PathLike[str]) -> Path:
+def write_report(history: History, path: str | PathLike[str], config: str | None = None) -> Path:
     """See ``History.report``."""
     if not history:
         raise ValueError("the history is empty: there is nothing to report")
@@ -62,7 +62,7 @@ def write_report(history: History, path: str | PathLike[str]) -> Path:
         _section("Curves", f'<div class="charts">{"".join(_charts(history))}</div>'),
         _section("Samples misjudged", _misjudged(history)),
         _section("Epochs", _epochs(history)),
-        _section("What was run", _facts(history)),
+        _section("What was run", _facts(history, config)),
     ]
     page = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -126,7 +126,8 @@ def _charts(history: History) -> Iterator[str]:
             if (values := _column(history, key)) is not None
         ]
         if curves:
-            yield line_chart({"samples_per_second": "samples per second"}.get(name, name), epochs, curves)
+            title = {"samples_per_second": "samples per second", "lr": "learning rate"}.get(name, name)
+            yield line_chart(title, epochs, curves, percent=name.endswith("accuracy"))
 
 
 def _column(history: History, name: str) -> list[float] | None:
@@ -207,8 +208,10 @@ def _figure(confidence: float, x: npt.NDArray[Any], label: int, guess: int, name
 # -- what was run ----------------------------------------------------------------------------------------------------
 
 
-def _facts(history: History) -> str:
+def _facts(history: History, config: str | None) -> str:
     facts = {**(_setting(history) if history.source else {}), "versions": "\n".join(versions())}
+    if config is not None:
+        facts["configuration"] = config
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td><pre>{escape(text)}</pre></td></tr>" for name, text in facts.items()
     )
@@ -232,6 +235,9 @@ def _setting(history: History) -> dict[str, str]:
     steps = ("batches per step", trainer.accumulation_steps if trainer.accumulation_steps > 1 else None)
     average = ("average", None if trainer.ema is None else type(trainer.ema).__name__)
     facts.update({name: str(value) for name, value in (*options, steps, average) if value is not None})
+    callbacks = [type(callback).__name__ for callback in trainer.run.callbacks]
+    if callbacks:
+        facts["callbacks"] = ", ".join(callbacks)
     facts["captured"] = "yes" if trainer.captured else "no, op by op"
     for name, given in (("training data", loader), ("validation data", val_loader)):
         if given is not None:
@@ -239,11 +245,17 @@ def _setting(history: History) -> dict[str, str]:
     return facts
 
 
+def _kinds(dataset: Any) -> Iterator[str]:
+    """The name of its class, and of those that it wraps: Subset of ArrayDataset."""
+    while dataset is not None:
+        yield type(dataset).__name__
+        dataset = getattr(dataset, "dataset", None)
+
+
 def _describe_loader(loader: Any) -> str:
     dataset: Any = getattr(loader, "dataset", None)
-    what = type(loader if dataset is None else dataset).__name__
     found = [
-        what,
+        " of ".join(_kinds(loader if dataset is None else dataset)),
         *(f"{name} {getattr(loader, name)}" for name in ("batch_size", "num_workers", "seed") if hasattr(loader, name)),
     ]
     if dataset is not None and hasattr(dataset, "__len__"):

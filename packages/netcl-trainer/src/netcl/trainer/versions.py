@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import sys
 
 __all__ = ["versions"]
 
@@ -18,8 +19,17 @@ def versions() -> list[str]:
     """``name version`` of each that is installed, Python with its system first."""
     found = [f"Python {platform.python_version()} on {platform.platform()}"]
     for name in _DISTRIBUTIONS:
-        try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
+        version = _version(name)
+        if version is not None:
+            found.append(f"{name} {version}")
     return found
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        # Sources on the path are not installed, but say it themselves.
+        about = f"netcl.{name.removeprefix('netcl-')}.__about__"
+        found = sys.modules.get(about) if name.startswith("netcl-") else None
+        return getattr(found, "__version__", None)

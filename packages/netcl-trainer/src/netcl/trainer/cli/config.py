@@ -44,6 +44,7 @@ class Config:
             reason = str(error).partition(" (at ")[0]
             raise ConfigFileError(f"{path}:{line}: this is not TOML: {reason}") from error
         self._lines = _lines(self.text)
+        self._settings = tuple(settings)
         self._set: set[tuple[str, ...]] = set()
         for setting in settings:
             self._apply(setting)
@@ -64,6 +65,10 @@ class Config:
                 raise ConfigFileError(f"--set {setting}: {key} is a value, no table")
         table[keys[-1]] = value
         self._set.add(keys)
+
+    def __str__(self) -> str:
+        """The text of the file, and what ``--set`` put in its place."""
+        return "\n".join([self.text.rstrip(), *(f"# --set {setting}" for setting in self._settings)])
 
     def where(self, *keys: str) -> str:
         """``file:line`` of a key, of its table where it has none, or ``--set a.b``."""

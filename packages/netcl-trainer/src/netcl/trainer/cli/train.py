@@ -36,11 +36,11 @@ def train(chosen: argparse.Namespace) -> int:
             raise
         finally:
             run.close()
-        _leave(run)
+        _leave(run, config)
     return 0
 
 
-def _leave(run: Run) -> None:
+def _leave(run: Run, config: Config) -> None:
     model = run.output / "model.netcl"
     try:
         with run.trainer.averaged():
@@ -49,7 +49,7 @@ def _leave(run: Run) -> None:
         print(f"no {model.name}: {error}")
         model = run.output / "last.netcl"
     if run.trainer.history:
-        report = run.trainer.history.report(run.output / "report.html")
+        report = run.trainer.history.report(run.output / "report.html", str(config))
         run.close()
         print(f"report {report}")
     print(f"model {model}")
