@@ -117,6 +117,8 @@ def test_synchronized_statistics_need_a_sample_on_every_device(handles: list[Dev
         model = dist.DataParallel(module, devices=handles)
         with pytest.raises(ShapeError, match="a sample on every device"):
             model(Tensor.zeros((1, 3)))
+        with pytest.raises(ShapeError, match=r"a sample on every rank, there are \[0\]"):
+            model(Tensor.zeros((0, 3)))
         module.eval()
         assert model(Tensor.zeros((1, 3))).shape == (1, 2)
 
@@ -231,6 +233,11 @@ def test_shares_follow_the_measured_speed_and_stay_where_they_are_told_to() -> N
     shares.measured([75, 25], [0.251, 0.25])
     assert shares.weights == kept
     assert not Shares(2, [1, 3]).measures
+    for _ in range(2):  # a device that stood still for two steps keeps a share, and comes back
+        shares.measured([75, 25], [75.0, 0.25])
+    assert 0.3 < shares.weights[0] < 0.7
+    assert Shares(4, [1, 0, 2, 900]).sizes(12) == [1, 0, 1, 10]
+    assert Shares(3, [1, 1, 900]).sizes(2) == [1, 0, 1]
     with config.override(DETERMINISTIC=True):
         assert not shares.measures
     with pytest.raises(ValueError, match="weights are 2 numbers"):

@@ -16,7 +16,7 @@ from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.distributed.buckets import Span
 from netcl.distributed.crew import Crew
-from netcl.distributed.data_parallel import shard_batch, shard_sizes
+from netcl.distributed.data_parallel import cut
 from netcl.distributed.folding import Array
 from netcl.distributed.forms import flattened, rebuilt
 from netcl.distributed.masks import SampleMasks, advance
@@ -45,8 +45,7 @@ class Call:
         self._replicas = crew.replicas
         self._structure: Any = None
         self._count = tensors[0].shape[0]
-        local = len(self._replicas) > 1
-        self._sizes = shard_sizes(self._count, len(self._replicas), crew.shares.weights if local else None)
+        self._sizes = crew.shares.sizes(self._count) if len(self._replicas) > 1 else [self._count]
         self._measures = measures and crew.shares.measures
         self._seconds = [0.0] * len(self._replicas)
         self._start, self._counts = 0, [self._count]
@@ -55,17 +54,22 @@ class Call:
             self._counts = [int(count) for count in crew.group.all_gather(np.array([self._count], np.int64))]
             self._start = sum(self._counts[: crew.group.rank])
         self._total = sum(self._counts)
-        if crew.synchronizes and crew.module.training and not all([*self._counts, *self._sizes]):
+        if not all(self._counts):
             raise ShapeError(
-                f"SyncBatchNorm needs a sample on every device: {self._counts} samples on the ranks, {self._sizes} on "
-                "the devices of this one; leave out the last, incomplete batch (drop_last=True)"
+                f"DataParallel needs a sample on every rank, there are {self._counts}; leave out the last, incomplete "
+                "batch (drop_last=True)"
+            )
+        if crew.synchronizes and crew.module.training and not all(self._sizes):
+            raise ShapeError(
+                f"SyncBatchNorm needs a sample on every device, there are {self._sizes}; leave out the last, incomplete "
+                "batch (drop_last=True)"
             )
 
     # -- forward -------------------------------------------------------------------------------------------------------
 
     def forward(self, records: bool) -> tuple[Tensor, ...]:
         """The outputs of all samples, joined on the module's device."""
-        parts = [shard_batch(t, len(self._replicas), self._sizes) for t in self._tensors]
+        parts = [cut(t, self._sizes) for t in self._tensors]
         offset = tell()
         drawn = [0] * len(self._replicas)
 

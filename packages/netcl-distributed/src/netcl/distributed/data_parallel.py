@@ -18,6 +18,7 @@ from netcl.distributed.collectives import check_equal, combined
 __all__ = [
     "DeviceManager",
     "broadcast_params",
+    "cut",
     "prepare_replicas",
     "replicate_params",
     "shard_batch",
@@ -86,12 +87,13 @@ def shard_batch(x: Batch, num_shards: int, weights: Sequence[float] | None = Non
     """
     if not x.shape:
         raise ShapeError("shard_batch: a batch needs an axis 0, this one is 0-d")
-    parts: list[Batch] = []
-    start = 0
-    for size in shard_sizes(x.shape[0], num_shards, weights):
-        parts.append(x[start : start + size])
-        start += size
-    return parts
+    return cut(x, shard_sizes(x.shape[0], num_shards, weights))
+
+
+def cut(x: Batch, sizes: Sequence[int]) -> list[Batch]:
+    """``x`` cut along axis 0 into parts of these sizes."""
+    bounds = [sum(sizes[:at]) for at in range(len(sizes) + 1)]
+    return [x[low:high] for low, high in zip(bounds, bounds[1:])]
 
 
 def replicate_params(params: Iterable[Tensor], queues: Sequence[Any]) -> list[list[Tensor]]:

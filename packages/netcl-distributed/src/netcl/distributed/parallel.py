@@ -11,7 +11,7 @@ from netcl.core.errors import ShapeError
 from netcl.distributed.buckets import Span
 from netcl.distributed.call import Call, Parallel
 from netcl.distributed.crew import Crew
-from netcl.distributed.data_parallel import DeviceManager, shard_batch
+from netcl.distributed.data_parallel import DeviceManager, cut, shard_sizes
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.world import current_group
 
@@ -88,9 +88,15 @@ class DataParallel:
         if self.group is None:
             return arrays if len(arrays) > 1 else next(iter(arrays))
         self._cuts = True
-        weights = self._crew.shares.weights if self._crew.single else self._crew.counts
-        parts = tuple(shard_batch(array, self.group.size, weights)[self.group.rank] for array in arrays)
+        parts = tuple(cut(array, self._sizes(array))[self.group.rank] for array in arrays)
         return parts if len(parts) > 1 else next(iter(parts))
+
+    def _sizes(self, array: Any) -> list[int]:
+        """How many samples of a batch each rank gets."""
+        if not array.shape:
+            raise ShapeError("shard: a batch needs an axis 0, this one is 0-d")
+        crew, count = self._crew, array.shape[0]
+        return crew.shares.sizes(count) if crew.single else shard_sizes(count, len(crew.counts), crew.counts)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         names = list(kwargs)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netcl.core import config
+from netcl.distributed.data_parallel import shard_sizes
 
 __all__ = ["Shares"]
 
 # The first steps build kernels, which says nothing about the speed of the rest.
 _WARM_UP = 2
 _SMOOTHING = 0.5
+# One slow step, in which something else had the processor, is no slow device.
+_AT_MOST = 2.0
 # Another split is another shape for every kernel: it has to be worth that.
 _WORTH = 0.05
 
@@ -33,6 +36,18 @@ class Shares:
         """Whether the next step is to be measured."""
         return not self._fixed and len(self.weights) > 1 and not config.get("DETERMINISTIC")
 
+    def sizes(self, count: int) -> list[int]:
+        """How many of ``count`` samples each device gets; at least one where its share is not zero and they go round:
+        a device without any would not be measured again, and others may wait for its statistics.
+        """
+        sizes = shard_sizes(count, len(self.weights), self.weights)
+        for at, weight in enumerate(self.weights):
+            largest = max(range(len(sizes)), key=sizes.__getitem__)
+            if weight and not sizes[at] and sizes[largest] > 1:
+                sizes[at] += 1
+                sizes[largest] -= 1
+        return sizes
+
     def measured(self, samples: Sequence[int], seconds: Sequence[float]) -> None:
         """Counts a step in which each device had so many samples and took so long."""
         self._seen += 1
@@ -41,7 +56,10 @@ class Shares:
         for at, (count, spent) in enumerate(zip(samples, seconds)):
             if count and spent > 0:
                 rate, old = count / spent, self.rates[at]
-                self.rates[at] = rate if old is None else old + _SMOOTHING * (rate - old)
+                if old is not None:
+                    rate = min(max(rate, old / _AT_MOST), old * _AT_MOST)
+                    rate = old + _SMOOTHING * (rate - old)
+                self.rates[at] = rate
         known = [rate for rate in self.rates if rate is not None]
         if len(known) < len(self.rates):
             return
