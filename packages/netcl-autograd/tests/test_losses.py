@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from netcl.core import Tensor, manager
 from netcl.core.backend.registry import cpu_engine
 from netcl.core.dispatch import TABLE
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
-from netcl.core.testing import assert_close, expected, op_cases, run_case
+from netcl.core.testing import Case, assert_close, expected, op_cases, run_case
 
 PARTS = (
     "contrastive_pairs",
@@ -28,11 +29,24 @@ PARTS = (
 )
 
 
-@pytest.mark.parametrize("name", [*LOSSES, *PARTS])
-def test_values(name: str, handle: Any) -> None:
-    for case in op_cases(name):
+def check(name: str, cases: Iterable[Case]) -> None:
+    for case in cases:
         for got, want in zip(run_case(name, case, Tensor.zeros(1).engine), expected(name, case), strict=True):
             assert_close(got, want)
+
+
+# Each case of a device is a few kernels to build: the first shows the loss, the last of a part its options.
+@pytest.mark.parametrize("name", [*LOSSES, *PARTS])
+def test_values(name: str, handle: Any) -> None:
+    cases = list(op_cases(name))
+    few = cases[:1] if name in LOSSES else [cases[0], cases[-1]]
+    check(name, cases if handle.backend == "cpu" else few)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", [*LOSSES, *PARTS])
+def test_every_value(name: str, handle: Any) -> None:
+    check(name, op_cases(name))
 
 
 def reference(x: Any, y: Any) -> tuple[float, Any]:
