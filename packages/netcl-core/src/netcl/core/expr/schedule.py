@@ -36,13 +36,14 @@ WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space whose positions n
 @dataclass(frozen=True)
 class Target:
     """The device class a plan is made for: lanes of a vector, work-items of a group, compute units, and whether it is
-    a CPU.
+    a CPU. ``streams``: large outputs may go past the caches of a CPU.
     """
 
     width: int
     group: int
     units: int
     is_cpu: bool
+    streams: bool = True
 
 
 @dataclass(frozen=True)
@@ -298,7 +299,7 @@ class _Planner:
             cpu=cpu,
             aligned=in_vectors,
             narrow=not cpu and math.prod(self.space) < WIDE,
-            streams=cpu and in_vectors and written_bytes >= STREAMED,
+            streams=cpu and in_vectors and self.target.streams and written_bytes >= STREAMED,
         )
         spec = render(written, layout)
         numbers, items = self.grid(layout, sizes, split)
