@@ -139,12 +139,24 @@ def test_what_does_not_fit(numpy_device: Any) -> None:
         ops.rope(Tensor.zeros((3, 5)))
 
 
-@pytest.mark.parametrize("workspace", [100, pytest.param(2000, marks=pytest.mark.deep)])
-def test_blocks_of_queries_give_what_all_queries_give(
-    handle: Any, workspace: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def as_separate_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let attention be products around a softmax from here on, as it is for few scores on NumPy."""
     from netcl.ops import tiled_attention
 
+    monkeypatch.setattr(tiled_attention, "WORTH", {"cl": 1 << 40, "cpu": 1 << 40})
+
+
+def as_one_operation(monkeypatch: pytest.MonkeyPatch, workspace: int) -> None:
+    """Let attention be one operation from here on, in blocks of a few scores where it is in blocks."""
+    from netcl.core.backend import attention_blocks
+    from netcl.ops import tiled_attention
+
+    monkeypatch.setattr(tiled_attention, "WORTH", {"cl": 0, "cpu": 0})
+    monkeypatch.setattr(attention_blocks, "_WORKSPACE", workspace)
+
+
+@pytest.mark.parametrize("workspace", [100, pytest.param(2000, marks=pytest.mark.deep)])
+def test_one_operation_gives_what_its_parts_give(handle: Any, workspace: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     mask = rng.random((2, 1, 9, 11)) > 0.4
     mask[0, 0, 3] = False
@@ -159,8 +171,8 @@ def test_blocks_of_queries_give_what_all_queries_give(
         operands = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
 
         results = []
-        for size in (workspace, 1 << 30):
-            monkeypatch.setattr(tiled_attention, "WORKSPACE", size)
+        for one in (True, False):
+            as_one_operation(monkeypatch, workspace) if one else as_separate_operations(monkeypatch)
             leaves = [Tensor.from_host(x, requires_grad=True) for x in operands]
             out = ag.scaled_dot_product_attention(*leaves, **options)
             ag.sum(out * out).backward()
@@ -169,10 +181,8 @@ def test_blocks_of_queries_give_what_all_queries_give(
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_second_derivatives_of_attention_in_blocks(numpy_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from netcl.ops import tiled_attention
-
-    monkeypatch.setattr(tiled_attention, "WORKSPACE", 30)
+def test_second_derivatives_of_attention_as_one_operation(handle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_one_operation(monkeypatch, 30)
     q, k, v = (ag.Parameter(Tensor.from_host(RNG.normal(size=(1, 3, 2)), "float64")) for _ in range(3))
 
     def attention(*operands: Any) -> Any:
@@ -182,14 +192,12 @@ def test_second_derivatives_of_attention_in_blocks(numpy_device: Any, monkeypatc
     assert ag.gradgradcheck(attention, (q, k, v))
 
 
-def test_blocks_of_queries_in_half_types(handle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from netcl.ops import tiled_attention
-
-    monkeypatch.setattr(tiled_attention, "WORKSPACE", 50)
+def test_one_operation_in_half_types(handle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_one_operation(monkeypatch, 50)
     operands = [normal(2, 7, 4) * 0.5 for _ in range(3)]
     half = [Tensor.from_host(x, "float16", requires_grad=True) for x in operands]
     out = ag.scaled_dot_product_attention(*half)
-    monkeypatch.setattr(tiled_attention, "WORKSPACE", 1 << 30)
+    as_separate_operations(monkeypatch)
     wide = ops.scaled_dot_product_attention(*(Tensor.from_host(x) for x in operands)).numpy()
     np.testing.assert_allclose(out.numpy().astype(np.float32), wide, atol=5e-3)
     ag.sum(out).backward()

@@ -11,7 +11,20 @@ from netcl.core.backend.base import DeviceBackend
 from netcl.core.backend.cpu import CPUBackend
 from netcl.core.backend.opencl import OpenCLBackend
 
-TWINS = ("gemm", "conv", "window", "index", "random", "copy", "resample", "scan", "sort", "trellis", "recurrence")
+TWINS = (
+    "gemm",
+    "conv",
+    "window",
+    "index",
+    "random",
+    "copy",
+    "resample",
+    "scan",
+    "sort",
+    "trellis",
+    "recurrence",
+    "attention",
+)
 CALLS = [name for name, value in vars(DeviceBackend).items() if inspect.isfunction(value) and not name.startswith("_")]
 FACTS = [name for name, value in vars(DeviceBackend).items() if isinstance(value, property)]
 TRANSPORT = ("from_host", "from_shape", "to_host", "to_host_async", "reshape")

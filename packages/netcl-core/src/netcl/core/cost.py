@@ -89,6 +89,16 @@ def conv_flops(result: Any, kind: str, a: Any, b: Any, **options: Any) -> int:
     return int(2 * prod(places.shape) * prod(weight.shape[1:]))
 
 
+def attention_flops(result: Any, q: Any, k: Any, v: Any, *rest: Any, **options: Any) -> int:
+    """Multiplications and additions of both products of an attention, hidden keys included."""
+    return int(2 * prod(q.shape[:-1]) * k.shape[-2] * (q.shape[-1] + v.shape[-1]))
+
+
+def attention_grad_flops(result: Any, grad: Any, q: Any, k: Any, v: Any, *rest: Any, **options: Any) -> int:
+    """Those of the five products of its gradients."""
+    return int(2 * prod(q.shape[:-1]) * k.shape[-2] * (3 * q.shape[-1] + 2 * v.shape[-1]))
+
+
 def expression_flops(outputs: Sequence[Expr], inputs: Sequence[Shape], space: Shape) -> int:
     """Floating-point operations of expressions over ``space``, each node computed once; an elementary function and a
     division count as one, ``fma`` as two, a comparison as one.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.backend.attention_blocks import softmax_of
 from netcl.core.backend.registry import engine_for
 from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating
@@ -23,7 +24,7 @@ from netcl.ops.linalg import matmul
 from netcl.ops.random import dropout
 from netcl.ops.shape import cat, reshape, stack, unsqueeze
 from netcl.ops.table import composite, computed, expression
-from netcl.ops.tiled_attention import is_worth, softmax_of, tiled_attention
+from netcl.ops.tiled_attention import is_worth, tiled_attention
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
@@ -138,7 +139,8 @@ def scaled_dot_product_attention(
     _check(q, k, v, mask, is_causal, enable_gqa)
     factor = (1 / math.sqrt(q.shape[-1]) if q.shape[-1] else 1.0) if scale is None else float(scale)
     if not dropout_p and is_worth(q, k, v, mask, enable_gqa):
-        return tiled_attention(q, k, v, mask, is_causal, factor)  # type: ignore[no-any-return]
+        out, _ = tiled_attention(q, k, v, mask, is_causal, factor)
+        return out  # type: ignore[no-any-return]
     if q.dtype in ("float16", "bfloat16"):
         q, factor = mul(q, factor), 1.0  # before the product, which could leave the range of float16
     heads = q.shape[:-1]

@@ -1,4 +1,4 @@
-"""The gradient of attention in blocks: in blocks as well, or of products and a softmax where it is differentiated."""
+"""The gradient of attention as one operation: one as well, or products and a softmax where it is differentiated."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 from netcl.autograd.rules.rule import Call, rule
 
 
-@rule("tiled_attention", q="q k v mask", k="q k v mask", v="q k v mask")
+_ALL = "q k v mask out out1"
+
+
+@rule("tiled_attention", q=_ALL, k=_ALL, v=_ALL)
 def tiled_attention(call: Call, grad: Any) -> Mapping[str, Any]:
     """The gradients by all three at once, since they share the weights."""
     if call.again:
         return _by_products(call, grad)
-    given = (call.q, call.k, call.v, call.mask, call.is_causal, call.scale)
+    given = (call.q, call.k, call.v, call.mask, call.out, call.out1, call.is_causal, call.scale)
     return dict(zip("qkv", call.op("tiled_attention_gradients", grad, *given)))
 
 

@@ -307,6 +307,33 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def attention(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, scale: float
+    ) -> tuple[Tensor, Tensor]:
+        """softmax(scale q k^T + mask) v, never with all scores at a time, and the logarithms (..., queries) of what the
+        weights were divided by, infinite where a query sees no key.
+
+        q (..., heads, queries, E) of at most four dimensions, k and v (..., kv heads, keys, E or V), heads a multiple
+        of kv heads; a mask of bools says what may be seen, another one is added, and has all keys.
+        """
+        ...
+
+    def attention_grad(
+        self,
+        grad: Tensor,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        out: Tensor,
+        lse: Tensor,
+        *,
+        causal: bool,
+        scale: float,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
+        ...
+
     def random(
         self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
     ) -> Tensor:

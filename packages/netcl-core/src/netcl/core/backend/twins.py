@@ -11,7 +11,7 @@ from netcl.core.backend.base import Pair, flags
 from netcl.core.backend.calls import noted
 from netcl.core.backend.epilogue import Epilogue, check
 from netcl.core.backend.watching import worked
-from netcl.core.cost import conv_flops, matmul_flops
+from netcl.core.cost import attention_flops, attention_grad_flops, conv_flops, matmul_flops
 from netcl.core.errors import CaptureError
 from netcl.core.expr import Expr, Load, apply, reduce
 from netcl.core.waiting import image_shape, may_wait, product_shape
@@ -39,6 +39,7 @@ class Twins(NamedTuple):
     sort: Any
     trellis: Any
     recurrence: Any
+    attention: Any
 
 
 class TwinCalls:
@@ -247,6 +248,31 @@ class TwinCalls:
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         given = (weight, state, cell, out, cells, kept, by_out, by_cells)
         return self.twins.recurrence.recurrence_back(self, kind, *given, reverse)  # type: ignore[no-any-return]
+
+    @noted
+    @worked(attention_flops)
+    def attention(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, scale: float
+    ) -> tuple[Tensor, Tensor]:
+        return self.twins.attention.attention(self, q, k, v, mask, causal, scale)  # type: ignore[no-any-return]
+
+    @noted
+    @worked(attention_grad_flops)
+    def attention_grad(
+        self,
+        grad: Tensor,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        out: Tensor,
+        lse: Tensor,
+        *,
+        causal: bool,
+        scale: float,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        given = (grad, q, k, v, mask, out, lse, causal, scale)
+        return self.twins.attention.attention_grad(self, *given)  # type: ignore[no-any-return]
 
     @noted
     def random(

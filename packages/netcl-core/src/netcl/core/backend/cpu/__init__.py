@@ -12,7 +12,20 @@ import numpy as np
 
 from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
 from netcl.core.backend.calls import noted
-from netcl.core.backend.cpu import conv, copy, gemm, index, random, recurrence, resample, scan, sort, trellis, window
+from netcl.core.backend.cpu import (
+    attention,
+    conv,
+    copy,
+    gemm,
+    index,
+    random,
+    recurrence,
+    resample,
+    scan,
+    sort,
+    trellis,
+    window,
+)
 from netcl.core.backend.recording import Recording
 from netcl.core.backend.twins import TwinCalls, Twins
 from netcl.core.backend.watching import Note, Watcher
@@ -31,7 +44,7 @@ class CPUBackend(TwinCalls):
     """The engine of a CPUQueue: computes with NumPy in the calling thread."""
 
     name = "cpu"
-    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence)
+    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence, attention)
 
     def __init__(self, queue: Any = None) -> None:
         self.queue: CPUQueue = queue if queue is not None else CPUQueue()

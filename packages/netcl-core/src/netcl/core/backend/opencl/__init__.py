@@ -13,6 +13,7 @@ import numpy as np
 from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
 from netcl.core.backend.calls import noted
 from netcl.core.backend.opencl import (
+    attention,
     conv,
     copy,
     each,
@@ -83,7 +84,7 @@ class OpenCLBackend(TwinCalls):
     """The engine of a command queue (in order); making the first one installs the SIGINT handler and the exit hook."""
 
     name = "cl"
-    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence)
+    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence, attention)
 
     def __init__(self, queue: Any = None) -> None:
         self.queue: Any = opencl_queue(queue)

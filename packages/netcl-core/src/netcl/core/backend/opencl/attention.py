@@ -193,7 +193,7 @@ def attention(
     s = _shape(q, k, v, mask, causal)
     if _is_online(engine, s, q.dtype, variant):
         try:
-            return _attend(engine, s, q, k, v, _additive(engine, mask, q.dtype), scale)
+            return _attend(engine, s, q, k, v, _read_mask(engine, mask, q), scale)
         except KernelBuildError as error:
             if variant is not None:
                 raise
@@ -219,7 +219,7 @@ def attention_grad(
     if _is_online(engine, s, q.dtype, variant):
         try:
             inner = blocks.weighted(engine, grad, out)
-            given = [grad, q, k, v, _additive(engine, mask, q.dtype) or q, lse, inner]
+            given = [grad, q, k, v, _read_mask(engine, mask, q), lse, inner]
             return (_gradients if traits(engine).is_cpu else _gradients_in_groups)(engine, s, given, scale)
         except KernelBuildError as error:
             if variant is not None:
@@ -228,21 +228,21 @@ def attention_grad(
     return blocks.attention_grad(engine, grad, q, k, v, mask, out, lse, causal, scale)
 
 
-def _additive(engine: Any, mask: Tensor | None, dtype: str) -> Tensor | None:
-    """A mask as kernels read it: of bools, or in the computing type."""
-    if mask is None or mask.dtype == "bool":
-        return mask
-    return blocks.as_dtype(engine, mask, compute_dtype(dtype))
+def _read_mask(engine: Any, mask: Tensor | None, q: Tensor) -> Tensor:
+    """What kernels read as the mask: one of bools, or in the computing type; ``q``, unread, where there is none."""
+    if mask is None:
+        return q
+    return mask if mask.dtype == "bool" else blocks.as_dtype(engine, mask, compute_dtype(q.dtype))
 
 
 def _attend(
-    engine: Any, s: _Shape, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+    engine: Any, s: _Shape, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float
 ) -> tuple[Tensor, Tensor]:
     device, wide = traits(engine), compute_dtype(q.dtype)
     plan = _cpu_plan(device, q.dtype, s, False) if device.is_cpu else _gpu_plan(device, q.dtype, s, "attend")
     out = engine.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     lse = engine.empty(q.shape[:-1], wide)
-    _launch(engine, plan, "attend", [q, k, v, q if mask is None else mask, out, lse], wide, scale)
+    _launch(engine, plan, "attend", [q, k, v, mask, out, lse], wide, scale)
     return out, lse
 
 
