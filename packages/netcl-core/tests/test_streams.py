@@ -124,13 +124,13 @@ def test_a_graph_gives_what_nobody_reads_and_frees_the_rest(engine: Any) -> None
     def watched(function: Any) -> Any:
         def call(*operands: Tensor) -> Tensor:
             gc.collect()
-            alive.append(sum(isinstance(one, Tensor) and one.shape == (6, 50) for one in gc.get_objects()) - before)
+            alive.append(sum(type(one) is Tensor and one.shape == (6, 50) for one in gc.get_objects()) - before)
             return function(*operands)
 
         return call
 
     gc.collect()
-    before = sum(isinstance(one, Tensor) and one.shape == (6, 50) for one in gc.get_objects())
+    before = sum(type(one) is Tensor and one.shape == (6, 50) for one in gc.get_objects())
     name: Any = x
     for number in range(6):
         name = graph.add_op(f"step {number}", watched(lambda a: ops.add(a, 1.0)), [name], (6, 50))
