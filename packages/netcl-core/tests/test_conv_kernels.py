@@ -137,7 +137,9 @@ def test_conv_in_other_dtypes(engine: Any, dtype: str) -> None:
         check(engine, name, dtype)
 
 
-@pytest.mark.parametrize("variant", ["rows", "packed", "tiled", "direct"])
+@pytest.mark.parametrize(
+    "variant", ["rows", "packed", pytest.param("windows", marks=pytest.mark.deep), "tiled", "direct"]
+)
 def test_every_variant_agrees_with_the_definition(engine: Any, variant: str) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no variants")

@@ -35,7 +35,7 @@ _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so m
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
 _LEAST_SPLIT = 1024  # products summed by one part at least
 _THIN_ROWS, _MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
-_SPAN = 128  # edge of a tile of the GPU kernel for large matrices
+SPAN = 128  # edge of a tile of the GPU kernel for large matrices
 _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
 
 
@@ -352,15 +352,21 @@ def wide_argument(c: Contraction) -> Any:
     )  # fmt: skip
 
 
+def unrolled(device: Traits) -> tuple[tuple[str, int], ...]:
+    """The definition that has the GPU kernels unrolled."""
+    return () if device.is_cpu else (("UNROLL", 1),)
+
+
 def contract_wide(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
     """The GPU kernel for large matrices: tiles of 128 x 128."""
-    text = source(("storage", "contract_wide"), ((f"DTYPE_{a.dtype.upper()}", 1),))
-    size = (-(-prod(c.n) // _SPAN) * 16, -(-c.m // _SPAN) * 16, prod(c.batch))
+    defines = ((f"DTYPE_{a.dtype.upper()}", 1), ("SPAN_ROWS", SPAN), ("SPAN", SPAN), *unrolled(traits(engine)))
+    text = source(("storage", "contract_tile", "contract_wide"), defines)
+    size = (-(-prod(c.n) // SPAN) * 16, -(-c.m // SPAN) * 16, prod(c.batch))
     engine.launch(text, "wide", size, (16, 16, 1), [a, b, out, wide_argument(c)])
 
 
 def _is_wide(device: Traits, c: Contraction) -> bool:
-    enough = min(c.m, prod(c.n)) >= _SPAN // 2 and device.group >= 256 and device.local_memory >= 36 * 1024
+    enough = min(c.m, prod(c.n)) >= SPAN // 2 and device.group >= 256 and device.local_memory >= 36 * 1024
     return enough and wide_argument(c) is not None
 
 
@@ -420,11 +426,11 @@ def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
             naive, tile_m=1, tile_n=1, tile_k=1, work_per_thread=1, local_size_1d=1, local_size_2d=(1, 1),
             use_local_memory=False, use_vectorization=False, vector_width=1,
         )  # fmt: skip
-    if kernel == "wide":
-        return KernelConfig(KernelVariant.MATMUL_REGISTER_TILED, _SPAN, _SPAN, 16, 8, 256, (16, 16))
+    tiled = KernelVariant.MATMUL_REGISTER_TILED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
+    if kernel in ("wide", "windows"):
+        return KernelConfig(tiled, SPAN, SPAN, 16, 8, 256, (16, 16))
     if kernel == "tiled":
         _, edge = gpu_program(device, dtype)
-        tiled = KernelVariant.MATMUL_REGISTER_TILED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
         return KernelConfig(tiled, 4 * edge, 4 * edge, edge, 4, edge * edge, (edge, edge))
     if kernel.startswith("winograd"):
         return KernelConfig(

@@ -1,4 +1,4 @@
-"""Copies of images with zeros around them, which convolutions read instead of asking at each tap."""
+"""Copies of images that convolutions read or write: with zeros around or between, or of every step-th element."""
 
 from __future__ import annotations
 
@@ -35,4 +35,24 @@ def padded_images(
     items, argument = _launch(planes, extent, low, padded, first, images, traits(engine))
     text = source(("pad",), (("BYTES", itemsize(x.dtype)),))
     engine.launch(text, "pad", (items,), (1,) if traits(engine).is_cpu else None, [x, out, argument])
+    return out
+
+
+@lru_cache(maxsize=256)
+def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device: Traits) -> tuple[int, Any]:
+    rows = planes * result[0] * result[1]
+    block = max(1, share(rows, device))
+    return -(-rows // block), struct(rows, block, extent, result, step)
+
+
+def resampled(engine: Any, name: str, x: Tensor, extent: Triple, result: Triple, step: Triple) -> Tensor:
+    """``sample``: every step-th element of images of three dimensions ``extent``, so many as ``result`` says;
+    ``spread``: x's elements at every step-th of the result, zeros elsewhere.
+    """
+    shape = x.shape[:2] + result[5 - x.ndim :]
+    out: Tensor = engine.empty(shape, x.dtype)
+    if out.size:
+        items, argument = _sampling(prod(shape[:2]), extent, result, step, traits(engine))
+        text = source(("pad",), (("BYTES", itemsize(x.dtype)),))
+        engine.launch(text, name, (items,), (1,) if traits(engine).is_cpu else None, [x, out, argument])
     return out

@@ -5,11 +5,7 @@
 //
 // Offsets within a matrix have 32 bits. Contraction of a*b+c into one rounding is allowed here.
 
-#define REAL_4 JOIN(REAL, 4)
-#define SPAN 128
-#define DEEP 16
 #define EACH (SPAN * DEEP / 256)
-#define ROW (SPAN + 4)
 
 typedef struct {
     long m, k, n, inner_batch;
@@ -18,13 +14,9 @@ typedef struct {
     long a_batch[2], b_batch[2], out_batch[2];
 } product;
 
-// Elements of a SPAN x DEEP tile that a work-item loads: neighbours along k where that is contiguous, else across.
-#define AT(i, along) ((along) ? (int)((item + (i) * 256) % DEEP) : (int)((item + (i) * 256) / SPAN))
-#define ACROSS(i, along) ((along) ? (int)((item + (i) * 256) / DEEP) : (int)((item + (i) * 256) % SPAN))
-
 __kernel __attribute__((reqd_work_group_size(16, 16, 1)))
 void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g) {
-    __local REAL_4 a_tile[DEEP * ROW / 4], b_tile[DEEP * ROW / 4];
+    __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
     __local REAL* a_local = (__local REAL*)a_tile;
     __local REAL* b_local = (__local REAL*)b_tile;
     const int x = get_local_id(0), y = get_local_id(1), item = y * 16 + x;
@@ -42,31 +34,17 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
         const int coming = start + DEEP;
         if (coming < depth)
             for (int i = 0; i < EACH; i++) {
-                const int ak = coming + AT(i, a_along), bk = coming + AT(i, b_along);
-                const int r = row + ACROSS(i, a_along), c = column + ACROSS(i, b_along);
+                const int ak = coming + AT(i, SPAN, a_along), bk = coming + AT(i, SPAN, b_along);
+                const int r = row + ACROSS(i, SPAN, a_along), c = column + ACROSS(i, SPAN, b_along);
                 a_next[i] = ak < depth && r < m ? LOAD(a, r * a_row + ak * a_k) : (REAL)0;
                 b_next[i] = bk < depth && c < n ? LOAD(b, c * b_n + bk * b_k) : (REAL)0;
             }
-        if (start >= 0) {
-#pragma unroll
-            for (int k = 0; k < DEEP; k++) {
-                const REAL_4 a0 = a_tile[k * (ROW / 4) + y], a1 = a_tile[k * (ROW / 4) + 16 + y];
-                const REAL_4 b0 = b_tile[k * (ROW / 4) + x], b1 = b_tile[k * (ROW / 4) + 16 + x];
-                sums[0][0] += a0.s0 * b0; sums[0][1] += a0.s0 * b1;
-                sums[1][0] += a0.s1 * b0; sums[1][1] += a0.s1 * b1;
-                sums[2][0] += a0.s2 * b0; sums[2][1] += a0.s2 * b1;
-                sums[3][0] += a0.s3 * b0; sums[3][1] += a0.s3 * b1;
-                sums[4][0] += a1.s0 * b0; sums[4][1] += a1.s0 * b1;
-                sums[5][0] += a1.s1 * b0; sums[5][1] += a1.s1 * b1;
-                sums[6][0] += a1.s2 * b0; sums[6][1] += a1.s2 * b1;
-                sums[7][0] += a1.s3 * b0; sums[7][1] += a1.s3 * b1;
-            }
-        }
+        if (start >= 0) multiply_tiles(a_tile, b_tile, x, y, sums);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (coming < depth)
             for (int i = 0; i < EACH; i++) {
-                a_local[AT(i, a_along) * ROW + ACROSS(i, a_along)] = a_next[i];
-                b_local[AT(i, b_along) * ROW + ACROSS(i, b_along)] = b_next[i];
+                a_local[AT(i, SPAN, a_along) * ROW_A + ACROSS(i, SPAN, a_along)] = a_next[i];
+                b_local[AT(i, SPAN, b_along) * ROW_B + ACROSS(i, SPAN, b_along)] = b_next[i];
             }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -1,0 +1,33 @@
+// What the GPU kernels with large tiles share: steps of DEEP along k through local memory, 16 x 16 work-items of `item`s
+// that hold QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 that are 64 rows or columns apart.
+
+#define REAL_4 JOIN(REAL, 4)
+#define DEEP 16
+#define QUARTERS (SPAN_ROWS / 64)
+#define ROW_A (SPAN_ROWS + 4)
+#define ROW_B (SPAN + 4)
+
+// Elements of a tile of DEEP x span that a work-item loads: neighbours along k where that is contiguous, else across.
+#define AT(i, span, along) ((along) ? (int)((item + (i) * 256) % DEEP) : (int)((item + (i) * 256) / (span)))
+#define ACROSS(i, span, along) ((along) ? (int)((item + (i) * 256) / DEEP) : (int)((item + (i) * 256) % (span)))
+
+#define MULTIPLY_QUARTER(q, a) \
+    sums[q + 0][0] += a.s0 * b0; sums[q + 0][1] += a.s0 * b1; sums[q + 1][0] += a.s1 * b0; sums[q + 1][1] += a.s1 * b1; \
+    sums[q + 2][0] += a.s2 * b0; sums[q + 2][1] += a.s2 * b1; sums[q + 3][0] += a.s3 * b0; sums[q + 3][1] += a.s3 * b1;
+
+// sums += the products of the tiles in local memory, for work-item (x, y).
+static inline void multiply_tiles(__local const REAL_4* a_tile, __local const REAL_4* b_tile, const int x, const int y,
+                                  REAL_4 sums[4 * QUARTERS][2]) {
+#ifdef UNROLL  // on CPUs, where tests run this, it makes compilers slow
+#pragma unroll
+#endif
+    for (int k = 0; k < DEEP; k++) {
+        const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + 16 + x];
+        const REAL_4 a0 = a_tile[k * (ROW_A / 4) + y];
+        MULTIPLY_QUARTER(0, a0)
+#if QUARTERS == 2
+        const REAL_4 a1 = a_tile[k * (ROW_A / 4) + 16 + y];
+        MULTIPLY_QUARTER(4, a1)
+#endif
+    }
+}

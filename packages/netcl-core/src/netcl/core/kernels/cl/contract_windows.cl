@@ -1,0 +1,97 @@
+// Convolutions on GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels with
+// strides of their own (see contract_cpu.cl), A and B read in place.
+//
+// windows  work-group of 16 x 16: a tile of SPAN_ROWS x SPAN outputs, k in steps of DEEP through local memory
+//          (DEEP * (SPAN_ROWS + SPAN + 8) elements) while the next step is on its way in registers. Where rows and columns
+//          lie is found once; where a step of k lies, by DEEP work-items for all, a step ahead. Part s of `splits` of k
+//          goes to `out` + s * out_part.
+//
+// Offsets within a matrix have 32 bits, divisions too. Contraction of a*b+c into one rounding is allowed here.
+
+#define A_EACH (SPAN_ROWS * DEEP / 256)
+#define B_EACH (SPAN * DEEP / 256)
+
+typedef struct {
+    long m, k, n, inner_batch, splits, split, accumulate, parts;
+    long a_row, out_row, a_offset, b_offset, out_offset, out_part;
+    long a_batch[2], b_batch[2], out_batch[2];
+    long k_extent[4], a_k[4], b_k[4], n_extent[4], b_n[4], out_n[4];
+} windowed;
+
+// Where an index that counts through `extent` lies, by two sets of strides.
+static inline int2 both_places(const int index, const long* extent, const long* one, const long* other) {
+    uint rest = index;
+    int2 at = 0;
+    for (int d = 3; d > 0; d--) {
+        const uint size = extent[d], next = rest / size;
+        const int here = rest - next * size;
+        at += (int2)(here * (int)one[d], here * (int)other[d]);
+        rest = next;
+    }
+    return at + (int2)((int)rest * (int)one[0], (int)rest * (int)other[0]);
+}
+
+__kernel __attribute__((reqd_work_group_size(16, 16, 1)))
+void windows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
+             const windowed geometry) {
+    __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
+    __local int2 steps[2][DEEP];
+    __local REAL* a_local = (__local REAL*)a_tile;
+    __local REAL* b_local = (__local REAL*)b_tile;
+    const windowed g = geometry;
+    const int x = get_local_id(0), y = get_local_id(1), item = y * 16 + x;
+    const int m = g.m, n = g.n, row = get_group_id(1) * SPAN_ROWS, column = get_group_id(0) * SPAN;
+    const long part = get_global_id(2) % g.splits, z = get_global_id(2) / g.splits;
+    const long outer = z / g.inner_batch, inner = z % g.inner_batch;
+    const int first = part * g.split, last = min(g.k, (long)first + g.split);
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    int a_from[A_EACH], b_from[B_EACH];
+    for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG), m - 1) * (int)g.a_row;
+    for (int i = 0; i < B_EACH; i++)
+        b_from[i] = i == 0 || B_ALONG ? both_places(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
+    REAL a_next[A_EACH], b_next[B_EACH];
+    REAL_4 sums[4 * QUARTERS][2];
+    for (int i = 0; i < 4 * QUARTERS; i++) sums[i][0] = sums[i][1] = 0;
+    if (item < DEEP) steps[0][item] = both_places(min(first + item, last - 1), g.k_extent, g.a_k, g.b_k);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int slot = 0;
+    for (int start = first - DEEP; start < last; start += DEEP, slot ^= 1) {
+        const int coming = start + DEEP;
+        if (coming < last) {
+            for (int i = 0; i < A_EACH; i++) {
+                const int k = AT(i, SPAN_ROWS, A_ALONG);
+                a_next[i] = coming + k < last ? LOAD(a, a_from[i] + steps[slot][k].x) : (REAL)0;
+            }
+            for (int i = 0; i < B_EACH; i++) {
+                const int k = AT(i, SPAN, B_ALONG);
+                b_next[i] = coming + k < last ? LOAD(b, b_from[i] + steps[slot][k].y) : (REAL)0;
+            }
+            if (item < DEEP) steps[slot ^ 1][item] = both_places(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
+        }
+        if (start >= first) multiply_tiles(a_tile, b_tile, x, y, sums);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (coming < last) {
+            for (int i = 0; i < A_EACH; i++) a_local[AT(i, SPAN_ROWS, A_ALONG) * ROW_A + ACROSS(i, SPAN_ROWS, A_ALONG)] = a_next[i];
+            for (int i = 0; i < B_EACH; i++) b_local[AT(i, SPAN, B_ALONG) * ROW_B + ACROSS(i, SPAN, B_ALONG)] = b_next[i];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
+    __global REAL* sum = (__global REAL*)out + base;
+    __global STORAGE* result = (__global STORAGE*)out + base;
+    for (int half_ = 0; half_ < 2; half_++)
+        for (int j = 0; j < 4; j++) {
+            const int c = column + half_ * 64 + x * 4 + j;
+            if (c >= n) continue;
+            const int to = both_places(c, g.n_extent, g.out_n, g.out_n).x;
+            for (int i = 0; i < 4 * QUARTERS; i++) {
+                const int r = row + i / 4 * 64 + y * 4 + i % 4;
+                if (r >= m) continue;
+                const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
+                const int at = to + r * (int)g.out_row;
+                if (!g.parts) STORE(four[j], result, at);
+                else sum[at] = g.accumulate ? sum[at] + four[j] : four[j];
+            }
+        }
+}
