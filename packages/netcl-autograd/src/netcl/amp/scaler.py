@@ -5,13 +5,15 @@ device.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
+from netcl.core.dispatch import evaluate, evaluate_each, reduce_each
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
+
+_WIDE = ("float32", "float64")
 
 
 class GradScaler:
@@ -76,6 +78,16 @@ class GradScaler:
             raise RuntimeError(
                 "unscale_: the gradients of this optimizer are unscaled already; call it once, before step"
             )
+        owners, scale, found = self._checked(optimizer)
+        results: dict[int, Tensor] = {}
+        for same in _by_dtype(owners):
+            results.update(zip(map(id, same), _unscaled(same, scale)))
+        for p in owners:
+            p.grad = results[id(p.grad)]
+        self._unscaled.add(id(optimizer))
+
+    def _checked(self, optimizer: Any) -> tuple[list[Tensor], Tensor, Tensor]:
+        """The parameters with gradients, the factor, and the flag, which is 1 from here on where one is not finite."""
         grads = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if not grads:
             raise RuntimeError(
@@ -85,23 +97,32 @@ class GradScaler:
         found = self._found.get(id(optimizer))
         if found is None:
             found = self._found[id(optimizer)] = Tensor.full((), 0.0, queue=scale.queue, persistent=True)
-        for p in grads:
-            p.grad = _unscaled(p.grad, scale, found)
-        self._unscaled.add(id(optimizer))
+        for same in _by_dtype(grads):
+            _note_broken(same, found)
+        return grads, scale, found
 
     def step(self, optimizer: Any, *args: Any) -> Any:
-        """Unscales the gradients where that is not done, and steps the optimizer; nothing changes where one was not
-        finite.
+        """Steps the optimizer by the unscaled gradients; nothing changes where one was not finite.
+
+        Where ``unscale_`` has not been called, an optimizer with a ``grad_scale`` unscales them in its own pass.
         """
         if not self.enabled:
             return optimizer.step(*args)
+        scale = None
         if id(optimizer) not in self._unscaled:
-            self.unscale_(optimizer)
+            if getattr(optimizer, "grad_scale", self) is None and not args and _is_wide(optimizer):
+                _, scale, _ = self._checked(optimizer)
+            else:
+                self.unscale_(optimizer)
         before, optimizer.found_inf = optimizer.found_inf, self._found[id(optimizer)]
+        if scale is not None:
+            optimizer.grad_scale = scale
         try:
             return optimizer.step(*args)
         finally:
             optimizer.found_inf = before
+            if scale is not None:
+                optimizer.grad_scale = None
             self._unscaled.discard(id(optimizer))
             self._pending = True
 
@@ -160,21 +181,38 @@ class GradScaler:
             self._good.write(self._start[1])
 
 
-def _unscaled(grad: Tensor, scale: Tensor, found: Tensor) -> Tensor:
-    """``grad`` / ``scale`` in float32 (in place where it is that already); ``found`` becomes 1 where an element is
-    not finite.
-    """
-    load = Load(0, grad.dtype)
-    axes = tuple(range(grad.ndim))
-    broken = reduce("max", cast(apply("logical_not", apply("isfinite", load)), "float32"), axes)
-    dtype = grad.dtype if grad.dtype in ("float32", "float64") else "float32"
-    value = cast(load, dtype) / cast(Load(1, "float32"), dtype)
-    if grad.size:
-        flag = apply("maximum", Load(1, "float32"), broken)
-        evaluate((flag,), (grad, found), shapes=((1,) * grad.ndim,), out=(found,))
-    result: Tensor
-    (result,) = evaluate((value,), (grad, scale), out=(grad,) if dtype == grad.dtype else None)
-    return result
+def _by_dtype(params: Sequence[Tensor]) -> list[list[Any]]:
+    """The gradients of parameters, each once, those of one dtype together."""
+    grads = {id(p.grad): p.grad for p in params if p.grad is not None}
+    found: dict[str, list[Any]] = {}
+    for grad in grads.values():
+        found.setdefault(grad.dtype, []).append(grad)
+    return list(found.values())
+
+
+def _is_wide(optimizer: Any) -> bool:
+    """Whether all gradients have the dtype that they are stepped in."""
+    params = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+    return all(p.grad.dtype == p.dtype and p.dtype in _WIDE for p in params)
+
+
+def _note_broken(grads: Sequence[Tensor], found: Tensor) -> None:
+    """Sets ``found`` to 1 where an element of ``grads``, all of one dtype, is not finite."""
+    each = [(grad,) for grad in grads if grad.size]
+    if each:
+        load = Load(0, grads[0].dtype)
+        parts = reduce_each("max", cast(apply("logical_not", apply("isfinite", load)), "float32"), each)
+        broken = reduce("max", Load(0, "float32"), (0,))
+        evaluate((apply("maximum", Load(1, "float32"), broken),), (parts, found), shapes=((1,),), out=(found,))
+
+
+def _unscaled(grads: Sequence[Tensor], scale: Tensor) -> list[Tensor]:
+    """``grads``, all of one dtype, by ``scale`` in float32, in place where they are that already."""
+    dtype = grads[0].dtype
+    wide = dtype if dtype in _WIDE else "float32"
+    value = cast(Load(0, dtype), wide) / cast(Load(1, "float32"), wide)
+    each = [(grad,) for grad in grads]
+    return [result for (result,) in evaluate_each((value,), each, (scale,), out=each if wide == dtype else None)]
 
 
 __all__ = ["GradScaler"]
