@@ -1,4 +1,4 @@
-"""Runs pyright over the installed packages and demands that most public names of netcl.core have known types."""
+"""Runs mypy (strict) and pyright over the installed packages, and demands known types of netcl.core's public names."""
 
 from __future__ import annotations
 
@@ -9,41 +9,57 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from monorepo import ROOT, tomllib
 
 
-def check_sources(installed: Path) -> int:
-    """Run pyright over a copy of the merged `netcl/`; installed files themselves count as somebody else's to it."""
+def run(*command: str) -> tuple[int, str]:
+    """The exit status of a command and what it wrote."""
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def check_strictly() -> tuple[int, str]:
+    """mypy over the installed namespace, with the settings of pyproject.toml."""
+    return run("mypy", "--strict", "--config-file", "pyproject.toml", "-p", "netcl")
+
+
+def check_sources() -> tuple[int, str]:
+    """pyright over a copy of the merged `netcl/`; installed files themselves count as somebody else's to it."""
     options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pyright"]
+    installed = Path(sysconfig.get_path("purelib")) / "netcl"
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(installed, Path(folder) / "netcl", ignore=shutil.ignore_patterns("__pycache__"))
         settings = {**options, "include": ["netcl"], "exclude": []}
         (Path(folder) / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-        command = ["pyright", "--project", folder, "--pythonpath", sys.executable]
-        return subprocess.run(command, check=False).returncode
+        return run("pyright", "--project", folder, "--pythonpath", sys.executable)
 
 
-def completeness(package: str) -> tuple[float, list[str]]:
-    """The share in per cent of `package`'s public names whose types pyright knows, and the names it does not."""
-    command = ["pyright", "--verifytypes", package, "--ignoreexternal", "--outputjson", "--pythonpath", sys.executable]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    report = json.loads(run.stdout)["typeCompleteness"]
-    unknown = [s["name"] for s in report["symbols"] if s["isExported"] and not s["isTypeKnown"]]
-    return 100.0 * report["completenessScore"], unknown
+def check_completeness(package: str, least: float) -> tuple[int, str]:
+    """Whether pyright knows the types of at least ``least`` per cent of `package`'s public names."""
+    options = ("--ignoreexternal", "--outputjson", "--pythonpath", sys.executable)
+    _, printed = run("pyright", "--verifytypes", package, *options)
+    report = json.loads(printed[printed.index("{") :])["typeCompleteness"]
+    share = 100.0 * report["completenessScore"]
+    said = f"{package}: {share:.1f} % of the public names have known types\n"
+    if share < least:
+        unknown = [s["name"] for s in report["symbols"] if s["isExported"] and not s["isTypeKnown"]]
+        said += "\n  ".join([f"at least {least:g} % are asked for; unknown or partly unknown:", *unknown]) + "\n"
+    return int(share < least), said
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--at-least", type=float, default=95.0, help="per cent of netcl.core's names")
     least = parser.parse_args().at_least
-    failed = check_sources(Path(sysconfig.get_path("purelib")) / "netcl")
-    share, unknown = completeness("netcl.core")
-    print(f"netcl.core: {share:.1f} % of the public names have known types")
-    if share < least:
-        print(f"at least {least:g} % are asked for; unknown or partly unknown:", *unknown, sep="\n  ")
-    return int(bool(failed) or share < least)
+    # mypy takes half a minute on one core, and so does pyright, whose first run installs itself.
+    with ThreadPoolExecutor() as pool:
+        strict = pool.submit(check_strictly)
+        results = [check_sources(), check_completeness("netcl.core", least), strict.result()]
+    print(*(said for _, said in results), sep="", end="")
+    return int(any(status for status, _ in results))
 
 
 if __name__ == "__main__":
