@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from netcl import io
-from netcl.trainer.cli import main
+from netcl.trainer.cli import _parser, main
+from netcl.trainer.cli.help_texts import EXAMPLES
 
 COMMAND = [sys.executable, "-m", "netcl.trainer.cli"]
 
@@ -76,10 +77,22 @@ def test_help_teaches_and_is_fast() -> None:
     assert min(seconds) < 0.3, statistics.median(seconds)
 
 
+def test_the_help_of_every_command_has_examples(capsys: Any) -> None:
+    """Each example is a command line that the command takes."""
+    for name, text in EXAMPLES.items():
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        assert ended.value.code == 0 and text.strip() in capsys.readouterr().out
+        examples = re.findall(rf"^  (?:[A-Z_]+=\S+ )?netcl ({name}(?: \S+)*)", text.partition("examples:")[2], re.M)
+        assert examples
+        for line in examples:
+            assert _parser().parse_args(line.split()).command == name
+
+
 def test_the_help_of_train_is_a_configuration_that_trains(tmp_path: Path, capsys: Any) -> None:
     with pytest.raises(SystemExit):
         main(["train", "--help"])
-    text = capsys.readouterr().out.partition("names of the Python classes:\n")[2]
+    text = capsys.readouterr().out.partition("names of the Python classes:\n")[2].partition("examples:\n")[0]
     path = tmp_path / "help.toml"
     path.write_text("\n".join(line[2:] for line in text.splitlines()), encoding="utf-8")
     settings = ["--set", "trainer.epochs=1", "--set", "trainer.device=cpu", "--set", "data.n=100"]

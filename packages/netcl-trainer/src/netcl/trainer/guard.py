@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, assign, evaluate, pop_hook, push_hook
 from netcl.core.errors import NonFiniteError
 from netcl.core.expr import Const, Expr, Load, apply, cast
-from netcl.optim.clip import grad_norm
+from netcl.optim.clip import clipping
 from netcl.trainer.batches import Batch
 
 if TYPE_CHECKING:
@@ -79,11 +80,10 @@ class NonFiniteGuard:
         flat = loss.detach().reshape(())
         evaluate(_noted(flat.dtype), (self.found, flat), out=(self.found,))
 
-    def look_at_gradients(self, grads: Sequence[Tensor]) -> None:
+    def look_at_gradients(self, params: Sequence[Tensor]) -> None:
         """Notes whether all gradients are finite, by their norm."""
-        norm = grad_norm(grads)
-        if norm is not None:
-            evaluate(_noted(norm.dtype), (self.found, norm), out=(self.found,))
+        norm, _ = clipping(params, math.inf)
+        evaluate(_noted(norm.dtype), (self.found, norm), out=(self.found,))
 
     def end(self) -> None:
         """Puts the buffers back after a bad step, and counts the step; after the optimizer has looked at ``found``."""

@@ -104,7 +104,7 @@ class TrainingStep:
         if self.guard is not None:
             # Gradients that overflow are the scaler's affair: it skips the step and lowers its factor.
             if self.scaler is None:
-                self.guard.look_at_gradients([p.grad for p in members if p.grad is not None])
+                self.guard.look_at_gradients(members)
             self.optimizer.found_inf = self.guard.found
         if self.grad_clip is not None:
             clip_grad_norm_device(members, self.grad_clip)

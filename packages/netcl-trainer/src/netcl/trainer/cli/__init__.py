@@ -8,62 +8,25 @@ import os
 import sys
 from collections.abc import Sequence
 
+from netcl.trainer.cli.help_texts import ABOUT, ENDS, EXAMPLES
+
 __all__ = ["main"]
-
-_ABOUT = """\
-Train neural networks on any OpenCL device, and look after it.
-
-first steps:
-  netcl doctor                      is everything right here? which drivers could be installed?
-  netcl devices                     what NETCL_DEVICE and --device can name, and which is fastest
-  netcl train config.toml           train what a file describes; ends with model.netcl and report.html
-  netcl train config.toml --resume auto --set optimizer.lr=0.01
-"""
-
-_ENDS = """\
-exit codes: 0 well, 1 something failed, 2 a wrong command or configuration, 130 interrupted, 143 terminated.
-Every variable NETCL_...: see the reference in the documentation. Help on a command: netcl COMMAND --help
-"""
-
-_CONFIG = """\
-a configuration names what to make and its arguments, under the names of the Python classes:
-
-  [model]
-  layers = [["Conv2d", 1, 16, 3, {padding = 1}], "ReLU", ["MaxPool2d", 2], "Flatten", ["Linear", 256, 10]]
-  # or: name = "resnet18" and num_classes = 10; or: file = "model.py" and name = "make"; or: load = "model.netcl"
-
-  [data]
-  name = "example_digits"      # MNIST, CIFAR10, CIFAR100, ImageFolder, NpyDataset, CSVDataset, or file = "data.py"
-  batch_size = 64
-  validation = 0.2             # the share of samples held back where the data set has no part for it
-
-  [optimizer]
-  name = "AdamW"
-  lr = 0.002
-
-  [scheduler]                  # may be left out
-  name = "CosineAnnealingLR"
-  T_max = 10
-
-  [trainer]
-  epochs = 10
-  output = "runs/digits"       # relative to the file; also: device seed loss mixed_precision grad_clip ema ...
-
-  [callbacks.EarlyStopping]    # one table per callback
-  patience = 3
-"""
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="netcl", description=_ABOUT, epilog=_ENDS, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="netcl", description=ABOUT, epilog=ENDS, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="store_true", help="print the versions and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
 
-    def add(name: str, module: str, text: str, epilog: str | None = None) -> argparse.ArgumentParser:
+    def add(name: str, module: str, text: str) -> argparse.ArgumentParser:
         command = commands.add_parser(
-            name, help=text, description=text, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+            name,
+            help=text,
+            description=text,
+            epilog=EXAMPLES[name],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(module=module, function=name)
         return command
@@ -74,13 +37,13 @@ def _parser() -> argparse.ArgumentParser:
     devices = add("devices", "devices", "the devices, their selectors, and how fast each is beside NumPy")
     devices.add_argument("--json", action="store_true", help="one JSON object per device")
 
-    train = add("train", "train", "train what a configuration describes", _CONFIG)
+    train = add("train", "train", "train what a configuration describes")
     _config_arguments(train)
     train.add_argument(
         "--resume", metavar="auto|FILE", help="go on where the last run of this output stood, or a checkpoint"
     )
 
-    evaluate = add("evaluate", "train", "loss and metrics of a trained model on the validation data", _CONFIG)
+    evaluate = add("evaluate", "train", "loss and metrics of a trained model on the validation data")
     _config_arguments(evaluate)
     evaluate.add_argument("--model", help="a model or checkpoint; default: the best, else the last of the output")
     evaluate.add_argument("--json", action="store_true", help="print a JSON object")
@@ -89,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("model", metavar="MODEL", help="a file of save_model, as `netcl train` writes")
     predict.add_argument("input", metavar="INPUT.npy", help="inputs, the first axis counts the samples")
     predict.add_argument("--output", metavar="OUT.npy", help="where to write; default: print classes or values")
-    predict.add_argument("--batch-size", type=_positive, default=64)
+    predict.add_argument("--batch-size", type=_positive, default=64, help="samples at a time; default: 64")
     _device_argument(predict)
 
     tune = add("tune", "measure", "find the fastest kernel variant for a shape, and keep it for later runs")
@@ -98,23 +61,25 @@ def _parser() -> argparse.ArgumentParser:
         choices=["matmul", "conv2d"],
         help="matmul takes M N K; conv2d takes N C H W F KH KW [STRIDE [PAD]]",
     )
-    tune.add_argument("sizes", type=_positive_or_zero, nargs="+", metavar="SIZE")
-    tune.add_argument("--dtype", default="float32", choices=["float32", "float16", "bfloat16", "float64"])
+    tune.add_argument("sizes", type=_positive_or_zero, nargs="+", metavar="SIZE", help="see the examples")
+    tune.add_argument(
+        "--dtype", default="float32", choices=["float32", "float16", "bfloat16", "float64"], help="default: float32"
+    )
     _device_argument(tune)
 
-    profile = add("profile", "measure", "what the device does in a training step: table, trace and roofline", _CONFIG)
+    profile = add("profile", "measure", "what the device does in a training step: table, trace and roofline")
     _config_arguments(profile)
-    profile.add_argument("--steps", type=_positive, default=10, help="steps to watch, after five others")
+    profile.add_argument("--steps", type=_positive, default=10, help="steps to watch, after five others; default: 10")
     profile.add_argument("--folder", default=None, help="for kernels.txt, trace.json (Perfetto) and roofline.html")
 
     bench = add("bench", "measure", "how long common work takes on each device, beside NumPy")
     bench.add_argument("--devices", help="selectors separated by commas; default: all")
-    bench.add_argument("--runs", type=_positive, default=10)
+    bench.add_argument("--runs", type=_positive, default=10, help="of each job, whose median counts; default: 10")
     bench.add_argument("--json", action="store_true", help="one JSON object per device")
 
     export = add("export", "convert", "a model for other programs")
     export.add_argument("model", metavar="MODEL", help="a file of save_model, as `netcl train` writes")
-    export.add_argument("--to", required=True, choices=["onnx", "safetensors", "torch"])
+    export.add_argument("--to", required=True, choices=["onnx", "safetensors", "torch"], help="the format")
     export.add_argument("--output", help="default: the model's path with the format's suffix")
     export.add_argument(
         "--shape", type=_shape, metavar="1,3,32,32", help="shape of an input with its batch axis (onnx needs it)"
@@ -123,14 +88,14 @@ def _parser() -> argparse.ArgumentParser:
     convert = add(
         "convert", "convert", "a file of weights into another format, by suffix: .netcl .safetensors .pt .pth .onnx"
     )
-    convert.add_argument("source", metavar="IN")
-    convert.add_argument("target", metavar="OUT")
+    convert.add_argument("source", metavar="IN", help="the file to read")
+    convert.add_argument("target", metavar="OUT", help="the file to write")
     convert.add_argument("--shape", type=_shape, metavar="1,3,32,32", help="shape of an input, for .onnx")
     return parser
 
 
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", metavar="CONFIG.toml")
+    parser.add_argument("config", metavar="CONFIG.toml", help="what to make: tables model, data, optimizer, trainer ..")
     parser.add_argument(
         "--set", dest="settings", action="append", default=[], metavar="a.b=v", help="a value in place of the file's"
     )

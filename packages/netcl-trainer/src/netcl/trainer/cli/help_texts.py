@@ -1,0 +1,121 @@
+"""What ``netcl --help`` and ``netcl COMMAND --help`` teach."""
+
+from __future__ import annotations
+
+__all__ = ["ABOUT", "CONFIG", "ENDS", "EXAMPLES"]
+
+ABOUT = """\
+Train neural networks on any OpenCL device, and look after it.
+
+first steps:
+  netcl doctor                      is everything right here? which drivers could be installed?
+  netcl devices                     what NETCL_DEVICE and --device can name, and which is fastest
+  netcl train config.toml           train what a file describes; ends with model.netcl and report.html
+  netcl train config.toml --resume auto --set optimizer.lr=0.01
+"""
+
+ENDS = """\
+exit codes: 0 well, 1 something failed, 2 a wrong command or configuration, 130 interrupted, 143 terminated.
+Every variable NETCL_...: see the reference in the documentation. Help on a command: netcl COMMAND --help
+"""
+
+CONFIG = """\
+a configuration names what to make and its arguments, under the names of the Python classes:
+
+  [model]
+  layers = [["Conv2d", 1, 16, 3, {padding = 1}], "ReLU", ["MaxPool2d", 2], "Flatten", ["Linear", 256, 10]]
+  # or: name = "resnet18" and num_classes = 10; or: file = "model.py" and name = "make"; or: load = "model.netcl"
+
+  [data]
+  name = "example_digits"      # MNIST, CIFAR10, CIFAR100, ImageFolder, NpyDataset, CSVDataset, or file = "data.py"
+  batch_size = 64
+  validation = 0.2             # the share of samples held back where the data set has no part for it
+
+  [optimizer]
+  name = "AdamW"
+  lr = 0.002
+
+  [scheduler]                  # may be left out
+  name = "CosineAnnealingLR"
+  T_max = 10
+
+  [trainer]
+  epochs = 10
+  output = "runs/digits"       # relative to the file; also: device seed loss mixed_precision grad_clip ema ...
+
+  [callbacks.EarlyStopping]    # one table per callback
+  patience = 3
+"""
+
+# Below the arguments of a command.
+EXAMPLES = {
+    "doctor": """\
+examples:
+  netcl doctor                 a minute: drivers, versions, what could be installed, every kernel family on every device
+  netcl doctor --full          every op, too, and every device as a smaller one would do it; takes many minutes
+
+The numbers are the largest relative errors against NumPy by type; "exact" means to the last bit. Ends with 1 where a
+device is wrong: choose another by NETCL_DEVICE until its driver is mended.
+""",
+    "devices": """\
+examples:
+  netcl devices                          * marks the one that is taken where nothing is chosen
+  NETCL_DEVICE=pocl netcl train a.toml   a selector, or a part of the platform's or device's name, chooses another
+  netcl devices --json                   one JSON object per device, for programs
+""",
+    "train": CONFIG
+    + """
+examples:
+  netcl train digits.toml                                  ends with model.netcl, report.html, history.csv, last.netcl
+  netcl train digits.toml --resume auto                    goes on after Ctrl-C, a kill or a power cut, with the numbers
+                                                           of a run that was never broken
+  netcl train digits.toml --set optimizer.lr=0.01 --set trainer.output=runs/faster
+
+The first Ctrl-C (or SIGTERM) lets the step end, saves, and ends with 130 (143); the second ends at once.
+""",
+    "evaluate": """\
+examples:
+  netcl evaluate digits.toml                     the best model of the run; the configuration is that of `netcl train`
+  netcl evaluate digits.toml --model runs/digits/epoch_003.netcl --json
+""",
+    "predict": """\
+examples:
+  netcl predict runs/digits/model.netcl x.npy                    a line per sample: its class and the share of it
+  netcl predict runs/digits/model.netcl x.npy --output y.npy     the outputs as an array
+""",
+    "tune": """\
+examples:
+  netcl tune matmul 1024 1024 1024               (M, K) by (K, N)
+  netcl tune conv2d 64 3 32 32 32 3 3 1 1        batch, channels, height, width, filters, their height and width,
+                                                 stride, padding
+
+What was measured is kept on disk for this device and driver, and later runs use it (NETCL_AUTOTUNE=off: they do not).
+""",
+    "profile": """\
+examples:
+  netcl profile digits.toml                    the configuration is that of `netcl train`; no file of the run is touched
+  netcl profile digits.toml --steps 50 --folder profiles
+
+Read kernels.txt first: time by kernel. Drop trace.json on https://ui.perfetto.dev to see host and device side by side;
+roofline.html shows which kernels memory bounds and which arithmetic.
+""",
+    "bench": """\
+examples:
+  netcl bench                                  every device; NumPy comes first and is what the others are held against
+  netcl bench --devices pocl,cpu --runs 30
+""",
+    "export": """\
+examples:
+  netcl export runs/digits/model.netcl --to onnx --shape 1,1,8,8       for onnxruntime and others
+  netcl export runs/digits/model.netcl --to safetensors                the weights by name
+  netcl export runs/digits/model.netcl --to torch --output weights.pt  for torch.load and load_state_dict
+""",
+    "convert": """\
+examples:
+  netcl convert model.netcl model.onnx --shape 1,3,32,32
+  netcl convert weights.pt weights.safetensors
+
+.netcl and .onnx hold a model, the others weights alone, which cannot become a model; PyTorch's files are read without
+running what is in them.
+""",
+}
