@@ -107,7 +107,10 @@ class TrainingStep:
                 self.guard.look_at_gradients(members)
             self.optimizer.found_inf = self.guard.found
         if self.grad_clip is not None:
-            clip_grad_norm_device(members, self.grad_clip)
+            if isinstance(self.optimizer, Optimizer):
+                self.optimizer.clip_grad_norm(self.grad_clip)  # in the pass that updates
+            else:
+                clip_grad_norm_device(members, self.grad_clip)
         if self.scaler is None:
             self.optimizer.step()
         else:
