@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from netcl import nn
-from netcl.io import load_checkpoint, load_model, verify
+from netcl.io import CheckpointError, load_checkpoint, load_model, verify
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -35,3 +36,16 @@ def test_a_checkpoint() -> None:
     assert rest["extra"]["list"] == [1, (2, None)]
     assert rest["optimizer"]["param_groups"] == [{"lr": 0.1, "betas": (0.9, 0.999), "params": [0]}]
     np.testing.assert_array_equal(rest["optimizer"]["state"][0]["exp_avg"], np.ones((2, 3)))
+
+
+def test_a_file_without_a_hash_is_held_against_the_archive_s_checksums(tmp_path: Path) -> None:
+    whole = bytearray((GOLDEN / "version2.netcl").read_bytes())
+    with np.load(GOLDEN / "version2.netcl") as arrays:
+        key = next(key for key in arrays.files if arrays[key].size > 4)
+        place = whole.index(arrays[key].tobytes())
+    whole[place + 3] ^= 4
+    path = tmp_path / "m.netcl"
+    path.write_bytes(whole)
+    for read in (load_model, verify):
+        with pytest.raises(CheckpointError, match=f"{re.escape(repr(key))} does not have the checksum"):
+            read(path)

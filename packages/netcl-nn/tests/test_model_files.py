@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -217,3 +218,13 @@ def test_version_2_names_its_arrays_by_layer_and_parameter(tmp_path: Path) -> No
     with open(tmp_path / "two", "wb") as file:
         np.savez(file, __netcl_meta__=np.array(json.dumps(old)), **values)
     same(model, load_model(tmp_path / "two"))
+
+
+def test_others_read_the_file_as_an_archive_of_arrays(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    save_model(model, tmp_path / "é.netcl")
+    with zipfile.ZipFile(tmp_path / "é.netcl") as archive:
+        assert archive.testzip() is None
+        assert [info.compress_type for info in archive.infolist()] == [zipfile.ZIP_STORED] * 3
+    with np.load(tmp_path / "é.netcl", allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["0.weight"], model[0].weight.to_host())

@@ -8,6 +8,7 @@ against the size of the file.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -17,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from netcl.io.atomic import replacing
 from netcl.io.digest import Digest
 from netcl.io.errors import CheckpointError
 from netcl.io.fit import description
+from netcl.io.stored_zip import StoredZipWriter, place_of
 
 Array = np.ndarray[Any, Any]
 META = "__netcl_meta__"
@@ -106,12 +108,7 @@ def write_archive(path: str | os.PathLike[str], meta: Mapping[str, Any], entries
         raise CheckpointError(f"cannot be described as JSON: {error}", path) from error
     # Headers of both formats and the directory at the end: some 400 bytes and twice the name for each array.
     nbytes = sum(entry.nbytes + 400 + 2 * len(entry.key) for entry in listed) + size + 4096
-    digest = Digest()
-    with (
-        replacing(path, nbytes) as file,
-        digest,
-        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
-    ):
+    with replacing(path, nbytes) as file, Digest() as digest, StoredZipWriter(file) as archive:
         for entry in listed:
             array = _little(entry.load())
             digest.header(entry.key, array.dtype, array.shape)
@@ -119,14 +116,28 @@ def write_archive(path: str | os.PathLike[str], meta: Mapping[str, Any], entries
             _write_member(archive, entry.key, array)
         meta["sha256"] = digest.with_meta(json.loads(json.dumps(meta)))
         _write_member(archive, META, np.array(json.dumps(meta)))
+        archive.close()
 
 
-def _write_member(archive: zipfile.ZipFile, key: str, array: Array) -> None:
-    # ZipInfo's fixed date makes equal contents equal files.
-    with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w", force_zip64=True) as member:
-        # np.lib.format.write_array would copy the bytes.
-        np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(array))
-        member.write(_bytes(array))
+def _write_member(archive: StoredZipWriter, key: str, array: Array) -> None:
+    # np.lib.format.write_array would copy the bytes.
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(array))
+    archive.write(f"{key}.npy", head.getvalue(), _bytes(array))
+
+
+class _Member(NamedTuple):
+    """An array in the file: where its elements begin, and what its header says."""
+
+    place: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    checksum: int  # of header and elements
+    head: bytes
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 class Archive:
@@ -171,10 +182,10 @@ class Archive:
         return CheckpointError(message, self.path, self._size())
 
     def _open(self, formats: Mapping[str, tuple[int, ...]]) -> None:
-        self._zip = zipfile.ZipFile(self._file)
-        self._members: dict[str, tuple[zipfile.ZipInfo, int, tuple[int, ...], np.dtype[Any]]] = {}
+        listed = zipfile.ZipFile(self._file).infolist()
+        self._members: dict[str, _Member] = {}
         room = os.fstat(self._file.fileno()).st_size
-        for info in self._zip.infolist():
+        for info in listed:
             key = info.filename.removesuffix(".npy")
             if key == info.filename or key in self._members:
                 raise self.refuse(f"the member {info.filename!r} is no array or there twice")
@@ -183,13 +194,13 @@ class Archive:
             room -= info.file_size
             if room < 0:
                 raise self.refuse("its members claim more bytes than it has")
-            self._members[key] = (info, *self._header(info))
+            self._members[key] = self._member(info)
         if META not in self._members:
             raise self.refuse(f"has no {META}: it is an archive, but not one of netcl")
         self.meta = self._read_meta(formats)
         dtypes = self.meta.get("dtypes", {})
         self.arrays: dict[str, tuple[tuple[int, ...], str]] = {}
-        for key, (_, _, shape, stored) in self._members.items():
+        for key, (_, shape, stored, *_) in self._members.items():
             if key != META:
                 dtype = dtypes.get(key, stored.name) if isinstance(dtypes, dict) else None
                 if dtype not in _STORED or _STORED[dtype] != stored.newbyteorder("="):
@@ -198,10 +209,11 @@ class Archive:
         if self.meta["version"] >= 3 and set(dtypes) != set(self.arrays):
             raise self.refuse(f"lacks or adds the arrays {sorted(set(dtypes) ^ set(self.arrays))}")
 
-    def _header(self, info: zipfile.ZipInfo) -> tuple[int, tuple[int, ...], np.dtype[Any]]:
-        """(length of the NPY header, shape, dtype) of a member, held against its size."""
-        with self._zip.open(info) as member:
-            head = member.read(_HEADER_MAX)
+    def _member(self, info: zipfile.ZipInfo) -> _Member:
+        """What the NPY header of a member says, held against its size."""
+        place = place_of(self._file, info)
+        self._file.seek(place)
+        head = self._file.read(min(_HEADER_MAX, info.file_size))
         found = _HEADER.match(head)
         if found is None:
             raise self.refuse(f"the member {info.filename!r} does not begin as an array does")
@@ -216,14 +228,13 @@ class Archive:
             raise self.refuse(f"the member {info.filename!r} has a header of another length than it says")
         if start + math.prod(shape) * dtype.itemsize != info.file_size:
             raise self.refuse(f"the member {info.filename!r} says shape {shape} of {dtype}, which is not its size")
-        return start, shape, dtype
+        return _Member(place + start, shape, dtype, info.CRC, head[:start])
 
     def _read_meta(self, formats: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-        info, start, shape, dtype = self._members[META]
+        _, shape, dtype, *_ = self._members[META]
         if dtype.kind != "U" or shape != ():
             raise self.refuse(f"{META} is no text but {dtype} of shape {shape}")
-        with self._zip.open(info) as member:
-            text = str(np.frombuffer(member.read()[start:], dtype)[0]) if dtype.itemsize else ""
+        text = str(self.stored(META)[()]) if dtype.itemsize else ""
         meta = json.loads(text)
         if not isinstance(meta, dict) or meta.get("format") not in formats:
             given = meta.get("format") if isinstance(meta, dict) else meta
@@ -238,53 +249,75 @@ class Archive:
     def check(self) -> None:
         """Reads everything once and holds it against the hash; CheckpointError where a bit differs."""
         with Digest() as digest:
-            try:
-                for key, (info, start, shape, dtype) in self._members.items():
-                    with self._zip.open(info) as member:
-                        member.read(start)
-                        if key != META:
-                            digest.header(key, dtype, shape)
-                        while chunk := member.read(_CHUNK):
-                            if key != META:
-                                digest.update(chunk)
-            except _UNREADABLE as error:
-                raise self.refuse(f"is damaged ({error})") from error
+            rooms = [np.empty(_CHUNK, np.uint8) for _ in range(3)]  # two may wait for their turn, one is filled
+            for key in self.arrays:
+                member = self._members[key]
+                digest.header(key, member.dtype, member.shape)
+                for at in range(0, member.nbytes, _CHUNK):
+                    rooms.append(rooms.pop(0))
+                    piece = rooms[0][: min(_CHUNK, member.nbytes - at)]
+                    self._fill(key, piece, at)
+                    digest.update(piece.data)
+            if not self._hashed:
+                for key in self.arrays:
+                    self.stored(key)
             self._compare(digest)
 
     def checked(self) -> Iterator[tuple[str, Array]]:
         """All arrays in the order of the file, by key, as ``read`` gives them; CheckpointError after the last one
         where a bit differs from what was hashed. For a reader that has not shown anybody yet what it makes of them.
+
+        Each array's memory is that of the next one.
         """
+        room = np.empty(max((self._members[key].nbytes for key in self.arrays), default=0), np.uint8)
         with Digest() as digest:
             for key in self.arrays:
-                _, _, shape, dtype = self._members[key]
-                stored = self.stored(key)
-                digest.header(key, dtype, shape)
-                digest.update(_bytes(stored))
-                yield key, self._meant(key, stored)
+                member = self._members[key]
+                digest.settle()
+                digest.header(key, member.dtype, member.shape)
+                raw = room[: member.nbytes]
+                for at in range(0, member.nbytes, _CHUNK):
+                    self._fill(key, raw[at : at + _CHUNK], at)
+                    digest.update(raw[at : at + _CHUNK].data)
+                if not self._hashed:
+                    self._compare_checksum(key, raw)
+                yield key, self._meant(key, raw.view(member.dtype).reshape(member.shape))
             self._compare(digest)
 
+    @property
+    def _hashed(self) -> bool:
+        """Whether the file has a hash of its contents; version 2 has the archive's own checksums alone."""
+        return bool(self.meta["version"] >= 3)
+
     def _compare(self, digest: Digest) -> None:
-        if self.meta["version"] >= 3 and digest.with_meta(self.meta) != self.meta.get("sha256"):
+        if self._hashed and digest.with_meta(self.meta) != self.meta.get("sha256"):
             raise self.refuse("is damaged: its contents do not have the hash that they were saved with")
 
     def stored(self, key: str) -> Array:
-        """The array as it is stored (bfloat16 as uint16)."""
-        info, start, shape, dtype = self._members[key]
+        """The array as it is stored (bfloat16 as uint16), held against the archive's checksum."""
+        member = self._members[key]
+        raw = np.empty(member.nbytes, np.uint8)
+        self._fill(key, raw, 0)
+        self._compare_checksum(key, raw)
+        return raw.view(member.dtype).reshape(member.shape)
+
+    def _fill(self, key: str, raw: Array, start: int) -> None:
+        """Reads the bytes of an array from ``start`` on."""
         try:
-            with self._zip.open(info) as member:
-                member.read(start)
-                array = np.empty(math.prod(shape), dtype)
-                view = memoryview(array.view(np.uint8).data) if array.size else memoryview(b"")
-                filled = 0
-                while filled < len(view):
-                    count = member.readinto(view[filled : filled + _CHUNK])  # type: ignore[attr-defined]
-                    if not count:
-                        raise EOFError("the array ends early")
-                    filled += count
+            self._file.seek(self._members[key].place + start)
+            view, filled = memoryview(raw.data), 0
+            while filled < len(view):
+                count = self._file.readinto(view[filled:])  # type: ignore[attr-defined]
+                if not count:
+                    raise EOFError("the array ends early")
+                filled += count
         except _UNREADABLE as error:
             raise self.refuse(f"is damaged ({error})") from error
-        return array.reshape(shape)
+
+    def _compare_checksum(self, key: str, raw: Array) -> None:
+        member = self._members[key]
+        if zlib.crc32(raw.data, zlib.crc32(member.head)) != member.checksum:
+            raise self.refuse(f"is damaged: the array {key!r} does not have the checksum that it was saved with")
 
     def read(self, key: str) -> Array:
         """The values of an array; bfloat16 as float32."""
