@@ -57,6 +57,11 @@ class Buckets:
         self._compression = compression
         self._groups = self._packed(nbytes)
         self._bucket_of = {place: at for at, places in enumerate(self._groups) for place in places}
+        # Kept from step to step: to take new memory from the system costs as much as to fill it.
+        self._flats = [
+            np.empty(sum(params[place].size for place in places), _on_host(params[places[0]]))
+            for places in self._groups
+        ]
         self.spans: list[Span] = []
         self.begin()
 
@@ -90,7 +95,7 @@ class Buckets:
             self._send(self._next)
 
     def finish(self) -> list[Array | None]:
-        """Sends what is left and waits for all; the sums, None where no rank has a gradient."""
+        """Sends what is left and waits for all; the sums, None where no rank has one; they hold until ``begin``."""
         while self._next < len(self._buckets):
             self._send(self._next)
         used = np.array([place in self._given for place in range(len(self._params))], np.int32)
@@ -116,25 +121,28 @@ class Buckets:
     def _summed(self, at: int) -> Array:
         """The sums of one bucket; runs in the group's thread."""
         begun = time.perf_counter()
-        places = self._buckets[at].places
-        flat = np.concatenate([self._values(place) for place in places])
-        wide = flat.dtype
-        if self._compression is not None and wide == np.float32:
-            flat = flat.astype(self._compression)
-        self._reduce(flat, "sum")
+        flat = self._flats[at]
+        start = 0
+        for place in self._buckets[at].places:
+            transfer, stop = self._transfers.get(place), start + self._params[place].size
+            flat[start:stop] = 0 if transfer is None else transfer.wait().reshape(-1)
+            start = stop
+        if self._compression is not None and flat.dtype == np.float32:
+            short = flat.astype(self._compression)
+            self._reduce(short, "sum")
+            flat[...] = short
+        else:
+            self._reduce(flat, "sum")
         self.spans.append(Span(f"bucket {at}", begun, time.perf_counter()))
-        return flat.astype(wide, copy=False)
-
-    def _values(self, place: int) -> Array:
-        transfer = self._transfers.get(place)
-        if transfer is not None:
-            values: Array = transfer.wait()
-            return values.reshape(-1)
-        param = self._params[place]
-        return np.zeros(param.size, "float32" if param.dtype == "bfloat16" else param.dtype)
+        return flat
 
     def _reduce(self, flat: Array, op: str) -> None:
         if self._local is not None:
             self._local.reduce(flat, 0, op)
         if self._group is not None:
             self._group.all_reduce(flat, op)
+
+
+def _on_host(param: Tensor) -> str:
+    """The dtype in which the gradient of a parameter reads on the host."""
+    return "float32" if param.dtype == "bfloat16" else param.dtype

@@ -13,6 +13,7 @@ from netcl import ops
 from netcl.autograd.backward import backward
 from netcl.autograd.function import Context
 from netcl.core import Tensor
+from netcl.core.device import device
 from netcl.core.errors import ShapeError
 from netcl.distributed.buckets import Span
 from netcl.distributed.crew import Crew
@@ -61,8 +62,8 @@ class Call:
             )
         if crew.synchronizes and crew.module.training and not all(self._sizes):
             raise ShapeError(
-                f"SyncBatchNorm needs a sample on every device, there are {self._sizes}; leave out the last, incomplete "
-                "batch (drop_last=True)"
+                f"SyncBatchNorm needs a sample on every device, there are {self._sizes}; leave out the last, "
+                "incomplete batch (drop_last=True)"
             )
 
     # -- forward -------------------------------------------------------------------------------------------------------
@@ -70,6 +71,12 @@ class Call:
     def forward(self, records: bool) -> tuple[Tensor, ...]:
         """The outputs of all samples, joined on the module's device."""
         parts = [cut(t, self._sizes) for t in self._tensors]
+        # What comes from the module's device leaves before that has anything to compute, behind which it would wait.
+        inputs = [
+            [_placed(part[at], whole, replica, records) for part, whole in zip(parts, self._tensors)]
+            for at, replica in enumerate(self._replicas)
+        ]
+        changed = self._crew.changed()
         offset = tell()
         drawn = [0] * len(self._replicas)
 
@@ -78,18 +85,18 @@ class Call:
             if not self._sizes[at]:
                 return None
             begun = time.perf_counter()
-            replica.refresh()
-            inputs = [_placed(part[at], whole, replica, records) for part, whole in zip(parts, self._tensors)]
+            for ours, values in changed[at]:
+                ours.write(values)
             start = self._start + sum(self._sizes[:at])
             with ag.set_grad_enabled(records), SampleMasks(start, self._sizes[at], self._total, offset) as masks:
-                result = self._call(replica.module, inputs)
+                result = self._call(replica.module, inputs[at])
             drawn[at] = masks.drawn
             outputs: list[Tensor] = []
             self._structure = flattened(result, outputs)
             if self._measures:
                 replica.handle.queue.finish()
                 self._seconds[at] += time.perf_counter() - begun
-            return _Shard(outputs, inputs)
+            return _Shard(outputs, inputs[at])
 
         self._shards = self._crew.each(run)
         advance(max(drawn))
@@ -113,28 +120,17 @@ class Call:
         """The gradients of the inputs, and of the parameters, summed over all devices and ranks."""
         if not self._shards:
             raise RuntimeError("DataParallel: backward a second time through one call; call the model again")
-        share = self._count / self._total
-        bounds = np.cumsum([0, *self._sizes])
+        given = [self._given(at, grads) for at in range(len(self._replicas))]
 
         def run(at: int) -> list[Array | None] | None:
-            replica, shard = self._replicas[at], self._shards[at]
+            replica, (roots, parts) = self._replicas[at], given[at]
             begun = time.perf_counter()
             if replica.buckets is not None:
                 replica.buckets.begin()
             for param in replica.params:
                 param.grad = None
-            if shard is not None:
-                roots, given = [], []
-                for output, grad in zip(shard.outputs, grads):
-                    if grad is None or not output.requires_grad:
-                        continue
-                    part = grad[int(bounds[at]) : int(bounds[at + 1])] if grad.shape else grad
-                    factor = share if grad.shape else share * self._sizes[at] / self._count
-                    part = part.to(replica.handle.queue) if len(self._replicas) > 1 else part
-                    roots.append(output)
-                    given.append(part if factor == 1.0 else ops.mul(part, factor))
-                if roots:
-                    backward(tuple(roots), tuple(given), retain=False, create_graph=False)
+            if roots:
+                backward(tuple(roots), tuple(parts), retain=False, create_graph=False)
             ended = time.perf_counter()
             if self._measures:
                 replica.handle.queue.finish()
@@ -161,6 +157,25 @@ class Call:
         self._shards = []
         self._measured()
         return (*inputs, *found)
+
+    def _given(self, at: int, grads: Sequence[Tensor | None]) -> tuple[list[Tensor], list[Tensor]]:
+        """The outputs of a replica that have gradients, and its parts of those, on its device, weighted by its share of
+        all samples.
+        """
+        roots: list[Tensor] = []
+        parts: list[Tensor] = []
+        replica, shard = self._replicas[at], self._shards[at]
+        start, count = sum(self._sizes[:at]), self._sizes[at]
+        for output, grad in zip(shard.outputs if shard is not None else (), grads):
+            if grad is None or not output.requires_grad:
+                continue
+            part = grad[start : start + count] if grad.shape else grad
+            part = part.to(replica.handle.queue) if len(self._replicas) > 1 else part
+            factor = (self._count if grad.shape else count) / self._total
+            with device(replica.handle):
+                parts.append(part if factor == 1.0 else ops.mul(part, factor))
+            roots.append(output)
+        return roots, parts
 
     def _input_grads(self) -> list[Tensor | None]:
         found: list[Tensor | None] = []

@@ -11,6 +11,7 @@ import numpy as np
 from netcl.core import Tensor, dispatch
 from netcl.core.device import DeviceHandle, device
 from netcl.distributed.buckets import Buckets
+from netcl.distributed.folding import Array
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.local import local_groups
 from netcl.distributed.nested import NestedGroup
@@ -73,6 +74,13 @@ class Crew:
             local = member if member.size > 1 else None
             if local is not None or group is not None:
                 replica.buckets = Buckets(replica.params, local, group, self._bucket_bytes, self._compression)
+
+    def changed(self) -> list[list[tuple[Tensor, Array]]]:
+        """What each replica has to write into its tensors, as the module's changed since; read once for all."""
+        pairs = [replica.changed() for replica in self.replicas]
+        needed = {id(theirs): theirs for found in pairs for _, theirs in found}
+        transfers = {key: theirs.to_host_async() for key, theirs in needed.items()}
+        return [[(ours, transfers[id(theirs)].wait()) for ours, theirs in found] for found in pairs]
 
     def each(self, work: Callable[[int], Any]) -> list[Any]:
         """``work(at)`` for all replicas, each in a thread of its own with its device and its group; here where there is

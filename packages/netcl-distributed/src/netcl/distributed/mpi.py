@@ -20,12 +20,13 @@ from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.folding import Array, even_bounds, fold
 from netcl.distributed.group import ProcessGroup, Signature, mismatch
-from netcl.distributed.patience import Patience
+from netcl.distributed.patience import Patience, give_way
 
 __all__ = ["MPIGroup"]
 
 _TEXT = 512
 _SPIN_S, _NAP_S = 1e-3, 1e-4
+_SMALL_BYTES = 4096  # every MPI takes as much before the receiver asks for it
 # Elements of one exchange: a count of MPI is an int of C, and the pieces of all ranks need room beside the array.
 _STEP_BYTES = 64 << 20
 _HEAD, _BODY = 1, 2
@@ -68,8 +69,12 @@ class MPIGroup(ProcessGroup):
 
     # -- waiting -------------------------------------------------------------------------------------------------------
 
-    def _wait(self, start: Callable[[], Any]) -> None:
-        """Starts a request and waits for it; a group in which a rank failed or was late is of no more use."""
+    def _wait(self, start: Callable[[], Any], moves: bool = False) -> None:
+        """Starts a request and waits for it; a group in which a rank failed or was late is of no more use.
+
+        ``moves``: all ranks are here and data moves, which it does only while it is looked after; else others may come
+        late, and need the processor until then.
+        """
         if self._broken is not None:
             raise self._broken
         try:
@@ -81,7 +86,9 @@ class MPIGroup(ProcessGroup):
                         f"rank {self.rank} waited {self.timeout:g} s for the others; MPI does not say who is late"
                     )
                     raise self._broken
-                if time.monotonic() - begun > _SPIN_S:
+                if moves or time.monotonic() - begun < _SPIN_S:
+                    give_way()
+                else:
                     time.sleep(_NAP_S)
         except self._mpi.Exception as error:
             self._broken = self._failure(error)
@@ -119,7 +126,7 @@ class MPIGroup(ProcessGroup):
         self._wait(lambda: self._ranks.Iallreduce(self._mpi.IN_PLACE, most, self._mpi.MAX))
         if most[0] != -most[1]:
             every = np.empty((self.size, _TEXT), np.uint8)
-            self._wait(lambda: self._ranks.Iallgather(own, every))
+            self._wait(lambda: self._ranks.Iallgather(own, every), moves=True)
             self._broken = mismatch([bytes(row).rstrip(b"\0").decode("utf-8", "replace") for row in every])
             raise self._broken
 
@@ -153,7 +160,7 @@ class MPIGroup(ProcessGroup):
         for start in range(0, total, step):
             stop = min(start + step, total)
             chunk = np.empty(stop - start, out.dtype) if source is None else source[start:stop]
-            self._wait(lambda chunk=chunk: self._ranks.Ibcast(_bytes(chunk), root))  # type: ignore[misc]
+            self._wait(lambda chunk=chunk: self._ranks.Ibcast(_bytes(chunk), root), moves=True)  # type: ignore[misc]
             first, last = max(start, low), min(stop, low + out.size)
             if first < last:
                 out[first - low : last - low] = chunk[first - start : last - start]
@@ -164,20 +171,22 @@ class MPIGroup(ProcessGroup):
         away, back = ([count * item for count in counts] for counts in (sent, taken))
         message = [_bytes(source), (away, _starts(away)), self._mpi.BYTE]
         answer = [_bytes(out.reshape(-1)), (back, _starts(back)), self._mpi.BYTE]
-        self._wait(lambda: self._ranks.Ialltoallv(message, answer))
+        self._wait(lambda: self._ranks.Ialltoallv(message, answer), moves=True)
 
     def _exchange_all(self, own: Array, out: Array, counts: Sequence[int]) -> None:
         """The pieces of all ranks, of these sizes, one after the other into ``out``."""
         sizes = [int(count) * own.dtype.itemsize for count in counts]
         answer = [_bytes(out), (sizes, _starts(sizes)), self._mpi.BYTE]
-        self._wait(lambda: self._ranks.Iallgatherv(_bytes(own), answer))
+        self._wait(lambda: self._ranks.Iallgatherv(_bytes(own), answer), moves=True)
 
     # -- letters -------------------------------------------------------------------------------------------------------
 
     def _send(self, values: Array, to: int, text: str) -> None:
         head = np.frombuffer(text.encode().ljust(_TEXT, b"\0")[:_TEXT], np.uint8)
-        self._wait(lambda: self._ranks.Isend(head, to, _HEAD))
-        self._wait(lambda: self._ranks.Isend(_bytes(values), to, _BODY))
+        # A large one waits until the receiver is here.
+        large = values.nbytes > _SMALL_BYTES
+        self._wait(lambda: (self._ranks.Issend if large else self._ranks.Isend)(head, to, _HEAD))
+        self._wait(lambda: self._ranks.Isend(_bytes(values), to, _BODY), moves=large)
 
     def _recv(self, out: Array, source: int, text: str) -> None:
         head = np.empty(_TEXT, np.uint8)
@@ -187,7 +196,7 @@ class MPIGroup(ProcessGroup):
             reason = f"rank {source} sent {sent}, rank {self.rank} expected {text}"
             self._broken = CollectiveMismatchError(reason, op="recv")
             raise self._broken
-        self._wait(lambda: self._ranks.Irecv(_bytes(out), source, _BODY))
+        self._wait(lambda: self._ranks.Irecv(_bytes(out), source, _BODY), moves=True)
 
 
 def _bytes(values: Array) -> Array:

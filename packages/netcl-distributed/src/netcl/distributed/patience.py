@@ -1,10 +1,13 @@
-"""Patience: how long something is waited for, not counting the time in which this process itself stood still."""
+"""How ranks wait: with patience for so many seconds, and giving way to whoever has something to do."""
 
 from __future__ import annotations
 
+import os
 import time
 
-__all__ = ["Patience"]
+__all__ = ["Patience", "give_way"]
+
+give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 # Who polls looks far more often than that, unless the process was stopped, or the machine asleep.
 _LONGEST_S = 1.0

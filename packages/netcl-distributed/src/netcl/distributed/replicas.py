@@ -46,20 +46,21 @@ class Replica:
 
         return take
 
-    def refresh(self) -> None:
-        """Takes over the modes of the module, and its values where they changed since."""
+    def changed(self) -> list[tuple[Tensor, Tensor]]:
+        """Takes over the modes of the module; which tensors here are to be overwritten by which of the module, as those
+        changed since this was last asked.
+        """
         for ours, theirs in zip(self.module.modules(), self.source.modules()):
             ours.training = theirs.training
+        found: list[tuple[Tensor, Tensor]] = []
         if self.shares:
-            return
-        changed = []
+            return found
         for (name, theirs), (_, ours) in zip(tensors_of(self.source), tensors_of(self.module)):
             state = id(theirs), theirs.version
             if self._seen.get(name) != state:
                 self._seen[name] = state
-                changed.append((ours, theirs.to_host_async()))
-        for ours, transfer in changed:
-            ours.write(transfer.wait())
+                found.append((ours, theirs))
+        return found
 
     def give_back(self) -> None:
         """Makes the module's buffers, such as running statistics, those of this replica."""

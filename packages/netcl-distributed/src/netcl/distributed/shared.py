@@ -19,7 +19,7 @@ from netcl.core import config
 from netcl.core.errors import format_bytes
 from netcl.distributed.board import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, Board, BoardGroup
 from netcl.distributed.folding import Array
-from netcl.distributed.patience import Patience
+from netcl.distributed.patience import Patience, give_way
 
 __all__ = ["WINDOW", "SharedBoard", "SharedGroup", "attach", "create", "join", "sweep"]
 
@@ -32,8 +32,6 @@ _TEXT = 512
 _PREFIX = "netcl-"
 _SPINS, _YIELD_S, _NAP_S = 400, 1e-3, 5e-5
 _MAIN = threading.main_thread().ident
-
-_yield = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
 def _folder() -> Path:
@@ -109,7 +107,7 @@ class SharedBoard(Board):
                 return False
             # At first the others are about to come; later they compute, and need the processor.
             if alone and time.monotonic() - started < _YIELD_S:
-                _yield()
+                give_way()
             else:
                 time.sleep(_NAP_S)
         return True
