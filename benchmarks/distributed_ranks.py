@@ -103,14 +103,17 @@ class Exchange:
                 Tensor.from_host(param.queue, total)
 
 
-def measured(group: ProcessGroup, works: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each work in each round, all ranks at the same time; the order changes from round to round."""
-    times: dict[str, list[float]] = {name: [] for name in works}
+def measured(group: ProcessGroup, works: dict[str, Callable[[], object]], rounds: int) -> dict[str, Any]:
+    """Seconds of each work in each round, all ranks at the same time; the order changes from round to round.
+
+    They are those of the slowest rank, for which the others wait; "own" has those of this rank.
+    """
+    own: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(rounds):
         for name in list(works)[:: 1 if turn % 2 else -1]:
             group.barrier()
-            times[name].append(seconds_of(works[name]))
-    return times
+            own[name].append(seconds_of(works[name]))
+    return {name: group.all_reduce(np.array(times), "max").tolist() for name, times in own.items()} | {"own": own}
 
 
 def step(rounds: int) -> dict[str, Any]:
@@ -139,10 +142,19 @@ def devices(count: int, rounds: int) -> dict[str, Any]:
     if handle is None or handle.backend != "cl":
         raise SystemExit("devices: needs an OpenCL device to cut into parts")
     parts = manager.split(handle, max(count, 2))[:count]
+    modules: dict[int, Any] = {}
 
     def rank(group: ProcessGroup) -> dict[str, Any]:
         alone = Stepper()
-        works = {"compute": alone, "buckets": Exchange(alone.module, group, True)}
+        modules[group.rank] = alone.module
+
+        def refresh() -> None:
+            """What the parameters of the first device take to the others."""
+            if group.rank:
+                for ours, theirs in zip(alone.module.parameters(), modules[0].parameters()):
+                    ours.write(theirs.to_host())
+
+        works = {"compute": alone, "buckets": Exchange(alone.module, group, True), "refresh": refresh}
         times: dict[str, Any] = measured(group, works, rounds)
         before = time.process_time()
         timed(works["buckets"], 3, group.barrier)

@@ -1,12 +1,13 @@
 """Predicts the time of a data-parallel step for many ranks from what was measured on a few.
 
     python benchmarks/distributed_simulator.py --forward .037 --backward .1 --buckets 4 --bucket-mb 4 --host-ms 0.6
-        [--latency-us 20] [--bandwidth-gb 1.25] [--per-host 1] [--cores-busy] [--ranks 2,4,...]
+        [--latency-us 20] [--bandwidth-gb 1.25] [--per-host 1] [--cores-busy] [--jitter 1] [--ranks 2,4,...]
 
 A bucket leaves when its gradients are there and the bucket before has arrived. Its way takes what the host needs for
 it (measured: copies, the fold, handles) and what the network does: 2 (h - 1) / h of its bytes and 2 log2(h) latencies
 for h hosts, whose ranks share one link. Where the processor computes the gradients too (--cores-busy), the host's part
-adds to the step instead of running beside it.
+adds to the step instead of running beside it. All wait for the slowest rank: with a standard deviation of one rank's
+computation (--jitter, in percent) that is the largest of as many draws of a normal distribution (Blom 1958).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 __all__ = ["Link", "Prediction", "Step", "predict"]
 
@@ -22,7 +24,8 @@ __all__ = ["Link", "Prediction", "Step", "predict"]
 @dataclass(frozen=True)
 class Step:
     """What was measured of one rank's step: seconds of its parts, and per bucket its bytes, how long its way takes on
-    the host, and how long the processor works for it. ``cores_busy``: the processor computes the gradients too.
+    the host, and how long the processor works for it. ``cores_busy``: the processor computes the gradients too;
+    ``jitter``: the standard deviation of a rank's computation, as a part of it.
     """
 
     forward: float
@@ -31,6 +34,7 @@ class Step:
     bucket_host: tuple[float, ...]
     bucket_work: tuple[float, ...]
     cores_busy: bool = False
+    jitter: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ def predict(step: Step, ranks: int, link: Link, per_host: int = 1) -> Prediction
     compute = step.forward + step.backward
     if ranks == 1:
         return Prediction(compute, 0.0, 1.0)
+    late = step.jitter * compute * NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25))
     hosts = -(-ranks // per_host)
     total = sum(step.bucket_bytes)
     produced = 0
@@ -75,7 +80,7 @@ def predict(step: Step, ranks: int, link: Link, per_host: int = 1) -> Prediction
         if step.cores_busy:
             borrowed += work
         free = begun + host + network(nbytes, hosts, min(per_host, ranks), link)
-    seconds = max(compute + borrowed, free)
+    seconds = max(compute + borrowed, free) + late
     return Prediction(seconds, seconds - compute, compute / seconds)
 
 
@@ -91,12 +96,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--bandwidth-gb", type=float, default=1.25, help="GB/s of a host's link; 1.25 is 10 Gbit/s")
     parser.add_argument("--per-host", type=int, default=1, help="ranks on each host")
     parser.add_argument("--cores-busy", action="store_true", help="the processor computes the gradients too")
+    parser.add_argument("--jitter", type=float, default=0.0, help="standard deviation of a rank's computation, percent")
     parser.add_argument("--ranks", default="2,4,8,16,32,64,128,256,512,1024")
     options = parser.parse_args(arguments)
     link = Link(options.latency_us * 1e-6, options.bandwidth_gb * 1e9)
     count = options.buckets
     sizes, host = (int(options.bucket_mb * 2**20),) * count, (options.host_ms * 1e-3,) * count
-    step = Step(options.forward, options.backward, sizes, host, host, options.cores_busy)
+    step = Step(options.forward, options.backward, sizes, host, host, options.cores_busy, options.jitter / 100)
     print("ranks   step ms   added ms   efficiency")
     pays = 1
     for ranks in (int(word) for word in options.ranks.split(",")):
