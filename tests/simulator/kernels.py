@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from netcl import ops
 from netcl.core import BufferPool, DeviceHandle, Tensor, manager
-from netcl.core.backend.opencl import templates
+from netcl.core.backend.opencl import conv, templates
 from netcl.core.backend.opencl.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
@@ -75,6 +76,23 @@ CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "transpose": (lambda x: ops.permute(x, (2, 0, 1)), [normal(3, 4, 5)]),
     "cat": (lambda a, b: ops.cat([a, b], axis=1), [normal(3, 4), normal(3, 2)]),
 }
+# Convolutions in every variant, forced: input, weight, options of the engines' conv
+CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "in groups, strided": (
+        (2, 4, 7, 6), (4, 2, 3, 3), {"stride": (2, 2), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 2}
+    ),
+    "of every channel alone": (
+        (2, 3, 5, 9), (6, 1, 3, 3), {"stride": (1, 1), "padding": ((1, 1), (2, 0)), "dilation": (1, 1), "groups": 3}
+    ),
+    "cut tiles": (
+        (1, 3, 6, 7), (5, 3, 3, 3), {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
+    ),
+}  # fmt: skip
+VARIANTS = {
+    "CPU": ("rows", "packed", "direct", "plain", "winograd2", "winograd4", None),
+    "GPU": ("windows", "tiled", "direct", "plain", None),
+    "small GPU": ("tiled", "direct", None),
+}
 # Storage that changes loads and stores: (op, dtype)
 STORED = [(name, dtype) for dtype in ("float16", "bfloat16") for name in ("add", "sum", "matmul", "index_select_grad")]
 
@@ -123,6 +141,28 @@ def check(engine: Any) -> int:
     return count + 1
 
 
+def check_convolutions(engine: Any, mode: str) -> int:
+    """Every direction of the convolutions in every variant of a mode, on an engine; the number of cases."""
+    twin: Any = engine_for(manager.default("cpu"))
+    count = 0
+    for (name, (x, weight, options)), variant in product(CONVOLUTIONS.items(), VARIANTS[mode]):
+        first, second = normal(*x), normal(*weight)
+        out = twin.conv("forward", *(twin.tensor(array, "float32") for array in (first, second)), **options).shape
+        third = normal(*out)
+        for kind, a, b, shape in (
+            ("forward", first, second, None),
+            ("grad_input", third, second, x),
+            ("grad_weight", first, third, weight),
+        ):
+            call = {**options, "shape": shape}
+            exact = twin.read(twin.conv(kind, *(twin.tensor(array, "float32") for array in (a, b)), **call))
+            operands = [engine.tensor(array, "float32") for array in (a, b)]
+            found = engine.read(conv.conv(engine, kind, *operands, **call, variant=variant))
+            np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4, err_msg=f"{name}, {kind}, {variant}")
+            count += 1
+    return count
+
+
 def results(computation: Callable[..., Any], inputs: list[np.ndarray], place: Any) -> list[np.ndarray]:
     out = computation(*(Tensor.from_host(place, array) for array in inputs))
     return [tensor.to_host() for tensor in (out if isinstance(out, (list, tuple)) else [out])]
@@ -136,7 +176,8 @@ def seen_as(mode: str, handle: DeviceHandle) -> AbstractContextManager[DeviceHan
 
 def keep_every_buffer() -> None:
     """Lend no buffer twice: once the host has written a few bytes into one, the simulator takes all beyond them for
-    undefined, whatever kernels write there later. So, too, nobody reads what was left by another.
+    undefined, whatever kernels write there later, and reports whoever reads it, such as contractions of padded images.
+    So, too, nobody reads what was left by another.
     """
     kept: list[Any] = []
     allocate = BufferPool.allocate
@@ -170,7 +211,7 @@ def inside(mode: str) -> None:
         if mode == PLANTED:
             planted(engine)
             return
-        count = check(engine)
+        count = check(engine) + check_convolutions(engine, mode)
     print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)
 
 

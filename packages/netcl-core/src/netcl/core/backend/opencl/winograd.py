@@ -184,7 +184,7 @@ def _weights(engine: Any, p: Problem, weight: Tensor, flipped: bool) -> tuple[Te
 @lru_cache(maxsize=512)
 def _products(p: Problem, tiles: _Tiles) -> Contraction:
     return Contraction(
-        m=p.outs, k=(1, 1, 1, p.ins), n=(1, 1, 1, tiles.total), a_row=1, a_k=(0, 0, 0, 1),
+        m=p.outs, k=(1, 1, 1, p.ins), n=(1, 1, 1, tiles.stride), a_row=1, a_k=(0, 0, 0, 1),
         b_k=(0, 0, 0, tiles.stride), b_n=(0, 0, 0, 1), out_row=tiles.stride, out_n=(0, 0, 0, 1),
         batch=(1, p.products), b_batch=(0, p.ins * tiles.stride), out_batch=(0, p.outs * tiles.stride),
     )  # fmt: skip
