@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import threading
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -241,3 +243,20 @@ def test_seed_002_scaler_calls(leaf: Any) -> None:
     scaler.scale_loss(loss).backward()
     scaler.step(opt)
     np.testing.assert_allclose(w.numpy(), before * (1 - 0.2 / 3), rtol=1e-2)
+
+
+def test_nothing_of_a_step_waits_for_the_garbage_collector(handle: Any, leaf: Any) -> None:
+    w, image, filters = leaf(3, 3), leaf(1, 2, 5, 5), leaf(2, 2, 3, 3)
+    gc.collect()
+    gc.disable()
+    try:
+        with autocast(dtype="bfloat16"):
+            hidden, plane = w * 2.0, image * 2.0
+            seen = [weakref.ref(hidden), weakref.ref(plane)]
+            loss = ag.matmul(hidden, w).sum() + ag.conv2d(plane, filters).sum()
+        loss.backward()
+        del hidden, plane, loss
+        assert [ref() for ref in seen] == [None, None]
+        assert not [one for one in gc.get_objects() if isinstance(one, Tensor) and one.dtype == "bfloat16"]
+    finally:
+        gc.enable()

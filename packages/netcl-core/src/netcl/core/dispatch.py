@@ -209,17 +209,13 @@ def _through(
     if len(hooks) == 1 and hooks[0][0] > 2:  # a tracer alone
         inner = partial(hooks[0][1], execute)
         return _recorder(inner, row, args, kwargs) if record and _recorder is not None else inner(row, args, kwargs)
-    stack = [hook for layer, hook in hooks if layer < 2]
-    if record and _recorder is not None:
-        stack.append(_recorder)
-    stack.extend(hook for layer, hook in hooks if layer > 2)
-
-    def run(at: int) -> Callable[..., Any]:
-        if at == len(stack):
-            return execute
-        return lambda row, args, kwargs: stack[at](run(at + 1), row, args, kwargs)
-
-    return run(0)(row, args, kwargs)
+    inner = [hook for layer, hook in hooks if layer > 2]
+    middle = [_recorder] if record and _recorder is not None else []
+    outer = [hook for layer, hook in hooks if layer < 2]
+    call: Callable[..., Any] = execute
+    for hook in reversed((*outer, *middle, *inner)):  # no closure that holds itself: hooks may hold tensors
+        call = partial(hook, call)
+    return call(row, args, kwargs)
 
 
 def set_recorder(hook: Hook | None) -> Hook | None:

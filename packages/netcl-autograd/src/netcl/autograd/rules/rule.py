@@ -96,24 +96,34 @@ def record_call(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], re
     saved: list[Tensor] = []
     outputs: dict[int, int] = {}
 
-    def keep(name: str, value: Any) -> Any:
-        if isinstance(value, Tensor):
-            if name not in needed:
-                return Fact(value.shape, value.dtype, value.queue)
-            saved.append(value)
-            return _Saved(len(saved) - 1)
-        return [keep(name, each) for each in value] if _holds_tensors(value) else value
-
-    arguments = {name: keep(name, value) for name, value in given.items()}
+    arguments = {name: _keep(value, name in needed, saved) for name, value in given.items()}
     for index, result in enumerate(results):
         name = "out" if index == 0 else f"out{index}"
         if isinstance(result, Tensor):
             if name in needed:
                 outputs[len(saved)] = index
                 result = result.detach()
-            arguments[name] = keep(name, result)
+            arguments[name] = _keep(result, name in needed, saved)
     static = _Recorded(row, arguments, tuple(places), tuple(facts), outputs)
     return Step(row.name, run_rule, tuple(edges), tuple(saved), len(results), static)
+
+
+# Not a function inside of another: one that calls itself holds itself, and what it has seen until garbage is collected.
+def _keep(value: Any, needed: bool, saved: list[Tensor]) -> Any:
+    """An argument as the step keeps it: tensors that are ``needed`` among the saved ones, others as Facts."""
+    if isinstance(value, Tensor):
+        if not needed:
+            return Fact(value.shape, value.dtype, value.queue)
+        saved.append(value)
+        return _Saved(len(saved) - 1)
+    return [_keep(each, needed, saved) for each in value] if _holds_tensors(value) else value
+
+
+def _back(value: Any, saved: Sequence[Tensor]) -> Any:
+    """An argument with its saved tensors in their places."""
+    if isinstance(value, _Saved):
+        return saved[value.position]
+    return [_back(each, saved) for each in value] if isinstance(value, list) else value
 
 
 _names: dict[OpRow, tuple[str, ...] | None] = {}
@@ -151,12 +161,7 @@ def run_rule(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
         for position, index in recorded.outputs.items():
             saved[position] = _rejoined(step, saved[position], index)
 
-    def back(value: Any) -> Any:
-        if isinstance(value, _Saved):
-            return saved[value.position]
-        return [back(each) for each in value] if isinstance(value, list) else value
-
-    arguments = {name: back(value) for name, value in recorded.arguments.items()}
+    arguments = {name: _back(value, saved) for name, value in recorded.arguments.items()}
     names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)
     found = known.backward(Call(walk, arguments, names, grads), grads[0])
     results: list[Tensor | None] = []

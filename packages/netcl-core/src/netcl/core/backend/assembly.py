@@ -6,10 +6,13 @@ holds what is alive at once, whatever Python held while the first was made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.calls import Ref, replaced, tensors_in
+from netcl.core.backend.calls import Ref, is_expression, parts_of, replaced, tensors_in
+from netcl.core.expr import Expr, Index, Reduce
+from netcl.core.expr.rewrite import walk
 from netcl.core.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ def assemble(
     recording = engine.recording
     for at, together in enumerate(steps):
         first = len(recording)
-        for step in together:
+        for step in _each(engine, together, storages):
             _run(engine, step, storages)
         if _is_program(together[0]):
             recording.join(first)
@@ -60,6 +63,37 @@ def assemble(
             if last[number] == at and number not in staying:
                 storages.known.pop(number, None)
     return storages.known
+
+
+def _each(engine: Any, together: Sequence[Step], storages: _Storages) -> Iterator[Step]:
+    """Runs neighbours of one expression of one tensor, such as the casts of parameters, at once; gives the others."""
+    for expressions, group in groupby(together, key=_conversion):
+        steps = list(group)
+        if expressions is None or len(steps) == 1:
+            yield from steps
+            continue
+        refs = [
+            (next(tensors_in(step.call.args[1])), next(tensors_in(step.call.results))) for step in steps if step.call
+        ]
+        made = engine.run_each(expressions, [(storages.tensor(given),) for given, _ in refs])
+        for (_, ref), (tensor,) in zip(refs, made):
+            storages.known.setdefault(ref.number, tensor)
+
+
+def _conversion(step: Step) -> tuple[Expr, ...] | None:
+    """The expressions of a call that makes one new tensor from one of the same shape."""
+    if step.call is None or not is_expression(step.call):
+        return None
+    outputs, inputs, scalars, shapes, out = parts_of(step.call)
+    made = list(tensors_in(step.call.results))
+    plain = len(outputs) == len(inputs) == len(made) == 1 and not scalars and not any(out)
+    if (
+        not plain
+        or inputs[0].shape != made[0].shape
+        or any(isinstance(node, (Index, Reduce)) for node in walk(outputs))
+    ):
+        return None
+    return outputs
 
 
 def _run(engine: Any, step: Step, storages: _Storages) -> None:

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from netcl.core.backend.calls import Call, Ref, is_expression, parts_of, tensors_in
+from netcl.core.expr import Expr
 from netcl.core.fusion import Fused
 
 _SMALL = 1 << 16  # elements of a tensor that costs little more than a launch
@@ -36,7 +37,7 @@ def in_order(made: Mapping[int, Step], before: Mapping[int, int], at: Mapping[in
     the newest call of each.
 
     Small programs wait until nothing else can run, and those that nothing waits for until the end; then all of them
-    that can run are one entry, equal ones side by side.
+    that others wait for at once are one entry, equal ones side by side.
     """
     waiting = {number: bin(before[number]).count("1") for number in made}
     after: dict[int, list[int]] = {number: [] for number in made}
@@ -60,7 +61,10 @@ def in_order(made: Mapping[int, Step], before: Mapping[int, int], at: Mapping[in
         if alone:
             chosen = [heappop(alone)[1]]
         elif small:
-            chosen, small = _side_by_side(small, made), []
+            due = _due(small, after, waiting)
+            alike = {_expressions(made[number]) for _, number in due} - {()}
+            due += [entry for entry in small if entry not in due and _expressions(made[entry[1]]) in alike]
+            chosen, small = _side_by_side(due, made), [entry for entry in small if entry not in due]
         else:
             chosen, last = _side_by_side(last, made), []
         found.append([made[number] for number in chosen])
@@ -72,14 +76,31 @@ def in_order(made: Mapping[int, Step], before: Mapping[int, int], at: Mapping[in
     return found
 
 
+def _due(
+    small: Sequence[tuple[int, int]], after: Mapping[int, list[int]], waiting: Mapping[int, int]
+) -> list[tuple[int, int]]:
+    """Those without which nothing goes on; what others wait for beside, such as the gradients that an optimizer takes
+    together, may still become one launch with what is to come.
+    """
+    counts: dict[int, int] = {}
+    for _, number in small:
+        for other in after[number]:
+            counts[other] = counts.get(other, 0) + 1
+    return [entry for entry in small if any(counts[other] == waiting[other] for other in after[entry[1]])]
+
+
 def _side_by_side(places: Sequence[tuple[int, int]], made: Mapping[int, Step]) -> list[int]:
     """The numbers in order, those of equal expressions behind the first of them."""
     kinds: dict[Any, list[int]] = {}
     for _, number in sorted(places):
-        step = made[number]
-        outputs = step.program.outputs if step.program is not None else parts_of(step.call)[0] if step.call else ()
-        kinds.setdefault(outputs, []).append(number)
+        kinds.setdefault(_expressions(made[number]), []).append(number)
     return [number for kind in kinds.values() for number in kind]
+
+
+def _expressions(step: Step) -> tuple[Expr, ...]:
+    if step.program is not None:
+        return step.program.outputs
+    return parts_of(step.call)[0] if step.call is not None else ()
 
 
 def _is_small(step: Step) -> bool:
