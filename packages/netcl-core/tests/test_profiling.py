@@ -16,8 +16,9 @@ import pytest
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
-from netcl.core.dispatch import snapshot
+from netcl.core.dispatch import evaluate_each, snapshot
 from netcl.core.errors import ShapeError
+from netcl.core.expr import Load
 from netcl.profiling import EventTimer, profile, region, roofline, timing, trace, watch
 from netcl.profiling.peaks import Peaks
 from netcl.profiling.records import Span, Thread, op_stats
@@ -304,6 +305,15 @@ def test_composite_ops_enclose_what_they_are_made_of(handle: DeviceHandle) -> No
         ops.flatten(x)
     outer, inner = sorted(p.spans, key=lambda span: span.began)
     assert (outer.name, inner.name) == ("flatten", "reshape") and outer.ended >= inner.ended
+
+
+def test_a_launch_for_several_sets_of_tensors_is_seen(handle: DeviceHandle) -> None:
+    sets = [(Tensor.from_host(np.ones(n, np.float32)),) for n in (3, 5, 7)]
+    with profile() as p:
+        evaluate_each((Load(0, "float32") * 2.0,), sets)
+        ops.add(sets[0][0], 1.0)
+    assert sum(one.calls for one in p.kernels) == (2 if handle.backend == "cl" else 4)
+    assert "add" in p.table()
 
 
 def test_own_times_add_up() -> None:

@@ -264,14 +264,15 @@ def _weight(one: Launched) -> tuple[bool, float]:
 def _planned(engine: Any) -> dict[tuple[str, tuple[Any, ...]], int]:
     """Operations by (name, shapes of operands) of the expression kernels that are a plan of their own."""
     known: dict[tuple[str, tuple[Any, ...]], int] = {}
-    for (outputs, inputs, wanted), ready in list(getattr(engine, "plans", {}).items()):
-        if len(ready.launches) != 1:
+    for key, ready in list(getattr(engine, "plans", {}).items()):
+        if not hasattr(ready, "plan") or len(ready.launches) != 1:  # the former is for several sets of tensors
             continue
+        outputs, inputs, wanted, *_ = key
         launch = ready.launches[0].launch
         shapes = [*inputs, *ready.shapes]
         if launch.flag or any(slot >= len(shapes) for slot in (*launch.inputs, *launch.outputs)):
             continue
         space = broadcast_shapes([*inputs, *(wanted or ())], "profile")
-        key = launch.name, tuple(shapes[slot] for slot in (*launch.inputs, *launch.outputs))
-        known[key] = expression_flops(outputs, inputs, space)
+        operands = tuple(shapes[slot] for slot in (*launch.inputs, *launch.outputs))
+        known[launch.name, operands] = expression_flops(outputs, inputs, space)
     return known
