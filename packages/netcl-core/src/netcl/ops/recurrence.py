@@ -98,7 +98,7 @@ def recurrence(
     if bias is not None and bias.shape != (GATES[kind] * hidden,):
         raise ShapeError(f"recurrence: a bias of {bias.shape}, expected {(GATES[kind] * hidden,)}", op="recurrence")
     x, weight, state, bias, cell = floating("recurrence", x, weight, state, bias, cell)
-    wide = [None if t is None else as_dtype(t, _wide(x)) for t in (x, weight, state, bias, cell)]
+    wide: list[Any] = [None if t is None else as_dtype(t, _wide(x)) for t in (x, weight, state, bias, cell)]
     results = engine.recurrence(kind, *wide, reverse=reverse)
     return tuple(as_dtype(result, x.dtype) for result in results)  # type: ignore[return-value]
 
@@ -110,9 +110,10 @@ def _wide(x: Tensor) -> str:
 def _back_cases(rng: np.random.Generator) -> Cases:
     for kind, n, hidden, reverse in (("lstm", 7, 20, True), ("gru", 4, 9, False), ("tanh", 7, 40, True)):
         x, weight, state, bias, *cell = _sample(rng, kind, n, hidden)
-        out, cells, kept = _reference(x, weight, state, bias, *cell, kind=kind, reverse=reverse)
+        attributes: dict[str, Any] = {"kind": kind, "reverse": reverse}
+        out, cells, kept = _reference(x, weight, state, bias, cell[0] if cell else None, **attributes)
         grads = [rng.uniform(-1, 1, out.shape), rng.uniform(-1, 1, cells.shape) if cell else None]
-        yield (weight, state, out, cells, kept, *grads, *cell), {"kind": kind, "reverse": reverse}
+        yield (weight, state, out, cells, kept, *grads, *cell), attributes
 
 
 # Without a reference of its own: the gradients of ``recurrence`` are checked by differences.
@@ -136,6 +137,6 @@ def recurrence_back(
     engine = engine_of("recurrence_back", weight, state, out, cells, kept, by_out, by_cells, cell)
     dtype = weight.dtype
     given = (weight, state, cell, out, cells, kept, by_out, by_cells)
-    wide = [None if t is None else as_dtype(t, _wide(weight)) for t in given]
+    wide: list[Any] = [None if t is None else as_dtype(t, _wide(weight)) for t in given]
     results = engine.recurrence_back(kind, *wide, reverse=reverse)
     return tuple(as_dtype(result, dtype) for result in results)  # type: ignore[return-value]

@@ -95,7 +95,7 @@ def place_of(file: BinaryIO, info: zipfile.ZipInfo) -> int:
         raise zipfile.BadZipFile(f"the header of {info.filename!r} is cut short")
     signature, _, flags, method, *_, name_length, extra = _LOCAL.unpack(head)
     name = file.read(name_length)
-    place = info.header_offset + _LOCAL.size + name_length + extra
+    place: int = info.header_offset + _LOCAL.size + name_length + extra
     if signature != b"PK\3\4" or method != info.compress_type:
         raise zipfile.BadZipFile(f"{info.filename!r} has no header of its own")
     if name.decode("utf-8" if flags & _UTF8 else "cp437") != info.orig_filename:

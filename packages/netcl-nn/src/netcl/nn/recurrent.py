@@ -175,9 +175,9 @@ class _Recurrent(_Weights):
         """
         product, weight, bias = self._products(x, suffix)
         narrow = product.dtype if product.dtype in ("float16", "bfloat16") else None
-        given = (product, weight, state[0], bias, state[1] if self.states > 1 else None)
+        given = [product, weight, state[0], bias, state[1] if self.states > 1 else None]
         if narrow:
-            given = tuple(None if t is None else ag.cast(t, dtype="float32") for t in given)
+            given = [None if t is None else ag.cast(t, dtype="float32") for t in given]
         steps = ag.recurrence(*given, self.mode, reverse)[: self.states]
         at = 0 if reverse else x.shape[0] - 1
         if narrow:
