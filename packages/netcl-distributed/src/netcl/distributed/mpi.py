@@ -20,12 +20,12 @@ from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.folding import Array, even_bounds, fold
 from netcl.distributed.group import ProcessGroup, Signature, mismatch
-from netcl.distributed.patience import Patience, give_way
+from netcl.distributed.patience import Patience, give_way, nap
 
 __all__ = ["MPIGroup"]
 
 _TEXT = 512
-_SPIN_S, _NAP_S = 1e-3, 1e-4
+_SPIN_S = 1e-3
 _SMALL_BYTES = 4096  # every MPI takes as much before the receiver asks for it
 # Elements of one exchange: a count of MPI is an int of C, and the pieces of all ranks need room beside the array.
 _STEP_BYTES = 64 << 20
@@ -86,10 +86,11 @@ class MPIGroup(ProcessGroup):
                         f"rank {self.rank} waited {self.timeout:g} s for the others; MPI does not say who is late"
                     )
                     raise self._broken
-                if moves or time.monotonic() - begun < _SPIN_S:
+                waited = time.monotonic() - begun
+                if moves or waited < _SPIN_S:
                     give_way()
                 else:
-                    time.sleep(_NAP_S)
+                    nap(waited)
         except self._mpi.Exception as error:
             self._broken = self._failure(error)
             raise self._broken from error

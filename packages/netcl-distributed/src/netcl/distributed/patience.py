@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import time
 
-__all__ = ["Patience", "give_way"]
+__all__ = ["Patience", "give_way", "nap"]
 
 give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 # Who polls looks far more often than that, unless the process was stopped, or the machine asleep.
 _LONGEST_S = 1.0
+_SHORT_NAP_S, _LONG_NAP_S = 5e-5, 1e-3
+
+
+def nap(waited: float) -> None:
+    """Sleeps before the next look, the longer the longer one has ``waited`` (seconds): each look takes the processor,
+    and Python's lock, from the thread that computes.
+    """
+    time.sleep(min(max(_SHORT_NAP_S, waited / 8), _LONG_NAP_S))
 
 
 class Patience:

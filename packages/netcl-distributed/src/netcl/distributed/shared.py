@@ -19,7 +19,7 @@ from netcl.core import config
 from netcl.core.errors import format_bytes
 from netcl.distributed.board import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, Board, BoardGroup
 from netcl.distributed.folding import Array
-from netcl.distributed.patience import Patience, give_way
+from netcl.distributed.patience import Patience, give_way, nap
 
 __all__ = ["WINDOW", "SharedBoard", "SharedGroup", "attach", "create", "join", "sweep"]
 
@@ -30,7 +30,7 @@ _MAGIC_WORD, _SIZE, _WINDOW_BYTES = 2, 3, 4
 _WORD = 8
 _TEXT = 512
 _PREFIX = "netcl-"
-_SPINS, _YIELD_S, _NAP_S = 400, 1e-3, 5e-5
+_SPINS, _YIELD_S = 400, 1e-3
 _MAIN = threading.main_thread().ident
 
 
@@ -106,10 +106,11 @@ class SharedBoard(Board):
             if patience.over():
                 return False
             # At first the others are about to come; later they compute, and need the processor.
-            if alone and time.monotonic() - started < _YIELD_S:
+            waited = time.monotonic() - started
+            if alone and waited < _YIELD_S:
                 give_way()
             else:
-                time.sleep(_NAP_S)
+                nap(waited)
         return True
 
 
