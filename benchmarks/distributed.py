@@ -121,7 +121,7 @@ class Measurements:
             write_trace(found["spans"], self.trace)
         if self.picture is not None:
             waiting = f"{len(buckets)} buckets of 1 MiB, {1e3 * WAIT_S:.0f} ms each"
-            real = f"two processes, {LAYERS} buckets of {BUCKET_MB} MiB through shared memory"
+            real = f"two processes, {LAYERS} buckets of {BUCKET_MB:.1f} MiB through shared memory"
             draw({waiting: found["spans"], real: runs[0]["spans"]}, self.picture)
 
     def shares(self) -> None:
@@ -164,7 +164,7 @@ class Measurements:
 
     def _scaling(self, what: str, measure: Callable[[int], Any], sizes: Sequence[int]) -> None:
         """Measured steps against the simulator's."""
-        print(f"weak scaling over {what}, {self.cores} cores, {LAYERS} buckets of {BUCKET_MB} MiB: ms of a step")
+        print(f"weak scaling over {what}, {self.cores} cores, {LAYERS} buckets of {BUCKET_MB:.1f} MiB: ms of a step")
         for size in sizes:
             run = measure(size)
             compute, forward, together, gradients = (
@@ -228,7 +228,7 @@ def main() -> int:
     parser.add_argument("--only", default=every, help=f"some of {every}")
     parser.add_argument("--mpi-python", metavar="FILE", help="a Python with netcl, mpi4py and MPICH")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the overlapped step for Perfetto")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw overlapped steps (.svg, .png)")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw overlapped steps")
     options = parser.parse_args()
     measurements = Measurements(options)
     for name in options.only.split(","):

@@ -23,7 +23,8 @@ from netcl.distributed.buckets import Buckets
 from netcl.optim import SGD
 
 WIDTH, SAMPLES, LAYERS = 1024, 256, 4
-BUCKET_MB = 4.5  # a layer's weight and bias
+# A layer's weight and bias, and no room for the next bias, for which the bucket would have to wait.
+BUCKET_MB = 4 * WIDTH * (WIDTH + 1) / 2**20
 
 
 def seconds_of(work: Callable[[], object]) -> float:
