@@ -323,10 +323,9 @@ def reference(session: nox.Session) -> None:
 
 @nox.session(tags=["bench"])
 def bench(session: nox.Session) -> None:
-    """Time the digits step, what ops and tensors cost the host, and memory-bound ops, each as a table (-- ops.py)."""
-    install(session, everything())
-    for script in session.posargs[:1] or ("run.py", "ops.py", "core.py"):
-        session.run("python", f"benchmarks/{script}", *session.posargs[1:])
+    """Run the benchmarks and write tables, numbers and pictures to benchmarks/results (-- --quick, -- --only ops)."""
+    install(session, everything({"trainer": "[plot]"}))
+    session.run("python", "benchmarks/run.py", *session.posargs)
 
 
 if __name__ == "__main__":

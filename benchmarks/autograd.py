@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run import handles
+from measure import handles
 
 import netcl.autograd as ag
 from netcl import nn, ops, optim

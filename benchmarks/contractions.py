@@ -9,7 +9,6 @@ the machine can do (``--peak``, GFLOP/s), by the operations of the definition: m
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,19 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run import handles
-from training import Work, measured
+from measure import Work, handles, save, timing, torch
+from training import measured
 
 import netcl.autograd as ag
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
-
-try:
-    import torch
-except ImportError:  # a contestant less
-    torch = None
 
 Shape = tuple[int, ...]
 Make = Callable[..., Work]
@@ -201,8 +195,6 @@ def main() -> None:
     parser.add_argument("--peak", type=float, default=232.0, help="GFLOP/s of the machine")
     parser.add_argument("--json", type=Path, help="a file for the numbers")
     options = parser.parse_args()
-    if torch is not None:
-        torch.set_num_threads(2)
     wanted = options.only.split(",")
     collected = []
     print(f"{'':<52}{'':<9}{'ms':>9}{'middle half':>19}{'GFLOP/s':>9}{'of peak':>8}{'to peer':>8}  kernels")
@@ -213,15 +205,14 @@ def main() -> None:
         times = measured(works, options.seconds * len(works))
         best = min((statistics.median(times[peer]) for peer in ("NumPy", "PyTorch") if peer in times), default=None)
         for name, values in times.items():
-            low, median, high = statistics.quantiles(values, n=4)
-            rate = row.flops / median / 1e6
-            line = f"{row.name:<52}{name:<9}{median:>9.3f}{f'{low:.3f} to {high:.3f}':>19}"
+            one = timing(row.name, name, values)
+            rate = row.flops / one.median / 1e6
+            line = f"{row.name:<52}{name:<9}{one.median:>9.3f}{f'{one.low:.3f} to {one.high:.3f}':>19}"
             line += f"{rate:>9.1f}{rate / options.peak:>8.2f}" if row.flops else " " * 17
-            line += f"{best / median:>8.2f}" if best is not None else " " * 8
+            line += f"{best / one.median:>8.2f}" if best is not None else " " * 8
             print(f"{line}  {' '.join(kernels.get(name, ()))}", flush=True)
-            collected.append({"row": row.name, "contestant": name, "ms": median, "low": low, "high": high})
-    if options.json:
-        options.json.write_text(json.dumps(collected, indent=1))
+            collected.append(one)
+    save(options.json, collected)
 
 
 if __name__ == "__main__":

@@ -8,30 +8,28 @@ whether it is met; a ratio is of the medians. Exits with 1 where a target is mis
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import soak
-from run import digits_step
+from basics import digits_step
+from measure import Timing, Work, save
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.memory import get_persistent_pool
-
-Work = Callable[[], object]
 
 BYTES = 64 << 20
 AT_ONCE = 30  # launches between two waits for the queue: fewer than any driver holds back the host for
@@ -206,7 +204,7 @@ def transfers(handle: DeviceHandle) -> Iterator[Line]:
 
 FIRST_RESULT = """
 import sys
-from run import digits_step
+from basics import digits_step
 from netcl.core import manager
 from netcl.core.device import device
 handle = manager.default(sys.argv[1])
@@ -263,7 +261,8 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
     parser.add_argument("--json", type=Path, help="a file for the numbers")
     options = parser.parse_args()
-    collected: dict[str, list[dict[str, Any]]] = {}
+    collected: list[Timing] = []
+    missed = False
     for selector in options.devices.split(","):
         handle = manager.default(selector)
         if handle is None or handle.backend == "cpu":
@@ -273,10 +272,12 @@ def main() -> None:
         for part in options.only.split(","):
             for line in PARTS[part](handle):
                 print(text_of(line), flush=True)
-                collected.setdefault(name, []).append(asdict(line))
-    if options.json:
-        options.json.write_text(json.dumps(collected, indent=1))
-    sys.exit(any(line["met"] is False for lines in collected.values() for line in lines))
+                collected.append(Timing(line.name, handle.platform_name, line.median, line.low, line.high, line.unit))
+                missed |= line.met is False
+    # Beside each other in the file and its picture: what one line is on each device.
+    order = list(dict.fromkeys(one.row for one in collected))
+    save(options.json, sorted(collected, key=lambda one: order.index(one.row)))
+    sys.exit(missed)
 
 
 if __name__ == "__main__":

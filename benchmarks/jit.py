@@ -14,18 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from run import handles
+from measure import Work, handles, torch
 
 import netcl.autograd as ag
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 
-try:
-    import torch
-except ImportError:  # a contestant less
-    torch = None
-
-Work = Callable[[], object]
 SMALL_RUNS = 200
 
 

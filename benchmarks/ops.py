@@ -9,7 +9,6 @@ Threads of one contestant go on spinning into the runs of the next: ``--no-peers
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run import handles
+from measure import Timing, Work, handles, save, torch
 
 import netcl.autograd as ag
 from netcl import ops
@@ -27,12 +26,6 @@ from netcl.core.device import device
 from netcl.core.expr import Load, parse
 from netcl.core.program import evaluate
 
-try:
-    import torch
-except ImportError:  # a contestant less
-    torch = None
-
-Work = Callable[[], object]
 BURST = 3  # timed runs in a round: threads of the contestant before may go on spinning for a while
 CHAIN = "tanh(v0 * 0.5f + v1) * exp(-abs(v0)) - v1 * 0.25f"  # eight operations with an intermediate result each
 
@@ -207,7 +200,6 @@ def contestants(job: Job, devices: list[DeviceHandle], peers: bool) -> dict[str,
     if peers and job.numpy is not None:
         found["NumPy"] = lambda: job.numpy(*inputs)
     if peers and torch is not None and job.torch is not None:
-        torch.set_num_threads(2)
         found["PyTorch"] = job.torch(*(torch.from_numpy(array.copy()) for array in inputs))
     for handle in devices:
         with device(handle.selector):
@@ -277,12 +269,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="a file for the numbers")
     options = parser.parse_args()
     devices = handles(options.devices)
-    collected = {}
+    collected = []
     for job in jobs():
         if options.only not in job.name:
             continue
         rows = summary(measure(contestants(job, devices, not options.no_peers), options.seconds), job.moved)
-        collected[job.name] = rows
+        collected += [Timing(job.name, name, row["ms"], row["low"], row["high"]) for name, row in rows.items()]
         print(f"\n{job.name:<34}{'ms':>10}{'middle half':>20}{'GB/s':>9}{'best':>9}{'ratio':>8}")
         for name, row in rows.items():
             spread = f"{row['low']:.3f} to {row['high']:.3f}"
@@ -290,8 +282,7 @@ def main() -> None:
             print(
                 f"  {name:<32}{row['ms']:>10.3f}{spread:>20}{row['gbs']:>9.1f}{row['best']:>9.1f}{ratio:>8}", flush=True
             )
-    if options.json:
-        options.json.write_text(json.dumps(collected, indent=1))
+    save(options.json, collected)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Optimizer steps over ResNet-18's 62 tensors: launches, and time against copying the bytes that they read and write.
 
-``python benchmarks/optim.py [--devices intel,pocl] [--only SGD,AdamW,clip] [--rounds 15]``. A round takes the step and a
-copy of half of its bytes into other memory (which reads and writes as many as the step) in turn, the queue drained;
+``python benchmarks/optim.py [--devices intel,pocl] [--only SGD,AdamW,clip] [--rounds 15]``. A round takes the step and
+a copy of half of its bytes into other memory (which reads and writes as many as the step) in turn, the queue drained;
 medians with the least and the most in brackets, and the ratio of the medians, for which 1.3 is asked.
 """
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from run import handles
+from measure import handles
 
 from netcl import optim
 from netcl.core import DeviceHandle, Tensor

@@ -1,84 +1,71 @@
-"""Times add, matmul and one training step of the digits network on every device, against NumPy, as a table."""
+"""Runs the benchmarks, each in a process of its own, and keeps what they print, their numbers, and pictures of these.
+
+``python benchmarks/run.py [--only ops,training] [--devices intel,pocl] [--quick] [--out benchmarks/results]``. For each
+script NAME.txt; NAME.json and NAME.svg for those that time rows of contestants (the pictures need matplotlib). Exits
+with 1 where a script did, which some do for a target that is missed.
+"""
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 
-import numpy as np
+from measure import draw
 
-import netcl.autograd as ag
-from netcl import nn, ops
-from netcl.core import DeviceHandle, Tensor, manager
-from netcl.core.device import device
-from netcl.data.readers import example_digits
-from netcl.optim import SGD
-
-ELEMENTS, SIDE, BATCH = 1 << 22, 512, 64
-
-
-def median_ms(work: Callable[[], object], handle: DeviceHandle, runs: int) -> float:
-    """The median wall time of `work` in milliseconds, its queue drained each time, after three calls to warm up."""
-    times = []
-    for _ in range(3 + runs):
-        start = time.perf_counter()
-        work()
-        handle.queue.finish()
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times[3:])
+HERE = Path(__file__).resolve().parent
+# What a first look needs, in seconds instead of minutes; those with a JSON file take --json.
+QUICK = {
+    "basics": ["--runs", "5"],
+    "core": ["--only", "op,pool"],
+    "ops": ["--seconds", "0.2"],
+    "contractions": ["--seconds", "0.1"],
+    "training": ["--seconds", "0.5", "--only", "mlp,cnn"],
+    "autograd": ["--only", "launches,replay,ops", "--rounds", "3"],
+    "jit": ["--elements", "65536", "--rounds", "3"],
+    "optim": ["--rounds", "3"],
+    "steps": ["--only", "digits"],
+}
+NUMBERS = ("basics", "core", "ops", "contractions", "training")
 
 
-def digits_step() -> Callable[[], object]:
-    """One eager training step, optimizer included, of a small convolutional network."""
-    x, y = example_digits()
-    xb, yb = Tensor.from_host(x[:BATCH]), Tensor.from_host(y[:BATCH])
-    convolution = [nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2)]
-    model = nn.Sequential(*convolution, nn.Flatten(), nn.Linear(32 * 4 * 4, 10))
-    optimizer = SGD(model.parameters(), lr=0.01, momentum=0.9)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        ag.cross_entropy(model(xb), yb).backward()
-        optimizer.step()
-
-    return step
-
-
-def measure(handle: DeviceHandle, runs: int) -> dict[str, float]:
-    """Milliseconds of each job on one device."""
-    rng = np.random.default_rng(0)
-    with device(handle.selector):
-        a, b = (Tensor.from_host(rng.random(ELEMENTS, dtype=np.float32)) for _ in range(2))
-        m, n = (Tensor.from_host(rng.random((SIDE, SIDE), dtype=np.float32)) for _ in range(2))
-        jobs: dict[str, Callable[[], object]] = {
-            f"add {ELEMENTS >> 20}M": lambda: ops.add(a, b),
-            f"matmul {SIDE}": lambda: ops.matmul(m, n),
-            f"digits step, batch {BATCH}": digits_step(),
-        }
-        return {name: median_ms(job, handle, runs) for name, job in jobs.items()}
+def run(name: str, arguments: list[str], out: Path) -> int:
+    """Run one script, show what it prints, and keep that under ``out``."""
+    files = ["--json", str(out / f"{name}.json")] if name in NUMBERS else []
+    command = [sys.executable, str(HERE / f"{name}.py"), *arguments, *files]
+    print(f"\n== {name} {' '.join(arguments)}".rstrip(), flush=True)
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+        (out / f"{name}.txt").open("w") as file,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            file.write(line)
+    if files and Path(files[1]).exists() and find_spec("matplotlib"):
+        draw(Path(files[1]), out / f"{name}.svg")
+    return process.returncode
 
 
-def handles(wanted: str | None) -> list[DeviceHandle]:
-    """NumPy first, then every OpenCL device, or those that the comma-separated selectors name."""
-    if wanted is None:
-        return sorted(manager.select(), key=lambda handle: handle.backend != "cpu")
-    return [handle for handle in map(manager.default, wanted.split(",")) if handle is not None]
-
-
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--devices", help="selectors, separated by commas; all devices when left out")
-    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--only", default=",".join(QUICK), help="scripts, separated by commas")
+    parser.add_argument("--devices", help="selectors, separated by commas; each script's own choice when left out")
+    parser.add_argument("--quick", action="store_true", help="a first look, not for comparisons")
+    parser.add_argument("--out", type=Path, default=HERE / "results", help="a folder for the files")
     options = parser.parse_args()
-    numpy_times = measure(manager.default("cpu"), options.runs)
-    print(f"{'device':<40}" + "".join(f"{job + ' (ms)':>28}" for job in numpy_times))
-    for handle in handles(options.devices):
-        times = numpy_times if handle.backend == "cpu" else measure(handle, options.runs)
-        cells = (f"{ms:.3f} ({numpy_times[job] / ms:.2f}x)" for job, ms in times.items())
-        print(f"{handle.device_name[:38]:<40}" + "".join(f"{cell:>28}" for cell in cells))
+    options.out.mkdir(parents=True, exist_ok=True)
+    devices = ["--devices", options.devices] if options.devices else []
+    chosen = options.only.split(",")
+    if unknown := [name for name in chosen if name not in QUICK]:
+        parser.error(f"no script {', '.join(unknown)}; there are {', '.join(QUICK)}")
+    failed = [name for name in chosen if run(name, [*devices, *(QUICK[name] if options.quick else [])], options.out)]
+    if failed:
+        print(f"\nmissed a target or failed: {', '.join(failed)}")
+    return int(bool(failed))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

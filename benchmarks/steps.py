@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from autograd import digits_step
-from run import handles
+from measure import handles
 from training import _batch, _cnn, _resnet
 
 import netcl.autograd as ag

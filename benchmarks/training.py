@@ -1,6 +1,6 @@
 """Times whole training steps, captured: netcl on each device against PyTorch eager, in turn, on the same cores.
 
-``python benchmarks/training.py [--devices intel,pocl] [--only mlp,cnn] [--seconds 4] [--no-torch]``. A step is
+``python benchmarks/training.py [--devices intel,pocl] [--only mlp,cnn] [--seconds 4] [--json FILE]``. A step is
 forward, backward and optimizer. A round runs each contestant once, until the seconds of a row are over; the
 table has medians, the middle half, and PyTorch's median over ours.
 """
@@ -11,10 +11,11 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run import handles
+from measure import Work, handles, save, timing, torch
 
 import netcl.autograd as ag
 from netcl import nn, optim
@@ -22,12 +23,6 @@ from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.runtime.capture import capture
 
-try:
-    import torch
-except ImportError:  # a contestant less
-    torch = None
-
-Work = Callable[[], object]
 WIDTH, HEADS, LAYERS, HIDDEN = 256, 4, 4, 1024
 
 
@@ -160,12 +155,13 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(STEPS), help="rows, separated by commas")
     parser.add_argument("--seconds", type=float, default=4.0, help="for each row and contestant")
     parser.add_argument("--no-torch", action="store_true")
+    parser.add_argument("--json", type=Path, help="a file for the numbers")
     options = parser.parse_args()
+    collected = []
     print(f"{'step':<12}{'device':<34}{'ms':>9}{'middle half':>20}{'PyTorch / ours':>16}")
     for name in options.only.split(","):
         works: dict[str, Work] = {}
         if torch is not None and not options.no_torch:
-            torch.set_num_threads(2)
             works["PyTorch"] = torch_step(name)
         for handle in handles(options.devices):
             if handle.backend != "cpu" or options.devices:
@@ -173,9 +169,12 @@ def main() -> None:
                     works[handle.device_name[:32]] = netcl_step(name, handle)
         times = measured(works, options.seconds * len(works))
         for contestant, values in times.items():
-            low, median, high = statistics.quantiles(values, n=4)
-            ratio = f"{statistics.median(times['PyTorch']) / median:.2f}" if "PyTorch" in times else ""
-            print(f"{name:<12}{contestant:<34}{median:>9.2f}{f'{low:.2f} to {high:.2f}':>20}{ratio:>16}", flush=True)
+            one = timing(name, contestant, values)
+            ratio = f"{statistics.median(times['PyTorch']) / one.median:.2f}" if "PyTorch" in times else ""
+            spread = f"{one.low:.2f} to {one.high:.2f}"
+            print(f"{name:<12}{contestant:<34}{one.median:>9.2f}{spread:>20}{ratio:>16}", flush=True)
+            collected.append(one)
+    save(options.json, collected)
 
 
 if __name__ == "__main__":
