@@ -209,11 +209,11 @@ def _through(
     if len(hooks) == 1 and hooks[0][0] > 2:  # a tracer alone
         inner = partial(hooks[0][1], execute)
         return _recorder(inner, row, args, kwargs) if record and _recorder is not None else inner(row, args, kwargs)
-    inner = [hook for layer, hook in hooks if layer > 2]
+    below = [hook for layer, hook in hooks if layer > 2]
     middle = [_recorder] if record and _recorder is not None else []
-    outer = [hook for layer, hook in hooks if layer < 2]
+    above = [hook for layer, hook in hooks if layer < 2]
     call: Callable[..., Any] = execute
-    for hook in reversed((*outer, *middle, *inner)):  # no closure that holds itself: hooks may hold tensors
+    for hook in reversed((*above, *middle, *below)):  # no closure that holds itself: hooks may hold tensors
         call = partial(hook, call)
     return call(row, args, kwargs)
 
