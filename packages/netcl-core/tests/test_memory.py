@@ -205,21 +205,53 @@ def test_budget_names_the_holders(queue):
     share = 8 * MIB / queue.device.global_mem_size
     with config.override(POOL_BUDGET_FRAC=share):
         pool = PersistentBufferPool(queue.context, queue)
-        held = pool.allocate(6 * MIB, note=((3, MIB // 2), "float32"))
+        held = pool.allocate(7 * MIB, note=((3, MIB // 2), "float32"))
         with pytest.raises(OutOfMemoryError, match=r"float32 tensor of shape \(3, 524288\)") as caught:
-            pool.allocate(4 * MIB)
-        assert caught.value.requested == 4 * MIB and caught.value.free < 4 * MIB
+            pool.allocate(2 * MIB)
+        assert caught.value.requested == 2 * MIB and caught.value.free < 2 * MIB
         assert caught.value.largest == queue.device.max_mem_alloc_size
         held.release()
-        assert pool.allocate(4 * MIB).buffer.size == 4 * MIB, "usable after"
+        assert pool.allocate(2 * MIB).buffer.size == 2 * MIB, "usable after"
 
 
 def test_cached_buffers_make_room_before_an_error(queue):
     with config.override(POOL_BUDGET_FRAC=8 * MIB / queue.device.global_mem_size):
         pool = PersistentBufferPool(queue.context, queue)
-        pool.allocate(6 * MIB).release()
-        assert pool.allocate(4 * MIB).bucket_size == 4 * MIB
-        assert pool.stats.bytes_allocated == 4 * MIB
+        pool.allocate(7 * MIB).release()
+        assert pool.allocate(2 * MIB).bucket_size == 2 * MIB
+        assert pool.stats.bytes_allocated == 2 * MIB
+
+
+def test_a_larger_buffer_is_lent_the_smallest_that_fits(queue):
+    pool = PersistentBufferPool(queue.context, queue)
+    small, medium, large = (pool.allocate(n * MIB) for n in (1, 5, 12))
+    buffers = medium.buffer, large.buffer
+    for handle in (small, medium, large):
+        handle.release()
+    two, four = pool.allocate(2 * MIB), pool.allocate(4 * MIB)
+    assert (two.buffer, four.buffer) == buffers
+    assert (two.nbytes, two.bucket_size, four.bucket_size) == (2 * MIB, 5 * MIB, 12 * MIB)
+    assert pool.get_stats()["bytes_in_use"] == 17 * MIB and pool.stats.misses == 3
+    four.release()
+    assert pool.allocate(1000).bucket_size == 1024, "small buckets are served by their own"
+    assert pool.allocate(3 * MIB).bucket_size == 3 * MIB, "twelve are more than three times three"
+    two.release()
+    assert pool.get_stats()["buckets"] == {1024: 1, **{n * MIB: 1 for n in (1, 3, 5, 12)}}
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_unused_buffers_are_dropped_before_new_ones_are_made(queue, drops):
+    pool = PersistentBufferPool(queue.context, queue, drops=drops)
+    for handle in [pool.allocate(n * MIB) for n in (40, 30, 20, 1)]:
+        handle.release()
+    assert pool.stats.bytes_cached == 91 * MIB
+    held = pool.allocate(48 * MIB)
+    # The least recently used first, until 48 are gone or no more than 32 left; none below the sizes that are lent.
+    assert list(pool.get_stats()["buckets"]) == [n * MIB for n in ((1, 20) if drops else (1, 20, 30, 40))]
+    other = pool.allocate(4 * MIB)
+    assert pool.get_stats()["peak_bytes"] == 91 * MIB
+    assert pool.stats.bytes_allocated == sum(size * n for size, n in pool.get_stats()["buckets"].items()) + 52 * MIB
+    assert held.bucket_size == 48 * MIB and other.bucket_size == 4 * MIB
 
 
 def test_more_than_the_device_grants(pool, queue):

@@ -11,6 +11,11 @@ kernels after it. That holds for one queue, hence one PersistentBufferPool per q
 markers on all of them. Queues that netcl has never been given it does not know: give back what such a queue still uses
 with ``release_after(event)``.
 
+Tensors of a training step have many sizes, and what one part of it leaves behind another has to use, or the pool holds
+twice what is ever in use. So a PersistentBufferPool lends a larger buffer where it has none of the right size, and
+before it makes one drops what has been unused for longest, down to a share that keeps the next steps from making it
+again.
+
 Drivers allocate lazily: a buffer that was made may still not exist, and the driver's error then comes with its first
 use. The launch place and the transfers turn that one into ``out_of_memory`` too, after ``release_cached``.
 """
@@ -42,6 +47,8 @@ __all__ = ["BufferHandle", "BufferPool", "PersistentBufferPool", "PinnedBufferPo
 _MIB = 1 << 20
 _SMALLEST_BUCKET = 64
 _REMEMBERED_SIZES = 1 << 16
+_LENT_TIMES = 3  # how many times as large as asked for a buffer may be that is lent
+_SPARE = 32 * _MIB  # unused bytes that are kept, or an eighth of the most ever in use
 
 
 _new_handle = BufferHandle.__new__
@@ -56,6 +63,8 @@ class BufferPool:
 
     _extra_flags = 0
     _in_order = False  # whether all work on the buffers is ordered by one queue
+    _lent_from: float = inf  # buckets from this size on may be served by larger buffers, and be dropped for others
+    _drops = False
 
     def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
         if cl is None:
@@ -103,6 +112,9 @@ class BufferPool:
             if self._returned:
                 self._collect()
             stack = self._free.get(key)
+            if not stack and bucket >= self._lent_from and type(key) is int:
+                key = bucket = self._larger(bucket)
+                stack = self._free.get(key)
             if stack:
                 buffer = stack.pop()[1]
                 self._cached -= bucket
@@ -110,6 +122,9 @@ class BufferPool:
             else:
                 buffer = None
                 self._misses += 1
+                if self._drops and bucket >= self._lent_from:
+                    spare = max(_SPARE, self._peak >> 3)
+                    self._evict(min(bucket, self._cached - spare), int(self._lent_from))
             if self._allocated - self._cached > self._peak:
                 self._peak = self._allocated - self._cached
         if buffer is None:
@@ -238,11 +253,24 @@ class BufferPool:
                     queue.finish()
         return tuple(markers)
 
-    def _evict(self, nbytes: int) -> None:
-        """Drop the least recently used of the unused buffers until ``nbytes`` bytes are gone; lock held."""
+    def _larger(self, bucket: int) -> int:
+        """The smallest bucket that has an unused buffer and may serve a request of ``bucket``, itself where there is
+        none; lock held.
+        """
+        most = _LENT_TIMES * bucket
+        fitting = (key for key, stack in self._free.items() if stack and type(key) is int and bucket < key <= most)
+        return min(fitting, default=bucket)
+
+    def _evict(self, nbytes: int, least: int = 0) -> None:
+        """Drop the least recently used of the unused buffers of at least ``least`` bytes until ``nbytes`` bytes are
+        gone; lock held.
+        """
         goal = max(0, self._cached - nbytes)
         while self._cached > goal:
-            oldest = min((stack[0][0], key) for key, stack in self._free.items() if stack)[1]
+            found = ((stack[0][0], key) for key, stack in self._free.items() if stack and _size_of(key) >= least)
+            oldest = min(found, default=(0, None))[1]
+            if oldest is None:
+                return
             self._free[oldest].pop(0)
             self._cached -= _size_of(oldest)
             self._allocated -= _size_of(oldest)
@@ -320,7 +348,10 @@ class PersistentBufferPool(BufferPool):
     """The pool of tensors: buffers of one in-order queue, bounded.
 
     Up to 1 MB the bucket is the next size of ``BUCKETS``; above, the request rounded up to a multiple of one eighth of
-    the largest power of two not above it, so at most an eighth is wasted.
+    the largest power of two not above it, so at most an eighth is wasted in a buffer that is made. Where there is no
+    unused one of the bucket but a larger one, up to three times as large, that is lent. On CPU devices, unless
+    ``drops`` is False, unused ones make room for each that is made, least recently used first, until as many bytes are
+    gone or no more than 32 MB are left, or an eighth of the most ever in use.
 
     ``max_cached_bytes`` (None: NETCL_MAX_CACHED_GB) bounds the unused buffers, least recently used out first.
     ``max_buffers_per_bucket`` bounds their number in each bucket of at least ``large_bucket_bytes``; smaller buckets
@@ -339,6 +370,8 @@ class PersistentBufferPool(BufferPool):
         max_cached_bytes: int | None = None,
         max_buffers_per_bucket: int = 16,
         large_bucket_bytes: int = 256 * _MIB,
+        *,
+        drops: bool = True,
     ) -> None:
         super().__init__(context, _max_cached() if max_cached_bytes is None else max_cached_bytes)
         self.queue = queue
@@ -346,6 +379,9 @@ class PersistentBufferPool(BufferPool):
         self._reads_limit = max_cached_bytes is None
         self._device_bytes = min(device.global_mem_size for device in context.devices)
         self._on_host = on_host(context)
+        self._lent_from = _MIB + 1
+        # Elsewhere a driver waits for the device before it frees memory.
+        self._drops = drops and all(device.type & cl.device_type.CPU for device in context.devices)
 
     def bucket_for(self, nbytes: int) -> int:
         """The size in bytes of the buffer that serves a request of ``nbytes``."""

@@ -127,7 +127,7 @@ class Launcher:
 
     def new_recording(self) -> Recording:
         """An empty Recording for this thread, with an arena pool on this queue; the engine opens and closes it."""
-        pool = PersistentBufferPool(self.context, self.queue)
+        pool = PersistentBufferPool(self.context, self.queue, drops=False)
         return KernelRecording(pool=pool, guard=self.guard, launched=self.launched, owner=self)
 
     def check(self) -> None:
