@@ -7,7 +7,6 @@ from typing import Any
 
 from netcl.autograd.rules.rule import Call, rule
 
-
 _ALL = "q k v mask out out1"
 
 

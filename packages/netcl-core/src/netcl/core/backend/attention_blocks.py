@@ -1,7 +1,7 @@
 """Attention in blocks of queries that hold whole rows of scores, on any backend, forward and backward.
 
 What a backend without a kernel for attention computes with, and OpenCL devices on which that kernel does not build or
-fit: products of matrices around a softmax. The backward pass computes the blocks' weights again, as Dao et al. (2022) do.
+fit: products of matrices around a softmax. The backward pass computes the weights of a block again (Dao et al. 2022).
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class _Attention:
         return found, self.block_mask(b), {"scale": self.scale, **({"first": b.query} if self.causal else {})}
 
     def weights(self, q: Tensor, k: Tensor, b: _Block, lse: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The weights (heads, repeats * queries, keys) of a block and the logarithms of their divisors, if not given."""
+        """The weights (heads, repeats * queries, keys) of a block and the logarithms of their divisors."""
         scores, mask, scalars = self.scores(q, k, b)
         masks = () if mask is None else (mask,)
         kind = scores.dtype, None if mask is None else mask.dtype, self.causal

@@ -1,7 +1,7 @@
 """Attention on OpenCL devices: an online softmax in one kernel each way, or in blocks of rows as on other backends.
 
-CPU devices take one work-item for a block of queries (forward) or for a part of a head's keys (backward) that loops over
-the other side with wide vectors; others a work-group for a tile, backward one kernel by q and one by k and v.
+CPU devices take one work-item for a block of queries (forward) or for a part of a head's keys (backward), which loops
+over the other side with wide vectors; others a work-group for a tile, backward one kernel by q and one by k and v.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _gpu_plan(device: Traits, dtype: str, s: _Shape, kernel: str) -> _Plan | Non
         chunks *= 2
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge), ("CHUNKS", chunks))
     argument = struct(s.queries, s.keys, s.width, s.values, s.heads, s.shared, int(s.causal), s.masked, s.mask_steps())
-    by_keys = kernel == "attend_by_k_v"
+    by_keys = kernel == "gradients_by_k_v"
     tiles = -(-(s.keys if by_keys else s.queries) // tile)
     units = (tiles, s.samples * (s.heads // s.shared if by_keys else s.heads))
     return _Plan(source(("storage", "contract_attention_gpu"), defines), units, edge, 1, argument, 0)
@@ -155,7 +155,7 @@ def _fits(device: Traits, dtype: str, s: _Shape) -> bool:
         return False
     if device.is_cpu:
         return _cpu_plan(device, dtype, s, True).bytes <= device.local_memory
-    return _gpu_plan(device, dtype, s, "attend") is not None
+    return _gpu_plan(device, dtype, s, "attend_tiles") is not None
 
 
 _refused: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # by engine: dtypes whose kernels do not build
@@ -239,10 +239,10 @@ def _attend(
     engine: Any, s: _Shape, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float
 ) -> tuple[Tensor, Tensor]:
     device, wide = traits(engine), compute_dtype(q.dtype)
-    plan = _cpu_plan(device, q.dtype, s, False) if device.is_cpu else _gpu_plan(device, q.dtype, s, "attend")
+    plan = _cpu_plan(device, q.dtype, s, False) if device.is_cpu else _gpu_plan(device, q.dtype, s, "attend_tiles")
     out = engine.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     lse = engine.empty(q.shape[:-1], wide)
-    _launch(engine, plan, "attend", [q, k, v, mask, out, lse], wide, scale)
+    _launch(engine, plan, "attend" if device.is_cpu else "attend_tiles", [q, k, v, mask, out, lse], wide, scale)
     return out, lse
 
 
@@ -264,7 +264,7 @@ def _gradients_in_groups(engine: Any, s: _Shape, given: list[Tensor], scale: flo
     q, k, v = given[1:4]
     wide = compute_dtype(q.dtype)
     by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
-    for kernel, results in (("attend_by_q", [by_q]), ("attend_by_k_v", [by_k, by_v])):
+    for kernel, results in (("gradients_by_q", [by_q]), ("gradients_by_k_v", [by_k, by_v])):
         plan = _gpu_plan(traits(engine), q.dtype, s, kernel)
         _launch(engine, plan, kernel, [*given, *results], wide, scale)
     return by_q, by_k, by_v

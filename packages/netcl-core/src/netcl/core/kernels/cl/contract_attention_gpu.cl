@@ -1,9 +1,9 @@
 // Attention by an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022) for devices with many small cores: the
 // scores of a tile of queries and a tile of keys are all that exists at a time.
 //
-// attend         work-group EDGE x EDGE: a tile of TILE queries of a head against all keys.
-// attend_by_q    the same tile: gradients by q.
-// attend_by_k_v  a tile of TILE keys against all queries of the heads that share them: gradients by k and v.
+// attend_tiles      work-group EDGE x EDGE: a tile of TILE queries of a head against all keys.
+// gradients_by_q    the same tile: gradients by q.
+// gradients_by_k_v  a tile of TILE keys against all queries of the heads that share them: gradients by k and v.
 //
 // A work-item has 4 x 4 of a tile's scores and 4 x 4 of every TILE columns of the results, rows and columns EDGE apart;
 // CHUNKS times TILE columns suffice for both q and v. Local memory: (2 * EDGE + TILE) * (TILE + 1) elements. lse: see
@@ -86,7 +86,7 @@ static inline REAL visible(const REAL score, __global const void* mask, const lo
     return score + ((__global const REAL*)mask)[at];
 }
 
-__kernel GROUP void attend(__global const STORAGE* restrict q, __global const STORAGE* restrict k,
+__kernel GROUP void attend_tiles(__global const STORAGE* restrict q, __global const STORAGE* restrict k,
                            __global const STORAGE* restrict v, __global const void* restrict mask,
                            __global STORAGE* restrict out, __global REAL* restrict lse, const attention geometry, const REAL scale) {
     __local REAL a_tile[EDGE * STEP], b_tile[EDGE * STEP], weights[TILE * STEP];
@@ -147,7 +147,7 @@ __kernel GROUP void attend(__global const STORAGE* restrict q, __global const ST
     write_rows(sums, out + (head * g.queries + first) * g.values, queries, g.values);
 }
 
-__kernel GROUP void attend_by_q(__global const STORAGE* restrict grad, __global const STORAGE* restrict q,
+__kernel GROUP void gradients_by_q(__global const STORAGE* restrict grad, __global const STORAGE* restrict q,
                                 __global const STORAGE* restrict k, __global const STORAGE* restrict v,
                                 __global const void* restrict mask, __global const REAL* restrict lse,
                                 __global const REAL* restrict inner, __global STORAGE* restrict q_grad,
@@ -183,7 +183,7 @@ __kernel GROUP void attend_by_q(__global const STORAGE* restrict grad, __global 
     write_rows(sums, q_grad + (head * g.queries + first) * g.width, queries, g.width);
 }
 
-__kernel GROUP void attend_by_k_v(__global const STORAGE* restrict grad, __global const STORAGE* restrict q,
+__kernel GROUP void gradients_by_k_v(__global const STORAGE* restrict grad, __global const STORAGE* restrict q,
                                   __global const STORAGE* restrict k, __global const STORAGE* restrict v,
                                   __global const void* restrict mask, __global const REAL* restrict lse,
                                   __global const REAL* restrict inner, __global STORAGE* restrict k_grad,

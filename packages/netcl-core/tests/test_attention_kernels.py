@@ -1,0 +1,159 @@
+"""Attention of the engines against NumPy in float64: every variant, masks, grouped heads, block edges, same bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netcl.core import Tensor
+from netcl.core.backend.opencl import attention, templates
+from netcl.core.errors import KernelBuildError
+
+# Errors relative to the largest value of a result. Weights are at most 1, so the bound does not grow with the keys.
+TOLERANCE = {"float32": 3e-6, "float64": 1e-13, "float16": 3e-3, "bfloat16": 2e-2}
+# Samples, heads, heads that share, queries, keys, sizes of q and of v, mask, causal; just under and over the blocks of
+# 32 queries or keys, 48 or 64 rows, tiles of 32 or 64.
+LITTLE = [
+    (2, 4, 2, 33, 70, 5, 7, None, False), (1, 2, 1, 70, 65, 20, 12, None, True), (2, 3, 3, 31, 40, 3, 4, "seen", False),
+]  # fmt: skip
+MORE = [
+    (1, 1, 1, 1, 1, 1, 1, None, True), (2, 2, 1, 65, 40, 8, 130, "seen", False), (1, 1, 1, 5, 140, 4, 4, "row", False),
+    (2, 3, 3, 31, 97, 5, 3, "added", False), (1, 2, 1, 40, 20, 16, 16, None, True),
+    (1, 1, 1, 35, 67, 256, 255, None, False),
+]  # fmt: skip
+
+
+def problem(case: Any, dtype: str, engine: Any) -> tuple[list[Any], Any, float, list[Any]]:
+    """q, k, v and a gradient, the mask, the scale, and the results wanted of what was stored."""
+    samples, heads, shared, queries, keys, width, values, kind, causal = case
+    rng = np.random.default_rng(3)
+    kept = heads // shared
+    shapes = ((heads, queries, width), (kept, keys, width), (kept, keys, values), (heads, queries, values))
+    stored = [Tensor.from_host(engine.queue, rng.standard_normal((samples, *shape)), dtype) for shape in shapes]
+    q, k, v, grad = (np.asarray(x.numpy(), np.float64) for x in stored)
+    mask = None
+    if kind == "seen":
+        mask = rng.random((samples, 1, queries, keys)) > 0.4
+        mask[0, 0, 3] = False
+    elif kind == "row":
+        mask = rng.random((1, keys)) > 0.5
+    elif kind == "added":
+        mask = rng.standard_normal((heads, 1, keys)).astype(np.float32)
+    scale = width**-0.5
+    all_k, all_v = (np.repeat(x, shared, 1) for x in (k, v))
+    scores = q @ all_k.swapaxes(-1, -2) * scale
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    if causal:
+        scores = np.where(np.tri(queries, keys) > 0, scores, -np.inf)
+    top = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isneginf(top), 0, top))
+    total = weights.sum(-1, keepdims=True)
+    weights /= np.where(total == 0, 1, total)
+    by_weights = grad @ all_v.swapaxes(-1, -2)
+    slopes = weights * (by_weights - (by_weights * weights).sum(-1, keepdims=True)) * scale
+
+    def folded(x: Any) -> Any:
+        return x.reshape(samples, kept, shared, keys, -1).sum(2)
+
+    wanted = [
+        weights @ all_v, slopes @ all_k, folded(slopes.swapaxes(-1, -2) @ q), folded(weights.swapaxes(-1, -2) @ grad),
+    ]  # fmt: skip
+    if mask is not None:
+        mask = Tensor.from_host(engine.queue, mask, "bool" if mask.dtype == bool else "float32")
+    return stored, mask, scale, wanted
+
+
+def results(engine: Any, stored: list[Any], mask: Any, causal: bool, scale: float, **variant: Any) -> list[Any]:
+    q, k, v, grad = stored
+    both = engine.twins.attention
+    out, lse = both.attention(engine, q, k, v, mask, causal, scale, **variant)
+    grads = both.attention_grad(engine, grad, q, k, v, mask, out, lse, causal, scale, **variant)
+    return [np.asarray(x.numpy(), np.float64) for x in (out, *grads)]
+
+
+def check(engine: Any, case: Any, dtype: str, **variant: Any) -> None:
+    stored, mask, scale, wanted = problem(case, dtype, engine)
+    found = results(engine, stored, mask, case[-1], scale, **variant)
+    for name, one, exact in zip(("out", "q", "k", "v"), found, wanted):
+        # One key gives weights of 1, whose slopes are 0 up to rounding.
+        largest = max(float(np.abs(exact).max()), 1.0 if case[4] == 1 else 1e-3)
+        assert np.abs(one - exact).max() <= TOLERANCE[dtype] * largest, (case, dtype, variant, name)
+    again = results(engine, stored, mask, case[-1], scale, **variant)
+    assert all(np.array_equal(one, other) for one, other in zip(found, again)), (case, dtype, variant)
+
+
+@pytest.mark.parametrize("case", [*LITTLE, *(pytest.param(case, marks=pytest.mark.deep) for case in MORE)])
+def test_attention_agrees_with_numpy(engine: Any, case: Any) -> None:
+    check(engine, case, "float32")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("variant", ["online", "blocks"])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_every_variant_agrees_with_numpy(engine: Any, dtype: str, variant: str) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no variants")
+    for case in (*LITTLE, *MORE):
+        check(engine, case, dtype, variant=variant)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("group", [256, 128])
+def test_the_kernels_of_other_devices_agree_with_numpy(
+    engine: Any, group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no traits")
+    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024, group))
+    for dtype in ("float32", "float16", "float64"):
+        for case in LITTLE:
+            check(engine, case, dtype, variant="online")
+
+
+def test_keys_in_parts_are_added_in_order(engine: Any) -> None:
+    # One head alone: its keys are shared out, and each part has gradients by q of its own.
+    check(engine, (1, 1, 1, 20, 200, 6, 5, None, False), "float32")
+
+
+def test_what_does_not_fit_is_computed_in_blocks(engine: Any) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no variants")
+    wide = attention._Shape(1, 2, 1, 8, 9, 257, 4, None, False, False)
+    seen = templates.traits(engine)
+    assert not attention._fits(seen, "float32", wide)
+    assert attention._fits(seen, "float32", wide._replace(width=256))
+    assert not attention._fits(seen._replace(is_cpu=False, group=32), "float32", wide._replace(width=8))
+    check(engine, (1, 2, 1, 8, 9, 257, 4, None, False), "float32")
+
+
+def test_where_the_kernel_does_not_build_products_take_its_place(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy builds nothing")
+    monkeypatch.setattr(attention, "_refused", {})
+
+    def refuse(*args: Any) -> None:
+        raise KernelBuildError("text", "", "no registers left", "a device", "a driver")
+
+    monkeypatch.setattr(attention, "_launch", refuse)
+    with pytest.raises(KernelBuildError):
+        check(engine, LITTLE[0], "float32", variant="online")
+    with pytest.warns(
+        RuntimeWarning, match="does not build the float32 kernel of attention.*no registers left"
+    ) as seen:
+        check(engine, LITTLE[0], "float32")
+    assert len(seen) == 1
+
+
+def test_nans_and_infinities_stay_with_their_queries(engine: Any) -> None:
+    stored, _, scale, wanted = problem((1, 2, 1, 40, 50, 6, 5, None, False), "float32", engine)
+    q = stored[0].numpy().copy()
+    q[0, 1, 7, 2] = np.nan
+    q[0, 0, 35] = 1e30  # weights of 0 and 1
+    out, lse = engine.attention(Tensor.from_host(engine.queue, q), *stored[1:3], None, causal=False, scale=scale)
+    found = out.numpy()
+    assert np.isnan(found[0, 1, 7]).all() and np.isfinite(np.delete(found[0, 1], 7, 0)).all()
+    assert np.isfinite(found[0, 0]).all() and np.isfinite(lse.numpy()[0, 0]).all()
+    np.testing.assert_allclose(np.delete(found[0, 0], 35, 0), np.delete(wanted[0][0, 0], 35, 0), rtol=1e-4, atol=1e-5)
