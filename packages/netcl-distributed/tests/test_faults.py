@@ -90,6 +90,7 @@ def test_a_group_is_started_again_after_each_of_two_deaths(
     assert sorted(line[-14:] for line in done.stdout.splitlines()[-2:]) == ["rank 0 is well", "rank 1 is well"]
 
 
+@pytest.mark.deep
 def test_no_more_restarts_than_allowed(tmp_path: Path, mark: str, launch: Callable[..., Any]) -> None:
     done = launch(2, FAULTS, "twice", str(tmp_path), mark, options=("--max-restarts", "1"))
     assert done.returncode == 137
