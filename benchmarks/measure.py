@@ -79,7 +79,7 @@ def draw(source: Path, target: Path) -> None:
     axes.set_xlim(right=4 * max(one.high for one in timings))
     axes.set_yticks(places, rows, fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlabel(f"{', '.join(dict.fromkeys(one.unit for one in timings))}: median and middle half, less is better")
+    axes.set_xlabel(f"{', '.join(dict.fromkeys(one.unit for one in timings))}: median and middle half")
     bars = [plt.Rectangle((0, 0), 1, 1, color=colours[name]) for name in names]
     axes.legend(bars, names, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
     figure.savefig(target, bbox_inches="tight", dpi=120)

@@ -166,7 +166,7 @@ def main() -> None:
         for handle in handles(options.devices):
             if handle.backend != "cpu" or options.devices:
                 with device(handle):
-                    works[handle.device_name[:32]] = netcl_step(name, handle)
+                    works[handle.platform_name[:32]] = netcl_step(name, handle)
         times = measured(works, options.seconds * len(works))
         for contestant, values in times.items():
             one = timing(name, contestant, values)

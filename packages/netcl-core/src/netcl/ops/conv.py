@@ -207,10 +207,12 @@ unfolded, then one matrix product; groups 1), implicit_gemm (a matrix product th
 tiled_local (that one through local memory); winograd stands for the device's own choice.
 ShapeError names the shapes that do not fit."""
 _INPUT_DOC = (
-    "The gradient of conv{n}d by x, of shape ``shape``, from grad_output (N, F, ...) and weight; linear in both."
+    "The gradient of conv{n}d by x, of shape ``shape``, from grad_output (N, F, ...) and weight; linear in both. "
+    "``stride``, ``padding``, ``dilation`` and ``groups`` are those of the convolution."
 )
 _WEIGHT_DOC = (
-    "The gradient of conv{n}d by weight, of shape ``shape``, from x and grad_output (N, F, ...); linear in both."
+    "The gradient of conv{n}d by weight, of shape ``shape``, from x and grad_output (N, F, ...); linear in both. "
+    "``stride``, ``padding``, ``dilation`` and ``groups`` are those of the convolution."
 )
 
 
@@ -293,7 +295,10 @@ def _depthwise_reference(x: Any, weight: Any, bias: Any = None, **geometry: Any)
 def depthwise_conv2d(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:
-    """conv2d with one group per channel: x (N, C, H, W), weight (C * multiplier, 1, kH, kW)."""
+    """conv2d with one group per channel: x (N, C, H, W), weight (C * multiplier, 1, kH, kW), bias (C * multiplier,).
+
+    ``stride``, ``padding`` and ``dilation`` are conv2d's; ShapeError where x has another rank.
+    """
     if x.ndim != 4:
         raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W)", op="depthwise_conv2d")
     return conv2d(x, weight, bias, stride, padding, dilation, groups=x.shape[1])  # type: ignore[no-any-return]

@@ -139,7 +139,7 @@ def batch_norm(
 
     Training uses the statistics of the batch and moves the running ones, where given, in place: running = (1 -
     momentum) * running + momentum * batch, with the unbiased variance, as in PyTorch. Otherwise the running
-    statistics are used.
+    statistics, both (C,), are used. ``eps`` is added to the variance.
     """
     if x.ndim < 2:
         raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)", op="batch_norm")
@@ -287,7 +287,10 @@ def _instance_cases(rng: np.random.Generator) -> Cases:
 
 @composite(amp="float32", domain=Domain(cases=_instance_cases, reference=lambda x, w, b: _group_reference(x, 3, w, b)))
 def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """Normalises each channel of each sample of x (N, C, ...) over its spatial axes (Ulyanov et al. 2016)."""
+    """Normalises each channel of each sample of x (N, C, ...) over its spatial axes (Ulyanov et al. 2016).
+
+    weight and bias (C,) scale and shift; ``eps`` is added to the variance. ShapeError where there is no spatial axis.
+    """
     if x.ndim < 3:
         raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)", op="instance_norm")
     return group_norm(x, x.shape[1], weight, bias, eps)  # type: ignore[no-any-return]

@@ -69,7 +69,10 @@ def _fold_cases(rng: np.random.Generator) -> Cases:
 
 @computed(dtypes="numbers", domain=Domain(cases=_unfold_cases, reference=_reference))
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
-    """The windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a convolution."""
+    """The windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a convolution.
+
+    ``kernel_size``, ``stride``, ``padding`` and ``dilation`` are that convolution's.
+    """
     engine = engine_of("im2col", x)
     if x.ndim < 3:
         raise ShapeError(f"im2col: x {x.shape}; expected (N, C, spatial...)", op="im2col")
@@ -85,7 +88,10 @@ def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilat
 def col2im(
     columns: Tensor, shape: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:
-    """The adjoint of ``im2col``: rows of windows added up into an image of ``shape`` (N, C, *S)."""
+    """The adjoint of ``im2col``: ``columns``, rows of windows, added up into an image of ``shape`` (N, C, *S).
+
+    ``kernel_size``, ``stride``, ``padding`` and ``dilation`` are those that ``im2col`` was given.
+    """
     engine = engine_of("col2im", columns)
     wanted = tuple(int(size) for size in shape)
     geometry = _geometry("col2im", len(wanted) - 2, kernel_size, stride, padding, dilation)

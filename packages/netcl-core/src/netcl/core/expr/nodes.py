@@ -191,6 +191,7 @@ class Reduce(Expr):
 
     @property
     def dtype(self) -> str:  # type: ignore[override]
+        """The operand's; whole numbers and bool add and multiply up in int64."""
         if self.kind in ("sum", "prod") and not is_floating(self.arg.dtype):
             return "int64"
         return self.arg.dtype
