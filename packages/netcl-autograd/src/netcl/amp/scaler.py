@@ -191,9 +191,10 @@ def _by_dtype(params: Sequence[Tensor]) -> list[list[Any]]:
 
 
 def _is_wide(optimizer: Any) -> bool:
-    """Whether all gradients have the dtype that they are stepped in."""
+    """Whether all gradients have the dtype that they are stepped in, and no two parameters share one."""
     params = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-    return all(p.grad.dtype == p.dtype and p.dtype in _WIDE for p in params)
+    wide = all(p.grad.dtype == p.dtype and p.dtype in _WIDE for p in params)
+    return wide and len({p.grad.storage_id for p in params}) == len(params)
 
 
 def _note_broken(grads: Sequence[Tensor], found: Tensor) -> None:
