@@ -127,7 +127,8 @@ def test_a_bar_in_a_terminal_while_an_epoch_runs(
     loader = Slow(make_loader(n=80))
     Trainer(model, SGD(model.parameters()), metrics_stride=1).fit(loader, make_loader(), epochs=2)
     shown = [line for line in terminal.getvalue().split("\r") if line.strip()]
-    assert re.search(r"^epoch 2/2 \|.+\| \d/5, loss \d\.\d+  accuracy \d+\.\d\d %  [\d,]+ samples/s$", shown[-1])
+    bar = r"^epoch 2/2 \|.+\| \d/5 \[\d+:\d+<\d+:\d+\], loss \d\.\d+  accuracy \d+\.\d\d %  [\d,]+ samples/s$"
+    assert re.search(bar, shown[-1])
     assert all(len(line) <= 80 for line in shown)
     # The bar is wiped at the end; one line per epoch stays.
     assert terminal.getvalue().endswith(" \r")

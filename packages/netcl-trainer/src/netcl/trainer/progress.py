@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgressBar", "describe_logs"]
 
+_BAR = "{desc} |{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}"
 _UNLISTED = ("epoch", "step", "seconds", "samples_per_second")
 
 
@@ -64,7 +65,7 @@ class ProgressBar(Callback):
             file=sys.stderr,
             ncols=min(size.columns - 1, 120),
             nrows=size.lines,
-            bar_format=None if trainer.steps_per_epoch is None else "{desc} |{bar}| {n_fmt}/{total_fmt}{postfix}",
+            bar_format=None if trainer.steps_per_epoch is None else _BAR,
         )
 
     def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
