@@ -34,6 +34,7 @@ _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
 _LEAST_SPLIT = 1024  # products summed by one part at least
+_FEW = 4  # rows of the smaller tile of the CPU kernel
 _THIN_ROWS, _MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
 SPAN = 128  # edge of a tile of the GPU kernel for large matrices
 _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
@@ -82,14 +83,20 @@ class Program(NamedTuple):
     chunk: int
 
 
+@lru_cache(maxsize=1024)
+def _has_few(c: Contraction) -> bool:
+    return c.m <= _FEW and c.m * prod(c.k) * prod(c.n) >= _SMALL_UNITS[0]
+
+
 @lru_cache(maxsize=64)
-def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 1) -> Program:
-    """The CPU template for a dtype: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16.
+def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 1, few: bool = False) -> Program:
+    """The CPU template for a dtype: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16; with
+    ``few`` rows, such as the channels of pictures, 4 are taken.
 
     ``epilogue``: the text of the function of that name, which has ``operands`` beside the sum.
     """
     vector = device.vector // 2 if dtype == "float64" else device.vector
-    rows = 8 if device.vector == 16 else 6
+    rows = _FEW if few else 8 if device.vector == 16 else 6
     small = device.local_memory < 80 * 1024
     depth, chunk = (64, 4) if small else (_DEPTH, _CHUNK)
     defines = (
@@ -253,7 +260,7 @@ def _plan(
 
 def rows_for(engine: Any, c: Contraction, a: Tensor, variant: str | None = None) -> tuple[Tensor, Rows]:
     """What the CPU kernel reads as A, and its walk: A itself where that is possible and ``variant`` is not "packed"."""
-    program = cpu_program(traits(engine), a.dtype)
+    program = cpu_program(traits(engine), a.dtype, few=_has_few(c))
     walk = None if variant == "packed" else rows_in_place(c, program, a.dtype)
     return (a, walk) if walk is not None else (_pack(engine, c, program, a), _packed_rows(c, program))
 
@@ -280,7 +287,7 @@ def contract_rows(
 ) -> None:
     """The CPU kernel on what ``rows_for`` gave; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
     text, operands, places = finish or ("", (), None)
-    program = cpu_program(traits(engine), b.dtype, text, max(1, len(operands)))
+    program = cpu_program(traits(engine), b.dtype, text, max(1, len(operands)), _has_few(c))
     units, argument = _plan(c, program, a[1], splits, out_part, places)
     engine.launch(program.text, "contract", (units,), (1,), [a[0], b, out, argument, *(operands or (b,))])
 
