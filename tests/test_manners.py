@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,28 @@ def test_a_source_file_keeps_to_the_manners(path: Path) -> None:
 def test_a_planted_fault_is_seen(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert len(list(faults(tmp_path / name))) == 1
+
+
+def undocumented(module: str) -> Iterator[str]:
+    """The public functions, classes, methods and properties of a module that say nothing of themselves."""
+    for name in import_module(module).__all__:
+        value = getattr(import_module(module), name)
+        if callable(value) and not inspect.getdoc(value):
+            yield name
+        for inner, member in vars(value).items() if inspect.isclass(value) else ():
+            tells = isinstance(member, property) or inspect.isfunction(getattr(member, "__func__", member))
+            if tells and not inspect.getdoc(getattr(value, inner)) and not inner.startswith("_"):
+                yield f"{name}.{inner}"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("netcl.core", "netcl.core.errors", "netcl.core.expr", "netcl.core.kernel_selector", "netcl.core.testing"),
+        *("netcl.core.memory", "netcl.core.kernels.primitives", "netcl.ops"),
+        *(f"netcl.runtime.{name}" for name in ("cache", "capture", "graph", "stream")),
+        *(f"netcl.profiling.{name}" for name in ("autotuner", "report", "timing", "trace")),
+    ],
+)
+def test_public_names_are_documented(module: str) -> None:
+    assert list(undocumented(module)) == []
