@@ -142,6 +142,17 @@ class Several(nn.Module):
         return {"sum": a + b, "both": (a.reshape(-1), b.sum(1))}
 
 
+@pytest.mark.parametrize("name", ["LSTM", "RNN"])
+def test_recurrent_nets_are_written_step_by_step(name: str, tmp_path: Path, rng) -> None:
+    model = getattr(nn, name)(3, 4, bidirectional=True, batch_first=True)
+    export_onnx(model, Tensor.from_host(rng.normal(size=(2, 3, 3)).astype(np.float32)), tmp_path / "m.onnx")
+    x = rng.normal(size=(4, 3, 3)).astype(np.float32)
+    out, last = model(Tensor.from_host(x))
+    expected = [out, *(last if isinstance(last, tuple) else (last,))]
+    for got, wanted in zip(evaluate(tmp_path / "m.onnx", x), expected, strict=True):
+        np.testing.assert_allclose(got, wanted.to_host(), rtol=1e-4, atol=1e-5)
+
+
 def test_several_inputs_and_outputs(tmp_path: Path, rng) -> None:
     a, b = (rng.standard_normal((3, 4)).astype(np.float32) for _ in range(2))
     path = tmp_path / "m.onnx"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from netcl.autograd.rules.rule import Call, rule
@@ -41,35 +41,47 @@ def _step_by_step(call: Call) -> Mapping[str, Any]:
     from netcl.autograd.backward import grad
 
     names = [name for name in ("x", "weight", "state", "bias", "cell") if call.wants(name)]
-    out, cells = _unrolled(call)
-    given = [(value, by) for value, by in zip((out, cells), call.grads) if by is not None and value is not None]
+    given = (call.x, call.weight, call.state, call.bias, call.cell)
+    out, cells = unrolled(call.op, *given, call.kind, call.reverse)
+    pairs = [(value, by) for value, by in zip((out, cells), call.grads) if by is not None and value is not None]
     found = grad(
-        [value for value, _ in given],
+        [value for value, _ in pairs],
         [getattr(call, name) for name in names],
-        [by for _, by in given],
+        [by for _, by in pairs],
         create_graph=True,
         allow_unused=True,
     )
     return dict(zip(names, found))
 
 
-def _unrolled(call: Call) -> tuple[Tensor, Tensor | None]:
-    steps, n, rows = call.x.shape
-    hidden = rows // (gates := {"lstm": 4, "gru": 3}.get(call.kind, 1))
-    state, cell = (None if s is None else call.op("reshape", s, (n, 1, hidden)) for s in (call.state, call.cell))
-    order = range(steps)[:: -1 if call.reverse else 1]
+def unrolled(
+    op: Callable[..., Any],
+    x: Tensor,
+    weight: Tensor,
+    state: Tensor,
+    bias: Tensor | None,
+    cell: Tensor | None,
+    kind: str,
+    reverse: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The first two results of ``recurrence`` by the ops of each step, which ``op(name, ...)`` calls; None where a kind
+    has no cells.
+    """
+    steps, n, rows = x.shape
+    hidden = rows // (gates := {"lstm": 4, "gru": 3}.get(kind, 1))
+    h, c = (None if s is None else op("reshape", s, (n, 1, hidden)) for s in (state, cell))
     outs: list[Any] = [None] * steps
     cells: list[Any] = [None] * steps
-    for now in order:
-        x = call.op("reshape", call.op("narrow", call.x, 0, now, 1), (n, gates, hidden))
-        product = call.op("reshape", call.op("linear", state, call.weight, call.bias), (n, gates, hidden))
-        if call.kind == "lstm":
-            state, cell = call.op("lstm_gates", x, product, cell)
-        elif call.kind == "gru":
-            state = call.op("gru_gates", x, product, state)
+    for now in range(steps)[:: -1 if reverse else 1]:
+        product = op("reshape", op("linear", h, weight, bias), (n, gates, hidden))
+        here = op("reshape", op("narrow", x, 0, now, 1), (n, gates, hidden))
+        if kind == "lstm":
+            h, c = op("lstm_gates", here, product, c)
+        elif kind == "gru":
+            h = op("gru_gates", here, product, h)
         else:
-            state = call.op(call.kind, call.op("add", x, product))
-        outs[now], cells[now] = state, cell
-    joined = (call.op("concatenate", *parts, axis=1) for parts in (outs, cells) if parts[0] is not None)
-    turned = [call.op("permute", whole, (1, 0, 2)) for whole in joined]
+            h = op(kind, op("add", here, product))
+        outs[now], cells[now] = h, c
+    joined = (op("concatenate", *parts, axis=1) for parts in (outs, cells) if parts[0] is not None)
+    turned = [op("permute", whole, (1, 0, 2)) for whole in joined]
     return turned[0], turned[1] if len(turned) > 1 else None

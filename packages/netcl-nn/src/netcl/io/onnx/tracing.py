@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import netcl.autograd as ag
+from netcl.autograd.rules.recurrence import unrolled
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, pop_hook, push_hook
+from netcl.core.dispatch import OpRow, call, pop_hook, push_hook
 from netcl.core.errors import UnsupportedError
 
 
@@ -40,6 +41,10 @@ class _Recorder:
     def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._inside:  # what an op calls on its way is part of it
             return next(row, args, kwargs)
+        if row.name == "recurrence":  # ONNX's own has no cells but the last; its steps are ops like any others
+            given = Call(row, args, kwargs, ()).arguments
+            out, cells = unrolled(call, **given)
+            return out, cells, None
         self._inside = True
         try:
             result = next(row, args, dict(kwargs))
