@@ -49,8 +49,7 @@ def _exponentials(s: Expr, last: int) -> tuple[Expr, Expr, Expr]:
 def _block_scores(dtype: str, mask: str | None, causal: bool) -> Expr:
     """Masked scores (heads, queries, keys) of a block whose queries begin at ``first``."""
     seen = Index(1) + Scalar("first", "int32") >= Index(2) if causal else None
-    wide = dtype if dtype == "float64" else "float32"
-    return _masked(Load(0, dtype), None if mask is None else Load(2, mask), seen, Scalar("scale", wide))
+    return _masked(Load(0, dtype), None if mask is None else Load(2, mask), seen, Scalar("scale", dtype))
 
 
 @lru_cache(maxsize=64)
@@ -63,16 +62,13 @@ def _block_divisors(dtype: str, mask: str | None, causal: bool) -> Expr:
 @lru_cache(maxsize=64)
 def _block_weights(dtype: str, mask: str | None, causal: bool) -> Expr:
     """The weights of scores and these logarithms (heads, queries, 1)."""
-    wide = dtype if dtype == "float64" else "float32"
-    return cast(apply("exp", _block_scores(dtype, mask, causal) - Load(1, wide)), dtype)
+    return apply("exp", _block_scores(dtype, mask, causal) - Load(1, dtype))
 
 
 @lru_cache(maxsize=16)
 def _score_gradients(dtype: str) -> Expr:
     """Of weights, their gradients (heads, queries, keys) and the weighted sums of these (heads, queries, 1)."""
-    wide = dtype if dtype == "float64" else "float32"
-    weight, grad = cast(Load(0, dtype), wide), cast(Load(1, dtype), wide)
-    return cast(weight * (grad - Load(2, wide)) * Scalar("scale", wide), dtype)
+    return Load(0, dtype) * (Load(1, dtype) - Load(2, dtype)) * Scalar("scale", dtype)
 
 
 class _Block(NamedTuple):
@@ -98,12 +94,10 @@ class _Attention:
         self.repeats = (q.shape[-3] if q.ndim > 2 else 1) // self.heads
         self.queries, self.keys, self.width, self.values = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
         self.wide = "float64" if q.dtype == "float64" else "float32"
-        half = q.dtype in ("float16", "bfloat16")
-        # Half types are scaled before the product, which could leave the range of float16.
-        self.before, self.scale = (scale, 1.0) if half else (1.0, scale)
+        self.scale = scale
 
     def blocks(self) -> Iterator[_Block]:
-        row = self.repeats * self.keys * itemsize(self.q.dtype)
+        row = self.repeats * self.keys * itemsize(self.wide)
         is_cpu = self.engine.handle.device_type.lower() == "cpu"
         rows = max(1, (_WORKSPACE if is_cpu else _ON_OTHERS * _WORKSPACE) // max(1, row))
         heads = min(self.heads, max(1, rows // max(1, self.queries)))
@@ -193,20 +187,18 @@ class _Attention:
         self.engine.run((_block_weights(*kind),), (flat, self.flat(lse, b), *masks), scalars, out=(flat,))
         return scores, lse
 
-    def scaled(self, q: Tensor) -> Tensor:
-        if self.before == 1.0:
-            return q
-        wide = cast(Load(0, q.dtype), "float32") * Scalar("factor", "float32")
-        (result,) = self.engine.run((cast(wide, q.dtype),), (q,), {"factor": self.before})
-        return result  # type: ignore[no-any-return]
+    def operands(self, b: _Block) -> list[Tensor]:
+        """The blocks of q, k and v in the computing type: scores of half types would lose what the softmax needs."""
+        given = (self.rows(self.q, b), self.columns(self.k, b), self.columns(self.v, b))
+        return [as_dtype(self.engine, x, self.wide) for x in given]
 
     def forward(self) -> tuple[Tensor, Tensor]:
         out: Tensor = self.engine.empty((*self.q.shape[:-1], self.values), self.q.dtype)
         lse: Tensor = self.engine.empty((*self.q.shape[:-1], 1), self.wide)
         for b in self.blocks():
-            q, k, v = self.scaled(self.rows(self.q, b)), self.columns(self.k, b), self.columns(self.v, b)
+            q, k, v = self.operands(b)
             weights, divisors = self.weights(q, k, b, None)
-            self.rows(out, b, self.engine.matmul(weights, v))
+            self.rows(out, b, as_dtype(self.engine, self.engine.matmul(weights, v), self.q.dtype))
             self.rows(lse, b, divisors)
         return out, lse._alias(Tensor, self.q.shape[:-1])
 
@@ -217,15 +209,15 @@ class _Attention:
         lse = lse._alias(Tensor, mean.shape)
         sums: list[Tensor] = []
         for b in self.blocks():
-            q, k, v = self.scaled(self.rows(self.q, b)), self.columns(self.k, b), self.columns(self.v, b)
-            g = self.rows(grad, b)
+            q, k, v = self.operands(b)
+            g = as_dtype(engine, self.rows(grad, b), self.wide)
             weights, _ = self.weights(q, k, b, self.rows(lse, b))
             parts = [engine.matmul(weights, g, transpose_a=True)]
             inner = engine.matmul(g, v, transpose_b=True)
             operands = [self.flat(x, b) for x in (weights, inner, self.rows(mean, b))]
-            engine.run((_score_gradients(dtype),), operands, {"scale": self.scale}, out=(operands[1],))
+            engine.run((_score_gradients(self.wide),), operands, {"scale": self.scale}, out=(operands[1],))
             parts.insert(0, engine.matmul(inner, q, transpose_a=True))
-            self.rows(found[0], b, self.scaled(engine.matmul(inner, k)))
+            self.rows(found[0], b, as_dtype(engine, engine.matmul(inner, k), dtype))
             sums = parts if b.query == 0 else [_plus(engine, total, part) for total, part in zip(sums, parts)]
             if b.query + b.queries == self.queries:
                 for whole, total in zip(found[1:], sums):
@@ -249,9 +241,7 @@ def as_dtype(engine: Any, x: Tensor, dtype: str) -> Tensor:
 
 
 def _plus(engine: Any, total: Tensor, part: Tensor) -> Tensor:
-    """total + part, in the wide type."""
-    wide = "float64" if part.dtype == "float64" else "float32"
-    (result,) = engine.run((cast(Load(0, total.dtype), wide) + cast(Load(1, part.dtype), wide),), (total, part))
+    (result,) = engine.run((Load(0, total.dtype) + Load(1, part.dtype),), (total, part))
     return result  # type: ignore[no-any-return]
 
 
