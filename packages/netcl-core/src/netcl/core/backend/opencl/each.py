@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.run import SCALAR_TYPES
+from netcl.core.backend.opencl.run import PLANS_MAX, SCALAR_TYPES
 from netcl.core.dtypes import compute_type
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
@@ -43,12 +43,13 @@ _PARTS_EACH = 8  # parts that a compute unit of a CPU finds, so that one that fa
 
 @dataclass(frozen=True)
 class _Ready:
-    """What a list of sets takes: per launch, the prepared kernel and which tensors it is given."""
+    """What a list of sets takes: per launch, the prepared kernel and which tensors it is given; the tables' leases."""
 
     spaces: tuple[Shape, ...]
     launches: tuple[tuple[PreparedLaunch, tuple[tuple[int, int], ...]], ...]
     shared: tuple[int, ...]
-    rows: int = 0
+    rows: int
+    leases: tuple[Any, ...]
 
 
 def run_each(
@@ -64,10 +65,11 @@ def run_each(
     if len(inputs) < 2:
         return None
     in_place = _in_place(inputs, out)
-    key = ("each", outputs, _shapes(inputs), tuple([t.shape for t in shared]), in_place, tuple(scalars.items()))
+    numbers = repr(scalars) if scalars else ""  # of which -0.0 and 0.0 are two
+    key = ("each", outputs, _shapes(inputs), tuple([t.shape for t in shared]), in_place, numbers)
     ready = engine.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:
-        ready = engine.plans[key] = _elementwise(engine, outputs, inputs, shared, scalars, in_place)
+        ready = _kept(engine, key, _elementwise(engine, outputs, inputs, shared, scalars, in_place))
     if ready is None:
         return None
     if out is None:
@@ -92,7 +94,7 @@ def reduce_each(
     key = ("reduce each", kind, expression, _shapes(inputs), tuple([t.shape for t in shared]))
     ready = engine.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:
-        ready = engine.plans[key] = _reduction(engine, Reduce(kind, expression, (0,)), inputs, shared)
+        ready = _kept(engine, key, _reduction(engine, Reduce(kind, expression, (0,)), inputs, shared))
     if ready is None:
         return None
     parts = engine.empty((ready.rows,), Reduce(kind, expression, (0,)).dtype)
@@ -103,6 +105,13 @@ def reduce_each(
 
 
 _UNKNOWN = object()
+
+
+def _kept(engine: OpenCLBackend, key: Any, ready: _Ready | None) -> _Ready | None:
+    if len(engine.plans) >= PLANS_MAX:
+        engine.plans.clear()
+    engine.plans[key] = ready
+    return ready
 
 
 def _shapes(inputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[Shape, ...], ...]:
@@ -220,20 +229,23 @@ def _ready(
     """The launches over sets of these spaces, of which a work-group does ``each`` elements; None where the arguments
     hold no two sets.
     """
+    members = [number for number, space in enumerate(spaces) if prod(space)]
+    if not members or not text.columns:
+        return None
     room = int(engine.launcher.device.max_parameter_size) - _SPARE_BYTES
     most = (room - 8 * (4 + len(text.shared) + len(wanted))) // (8 * len(text.distinct))
-    members = [number for number, space in enumerate(spaces) if prod(space)]
-    if most < 2 or not members:
+    if most < 2:
         return None
     values = [SCALAR_TYPES[compute_type(s.dtype)]((scalars or {})[s.name]) for s in wanted]
     launches: list[tuple[PreparedLaunch, tuple[tuple[int, int], ...]]] = []
-    rows = 0
+    leases, rows = [], 0
     for start in range(0, len(members), most):
         chosen = members[start : start + most]
         places = min(most, 1 << (len(chosen) - 1).bit_length())
         table = _table([prod(spaces[number]) for number in chosen], each)
         lease = engine.pool.allocate(table.nbytes, None, (table.shape, "int64"))
         lease.keep = True  # a recording knows nothing of the lease but the buffer
+        leases.append(lease)
         engine.transfer.upload(lease.buffer, table, private=True)
         filled = [*chosen, *chosen[-1:] * (places - len(chosen))]
         given = tuple((number, column) for column in text.distinct for number in filled)
@@ -244,7 +256,7 @@ def _ready(
         prepared = engine.launcher.prepare(source, name, (size,), (text.group,), args, engine.build_options)
         launches.append((prepared, given))
         rows += len(table)
-    return _Ready(spaces, tuple(launches), tuple(slot - width for slot in text.shared), rows)
+    return _Ready(spaces, tuple(launches), tuple(slot - width for slot in text.shared), rows, tuple(leases))
 
 
 def _table(lengths: Sequence[int], each: int) -> Any:

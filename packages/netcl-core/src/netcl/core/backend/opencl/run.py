@@ -26,7 +26,7 @@ Scalars = Mapping[str, float | int]
 SCALAR_TYPES: dict[str, Any] = {"float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
 _EXACT_DIVISION = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 _VARIANTS_MAX = 16  # prepared launches kept for different values of the launch scalars
-_PLANS_MAX = 8192
+PLANS_MAX = 8192
 
 
 class _Ready:
@@ -138,7 +138,7 @@ def run(
         key += (True,)
     prepared = engine.plans.get(key)
     if prepared is None:
-        if len(engine.plans) >= _PLANS_MAX:
+        if len(engine.plans) >= PLANS_MAX:
             engine.plans.clear()
         prepared = engine.plans[key] = _prepare(engine, outputs, inputs, shapes, in_place)
     if out is not None and in_place and len(prepared.launches) > 1:
