@@ -112,7 +112,11 @@ def computed(engine: Any, c: Drawn, arrays: Any, variant: str | None) -> list[An
 
 
 def check(engine: Any, c: Drawn, variant: str | None, bound: float) -> None:
-    """Every direction within the bound, and the same bits twice."""
+    """Every direction within the bound, and the same bits twice.
+
+    What minimal filtering errs is of the size of a tile's other sums, also where a sum itself has no products but those
+    with padding: there the bound is of the largest sum of a plane.
+    """
     rng = np.random.default_rng(5)
     shapes = (c.x, c.weight, (c.x[0], c.weight[0], *c.out))
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
@@ -121,6 +125,8 @@ def check(engine: Any, c: Drawn, variant: str | None, bound: float) -> None:
     scales = exact(c, *(np.abs(value) for value in values))
     for name, ours, twice, true, scale in zip(DIRECTIONS, found, again, exact(c, *values), scales):
         assert np.array_equal(ours, twice), (name, c)
+        if variant is not None and variant.startswith("winograd"):
+            scale = scale.max(axis=(-2, -1), keepdims=True)
         error = np.abs(ours - true) / (scale + 1e-30)
         assert error.max() < bound, (name, variant, c, error.max())
 

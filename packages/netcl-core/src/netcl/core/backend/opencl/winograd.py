@@ -24,7 +24,8 @@ from .templates import Traits, source, struct, traits
 if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
 
-# Bounds of |result - exact| over the sum of the products' absolute values in float32, by tile.
+# Bounds of |result - exact| in float32, by tile, over the sum of the products' absolute values: the largest of a plane,
+# since what goes through a tile errs together.
 ERROR = {2: 2e-6, 4: 8e-6}
 _WORKSPACE = 12 * 2**20  # bytes of tiles at a time; a single image may take more
 # What a transformed element costs, in products, measured on two drivers; an element of a weight's gradient twice that.
