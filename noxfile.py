@@ -324,7 +324,7 @@ def reference(session: nox.Session) -> None:
 @nox.session(tags=["bench"])
 def bench(session: nox.Session) -> None:
     """Run the benchmarks and write tables, numbers and pictures to benchmarks/results (-- --quick, -- --only ops)."""
-    install(session, everything({"trainer": "[plot]"}))
+    install(session, everything({"core": "[cpu,intel]", "trainer": "[plot]"}))
     session.run("python", "benchmarks/run.py", *session.posargs)
 
 

@@ -13,7 +13,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from measure import draw
+from measure import draw, handles
 
 HERE = Path(__file__).resolve().parent
 # What a first look needs, in seconds instead of minutes; those with a JSON file take --json.
@@ -52,12 +52,13 @@ def run(name: str, arguments: list[str], out: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default=",".join(QUICK), help="scripts, separated by commas")
-    parser.add_argument("--devices", help="selectors, separated by commas; each script's own choice when left out")
+    parser.add_argument("--devices", help="selectors, separated by commas; all OpenCL devices when left out")
     parser.add_argument("--quick", action="store_true", help="a first look, not for comparisons")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="a folder for the files")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    devices = ["--devices", options.devices] if options.devices else []
+    found = [handle.selector for handle in handles(None) if handle.backend == "cl"]
+    devices = ["--devices", options.devices or ",".join(found)]
     chosen = options.only.split(",")
     if unknown := [name for name in chosen if name not in QUICK]:
         parser.error(f"no script {', '.join(unknown)}; there are {', '.join(QUICK)}")
