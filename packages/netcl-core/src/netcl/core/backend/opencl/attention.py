@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 try:
     import pyopencl as cl
 except ImportError:
-    cl = None
+    cl = None  # type: ignore[assignment]
 
 _WIDTH = 32  # queries (forward) or keys (backward) of a work-item at a time
 _TILES = 8  # tiles of rows of the other side at a time
