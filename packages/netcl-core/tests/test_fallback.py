@@ -31,7 +31,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     fault = "#error no such kernel\n"
     cpu, gpu = contraction.cpu_program, contraction.gpu_program
-    monkeypatch.setattr(contraction, "cpu_program", lambda *a: cpu(*a)._replace(text=fault))
+    monkeypatch.setattr(contraction, "cpu_program", lambda *a, **k: cpu(*a, **k)._replace(text=fault))
     monkeypatch.setattr(contraction, "gpu_program", lambda *a: (fault, gpu(*a)[1]))
     monkeypatch.setattr(gemm, "_thin_program", lambda *a: fault)
 
