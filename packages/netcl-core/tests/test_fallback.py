@@ -27,12 +27,12 @@ def engine(handle: DeviceHandle) -> Any:
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """The templates of contractions have a mistake; the plain one has none."""
-    from netcl.core.backend.opencl import contraction, gemm
+    from netcl.core.backend.opencl import contraction, contraction_gpu, gemm
 
     fault = "#error no such kernel\n"
-    cpu, gpu = contraction.cpu_program, contraction.gpu_program
+    cpu, gpu = contraction.cpu_program, contraction_gpu.gpu_program
     monkeypatch.setattr(contraction, "cpu_program", lambda *a, **k: cpu(*a, **k)._replace(text=fault))
-    monkeypatch.setattr(contraction, "gpu_program", lambda *a: (fault, gpu(*a)[1]))
+    monkeypatch.setattr(contraction_gpu, "gpu_program", lambda *a: (fault, gpu(*a)[1]))
     monkeypatch.setattr(gemm, "_thin_program", lambda *a: fault)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.base import host_read_allowed
+from netcl.core.backend.reading import host_read_allowed
 from netcl.core.dispatch import Domain
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ShapeError

@@ -1,15 +1,12 @@
-"""The narrow waist: the calls that a device backend answers, and the checks that devices report late."""
+"""The narrow waist: the calls that a device backend answers."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-
-from netcl.core.errors import CaptureError
 
 if TYPE_CHECKING:
     from netcl.core.backend.epilogue import Epilogue
@@ -361,29 +358,6 @@ class DeviceBackend(Protocol):
         ...
 
 
-class DeviceFlags:
-    """Messages of checks made on devices: a kernel raises the code of a message, the next host read raises the
-    message.
-    """
-
-    def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
-        self._lock = threading.Lock()
-
-    def code(self, message: str) -> int:
-        """The code of a message, from 1."""
-        with self._lock:
-            return self._codes.setdefault(message, len(self._codes) + 1)
-
-    def message(self, code: int) -> str:
-        """The message of a code."""
-        with self._lock:
-            return next(text for text, number in self._codes.items() if number == code)
-
-
-flags: DeviceFlags = DeviceFlags()
-
-
 class HostTransfer:
     """A copy to the host under way: ``wait()`` gives the array, ``done()`` says whether it is there, ``event`` is the
     device's.
@@ -406,12 +380,3 @@ class HostTransfer:
             self._values = self._finish()
             self.event = None
         return self._values
-
-
-def host_read_allowed(engine: DeviceBackend) -> None:
-    """CaptureError where this thread records on ``engine``: a replay cannot give Python a value."""
-    recording = engine.recording
-    if recording is not None and recording.thread == threading.get_ident():
-        raise CaptureError(
-            "a value was read on the host while a step is captured; return the tensor and read it after the replay"
-        )

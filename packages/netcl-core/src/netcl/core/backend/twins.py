@@ -7,9 +7,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.base import Pair, flags
+from netcl.core.backend.base import Pair
 from netcl.core.backend.calls import noted
 from netcl.core.backend.epilogue import Epilogue, check
+from netcl.core.backend.reading import flags
 from netcl.core.backend.watching import worked
 from netcl.core.cost import attention_flops, attention_grad_flops, conv_flops, matmul_flops
 from netcl.core.errors import CaptureError

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
+from netcl.core.backend.base import HostTransfer
 from netcl.core.backend.calls import noted
 from netcl.core.backend.cpu import (
     attention,
@@ -26,6 +26,7 @@ from netcl.core.backend.cpu import (
     trellis,
     window,
 )
+from netcl.core.backend.reading import flags, host_read_allowed
 from netcl.core.backend.recording import Recording
 from netcl.core.backend.twins import TwinCalls, Twins
 from netcl.core.backend.watching import Note, Watcher

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.base import HostTransfer, flags, host_read_allowed
+from netcl.core.backend.base import HostTransfer
 from netcl.core.backend.calls import noted
 from netcl.core.backend.opencl import (
     attention,
@@ -37,8 +37,9 @@ from netcl.core.backend.opencl.teardown import (
     register_queue_for_cleanup,
 )
 from netcl.core.backend.opencl.templates import traits
-from netcl.core.backend.opencl.transfer import Transfer
+from netcl.core.backend.opencl.transfer import DeviceTransfer, Transfer
 from netcl.core.backend.opencl.warm import warm_call
+from netcl.core.backend.reading import flags, host_read_allowed
 from netcl.core.backend.twins import TwinCalls, Twins
 from netcl.core.capabilities import profile_of
 from netcl.core.device import DeviceHandle
@@ -65,19 +66,6 @@ __all__ = [
     "interruptible_finish",
     "register_queue_for_cleanup",
 ]
-
-
-class _DeviceTransfer(HostTransfer):
-    """A HostTransfer whose wait SIGINT can interrupt and whose errors are netcl's."""
-
-    def __init__(self, event: Any, finish: Callable[[], Array], launcher: Launcher) -> None:
-        super().__init__(event, finish)
-        self._launcher = launcher
-
-    def wait(self) -> Array:
-        """The values, in the tensor's shape; raises what the device has reported."""
-        self._launcher.wait(self.event)
-        return super().wait()
 
 
 class OpenCLBackend(TwinCalls):
@@ -292,7 +280,7 @@ class OpenCLBackend(TwinCalls):
             self._check_flag()
             return from_bfloat16(out) if source.dtype == "bfloat16" else out
 
-        return _DeviceTransfer(event, finish, self.launcher)
+        return DeviceTransfer(event, finish, self.launcher)
 
     def finish(self) -> None:
         self.launcher.finish()

@@ -1,4 +1,4 @@
-"""Sums of products over strided operands: what matrix products and convolutions have in common, and its launches.
+"""Contractions on OpenCL devices: the kernels of CPUs, and which kernel runs; products and convolutions share them.
 
 Where a driver does not build a template, the plain one (``variant="plain"``: a loop per output) takes its place.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, wraps
 from itertools import pairwise
 from math import prod
@@ -19,13 +19,13 @@ import numpy as np
 from netcl.core.errors import KernelBuildError
 from netcl.core.kernel_selector import KernelConfig, KernelVariant
 
+from . import contraction_gpu as gpu
+from .contraction_form import Contraction, Levels, compute_dtype, places_argument
 from .epilogue import Finish, Place
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
-
-Levels = tuple[int, int, int, int]
 
 _DEPTH = 384  # rows of B that a work-item holds
 _CHUNK = 16  # row tiles whose sums can wait for the next rows of B
@@ -36,41 +36,6 @@ _SMALL = 1 << 20  # products below which one work-item per result may win on a C
 _LEAST_SPLIT = 1024  # products summed by one part at least
 _FEW = 4  # rows of the smaller tile of the CPU kernel
 _THIN_ROWS, _MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
-SPAN = 128  # edge of a tile of the GPU kernel for large matrices
-_EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """out[z][i][j] = sum over k of A[z][i][k] * B[z][k][j], everything strided, strides and offsets in elements.
-
-    The reduced index k and the column index j count through four levels, outermost first; z through two. A's row i is
-    at ``i * a_row``. With ``accumulate`` the sums are added to what ``out`` (then in the computing type) holds.
-    """
-
-    m: int
-    k: Levels
-    n: Levels
-    a_row: int
-    a_k: Levels
-    b_k: Levels
-    b_n: Levels
-    out_row: int
-    out_n: Levels
-    batch: tuple[int, int] = (1, 1)
-    a_batch: tuple[int, int] = (0, 0)
-    b_batch: tuple[int, int] = (0, 0)
-    out_batch: tuple[int, int] = (0, 0)
-    a_offset: int = 0
-    b_offset: int = 0
-    out_offset: int = 0
-    accumulate: bool = False
-    parts: bool = False
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to write."""
-        return self.m == 0 or prod(self.n) == 0 or prod(self.batch) == 0
 
 
 class Program(NamedTuple):
@@ -112,21 +77,6 @@ def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
     )
 
 
-@lru_cache(maxsize=32)
-def gpu_program(device: Traits, dtype: str) -> tuple[str, int]:
-    """The text and the group's edge of the GPU template."""
-    edge = _EDGE if device.group >= _EDGE * _EDGE else _EDGE // 2
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge))
-    return source(("storage", "contract_places", "contract_parts", "contract_gpu"), defines), edge
-
-
-@lru_cache(maxsize=32)
-def plain_program(dtype: str) -> str:
-    """The text of the kernel that asks least of a compiler."""
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1))
-    return source(("storage", "contract_places", "contract_parts", "contract_gpu"), defines)
-
-
 _plain: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # by engine: dtypes whose templates do not build
 
 
@@ -159,11 +109,6 @@ def falls_back(compute: Computation) -> Computation:
             return result
 
     return cast(Computation, attempt)
-
-
-def compute_dtype(dtype: str) -> str:
-    """What sums are kept in."""
-    return dtype if dtype in ("float64", "float32") else "float32"
 
 
 def _merged(extents: Levels, strides: Levels, enough: bool) -> tuple[Levels, Levels]:
@@ -303,78 +248,17 @@ def add_parts(engine: Any, parts: Tensor, out: Tensor, splits: int) -> None:
     """out = the sum of ``splits`` partial results of out's size, in order."""
     device = traits(engine)
     if out.dtype in _plain.get(engine, ()):
-        text = plain_program(out.dtype)
+        text = gpu.plain_program(out.dtype)
     elif device.is_cpu:
         text = cpu_program(device, out.dtype).text
     else:
-        text, _ = gpu_program(device, out.dtype)
+        text, _ = gpu.gpu_program(device, out.dtype)
     size = out.size
     block = max(64, -(-size // 64)) if device.is_cpu else 1
     engine.launch(
         text, "add_parts", (-(-size // block),), (1,) if block > 1 else None,
         [parts, out, np.int64(size), np.int64(splits), np.int64(block)],
     )  # fmt: skip
-
-
-@lru_cache(maxsize=1024)
-def _gpu_argument(c: Contraction) -> Any:
-    return struct(
-        c.m, prod(c.k), prod(c.n), c.batch[1], int(c.accumulate), int(c.parts), c.a_row, c.out_row,
-        c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
-        c.k, c.a_k, c.b_k, c.n, c.b_n, c.out_n,
-    )  # fmt: skip
-
-
-def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
-    """The GPU kernel: tiles of 64 x 64 (32 x 32 where groups are small) through local memory."""
-    text, edge = gpu_program(traits(engine), a.dtype)
-    size = (-(-prod(c.n) // (4 * edge)) * edge, -(-c.m // (4 * edge)) * edge, prod(c.batch))
-    engine.launch(text, "tiled", size, (edge, edge, 1), [a, b, out, _gpu_argument(c)])
-
-
-def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, text: str | None = None) -> None:
-    """The kernel of one work-item per output, of the GPU template or of ``text``."""
-    text = text or gpu_program(traits(engine), a.dtype)[0]
-    local = (1, 1, 1) if traits(engine).is_cpu else None
-    engine.launch(text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [a, b, out, _gpu_argument(c)])
-
-
-@lru_cache(maxsize=1024)
-def wide_argument(c: Contraction) -> Any:
-    """The argument of the kernel for large matrices on GPUs; None where an index has gaps or offsets are too long."""
-    steps = []
-    for extents, strides in ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n)):
-        levels = [(extent, step) for extent, step in zip(extents, strides) if extent != 1] or [(1, 0)]
-        if any(outer[1] != inner[0] * inner[1] for outer, inner in pairwise(levels)):
-            return None
-        steps.append(levels[-1][1])
-    a_k, b_k, b_n, out_n = steps
-    m, k, n = c.m, prod(c.k), prod(c.n)
-    far = max(m * c.a_row + k * a_k, n * b_n + k * b_k, m * c.out_row + n * out_n)
-    if far >= 2**31 or c.parts or min(c.a_row, c.out_row, *steps) < 0:
-        return None
-    return struct(
-        m, k, n, c.batch[1], c.a_row, a_k, b_k, b_n, c.out_row, out_n, c.a_offset, c.b_offset, c.out_offset,
-        c.a_batch, c.b_batch, c.out_batch,
-    )  # fmt: skip
-
-
-def unrolled(device: Traits) -> tuple[tuple[str, int], ...]:
-    """The definition that has the GPU kernels unrolled."""
-    return () if device.is_cpu else (("UNROLL", 1),)
-
-
-def contract_wide(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
-    """The GPU kernel for large matrices: tiles of 128 x 128."""
-    defines = ((f"DTYPE_{a.dtype.upper()}", 1), ("SPAN_ROWS", SPAN), ("SPAN", SPAN), *unrolled(traits(engine)))
-    text = source(("storage", "contract_tile", "contract_wide"), defines)
-    size = (-(-prod(c.n) // SPAN) * 16, -(-c.m // SPAN) * 16, prod(c.batch))
-    engine.launch(text, "wide", size, (16, 16, 1), [a, b, out, wide_argument(c)])
-
-
-def _is_wide(device: Traits, c: Contraction) -> bool:
-    enough = min(c.m, prod(c.n)) >= SPAN // 2 and device.group >= 256 and device.local_memory >= 36 * 1024
-    return enough and wide_argument(c) is not None
 
 
 def planes_variant(device: Traits, c: Contraction) -> str | None:
@@ -397,11 +281,11 @@ def _contract_planes(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Ten
     text = _planes_program(traits(engine), a.dtype)
     rows = c.m * prod(c.batch)
     if variant == "taps":
-        engine.launch(text, "taps", (rows,), (1,), [a, b, out, _gpu_argument(c)])
+        engine.launch(text, "taps", (rows,), (1,), [a, b, out, places_argument(c)])
         return
     runs = rows * prod(c.n[:3])
     each = -(-runs // _LARGE_UNITS[1])
-    arguments = [a, b, out, _gpu_argument(c), np.int64(runs), np.int64(each)]
+    arguments = [a, b, out, places_argument(c), np.int64(runs), np.int64(each)]
     engine.launch(text, "planes", (-(-runs // each),), (1,), arguments)
 
 
@@ -409,9 +293,9 @@ def default_variant(engine: Any, c: Contraction) -> str:
     """``rows`` on CPU devices; elsewhere ``wide`` for large matrices, ``tiled``, and ``direct`` for a few rows."""
     if traits(engine).is_cpu:
         return "rows"
-    if _is_wide(traits(engine), c):
+    if gpu.is_wide(traits(engine), c):
         return "wide"
-    return "tiled" if c.m >= 8 and traits(engine).group >= (_EDGE // 2) ** 2 else "direct"
+    return "tiled" if c.m >= 8 and traits(engine).group >= gpu.LEAST_GROUP else "direct"
 
 
 def kernels(engine: Any, c: Contraction) -> tuple[str, ...]:
@@ -419,7 +303,7 @@ def kernels(engine: Any, c: Contraction) -> tuple[str, ...]:
     first = default_variant(engine, c)
     others = ("rows", "packed") if traits(engine).is_cpu else ("tiled", "direct")
     small = traits(engine).is_cpu and c.m * prod(c.n) * prod(c.k) <= _SMALL
-    usable = others if traits(engine).group >= (_EDGE // 2) ** 2 else ("direct",)
+    usable = others if traits(engine).group >= gpu.LEAST_GROUP else ("direct",)
     return tuple(dict.fromkeys((first, *usable, *(("direct",) if small else ()))))
 
 
@@ -435,9 +319,9 @@ def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
         )  # fmt: skip
     tiled = KernelVariant.MATMUL_REGISTER_TILED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
     if kernel in ("wide", "windows"):
-        return KernelConfig(tiled, SPAN, SPAN, 16, 8, 256, (16, 16))
+        return KernelConfig(tiled, gpu.SPAN, gpu.SPAN, 16, 8, 256, (16, 16))
     if kernel == "tiled":
-        _, edge = gpu_program(device, dtype)
+        _, edge = gpu.gpu_program(device, dtype)
         return KernelConfig(tiled, 4 * edge, 4 * edge, edge, 4, edge * edge, (edge, edge))
     if kernel.startswith("winograd"):
         return KernelConfig(
@@ -476,16 +360,16 @@ def contract(
     if c.empty:
         return
     variant = variant or default_variant(engine, c)
-    if variant == "wide" and wide_argument(c) is not None:
-        contract_wide(engine, c, a, b, out)
+    if variant == "wide" and gpu.wide_argument(c) is not None:
+        gpu.contract_wide(engine, c, a, b, out)
     elif variant in ("tiled", "wide"):
-        contract_tiled(engine, c, a, b, out)
+        gpu.contract_tiled(engine, c, a, b, out)
     elif variant == "direct":
-        contract_direct(engine, c, a, b, out)
+        gpu.contract_direct(engine, c, a, b, out)
     elif variant in ("planes", "taps"):
         _contract_planes(engine, c, a, b, out, variant)
     elif variant == "plain":
-        contract_direct(engine, c, a, b, out, plain_program(a.dtype))
+        gpu.contract_direct(engine, c, a, b, out, gpu.plain_program(a.dtype))
     else:
         rows = rows_for(engine, c, a, variant)
         splits = _parts(engine, c, out)

@@ -14,7 +14,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.measurements import fastest_kernel
 
 from . import contraction, windows, winograd
-from .contraction import Contraction
+from .contraction_form import Contraction, compute_dtype
 from .conv_plans import Geometry, Part, Plan, geometry, plan_of
 from .epilogue import RESULT, Finish, Place, function_text
 from .padding import padded_images, resampled
@@ -235,7 +235,7 @@ def _through_windows(engine: Any, plan: Plan, images: Tensor, weight: Tensor, ou
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     tiles = [windows.tiles_of(_restricted(part, *blocks[0])) for part in plan.parts]
     splits = min(each.splits for each in tiles)
-    target = out if splits == 1 else engine.empty((splits, out.size), contraction.compute_dtype(out.dtype))
+    target = out if splits == 1 else engine.empty((splits, out.size), compute_dtype(out.dtype))
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
         for part, each in zip(plan.parts, tiles):
@@ -285,7 +285,7 @@ def _summed_over_images(
     else:
         splits = _image_splits(part.contraction, tuple(count for _, count in blocks))
     direct = splits == 1 and len(blocks) == 1
-    target = out if direct else engine.empty((splits, out.size), contraction.compute_dtype(out.dtype))
+    target = out if direct else engine.empty((splits, out.size), compute_dtype(out.dtype))
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
         c = _restricted(part, first, count, not direct)

@@ -9,7 +9,7 @@ from itertools import product
 from math import gcd, prod
 from typing import Any
 
-from .contraction import Contraction
+from .contraction_form import Contraction
 
 Triple = tuple[int, int, int]
 

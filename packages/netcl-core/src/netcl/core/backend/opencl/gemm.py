@@ -12,7 +12,8 @@ from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.measurements import fastest_kernel
 
 from . import contraction
-from .contraction import Contraction, contract, falls_back, finishes
+from .contraction import contract, falls_back, finishes
+from .contraction_form import Contraction
 from .epilogue import COLUMN, RESULT, Finish, Place, function_text
 from .templates import Traits, source, struct, traits
 

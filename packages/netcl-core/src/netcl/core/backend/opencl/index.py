@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.base import host_read_allowed
+from netcl.core.backend.reading import host_read_allowed
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 

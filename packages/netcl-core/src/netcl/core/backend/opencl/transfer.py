@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -33,6 +34,7 @@ from ... import config
 from ...capabilities import profile_of
 from ...fission import order_behind
 from ...memory import BufferHandle, create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
+from ..base import HostTransfer
 from .launch import Launcher
 
 try:
@@ -40,7 +42,7 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["Transfer"]
+__all__ = ["DeviceTransfer", "Transfer"]
 
 Array = np.ndarray[Any, Any]
 
@@ -293,3 +295,16 @@ class Transfer:
 
 def _complete(event: Any) -> bool:
     return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
+
+
+class DeviceTransfer(HostTransfer):
+    """A HostTransfer whose wait SIGINT can interrupt and whose errors are netcl's."""
+
+    def __init__(self, event: Any, finish: Callable[[], Array], launcher: Launcher) -> None:
+        super().__init__(event, finish)
+        self._launcher = launcher
+
+    def wait(self) -> Array:
+        """The values, in the tensor's shape; raises what the device has reported."""
+        self._launcher.wait(self.event)
+        return super().wait()

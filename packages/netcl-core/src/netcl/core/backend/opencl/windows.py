@@ -6,8 +6,8 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import contraction
-from .contraction import SPAN, Contraction
+from .contraction_form import Contraction
+from .contraction_gpu import SPAN, unrolled
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def program(device: Traits, dtype: str, tiles: Tiles) -> str:
     """The text for a dtype and tiles."""
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("SPAN_ROWS", tiles.rows), ("SPAN", SPAN),
-        ("A_ALONG", int(tiles.a_along)), ("B_ALONG", int(tiles.b_along)), *contraction.unrolled(device),
+        ("A_ALONG", int(tiles.a_along)), ("B_ALONG", int(tiles.b_along)), *unrolled(device),
     )  # fmt: skip
     return source(("storage", "contract_tile", "contract_windows"), defines)
 

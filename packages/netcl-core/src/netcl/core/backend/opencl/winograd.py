@@ -16,7 +16,8 @@ import numpy as np
 from netcl.core import config
 
 from . import contraction
-from .contraction import Contraction, Rows
+from .contraction import Rows
+from .contraction_form import Contraction
 from .epilogue import SAME, Finish, Place
 from .padding import padded_images
 from .templates import Traits, source, struct, traits
