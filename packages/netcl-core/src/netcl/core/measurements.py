@@ -25,7 +25,7 @@ from .device_profile import ExtendedDeviceProfile, extended_device_profile
 from .kernel_selector import KernelConfig, KernelSelector, KernelVariant, forget_choices, get_kernel_selector
 from .probe import driver_key
 
-__all__ = ["fastest_kernel", "forget", "lookup", "store"]
+__all__ = ["candidates", "fastest_kernel", "forget", "lookup", "store", "tupled"]
 
 # Sizes of a shape that a measurement may differ in, at most by the factor 2; what follows them must be the same.
 _SCALED = {"matmul": 3, "conv2d": 5}
@@ -74,6 +74,13 @@ def lookup(profile: ExtendedDeviceProfile, op: str, shape: Shape, dtype: str) ->
     measure = importlib.import_module("netcl.profiling.autotuner").measure
     measured: KernelConfig | None = measure(engine, op, shape, dtype)
     return measured or found
+
+
+def candidates(engine: Any, op: str, dtype: str) -> set[str]:
+    """The kernels that were measured on this driver, at any shape."""
+    entries = table(driver_key_of(engine)).items()
+    known = (chosen for (other, _, other_dtype), chosen in list(entries) if (other, other_dtype) == (op, dtype))
+    return {kernel for chosen in known for kernel in chosen.extra.get("candidates", ())}
 
 
 def store(engine: Any, op: str, shape: Shape, dtype: str, chosen: KernelConfig) -> None:
@@ -177,7 +184,7 @@ def _read(path: Path) -> Entries:
     """The entries of a file; none where it is not there, and with a warning where it is damaged."""
     try:
         rows = json.loads(path.read_bytes())["entries"]
-        return {(row["op"], _tupled(row["shape"]), row["dtype"]): _config(row["config"]) for row in rows}
+        return {(row["op"], tupled(row["shape"]), row["dtype"]): _config(row["config"]) for row in rows}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -205,9 +212,10 @@ def _write(path: Path, key: str, entries: Entries) -> None:
 
 
 def _config(row: dict[str, Any]) -> KernelConfig:
-    fields = {name: _tupled(value) if isinstance(value, list) else value for name, value in row.items()}
+    fields = {name: tupled(value) if isinstance(value, list) else value for name, value in row.items()}
     return KernelConfig(**{**fields, "variant": KernelVariant[fields["variant"]]})
 
 
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(item) for item in value) if isinstance(value, list) else value
+def tupled(value: Any) -> Any:
+    """What JSON keeps as lists, as the tuples that it was."""
+    return tuple(tupled(item) for item in value) if isinstance(value, list) else value

@@ -25,7 +25,7 @@ from typing import Any
 
 from . import config
 
-__all__ = ["RIGHT", "WRONG", "driver_key", "forget", "verdict"]
+__all__ = ["RIGHT", "WRONG", "driver_key", "forget", "in_child", "keep", "kept", "late", "verdict"]
 
 RIGHT, WRONG = 0, 10
 _QUIET = ("right", "wrong result")
@@ -61,21 +61,44 @@ def verdict(name: str, key: str, trial: str | Callable[[], bool], timeout: float
     NETCL_CACHE=0, or where nothing can be written, each process tries anew. A new text of the script is a new trial.
     """
     text = trial if isinstance(trial, str) else ""
-    digest = hashlib.sha256("\0".join((name, key, text)).encode()).hexdigest()[:24]
+    digest = _digest(name, key, text)
     known = _known.get(digest)
     if known is not None:
         return known
     with _lock:
         lock = _locks.setdefault(digest, threading.Lock())
     with lock:
-        known = _known.get(digest)
+        known = kept(name, key, text)
         if known is None:
-            path = _folder() / f"{name}-{digest}.json" if config.get("CACHE") else None
-            known = None if path is None else _read(path)
-            if known is None:
-                known = _decide(name, key, trial, timeout, arguments, path)
+            right, reason = _outcome(trial, timeout, arguments)
+            if right is None:
+                config.get_logger().debug("the probe %s of %s could not be run: %s", name, key, reason)
+                _known[digest] = known = False
+            else:
+                keep(name, key, right, reason, text)
+                known = right
+    return known
+
+
+def kept(name: str, key: str, text: str = "") -> bool | None:
+    """The verdict on ``name`` of an earlier trial (with this text of its script); None where there was none."""
+    digest = _digest(name, key, text)
+    known = _known.get(digest)
+    if known is None and config.get("CACHE"):
+        known = _read(_path(name, digest))
+        if known is not None:
             _known[digest] = known
     return known
+
+
+def keep(name: str, key: str, right: bool, reason: str, text: str = "") -> None:
+    """Keeps a verdict, here and (unless NETCL_CACHE=0) on disk; the log says it."""
+    level = logging.INFO if reason in _QUIET else logging.WARNING
+    config.get_logger().log(level, "the probe %s of %s: %s", name, key, reason)
+    digest = _digest(name, key, text)
+    if config.get("CACHE"):
+        _write(_path(name, digest), {"probe": name, "driver": key, "right": right, "reason": reason})
+    _known[digest] = right
 
 
 def forget() -> None:
@@ -90,31 +113,23 @@ def _folder() -> Path:
     return Path(config.get("CACHE_DIR")) / "probes"
 
 
-def _decide(
-    name: str,
-    key: str,
-    trial: str | Callable[[], bool],
-    timeout: float,
-    arguments: tuple[str, ...],
-    path: Path | None,
-) -> bool:
+def _path(name: str, digest: str) -> Path:
+    return _folder() / f"{name}-{digest}.json"
+
+
+def _digest(name: str, key: str, text: str) -> str:
+    return hashlib.sha256("\0".join((name, key, text)).encode()).hexdigest()[:24]
+
+
+def _outcome(trial: str | Callable[[], bool], timeout: float, arguments: tuple[str, ...]) -> tuple[bool | None, str]:
     if isinstance(trial, str):
-        right, reason = _in_child(trial, timeout, arguments)
-    else:
-        right = trial()
-        reason = "right" if right else "wrong result"
-    log = config.get_logger()
-    if right is None:
-        log.debug("the probe %s of %s could not be run: %s", name, key, reason)
-        return False
-    log.log(logging.WARNING if reason not in _QUIET else logging.INFO, "the probe %s of %s: %s", name, key, reason)
-    if path is not None:
-        _write(path, {"probe": name, "driver": key, "right": right, "reason": reason})
-    return right
+        return in_child(trial, timeout, *arguments)
+    right = trial()
+    return right, "right" if right else "wrong result"
 
 
-def _in_child(script: str, timeout: float, arguments: tuple[str, ...]) -> tuple[bool | None, str]:
-    """(verdict, reason) of a script; None where its end says nothing about the driver."""
+def in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:
+    """(verdict, reason) of a script run in a child process; None where its end says nothing about the driver."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     try:
         child = subprocess.run(
@@ -126,7 +141,7 @@ def _in_child(script: str, timeout: float, arguments: tuple[str, ...]) -> tuple[
             env=environment,
         )
     except subprocess.TimeoutExpired:
-        return False, f"it did not end within {timeout:g} s"
+        return False, late(timeout)
     except (OSError, ValueError) as error:  # no interpreter of its own, as in a program that embeds Python
         return None, str(error)
     code = child.returncode
@@ -137,6 +152,11 @@ def _in_child(script: str, timeout: float, arguments: tuple[str, ...]) -> tuple[
     if code < 0 or (sys.platform == "win32" and (code == _ABORTED_ON_WINDOWS or code >= _FAULTS_ON_WINDOWS)):
         return False, f"the driver ended the process ({_ending(code)})"
     return None, f"exit code {code}: {child.stderr.decode(errors='replace')[-500:]}"
+
+
+def late(timeout: float) -> str:
+    """The reason of ``in_child`` where the time was up."""
+    return f"it did not end within {timeout:g} s"
 
 
 def _ending(code: int) -> str:

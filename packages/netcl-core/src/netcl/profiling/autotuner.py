@@ -1,6 +1,7 @@
 """Measures the kernels of matrix products and convolutions, and work-group sizes of any kernel, and keeps the fastest.
 
-A candidate must give what the plain kernel gives before it may be chosen. What was chosen is kept on disk per device
+A candidate that is new on a driver is run in a child process first, and must give what the plain kernel gives before it
+may be chosen. What was chosen is kept on disk per device
 and driver, and used from then on by ``netcl.core.kernel_selector`` and by the ops, unless NETCL_AUTOTUNE=off.
 """
 
@@ -12,39 +13,28 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from netcl.core import Tensor, measurements
+from netcl.core import measurements
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical
 from netcl.core.errors import DTypeError, KernelBuildError, ShapeError, UnsupportedError
 from netcl.core.kernel_selector import KernelConfig, get_kernel_selector
 from netcl.core.kernels import tuning
 from netcl.core.memory import opencl_queue
+from netcl.profiling.problems import PLAIN, PROBLEMS, Problem
 from netcl.profiling.timing import format_seconds, timing
 from netcl.profiling.trace import profile
+from netcl.profiling.trials import harmless
 
 __all__ = ["WorkGroupTuner", "autotune_conv2d", "autotune_matmul", "measure"]
 
-PLAIN = "plain"
 _BOUND_S = 20.0  # no new candidate is begun after so many seconds of one search
 # Errors of a candidate against the plain kernel, relative to the largest result; another order of summing stays far
 # below, a product that was left out far above.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 4e-2, "float32": 2e-4, "float64": 1e-10}
-
-_PLAIN_FLOPS = 2e8  # what the plain kernel computes at most, of a few rows or images that stand for all
-
-
-class _Problem(NamedTuple):
-    """What is tuned: ``run(kernel)`` gives the result, whose entries ``picked`` on axis 0 have to be ``wanted``."""
-
-    run: Callable[[str], Tensor]
-    kernels: Sequence[str]
-    flops: int
-    picked: Any
-    wanted: Any
 
 
 def autotune_matmul(
@@ -94,7 +84,7 @@ def autotune_conv2d(
 
 def measure(engine: Any, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
     """What NETCL_AUTOTUNE=on does at a new shape of a selector's ``op``; None for what is not tuned."""
-    return _tune(engine, op, shape, dtype, 1, 3, True) if op in _PROBLEMS else None
+    return _tune(engine, op, shape, dtype, 1, 3, True) if op in PROBLEMS else None
 
 
 def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
@@ -108,10 +98,11 @@ def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int,
     sizes = [size for part in shape[:-1] for size in (part if isinstance(part, tuple) else (part,))]
     if min(sizes) < 1:
         raise ShapeError(f"autotune_{op}: sizes {shape} have to be positive", op=op)
-    problem = _PROBLEMS[op](engine, shape, name)
-    begun = perf_counter()
+    problem = PROBLEMS[op](engine, shape, name)
     seconds: dict[str, float] = {}
-    for kernel in problem.kernels:
+    kernels = harmless(engine, op, shape, name, problem.kernels)
+    begun = perf_counter()
+    for kernel in kernels:
         if seconds and perf_counter() - begun > _BOUND_S:
             break
         if _is_right(engine, f"{op} {shape} {name}", name, kernel, problem):
@@ -131,15 +122,16 @@ def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int,
     return chosen
 
 
-def _is_right(engine: Any, what: str, dtype: str, kernel: str, problem: _Problem) -> bool:
+def _is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) -> bool:
     """Whether a kernel gives what the plain one gave; one warning where not."""
     try:
         found = problem.run(kernel).numpy().astype(np.float64)[problem.picked]
     except KernelBuildError as failure:
         reason = f"does not build ({failure.log.strip()[:200]})"
     else:
-        largest = max(float(np.max(np.abs(problem.wanted), initial=0.0)), 1e-30)
-        error = float(np.max(np.abs(found - problem.wanted), initial=0.0)) / largest
+        wanted = problem.wanted()
+        largest = max(float(np.max(np.abs(wanted), initial=0.0)), 1e-30)
+        error = float(np.max(np.abs(found - wanted), initial=0.0)) / largest
         if error <= _TOLERANCE[dtype]:  # NaN is not
             return True
         reason = f"differs from the plain kernel by {error:.2g} of the largest result"
@@ -174,64 +166,6 @@ def _described(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernel:
     choose: Any = selector.select_matmul_kernel if op == "matmul" else selector.select_conv2d_kernel
     ruled: KernelConfig = choose(*shape, dtype=dtype)
     return dataclasses.replace(ruled, extra={})
-
-
-def _matmul_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> _Problem:
-    m, n, k = shape
-    rows, columns = _random((m, k), 1), _random((k, n), 2)
-    a, b = (Tensor.from_host(engine.queue, values, dtype) for values in (rows, columns))
-    gemm = engine.twins.gemm
-    picked = _picked(m, 2 * n * k)
-    some = Tensor.from_host(engine.queue, rows[picked], dtype)
-    if engine.name != "cl":
-        wanted = gemm.matmul(engine, some, b).numpy().astype(np.float64)
-        return _Problem(lambda _: gemm.matmul(engine, a, b), ("numpy",), 2 * m * n * k, picked, wanted)
-    wanted = gemm.matmul(engine, some, b, variant=PLAIN).numpy().astype(np.float64)
-    kernels = gemm.kernels(engine, a.shape, b.shape)
-    return _Problem(lambda kernel: gemm.matmul(engine, a, b, variant=kernel), kernels, 2 * m * n * k, picked, wanted)
-
-
-def _conv2d_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> _Problem:
-    batch, channels, filters, height, width, kernel_h, kernel_w, stride, pad = shape
-    out = [(size + 2 * p - k) // s + 1 for size, p, k, s in zip((height, width), pad, (kernel_h, kernel_w), stride)]
-    if min(out) < 1:
-        raise ShapeError(f"autotune_conv2d: a kernel of {shape[5:7]} does not fit {shape[3:5]} padded by {pad}")
-    images, filtered = _random((batch, channels, height, width), 1), _random((filters, channels, kernel_h, kernel_w), 2)
-    x, weight = (Tensor.from_host(engine.queue, values, dtype) for values in (images, filtered))
-    conv = engine.twins.conv
-    options = {
-        "stride": stride,
-        "padding": tuple((each, each) for each in pad),
-        "dilation": (1, 1),
-        "groups": 1,
-    }
-    each_image = 2 * out[0] * out[1] * weight.size
-    picked = _picked(batch, each_image)
-    some = Tensor.from_host(engine.queue, images[picked], dtype)
-    run = partial(conv.conv, engine, "forward", x, weight, **options)
-    if engine.name != "cl":
-        wanted = conv.conv(engine, "forward", some, weight, **options).numpy().astype(np.float64)
-        return _Problem(lambda _: run(), ("numpy",), batch * each_image, picked, wanted)
-    wanted = conv.conv(engine, "forward", some, weight, variant=PLAIN, **options).numpy().astype(np.float64)
-    kernels = conv.kernels(engine, x.shape, weight.shape, **options)
-    return _Problem(lambda kernel: run(variant=kernel), kernels, batch * each_image, picked, wanted)
-
-
-def _picked(count: int, flops: int) -> Any:
-    """Which of ``count`` independent parts of so many operations the plain kernel computes: the first, the last, and
-    as many between as it can in a fraction of a second."""
-    affordable = int(max(2, min(count, _PLAIN_FLOPS // flops)))
-    return np.unique(np.linspace(0, count - 1, affordable).astype(int))
-
-
-def _random(shape: tuple[int, ...], seed: int) -> Any:
-    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
-
-
-_PROBLEMS: dict[str, Callable[[Any, tuple[Any, ...], str], _Problem]] = {
-    "matmul": _matmul_problem,
-    "conv2d": _conv2d_problem,
-}
 
 
 class WorkGroupTuner:

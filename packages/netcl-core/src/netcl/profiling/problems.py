@@ -1,0 +1,90 @@
+"""What the autotuner measures: a matrix product or a convolution of random numbers, by any of its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+
+__all__ = ["PLAIN", "PROBLEMS", "Problem"]
+
+PLAIN = "plain"
+_PLAIN_FLOPS = 2e8  # what the plain kernel computes at most, of a few rows or images that stand for all
+
+
+class Problem(NamedTuple):
+    """What is tuned: ``run(kernel)`` gives the result, whose entries ``picked`` on axis 0 have to be ``wanted()``."""
+
+    run: Callable[[str], Tensor]
+    kernels: Sequence[str]
+    flops: int
+    picked: Any
+    wanted: Callable[[], Any]
+
+
+def _matmul_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
+    m, n, k = shape
+    rows, columns = _random((m, k), 1), _random((k, n), 2)
+    a, b = (Tensor.from_host(engine.queue, values, dtype) for values in (rows, columns))
+    gemm = engine.twins.gemm
+    picked = _picked(m, 2 * n * k)
+    some = Tensor.from_host(engine.queue, rows[picked], dtype)
+    if engine.name != "cl":
+        wanted = _once(partial(gemm.matmul, engine, some, b))
+        return Problem(lambda _: gemm.matmul(engine, a, b), ("numpy",), 2 * m * n * k, picked, wanted)
+    wanted = _once(partial(gemm.matmul, engine, some, b, variant=PLAIN))
+    kernels = gemm.kernels(engine, a.shape, b.shape)
+    return Problem(lambda kernel: gemm.matmul(engine, a, b, variant=kernel), kernels, 2 * m * n * k, picked, wanted)
+
+
+def _conv2d_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
+    batch, channels, filters, height, width, kernel_h, kernel_w, stride, pad = shape
+    out = [(size + 2 * p - k) // s + 1 for size, p, k, s in zip((height, width), pad, (kernel_h, kernel_w), stride)]
+    if min(out) < 1:
+        raise ShapeError(f"autotune_conv2d: a kernel of {shape[5:7]} does not fit {shape[3:5]} padded by {pad}")
+    images, filtered = _random((batch, channels, height, width), 1), _random((filters, channels, kernel_h, kernel_w), 2)
+    x, weight = (Tensor.from_host(engine.queue, values, dtype) for values in (images, filtered))
+    conv = engine.twins.conv
+    options = {
+        "stride": stride,
+        "padding": tuple((each, each) for each in pad),
+        "dilation": (1, 1),
+        "groups": 1,
+    }
+    each_image = 2 * out[0] * out[1] * weight.size
+    picked = _picked(batch, each_image)
+    some = Tensor.from_host(engine.queue, images[picked], dtype)
+    run = partial(conv.conv, engine, "forward", x, weight, **options)
+    if engine.name != "cl":
+        wanted = _once(partial(conv.conv, engine, "forward", some, weight, **options))
+        return Problem(lambda _: run(), ("numpy",), batch * each_image, picked, wanted)
+    wanted = _once(partial(conv.conv, engine, "forward", some, weight, variant=PLAIN, **options))
+    kernels = conv.kernels(engine, x.shape, weight.shape, **options)
+    return Problem(lambda kernel: run(variant=kernel), kernels, batch * each_image, picked, wanted)
+
+
+def _once(compute: Callable[[], Tensor]) -> Callable[[], Any]:
+    """``compute`` at the first call, as float64 on the host."""
+    return cache(lambda: compute().numpy().astype(np.float64))
+
+
+def _picked(count: int, flops: int) -> Any:
+    """Which of ``count`` independent parts of so many operations the plain kernel computes: the first, the last, and
+    as many between as it can in a fraction of a second."""
+    affordable = int(max(2, min(count, _PLAIN_FLOPS // flops)))
+    return np.unique(np.linspace(0, count - 1, affordable).astype(int))
+
+
+def _random(shape: tuple[int, ...], seed: int) -> Any:
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+
+
+PROBLEMS: dict[str, Callable[[Any, tuple[Any, ...], str], Problem]] = {
+    "matmul": _matmul_problem,
+    "conv2d": _conv2d_problem,
+}

@@ -1,0 +1,109 @@
+"""Meets kernels that are new on a driver in a child process: one may end the process that builds or runs it, or hang.
+
+A kernel that came back from the child, and one that was measured, are run in this process from then on; one that did
+not come back is left out for good: per driver and version of netcl, for all shapes.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from netcl.core import config, measurements, probe
+from netcl.core.__about__ import __version__
+from netcl.core.backend.registry import engine_for
+from netcl.core.capabilities import profile_of
+from netcl.core.device import manager
+from netcl.core.device_profile import device_profile
+from netcl.core.errors import KernelBuildError
+from netcl.profiling.problems import PROBLEMS
+
+__all__ = ["harmless"]
+
+_LIMIT_S = 30.0  # of one child
+_BOUND_S = 60.0  # no further child is begun after so many seconds
+# Without the driver's own end: PoCL may abort there, which says nothing of the kernel.
+_SCRIPT = """
+import os, traceback
+from netcl.profiling.trials import in_child
+try:
+    code = in_child(*sys.argv[1:])
+except BaseException:
+    traceback.print_exc()
+    code = 1
+os._exit(code)
+"""
+
+
+def harmless(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernels: Iterable[str]) -> tuple[str, ...]:
+    """``kernels`` without those that killed or hung a process on this driver; the new ones are tried, at this shape.
+
+    Where no child can be had, or it ends for another reason than the kernel, they count as harmless this time.
+    """
+    kernels = tuple(kernels)
+    device = engine.queue.device if engine.name == "cl" else None
+    if device is None or profile_of(engine.queue) != device_profile(device):
+        return kernels  # no driver, or one that a child would see otherwise
+    key = probe.driver_key(device)
+    measured = measurements.candidates(engine, op, dtype)
+    verdicts = {kernel: kernel in measured or probe.kept(_name(op, kernel, dtype), key) for kernel in kernels}
+    untried = [kernel for kernel, verdict in verdicts.items() if verdict is None]
+    begun = perf_counter()
+    while untried and perf_counter() - begun < _BOUND_S:
+        for kernel, (right, reason) in _met(key, op, shape, dtype, untried).items():
+            verdicts[kernel] = right is not False
+            untried.remove(kernel)
+            if right is not None:
+                probe.keep(_name(op, kernel, dtype), key, right, reason)
+    return tuple(kernel for kernel in kernels if verdicts[kernel])
+
+
+def _name(op: str, kernel: str, dtype: str) -> str:
+    return f"{op}-{kernel}-{dtype}-{__version__}"
+
+
+def _met(
+    key: str, op: str, shape: tuple[Any, ...], dtype: str, kernels: list[str]
+) -> dict[str, tuple[bool | None, str]]:
+    """What one child says of the kernels, the first of them at least: (verdict, reason), as ``probe.in_child``."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "begun"
+        arguments = (key, op, json.dumps(shape), dtype, ",".join(kernels), str(path))
+        right, reason = probe.in_child(_SCRIPT, _LIMIT_S, *arguments)
+        begun = path.read_text(encoding="utf-8").split() if path.exists() else []
+    if right:
+        return dict.fromkeys(kernels, (True, "right"))
+    if right is None or not begun:
+        config.get_logger().debug("kernels of %s are not tried in a child process: %s", op, reason)
+        return dict.fromkeys(kernels, (None, reason))
+    *ended, last = begun
+    found: dict[str, tuple[bool | None, str]] = dict.fromkeys(ended, (True, "right"))
+    if not (
+        ended and reason == probe.late(_LIMIT_S)
+    ):  # those before it may have used up the time: it gets a child alone
+        found[last] = False, reason
+    return found
+
+
+def in_child(key: str, op: str, shape: str, dtype: str, kernels: str, path: str) -> int:
+    """Builds and runs ``kernels`` (with commas) on the first device of the driver ``key``, and notes in ``path`` each
+    that it begins; the exit code. LookupError where there is no such device.
+    """
+    with config.override(PLATFORM_FILTER=None, AUTOTUNE="off"):
+        handles = (handle for handle in manager.select() if handle.backend == "cl")
+        handle = next((each for each in handles if probe.driver_key(each.device) == key), None)
+        if handle is None:
+            raise LookupError(f"the child does not find the device {key}")
+        problem = PROBLEMS[op](engine_for(handle), measurements.tupled(json.loads(shape)), dtype)
+        for kernel in kernels.split(","):
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(f"{kernel}\n")
+            try:
+                problem.run(kernel).numpy()
+            except KernelBuildError:
+                continue  # harmless; who measures it will meet it, and say so
+    return probe.RIGHT
