@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from netcl.core import config, measurements, probe
+from netcl.core import config, measurements, probe, shipped
 from netcl.core.backend.registry import engine_for
 from netcl.profiling import trials
 from netcl.profiling.autotuner import autotune_matmul
@@ -43,6 +43,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(probe, "_folder", lambda: tmp_path / "probes")
     monkeypatch.setattr(measurements, "_tables", {})
     monkeypatch.setattr(measurements, "_folder", lambda: tmp_path / "tuning")
+    monkeypatch.setattr(shipped, "rows_for", lambda device: ())
     with config.override(AUTOTUNE="cached", DETERMINISTIC=False):
         yield tmp_path
     measurements.forget_choices()

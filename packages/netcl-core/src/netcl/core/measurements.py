@@ -2,6 +2,7 @@
 
 ``netcl.profiling.autotuner`` measures. One file per driver version in NETCL_CACHE_DIR, read once per process, written
 beside and renamed; what cannot be read is measured anew, and where nothing can be written this process alone knows.
+What comes with the package (``shipped``) is asked after that, unless NETCL_AUTOTUNE=on measures each shape here.
 """
 
 from __future__ import annotations
@@ -18,23 +19,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from . import config
+from . import config, shipped
 from .__about__ import __version__
+from .capabilities import device_profile, profile_of
 from .device import drivers_loaded, manager
 from .device_profile import ExtendedDeviceProfile, extended_device_profile
 from .kernel_selector import KernelConfig, KernelSelector, KernelVariant, forget_choices, get_kernel_selector
 from .probe import driver_key
 
-__all__ = ["candidates", "fastest_kernel", "forget", "lookup", "store", "tupled"]
+__all__ = ["candidates", "fastest_kernel", "forget", "lookup", "row_of", "store", "tupled"]
 
 # Sizes of a shape that a measurement may differ in, at most by the factor 2; what follows them must be the same.
 _SCALED = {"matmul": 3, "conv2d": 5}
 _NEAR = 1.0  # in powers of two
 
 Shape = tuple[Any, ...]
-Entries = dict[tuple[str, Shape, str], KernelConfig]
+Entries = dict[tuple[str, Shape, str], "KernelConfig | None"]  # None: the kernels' own rule
 
 _tables: dict[str, Entries] = {}
+_shipped: dict[str, Entries] = {}
 _selectors: dict[Any, KernelSelector] = {}  # by engine
 _lock = threading.RLock()
 
@@ -49,9 +52,9 @@ def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None
     if mode == "off" or engine.name != "cl":
         return None
     key = driver_key_of(engine)
-    if mode == "cached" and not table(key):
+    if mode == "cached" and not table(key) and not shipped_table(key, engine.queue.device):
         return None
-    if engine.recording is not None and nearest(key, op, shape, dtype) is None:
+    if mode == "on" and engine.recording is not None and nearest(table(key), op, shape, dtype) is None:
         return None  # a step that is captured measures nothing
     selector = _selectors.get(engine)
     if selector is None:
@@ -65,11 +68,14 @@ def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None
 def lookup(profile: ExtendedDeviceProfile, op: str, shape: Shape, dtype: str) -> KernelConfig | None:
     """The measured config for a device, as ``kernel_selector.register_measurements`` asks for it."""
     engine = next((engine for engine, selector in list(_selectors.items()) if selector.profile == profile), None)
-    key = _key_for(profile) if engine is None else driver_key_of(engine)
-    if key is None:
+    device = _device_for(profile) if engine is None else engine.queue.device
+    if device is None:
         return None
-    found = nearest(key, op, shape, dtype)
-    if engine is None or config.get("AUTOTUNE") != "on" or (found is not None and "measured_for" not in found.extra):
+    key = driver_key(device) if engine is None else driver_key_of(engine)
+    found = nearest(table(key), op, shape, dtype)
+    if config.get("AUTOTUNE") != "on":
+        return found or nearest(shipped_table(key, device), op, shape, dtype)
+    if engine is None or (found is not None and "measured_for" not in found.extra):
         return found
     measure = importlib.import_module("netcl.profiling.autotuner").measure
     measured: KernelConfig | None = measure(engine, op, shape, dtype)
@@ -77,10 +83,15 @@ def lookup(profile: ExtendedDeviceProfile, op: str, shape: Shape, dtype: str) ->
 
 
 def candidates(engine: Any, op: str, dtype: str) -> set[str]:
-    """The kernels that were measured on this driver, at any shape."""
-    entries = table(driver_key_of(engine)).items()
-    known = (chosen for (other, _, other_dtype), chosen in list(entries) if (other, other_dtype) == (op, dtype))
-    return {kernel for chosen in known for kernel in chosen.extra.get("candidates", ())}
+    """The kernels that were measured on this driver, at any shape, here or for the table of the package."""
+    found: set[str] = set()
+    for (other, _, other_dtype), chosen in list(table(driver_key_of(engine)).items()):
+        if (other, other_dtype) == (op, dtype) and chosen is not None:
+            found.update(chosen.extra.get("candidates", ()))
+    if profile_of(engine.queue) == device_profile(engine.queue.device):
+        rows = shipped.rows_for(engine.queue.device)
+        found.update(kernel for row in rows if (row["op"], row["dtype"]) == (op, dtype) for kernel in row["gains"])
+    return found
 
 
 def store(engine: Any, op: str, shape: Shape, dtype: str, chosen: KernelConfig) -> None:
@@ -108,14 +119,13 @@ def forget() -> None:
     forget_choices()
 
 
-def nearest(key: str, op: str, shape: Shape, dtype: str) -> KernelConfig | None:
-    """The measurement of a driver for this shape, or for the nearest within a factor of two in each size, which then
-    says in ``extra["measured_for"]`` what it was measured for."""
-    entries = table(key)
-    exact = entries.get((op, shape, dtype))
-    if exact is not None or not entries:
-        return exact
-    best: tuple[float, Shape, KernelConfig] | None = None
+def nearest(entries: Entries, op: str, shape: Shape, dtype: str) -> KernelConfig | None:
+    """The measurement for this shape, or for the nearest within a factor of two in each size, which then says in
+    ``extra["measured_for"]`` what it was measured for; None also where that is the rule.
+    """
+    if (op, shape, dtype) in entries or not entries:
+        return entries.get((op, shape, dtype))
+    best: tuple[float, Shape, KernelConfig | None] | None = None
     for (other_op, other, other_dtype), chosen in list(entries.items()):
         if (other_op, other_dtype) != (op, dtype) or op not in _SCALED:
             continue
@@ -124,8 +134,8 @@ def nearest(key: str, op: str, shape: Shape, dtype: str) -> KernelConfig | None:
             best = far, other, chosen
     if best is None:
         return None
-    _, other, chosen = best
-    return dataclasses.replace(chosen, extra={**chosen.extra, "measured_for": other})
+    _, other, near = best
+    return near and dataclasses.replace(near, extra={**near.extra, "measured_for": other})
 
 
 def _distance(shape: Shape, other: Shape, scaled: int) -> float | None:
@@ -150,12 +160,26 @@ def driver_key_of(engine: Any) -> str:
     return key
 
 
-def _key_for(profile: ExtendedDeviceProfile) -> str | None:
-    """The driver of a device in use with this profile; None where there is none."""
+def _device_for(profile: ExtendedDeviceProfile) -> Any:
+    """The device in use with this profile; None where there is none."""
     if not drivers_loaded():
         return None
     devices = (device for _, device in manager.discover())
-    return next((driver_key(device) for device in devices if extended_device_profile(device) == profile), None)
+    return next((device for device in devices if extended_device_profile(device) == profile), None)
+
+
+def shipped_table(key: str, device: Any) -> Entries:
+    """What comes with the package for a device with the driver ``key``; empty where the rule holds all over, and where
+    the device is seen as another.
+    """
+    known = _shipped.get(key)
+    if known is None:
+        rows = shipped.rows_for(device) if key == driver_key(device) else ()
+        known = {
+            (row["op"], tupled(row["shape"]), row["dtype"]): row["config"] and _config(row["config"]) for row in rows
+        }
+        _shipped[key] = known = known if any(known.values()) else {}
+    return known
 
 
 def table(key: str) -> Entries:
@@ -194,8 +218,9 @@ def _read(path: Path) -> Entries:
 
 def _write(path: Path, key: str, entries: Entries) -> None:
     rows = [
-        {"op": op, "shape": shape, "dtype": dtype, "config": {**vars(chosen), "variant": chosen.variant.name}}
+        {"op": op, "shape": shape, "dtype": dtype, "config": row_of(chosen)}
         for (op, shape, dtype), chosen in entries.items()
+        if chosen is not None
     ]
     temporary = None
     try:
@@ -209,6 +234,11 @@ def _write(path: Path, key: str, entries: Entries) -> None:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+def row_of(chosen: KernelConfig) -> dict[str, Any]:
+    """A config as JSON keeps it."""
+    return {**vars(chosen), "variant": chosen.variant.name}
 
 
 def _config(row: dict[str, Any]) -> KernelConfig:

@@ -29,7 +29,7 @@ from netcl.profiling.timing import format_seconds, timing
 from netcl.profiling.trace import profile
 from netcl.profiling.trials import harmless
 
-__all__ = ["WorkGroupTuner", "autotune_conv2d", "autotune_matmul", "measure"]
+__all__ = ["WorkGroupTuner", "autotune_conv2d", "autotune_matmul", "is_right", "measure"]
 
 _BOUND_S = 20.0  # no new candidate is begun after so many seconds of one search
 # Errors of a candidate against the plain kernel, relative to the largest result; another order of summing stays far
@@ -105,7 +105,7 @@ def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int,
     for kernel in kernels:
         if seconds and perf_counter() - begun > _BOUND_S:
             break
-        if _is_right(engine, f"{op} {shape} {name}", name, kernel, problem):
+        if is_right(engine, f"{op} {shape} {name}", name, kernel, problem):
             seconds[kernel] = _seconds(engine, partial(problem.run, kernel), warmup, runs)
     if not seconds:
         seconds[PLAIN] = _seconds(engine, partial(problem.run, PLAIN), warmup, runs)
@@ -122,7 +122,7 @@ def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int,
     return chosen
 
 
-def _is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) -> bool:
+def is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) -> bool:
     """Whether a kernel gives what the plain one gave; one warning where not."""
     try:
         found = problem.run(kernel).numpy().astype(np.float64)[problem.picked]

@@ -18,9 +18,11 @@ _PLAIN_FLOPS = 2e8  # what the plain kernel computes at most, of a few rows or i
 
 
 class Problem(NamedTuple):
-    """What is tuned: ``run(kernel)`` gives the result, whose entries ``picked`` on axis 0 have to be ``wanted()``."""
+    """What is tuned: ``run(kernel)`` gives the result (None: by the kernels' own rule), whose entries ``picked`` on
+    axis 0 have to be ``wanted()``.
+    """
 
-    run: Callable[[str], Tensor]
+    run: Callable[[str | None], Tensor]
     kernels: Sequence[str]
     flops: int
     picked: Any
