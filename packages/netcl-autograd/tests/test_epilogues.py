@@ -61,7 +61,7 @@ def test_bits_and_launches(handle, name):
         with ag.no_grad():
             found[-1].append(each(*leaves).numpy())
     assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
-    if handle.backend == "cl" and most is not None:
+    if handle.device_type == "cpu" and handle.backend == "cl" and most is not None:  # kernels of GPUs take none
         assert count <= most
 
 
@@ -128,7 +128,7 @@ def test_numbers_that_change_do_not_make_kernels_without_end(handle):
             result, count = launched(lambda x, w, k=k: jitted(x, w, k), [x, w])
         assert np.allclose(result.numpy(), (product * np.float32(k)).clip(0), rtol=1e-5, atol=1e-5)
         counts.append(count)
-    if handle.backend == "cl":
+    if handle.device_type == "cpu" and handle.backend == "cl":
         assert counts == [1, 1, 1, 1, 2, 2]
 
 

@@ -48,6 +48,7 @@ class Pending:
 
     __slots__ = ()
     engine: Any
+    shape: Any
     requires_grad: Any
 
     @property

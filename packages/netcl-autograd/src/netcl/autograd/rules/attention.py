@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from netcl.autograd.rules.rule import Call, rule
@@ -19,19 +19,33 @@ def tiled_attention(call: Call, grad: Any) -> Mapping[str, Any]:
     return dict(zip("qkv", call.op("tiled_attention_gradients", grad, *given)))
 
 
+def unrolled(
+    op: Callable[..., Any], q: Any, k: Any, v: Any, mask: Any = None, is_causal: bool = False, scale: float = 1.0
+) -> Any:
+    """The first result of ``tiled_attention`` by products and a softmax, which ``op(name, ...)`` calls."""
+    if q.dtype in ("float16", "bfloat16"):
+        q, scale = op("mul", q, scale), 1.0  # before the product, which could leave the range of float16
+    _, weights = _weights(op, q, k, mask, is_causal, scale)
+    return op("reshape", op("matmul", weights, v), (*q.shape[:-1], v.shape[-1]))
+
+
+def _weights(op: Callable[..., Any], q: Any, k: Any, mask: Any, causal: bool, scale: float) -> tuple[Any, Any]:
+    """q and the weights, the queries of all heads that share a head of k in a row."""
+    wide = op("reshape", q, (*k.shape[:-2], -1, q.shape[-1]))
+    scores = op("reshape", op("matmul", wide, k, transpose_b=True), (*q.shape[:-1], k.shape[-2]))
+    weights = op("attention_weights", scores, mask, causal=causal, scale=scale)
+    return wide, op("reshape", weights, (*wide.shape[:-1], k.shape[-2]))
+
+
 def _by_products(call: Call, grad: Any) -> Mapping[str, Any]:
-    op, q, k, v = call.op, call.q, call.k, call.v
-    lead, heads = k.shape[:-2], q.shape[:-1]
-    wide = op("reshape", q, (*lead, -1, q.shape[-1]))
-    grad = op("reshape", grad, (*lead, -1, v.shape[-1]))
-    scores = op("reshape", op("matmul", wide, k, transpose_b=True), (*heads, k.shape[-2]))
-    weights = op("attention_weights", scores, call.mask, causal=call.is_causal, scale=call.scale)
-    weights = op("reshape", weights, (*grad.shape[:-1], k.shape[-2]))
+    op, k, v = call.op, call.k, call.v
+    wide, weights = _weights(op, call.q, k, call.mask, call.is_causal, call.scale)
+    grad = op("reshape", grad, (*wide.shape[:-1], v.shape[-1]))
     inner = op("matmul", grad, v, transpose_b=True)
     inner = op("sub", inner, op("sum", op("mul", inner, weights), axis=-1, keepdims=True))
     inner = op("mul", op("mul", weights, inner), call.scale)
     return {
-        "q": op("reshape", op("matmul", inner, k), q.shape),
+        "q": op("reshape", op("matmul", inner, k), call.q.shape),
         "k": op("matmul", inner, wide, transpose_a=True),
         "v": op("matmul", weights, grad, transpose_a=True),
     }

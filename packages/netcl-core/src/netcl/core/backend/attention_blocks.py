@@ -179,8 +179,8 @@ class _Attention:
         kind = scores.dtype, None if mask is None else mask.dtype, self.causal
         flat = self.flat(scores, b)
         if lse is None:
-            lse = self.engine.empty((b.heads, self.repeats * b.queries, 1), self.wide)
-            divisors = self.flat(lse, b)
+            made: Tensor = self.engine.empty((b.heads, self.repeats * b.queries, 1), self.wide)
+            lse, divisors = made, self.flat(made, b)
             self.engine.run(
                 (_block_divisors(*kind),), (flat, flat, *masks), scalars, shapes=(divisors.shape,), out=(divisors,)
             )

@@ -81,8 +81,9 @@ class TwinCalls:
             part = part._alias(type(part), (1,))
             total = part if total is None else engine.run((apply(_PAIRS[kind], *pair),), (total, part))[0]
         if total is None:
-            total = engine.empty((1,), expression.dtype)
-            engine.fill(total, _NOTHING[kind])
+            nothing: Tensor = engine.empty((1,), expression.dtype)
+            engine.fill(nothing, _NOTHING[kind])
+            return nothing
         return total
 
     @may_wait(product_shape)

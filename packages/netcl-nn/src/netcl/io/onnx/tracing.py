@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import netcl.autograd as ag
-from netcl.autograd.rules.recurrence import unrolled
+from netcl.autograd.rules import attention, recurrence
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, call, pop_hook, push_hook
 from netcl.core.errors import UnsupportedError
@@ -43,8 +43,10 @@ class _Recorder:
             return next(row, args, kwargs)
         if row.name == "recurrence":  # ONNX's own has no cells but the last; its steps are ops like any others
             given = Call(row, args, kwargs, ()).arguments
-            out, cells = unrolled(call, **given)
+            out, cells = recurrence.unrolled(call, **given)
             return out, cells, None
+        if row.name == "tiled_attention":
+            return attention.unrolled(call, **Call(row, args, kwargs, ()).arguments), None
         self._inside = True
         try:
             result = next(row, args, dict(kwargs))

@@ -16,7 +16,7 @@ import numpy as np
 
 from netcl.core.backend import attention_blocks as blocks
 from netcl.core.dtypes import itemsize
-from netcl.core.errors import KernelBuildError
+from netcl.core.errors import KernelBuildError, UnsupportedError
 
 from .contraction import add_parts
 from .contraction_form import compute_dtype
@@ -163,9 +163,10 @@ _refused: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # by engine: d
 
 
 def _is_online(engine: Any, s: _Shape, dtype: str, variant: str | None) -> bool:
-    if variant is not None:
-        return variant == "online"
-    return dtype not in _refused.get(engine, ()) and _fits(traits(engine), dtype, s)
+    fits = _fits(traits(engine), dtype, s)
+    if variant == "online" and not fits:
+        raise UnsupportedError(f"attention with heads of {s.width} and {s.values} in {dtype} does not fit the kernel")
+    return fits and dtype not in _refused.get(engine, ()) if variant is None else variant == "online"
 
 
 def _refuse(engine: Any, dtype: str, error: KernelBuildError) -> None:
