@@ -301,7 +301,8 @@ def default_variant(engine: Any, c: Contraction) -> str:
 def kernels(engine: Any, c: Contraction) -> tuple[str, ...]:
     """The variants worth measuring for a contraction on this device, the one that would be taken first."""
     first = default_variant(engine, c)
-    others = ("rows", "packed") if traits(engine).is_cpu else ("tiled", "direct")
+    handed = ("broadcast",) if gpu.has_broadcast(engine, c) else ()
+    others = ("rows", "packed") if traits(engine).is_cpu else ("tiled", *handed, "direct")
     small = traits(engine).is_cpu and c.m * prod(c.n) * prod(c.k) <= _SMALL
     usable = others if traits(engine).group >= gpu.LEAST_GROUP else ("direct",)
     return tuple(dict.fromkeys((first, *usable, *(("direct",) if small else ()))))
@@ -320,6 +321,12 @@ def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
     tiled = KernelVariant.MATMUL_REGISTER_TILED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
     if kernel in ("wide", "windows"):
         return KernelConfig(tiled, gpu.SPAN, gpu.SPAN, 16, 8, 256, (16, 16))
+    if kernel == "broadcast":
+        rows, columns, group = gpu.SUB_GROUPS_TILE
+        return KernelConfig(
+            tiled, rows, columns * group, 1, rows * columns, group, (group, 1), use_local_memory=False,
+            use_vectorization=False, vector_width=1,
+        )  # fmt: skip
     if kernel == "tiled":
         _, edge = gpu.gpu_program(device, dtype)
         return KernelConfig(tiled, 4 * edge, 4 * edge, edge, 4, edge * edge, (edge, edge))
@@ -362,7 +369,9 @@ def contract(
     variant = variant or default_variant(engine, c)
     if variant == "wide" and gpu.wide_argument(c) is not None:
         gpu.contract_wide(engine, c, a, b, out)
-    elif variant in ("tiled", "wide"):
+    elif variant == "broadcast" and gpu.has_broadcast(engine, c):
+        gpu.contract_broadcast(engine, c, a, b, out)
+    elif variant in ("tiled", "wide", "broadcast"):
         gpu.contract_tiled(engine, c, a, b, out)
     elif variant == "direct":
         gpu.contract_direct(engine, c, a, b, out)

@@ -1,4 +1,4 @@
-"""The contractions of GPUs: tiles through local memory, and the kernel of one work-item per result."""
+"""The contractions of GPUs: tiles through local memory, sub-groups, and the kernel of one work-item per result."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
+
+from netcl.core.capabilities import profile_of
 
 from .contraction_form import Contraction, places_argument
 from .templates import Traits, source, struct, traits
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 SPAN = 128  # edge of a tile of the GPU kernel for large matrices
 _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
+SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a work-item, work-items of a group
+_SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
 LEAST_GROUP = (_EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes
 
 
@@ -84,3 +88,18 @@ def is_wide(device: Traits, c: Contraction) -> bool:
     """Whether the kernel for large matrices can run a contraction, and pays."""
     enough = min(c.m, prod(c.n)) >= SPAN // 2 and device.group >= 256 and device.local_memory >= 36 * 1024
     return enough and wide_argument(c) is not None
+
+
+def has_broadcast(engine: Any, c: Contraction) -> bool:
+    """Whether the kernel for sub-groups can run a contraction."""
+    able = _SUB_GROUPS & profile_of(engine.queue).extensions and traits(engine).group >= SUB_GROUPS_TILE[2]
+    return bool(able) and not c.accumulate and wide_argument(c) is not None
+
+
+def contract_broadcast(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
+    """The GPU kernel for sub-groups, whose work-items hand each other the elements of A."""
+    rows, columns, group = SUB_GROUPS_TILE
+    defines = ((f"DTYPE_{a.dtype.upper()}", 1), ("ROWS", rows), ("COLUMNS", columns), ("GROUP", group))
+    size = (-(-prod(c.n) // (columns * group)) * group, -(-c.m // rows), prod(c.batch))
+    text = source(("storage", "contract_broadcast"), defines)
+    engine.launch(text, "broadcast", size, (group, 1, 1), [a, b, out, wide_argument(c)])

@@ -179,7 +179,7 @@ def matmul(
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
 
     ``variant`` forces ``rows`` (A as it lies, where it is small), ``packed``, ``dot`` or ``stream`` (where the layout
-    allows them), ``tiled`` or ``direct``.
+    allows them), ``wide``, ``tiled``, ``broadcast`` (``tiled`` where the device has no sub-groups) or ``direct``.
     """
     plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
     result: Tensor

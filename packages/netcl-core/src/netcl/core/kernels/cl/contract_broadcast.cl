@@ -1,0 +1,53 @@
+// Matrix products for devices with sub-groups: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], a stride for each index.
+//
+// broadcast   work-group of GROUP, each for ROWS rows and GROUP * COLUMNS columns: a sub-group loads as many k of A as
+//             it has work-items, one each, and hands them round; neither local memory nor barriers, for sub-groups of
+//             any size.
+//
+// Offsets within a matrix have 32 bits. Contraction of a*b+c into one rounding is allowed here.
+
+#ifdef cl_khr_subgroups
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#endif
+
+typedef struct {
+    long m, k, n, inner_batch;
+    long a_row, a_k, b_k, b_n, out_row, out_n;
+    long a_offset, b_offset, out_offset;
+    long a_batch[2], b_batch[2], out_batch[2];
+} product;
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g) {
+    const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * ROWS;
+    const int column = get_group_id(0) * GROUP * COLUMNS + get_local_id(0);
+    const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
+    const int a_row = g.a_row, a_k = g.a_k, b_k = g.b_k, b_n = g.b_n, out_row = g.out_row, out_n = g.out_n;
+    const int lane = get_sub_group_local_id(), lanes = get_sub_group_size();
+    REAL sums[ROWS][COLUMNS], mine[ROWS], of_b[COLUMNS];
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLUMNS; j++) sums[i][j] = 0;
+    // All work-items of a sub-group go through all of this: what lies beyond an edge is zero.
+    for (int start = 0; start < depth; start += lanes) {
+        const int ak = start + lane, steps = min(lanes, depth - start);
+        for (int i = 0; i < ROWS; i++) mine[i] = ak < depth && row + i < m ? LOAD(a, (row + i) * a_row + ak * a_k) : (REAL)0;
+        for (int step = 0; step < steps; step++) {
+            for (int j = 0; j < COLUMNS; j++) {
+                const int c = column + j * GROUP;
+                of_b[j] = c < n ? LOAD(b, c * b_n + (start + step) * b_k) : (REAL)0;
+            }
+            for (int i = 0; i < ROWS; i++) {
+                const REAL of_a = sub_group_broadcast(mine[i], (uint)step);
+                for (int j = 0; j < COLUMNS; j++) sums[i][j] += of_a * of_b[j];
+            }
+        }
+    }
+    for (int i = 0; i < ROWS && row + i < m; i++)
+        for (int j = 0; j < COLUMNS; j++) {
+            const int c = column + j * GROUP;
+            if (c < n) STORE(sums[i][j], out, (row + i) * out_row + c * out_n);
+        }
+}
