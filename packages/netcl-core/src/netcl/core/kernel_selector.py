@@ -99,7 +99,7 @@ def _kept(profile: ExtendedDeviceProfile, op: str, shape: tuple[Any, ...], dtype
     return lookup(profile, op, shape, dtype)
 
 
-_measurements: Measurements | None = _kept
+_measurements: Measurements = _kept
 
 
 def register_measurements(lookup: Measurements | None) -> None:
@@ -108,10 +108,10 @@ def register_measurements(lookup: Measurements | None) -> None:
 
     ``op`` is matmul, conv2d, elementwise, reduction or batchnorm; ``shape`` the positional sizes of its ``select_``
     method. With NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1 nobody asks. Selectors forget what they chose before; None
-    removes the lookup.
+    goes back to what is on disk.
     """
     global _measurements
-    _measurements = lookup
+    _measurements = lookup or _kept
     forget_choices()
 
 
@@ -201,7 +201,7 @@ class KernelSelector:
         key = (op, shape, name, flags, measured)
         chosen = self._chosen.get(key)
         if chosen is None:
-            found = _measurements(self.profile, op, shape, name) if measured and _measurements else None
+            found = _measurements(self.profile, op, shape, name) if measured else None
             # setdefault: two threads that choose at once get one object
             chosen = self._chosen.setdefault(key, found or rule(shape, name, flags))
         return chosen

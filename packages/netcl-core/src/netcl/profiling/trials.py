@@ -82,9 +82,8 @@ def _met(
         return dict.fromkeys(kernels, (None, reason))
     *ended, last = begun
     found: dict[str, tuple[bool | None, str]] = dict.fromkeys(ended, (True, "right"))
-    if not (
-        ended and reason == probe.late(_LIMIT_S)
-    ):  # those before it may have used up the time: it gets a child alone
+    # Those before it may have used up the time: then it gets a child alone.
+    if not ended or reason != probe.late(_LIMIT_S):
         found[last] = False, reason
     return found
 
