@@ -28,10 +28,13 @@ from netcl.core.backend.opencl import conv, templates
 from netcl.core.backend.opencl.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
-from netcl.core.dispatch import TABLE
+from netcl.core.dispatch import TABLE, evaluate_each, reduce_each
+from netcl.core.expr import Load, apply
 from netcl.core.families import families, family_of, ops_of
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.testing import MASKS, Case, assert_close, check_family, expected, masked, op_cases, run_case
+from netcl.ops.recurrence import GATES, recurrence, recurrence_back
+from netcl.ops.tiled_attention import tiled_attention, tiled_attention_gradients
 
 MODES = ("GPU", "CPU", "small GPU")
 PLANTED = "planted faults"  # the mode whose reports have to come
@@ -47,6 +50,42 @@ RNG = np.random.default_rng(3)
 
 def normal(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
+
+
+def attended(kind: str, causal: bool = False) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """Attention and its gradients, just over a tile of queries and of keys, two heads with one of k and v."""
+
+    def computation(q: Tensor, k: Tensor, v: Tensor, grad: Tensor, mask: Tensor) -> list[Tensor]:
+        out, lse = tiled_attention(q, k, v, mask, causal, 0.5)
+        return [out, *tiled_attention_gradients(grad, q, k, v, mask, out, lse, causal, 0.5)]
+
+    mask = normal(33, 34) > 0 if kind == "seen" else normal(2, 1, 34)
+    return computation, [normal(2, 33, 5), normal(1, 34, 5), normal(1, 34, 7), normal(2, 33, 7), mask]
+
+
+def walked(kind: str, n: int, hidden: int, reverse: bool = False) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """A recurrent net forth and back."""
+
+    def computation(x: Tensor, weight: Tensor, state: Tensor, grad: Tensor, *cell: Tensor) -> list[Tensor]:
+        own = cell[0] if cell else None
+        out, cells, kept = recurrence(x, weight, state, None, own, kind, reverse)
+        found = recurrence_back(weight, state, out, cells, kept, grad, None, own, kind, reverse)
+        return [result for result in (out, cells, kept, *found) if result.size]
+
+    rows = GATES[kind] * hidden
+    shapes = [(3, n, rows), (rows, hidden), (n, hidden), (3, n, hidden), *([(n, hidden)] if kind == "lstm" else [])]
+    return computation, [normal(*shape) / 4 for shape in shapes]
+
+
+def each_updated(*given: Tensor) -> list[Tensor]:
+    """An update of several tensors at a time, each by the one behind it, in place and aside."""
+    first, second = Load(0, "float32"), Load(1, "float32")
+    pairs = [list(given[at : at + 2]) for at in range(0, len(given), 2)]
+    rate = Tensor.full((), 0.5)
+    made = evaluate_each((first - second * Load(2, "float32"), apply("tanh", second)), pairs, (rate,))
+    evaluate_each((first * second, second), pairs, out=[(a, b) for a, b in pairs])
+    squares = reduce_each("sum", first * first, [[a] for a, _ in pairs])
+    return [*(tensor for one in made for tensor in one), *given, ops.sum(squares)]
 
 
 # What the table's cases do not ask for together. Name: (computation, inputs)
@@ -74,8 +113,17 @@ CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
         [normal(2, 4, 7, 6), normal(4, 2, 3, 3)],
     ),
     "transpose": (lambda x: ops.permute(x, (2, 0, 1)), [normal(3, 4, 5)]),
+    "attention to what is seen": attended("seen"),
+    "attention with a mask that is added": attended("added", causal=True),
+    "LSTM": walked("lstm", 5, 9),
+    "GRU from the end": walked("gru", 4, 9, reverse=True),
+    "recurrence by tanh": walked("tanh", 9, 17),
+    "recurrence by relu, one row": walked("relu", 1, 3),
+    "each of several": (each_updated, [normal(*shape) for shape in ((5,), (3, 7), (70,), ()) for _ in range(2)]),
     "cat": (lambda a, b: ops.cat([a, b], axis=1), [normal(3, 4), normal(3, 2)]),
 }
+# As CPUs get these, oclgrind's --uninitialized itself ends in a segmentation fault; without it there is no report.
+NOT_AS_CPU = ("LSTM", "GRU from the end", "recurrence by tanh")
 # Convolutions in every variant, forced: input, weight, options of the engines' conv
 CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "in groups, strided": (
@@ -124,6 +172,8 @@ def check(engine: Any) -> int:
     """Runs everything on an engine; the number of cases. AssertionError names what is wrong."""
     count = 0
     for name, (computation, inputs) in CASES.items():
+        if name in NOT_AS_CPU and templates.traits(engine).is_cpu:
+            continue
         found = results(computation, inputs, engine.queue)
         with device("cpu"):
             exact = results(computation, inputs, manager.default("cpu"))
