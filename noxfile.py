@@ -262,11 +262,11 @@ def parity(session: nox.Session) -> None:
     """Compare forward values, gradients and optimizer steps with PyTorch 2.13 on the CPU."""
     install(session, everything({"core": "[cpu,test]", "nn": "[onnx]"}), "torch==2.13.0", "onnxruntime>=1.18")
     parts = ("parity", "numeric", "spatial", "indexing", "layers", "curves", "optim", "onnx")
+    beside = ("test_parity_*.py", "test_onnx*.py")  # skipped in their own sessions, where PyTorch and ONNX are missing
     files = [f"tests/parity/torch_{part}.py" for part in parts]
-    session.run("pytest", "-q", *files, *session.posargs)
-    for part in PACKAGES:  # where PyTorch is missing, as in their own sessions, these are skipped
-        if own := sorted(ROOT.glob(f"packages/netcl-{part}/tests/test_parity_*.py")):
-            session.run("pytest", "-q", *map(str, own), *session.posargs)
+    for folder in (ROOT / f"packages/netcl-{part}/tests" for part in PACKAGES):
+        files += [str(file.relative_to(ROOT)) for name in beside for file in sorted(folder.glob(name))]
+    run_suites(session, *files, marked="")  # one by one: each prints the total of its family
 
 
 @nox.session(tags=["deep"], python=PYTHONS)
