@@ -35,6 +35,7 @@ def test_it_suggests_a_rate_and_changes_nothing(handle: DeviceHandle, make_netwo
 def test_the_suggestion_is_where_the_loss_falls_fastest(tmp_path: Path) -> None:
     found = LearningRates([1e-4, 1e-3, 1e-2, 1e-1, 1.0], [2.0, 1.9, 1.2, 1.0, 3.0])
     assert found.suggestion == 1e-3 or found.suggestion == 1e-2
+    pytest.importorskip("matplotlib", reason="the extra plot (matplotlib) is not installed")
     found.plot(tmp_path / "rates.png")
     assert (tmp_path / "rates.png").stat().st_size > 1000
     rising = LearningRates([1e-3, 1e-2, 1e-1], [1.0, 2.0, 3.0])
