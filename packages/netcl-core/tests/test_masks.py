@@ -156,6 +156,7 @@ def test_atomics_of_32_bits_stay(real):
         assert out.item() == 8
 
 
+@pytest.mark.filterwarnings("ignore:Non-empty compiler output")
 def test_limits_of_launches(real):
     import pyopencl as cl
 
