@@ -285,8 +285,9 @@ def lowest(session: nox.Session) -> None:
     # uv takes the lowest version of what is named here; the wheels' own requirements would count as indirect.
     install(session, dict.fromkeys(PACKAGES, ""), *libraries, "--resolution", "lowest-direct")
     # The oldest pyopencl and matplotlib use the newest pytools and pyparsing, which they do not limit, in ways that
-    # these warn of.
+    # these warn of; and that pyopencl warns of many arguments before there are too many.
     warnings = (
+        "Kernel 'each_",
         "pytools.persistent_dict",
         ":pytools.py_codegen.ExistingLineCacheWarning",
         ":pyparsing.warnings.PyparsingDeprecationWarning",
