@@ -183,9 +183,8 @@ class Call:
             if not whole.requires_grad:
                 found.append(None)
                 continue
-            parts = [shard.inputs[at].grad for shard in self._shards if shard is not None]
-            zeros = [Tensor.zeros(shard.inputs[at].shape, whole.dtype) for shard in self._shards if shard is not None]
-            given = [zero if part is None else part for part, zero in zip(parts, zeros)]
+            inputs = [shard.inputs[at] for shard in self._shards if shard is not None]
+            given = [Tensor.zeros(x.shape, whole.dtype) if x.grad is None else x.grad for x in inputs]
             found.append(_joined(given, [size for size in self._sizes if size], whole.queue))
         return found
 
