@@ -53,7 +53,7 @@ def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tens
 
 @lru_cache(maxsize=1024)
 def wide_argument(c: Contraction) -> Any:
-    """The argument of the kernel for large matrices on GPUs; None where an index has gaps or offsets are too long."""
+    """The argument of the kernels of contract_product.cl; None where an index has gaps or offsets are too long."""
     steps = []
     for extents, strides in ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n)):
         levels = [(extent, step) for extent, step in zip(extents, strides) if extent != 1] or [(1, 0)]
@@ -79,7 +79,7 @@ def unrolled(device: Traits) -> tuple[tuple[str, int], ...]:
 def contract_wide(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
     """The GPU kernel for large matrices: tiles of 128 x 128."""
     defines = ((f"DTYPE_{a.dtype.upper()}", 1), ("SPAN_ROWS", SPAN), ("SPAN", SPAN), *unrolled(traits(engine)))
-    text = source(("storage", "contract_tile", "contract_wide"), defines)
+    text = source(("storage", "contract_tile", "contract_product", "contract_wide"), defines)
     size = (-(-prod(c.n) // SPAN) * 16, -(-c.m // SPAN) * 16, prod(c.batch))
     engine.launch(text, "wide", size, (16, 16, 1), [a, b, out, wide_argument(c)])
 
@@ -101,5 +101,5 @@ def contract_broadcast(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: T
     rows, columns, group = SUB_GROUPS_TILE
     defines = ((f"DTYPE_{a.dtype.upper()}", 1), ("ROWS", rows), ("COLUMNS", columns), ("GROUP", group))
     size = (-(-prod(c.n) // (columns * group)) * group, -(-c.m // rows), prod(c.batch))
-    text = source(("storage", "contract_broadcast"), defines)
+    text = source(("storage", "contract_product", "contract_broadcast"), defines)
     engine.launch(text, "broadcast", size, (group, 1, 1), [a, b, out, wide_argument(c)])

@@ -10,13 +10,6 @@
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 #endif
 
-typedef struct {
-    long m, k, n, inner_batch;
-    long a_row, a_k, b_k, b_n, out_row, out_n;
-    long a_offset, b_offset, out_offset;
-    long a_batch[2], b_batch[2], out_batch[2];
-} product;
-
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g) {
     const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * ROWS;

@@ -7,13 +7,6 @@
 
 #define EACH (SPAN * DEEP / 256)
 
-typedef struct {
-    long m, k, n, inner_batch;
-    long a_row, a_k, b_k, b_n, out_row, out_n;
-    long a_offset, b_offset, out_offset;
-    long a_batch[2], b_batch[2], out_batch[2];
-} product;
-
 __kernel __attribute__((reqd_work_group_size(16, 16, 1)))
 void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
