@@ -24,7 +24,7 @@ import numpy as np
 
 from netcl import ops
 from netcl.core import BufferPool, DeviceHandle, Tensor, manager
-from netcl.core.backend.opencl import conv, templates
+from netcl.core.backend.opencl import conv, gemm, templates
 from netcl.core.backend.opencl.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
@@ -141,6 +141,26 @@ VARIANTS = {
     "GPU": ("windows", "tiled", "direct", "plain", None),
     "small GPU": ("tiled", "direct", None),
 }
+# Products of matrices in every variant, forced: rows, steps of k and columns of its tile, and which operands it takes
+# transposed. The simulator has no sub-groups, so the variant that hands elements round in them cannot run.
+TRANSPOSED = tuple(product((False, True), repeat=2))
+PRODUCTS: dict[str, dict[str, tuple[tuple[int, int, int], tuple[tuple[bool, bool], ...]]]] = {
+    "CPU": {
+        "rows": ((6, 64, 2 * LANES), TRANSPOSED),
+        "packed": ((6, 64, 2 * LANES), TRANSPOSED),
+        "dot": ((4, LANES, 2), ((False, True),)),
+        "stream": ((4, 4, 256), ((False, False), (True, False))),
+        "direct": ((2, 2, 2), TRANSPOSED),
+        "plain": ((2, 2, 2), TRANSPOSED),
+    },
+    "GPU": {
+        "wide": ((128, 16, 128), TRANSPOSED),
+        "tiled": ((64, 16, 64), TRANSPOSED),
+        "direct": ((2, 2, 2), TRANSPOSED),
+        "plain": ((2, 2, 2), TRANSPOSED),
+    },
+    "small GPU": {"tiled": ((32, 8, 32), TRANSPOSED), "direct": ((2, 2, 2), TRANSPOSED)},
+}
 # Storage that changes loads and stores: (op, dtype)
 STORED = [(name, dtype) for dtype in ("float16", "bfloat16") for name in ("add", "sum", "matmul", "index_select_grad")]
 
@@ -213,6 +233,35 @@ def check_convolutions(engine: Any, mode: str) -> int:
     return count
 
 
+def matrices(
+    tile: tuple[int, int, int], transposed: tuple[tuple[bool, bool], ...]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[bool, bool]]]:
+    """Shapes of operands and which are transposed: just under and over the edges of a tile, batches, nothing to sum."""
+    rows, deep, columns = tile
+    sizes = [((), rows - 1, deep + 1, columns + 1, ()), ((), rows + 1, deep - 1, columns - 1, ())]
+    sizes += [((2, 1), 2, 5, 3, (2,)), ((), 4, 0, 3, ())]
+    for number, (outer, m, k, n, other) in enumerate(sizes):
+        # Each of the ways to transpose once where there are four.
+        first, second = transposed[number % len(transposed)]
+        yield (*outer, *((k, m) if first else (m, k))), (*other, *((n, k) if second else (k, n))), (first, second)
+
+
+def check_products(engine: Any, mode: str) -> int:
+    """Products of matrices in every variant of a mode, on an engine; the number of cases."""
+    count = 0
+    for variant, (tile, transposed) in PRODUCTS[mode].items():
+        for x, y, flags in matrices(tile, transposed):
+            a, b = normal(*x), normal(*y)
+            exact = np.matmul(*(np.swapaxes(one, -1, -2) if flag else one for one, flag in zip((a, b), flags)))
+            operands = [engine.tensor(one, "float32") for one in (a, b)]
+            out = gemm.matmul(engine, *operands, transpose_a=flags[0], transpose_b=flags[1], variant=variant)
+            np.testing.assert_allclose(
+                engine.read(out), exact, rtol=1e-4, atol=1e-4, err_msg=f"{variant}, {x} by {y}, transposed {flags}"
+            )
+            count += 1
+    return count
+
+
 def results(computation: Callable[..., Any], inputs: list[np.ndarray], place: Any) -> list[np.ndarray]:
     out = computation(*(Tensor.from_host(place, array) for array in inputs))
     return [tensor.to_host() for tensor in (out if isinstance(out, (list, tuple)) else [out])]
@@ -261,7 +310,7 @@ def inside(mode: str) -> None:
         if mode == PLANTED:
             planted(engine)
             return
-        count = check(engine) + check_convolutions(engine, mode)
+        count = check(engine) + check_convolutions(engine, mode) + check_products(engine, mode)
     print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)
 
 
