@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import runpy
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -135,8 +137,14 @@ def hosts(tmp_path: Path) -> Iterator[Path]:
         _ip("link", "add", "cable", "netns", names[0], "type", "veth", "peer", "name", "cable", "netns", names[1])
         for number, name in enumerate(names, 1):
             _ip("-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", "cable")
-            _ip("-n", name, "link", "set", "cable", "up")
+            # Without an IPv6 address: for its first second MPICH would take it and could not use it.
+            _ip("-n", name, "link", "set", "cable", "addrgenmode", "none", "up")
             _ip("-n", name, "link", "set", "lo", "up")
+        # Linux says up to a second late that a link is up; until then MPICH takes the loopback interface and hangs.
+        deadline = time.monotonic() + 10
+        while any(_read(name, "operstate") != "up" for name in names):
+            assert time.monotonic() < deadline, "the cable between the two hosts does not come up"
+            time.sleep(0.05)
         shell = tmp_path / "ssh"
         shell.write_text(
             "#!/bin/bash\n"
@@ -148,14 +156,22 @@ def hosts(tmp_path: Path) -> Iterator[Path]:
         yield shell
     finally:
         for name in names:
+            left = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False)
+            for pid in left.stdout.split():
+                os.kill(int(pid), signal.SIGKILL)
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+def _read(namespace: str, entry: str) -> str:
+    """What the kernel says of a host's end of the cable."""
+    path = f"/sys/class/net/cable/{entry}"
+    read = subprocess.run(["ip", "netns", "exec", namespace, "cat", path], capture_output=True, text=True, check=True)
+    return read.stdout.strip()
 
 
 def _carried(namespace: str) -> int:
     """The bytes that a host has sent over its cable."""
-    path = "/sys/class/net/cable/statistics/tx_bytes"
-    read = subprocess.run(["ip", "netns", "exec", namespace, "cat", path], capture_output=True, text=True, check=True)
-    return int(read.stdout)
+    return int(_read(namespace, "statistics/tx_bytes"))
 
 
 @needs_mpich
