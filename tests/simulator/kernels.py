@@ -24,12 +24,13 @@ import numpy as np
 
 from netcl import ops
 from netcl.core import BufferPool, DeviceHandle, Tensor, manager
+from netcl.core.backend.epilogue import Epilogue
 from netcl.core.backend.opencl import conv, gemm, templates
 from netcl.core.backend.opencl.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.dispatch import TABLE, evaluate_each, reduce_each
-from netcl.core.expr import Load, apply
+from netcl.core.expr import Load, apply, parse
 from netcl.core.families import families, family_of, ops_of
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.testing import MASKS, Case, assert_close, check_family, expected, masked, op_cases, run_case
@@ -132,12 +133,15 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]]
     "of every channel alone": (
         (2, 3, 5, 9), (6, 1, 3, 3), {"stride": (1, 1), "padding": ((1, 1), (2, 0)), "dilation": (1, 1), "groups": 3}
     ),
+    "few channels, strided and dilated": (
+        (2, 2, 14, 13), (5, 2, 3, 3), {"stride": (2, 1), "padding": ((1, 2), (2, 0)), "dilation": (1, 2), "groups": 1}
+    ),
     "cut tiles": (
         (1, 3, 6, 7), (5, 3, 3, 3), {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
     ),
 }  # fmt: skip
 VARIANTS = {
-    "CPU": ("rows", "packed", "direct", "plain", "winograd2", "winograd4", None),
+    "CPU": ("rows", "packed", "direct", "plain", "channels", "winograd2", "winograd4", None),
     "GPU": ("windows", "tiled", "direct", "plain", None),
     "small GPU": ("tiled", "direct", None),
 }
@@ -211,8 +215,16 @@ def check(engine: Any) -> int:
     return count + 1
 
 
+def ended(engine: Any, shape: tuple[int, ...], narrow: tuple[int, ...]) -> tuple[Epilogue, Callable[[np.ndarray], Any]]:
+    """An epilogue of results of ``shape``, with an operand as large and one of shape ``narrow``, and it on NumPy."""
+    bias, residual = normal(*narrow), normal(*shape)
+    expression = parse("fmax(v0 + v1, 0.0f) + v2", [Load(slot, "float32") for slot in range(3)])
+    operands = tuple(engine.tensor(one, "float32") for one in (bias, residual))
+    return Epilogue(expression, operands), lambda result: np.maximum(result + bias, 0) + residual
+
+
 def check_convolutions(engine: Any, mode: str) -> int:
-    """Every direction of the convolutions in every variant of a mode, on an engine; the number of cases."""
+    """Every direction of the convolutions in every variant of a mode, forward with an epilogue; the number of cases."""
     twin: Any = engine_for(manager.default("cpu"))
     count = 0
     for (name, (x, weight, options)), variant in product(CONVOLUTIONS.items(), VARIANTS[mode]):
@@ -226,6 +238,9 @@ def check_convolutions(engine: Any, mode: str) -> int:
         ):
             call = {**options, "shape": shape}
             exact = twin.read(twin.conv(kind, *(twin.tensor(array, "float32") for array in (a, b)), **call))
+            if kind == "forward":
+                call["epilogue"], finish = ended(engine, out, (out[1], 1, 1))
+                exact = finish(exact)
             operands = [engine.tensor(array, "float32") for array in (a, b)]
             found = engine.read(conv.conv(engine, kind, *operands, **call, variant=variant))
             np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4, err_msg=f"{name}, {kind}, {variant}")
@@ -247,14 +262,18 @@ def matrices(
 
 
 def check_products(engine: Any, mode: str) -> int:
-    """Products of matrices in every variant of a mode, on an engine; the number of cases."""
+    """Products of matrices in every variant of a mode, every other with an epilogue; the number of cases."""
     count = 0
     for variant, (tile, transposed) in PRODUCTS[mode].items():
         for x, y, flags in matrices(tile, transposed):
             a, b = normal(*x), normal(*y)
             exact = np.matmul(*(np.swapaxes(one, -1, -2) if flag else one for one, flag in zip((a, b), flags)))
             operands = [engine.tensor(one, "float32") for one in (a, b)]
-            out = gemm.matmul(engine, *operands, transpose_a=flags[0], transpose_b=flags[1], variant=variant)
+            options: dict[str, Any] = {"transpose_a": flags[0], "transpose_b": flags[1], "variant": variant}
+            if count % 2 == 0:
+                options["epilogue"], finish = ended(engine, exact.shape, exact.shape[-1:])
+                exact = finish(exact)
+            out = gemm.matmul(engine, *operands, **options)
             np.testing.assert_allclose(
                 engine.read(out), exact, rtol=1e-4, atol=1e-4, err_msg=f"{variant}, {x} by {y}, transposed {flags}"
             )

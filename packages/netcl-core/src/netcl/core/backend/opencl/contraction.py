@@ -21,7 +21,7 @@ from netcl.core.kernel_selector import KernelConfig, KernelVariant
 
 from . import contraction_gpu as gpu
 from .contraction_form import Contraction, Levels, compute_dtype, places_argument
-from .epilogue import Finish, Place
+from .epilogue import Finish, Place, definitions, members
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
     depth, chunk = (64, 4) if small else (_DEPTH, _CHUNK)
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("ROWS", rows), ("VECTORS", 2),
-        ("DEPTH", depth), ("CHUNK", chunk), ("OPERANDS", operands), *((("EPILOGUE", 1),) if epilogue else ()),
+        ("DEPTH", depth), ("CHUNK", chunk), *definitions(epilogue, operands),
     )  # fmt: skip
     return Program(
         source(("storage", "contract_operands", "contract_parts", "contract_cpu"), defines) + epilogue,
@@ -194,11 +194,10 @@ def _plan(
     chunk = max(1, min(most, tiles * others // _units(c.m * n * k * prod(c.batch))))
     chunks = -(-tiles // chunk)
     split = -(-k // splits) if k else 1
-    places = [x for place in operands or (Place(),) for x in (place.offset, place.row, *place.batch, place.along)]
     argument = struct(
         c.m, k, n, chunk, chunks, strips, splits, split, c.batch[1], int(c.accumulate), int(c.parts),
         a.row, a.k, a.tile, a.batch, c.b_batch, c.out_batch, a.offset, c.b_offset, c.out_offset, c.out_row, out_part,
-        c.k, c.b_k, c.n, c.b_n, c.out_n, int(operands is not None), places,
+        c.k, c.b_k, c.n, c.b_n, c.out_n, int(operands is not None), members(operands),
     )  # fmt: skip
     return others * chunks, argument
 
@@ -343,9 +342,14 @@ def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
     )  # fmt: skip
 
 
-def finishes(engine: Any, c: Contraction, out: Tensor, variant: str | None) -> bool:
-    """Whether ``contract`` takes a ``finish``."""
-    return (variant or default_variant(engine, c)) in ("rows", "packed") and _parts(engine, c, out) == 1
+def finishes(engine: Any, c: Contraction, out: Tensor, variant: str | None) -> int:
+    """The lanes of the ``finish`` that ``contract`` takes, 0 where it takes none: sums are cut in parts, or the kernel,
+    such as ``plain``, which is left where a driver builds no other, has no epilogue.
+    """
+    variant = variant or default_variant(engine, c)
+    if variant in ("rows", "packed"):
+        return traits(engine).vector if _parts(engine, c, out) == 1 else 0
+    return int(variant in gpu.FINISHING and not c.parts and not c.accumulate)
 
 
 def _parts(engine: Any, c: Contraction, out: Tensor) -> int:
@@ -368,17 +372,17 @@ def contract(
         return
     variant = variant or default_variant(engine, c)
     if variant == "wide" and gpu.wide_argument(c) is not None:
-        gpu.contract_wide(engine, c, a, b, out)
+        gpu.contract_wide(engine, c, a, b, out, finish)
     elif variant == "broadcast" and gpu.has_broadcast(engine, c):
-        gpu.contract_broadcast(engine, c, a, b, out)
+        gpu.contract_broadcast(engine, c, a, b, out, finish)
     elif variant in ("tiled", "wide", "broadcast"):
-        gpu.contract_tiled(engine, c, a, b, out)
+        gpu.contract_tiled(engine, c, a, b, out, finish)
     elif variant == "direct":
-        gpu.contract_direct(engine, c, a, b, out)
+        gpu.contract_direct(engine, c, a, b, out, finish)
     elif variant in ("planes", "taps"):
         _contract_planes(engine, c, a, b, out, variant)
     elif variant == "plain":
-        gpu.contract_direct(engine, c, a, b, out, gpu.plain_program(a.dtype))
+        gpu.contract_plain(engine, c, a, b, out)
     else:
         rows = rows_for(engine, c, a, variant)
         splits = _parts(engine, c, out)

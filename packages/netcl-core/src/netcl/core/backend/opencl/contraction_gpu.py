@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.capabilities import profile_of
 
 from .contraction_form import Contraction, places_argument
+from .epilogue import Finish, behind, definitions
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -20,35 +21,61 @@ _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times 
 SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a work-item, work-items of a group
 _SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
 LEAST_GROUP = (_EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes
+FINISHING = ("wide", "broadcast", "tiled", "direct", "windows")  # the variants that take epilogues
 
 
-@lru_cache(maxsize=32)
-def gpu_program(device: Traits, dtype: str) -> tuple[str, int]:
+def finishing_source(
+    device: Traits,
+    dtype: str,
+    names: tuple[str, ...],
+    defines: tuple[tuple[str, int], ...],
+    epilogue: str,
+    operands: int,
+) -> str:
+    """The templates ``names`` for a dtype, with an epilogue of so many operands; 0: without."""
+    own = definitions(epilogue, operands) if operands else ()
+    unroll = () if device.is_cpu else (("UNROLL", 1),)  # where tests run GPU kernels on CPUs, it makes compilers slow
+    every = ((f"DTYPE_{dtype.upper()}", 1), *defines, *own, *unroll)
+    return source(("storage", "contract_operands", *names), every) + epilogue
+
+
+@lru_cache(maxsize=256)
+def gpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 0) -> tuple[str, int]:
     """The text and the group's edge of the GPU template."""
     edge = _EDGE if device.group >= _EDGE * _EDGE else _EDGE // 2
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge))
-    return source(("storage", "contract_places", "contract_parts", "contract_gpu"), defines), edge
+    names = ("contract_places", "contract_parts", "contract_gpu")
+    return finishing_source(device, dtype, names, (("EDGE", edge),), epilogue, operands), edge
 
 
 @lru_cache(maxsize=32)
 def plain_program(dtype: str) -> str:
     """The text of the kernel that asks least of a compiler."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1))
-    return source(("storage", "contract_places", "contract_parts", "contract_gpu"), defines)
+    return source(("storage", "contract_operands", "contract_places", "contract_parts", "contract_gpu"), defines)
 
 
-def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
+def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:
     """The GPU kernel: tiles of 64 x 64 (32 x 32 where groups are small) through local memory."""
-    text, edge = gpu_program(traits(engine), a.dtype)
+    epilogue, operands, more = behind(finish, b)
+    text, edge = gpu_program(traits(engine), a.dtype, epilogue, operands)
     size = (-(-prod(c.n) // (4 * edge)) * edge, -(-c.m // (4 * edge)) * edge, prod(c.batch))
-    engine.launch(text, "tiled", size, (edge, edge, 1), [a, b, out, places_argument(c)])
+    engine.launch(text, "tiled", size, (edge, edge, 1), [a, b, out, places_argument(c), *more])
 
 
-def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, text: str | None = None) -> None:
-    """The kernel of one work-item per output, of the GPU template or of ``text``."""
-    text = text or gpu_program(traits(engine), a.dtype)[0]
+def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:
+    """The kernel of one work-item per output."""
+    epilogue, operands, more = behind(finish, b)
+    _one_by_one(engine, c, gpu_program(traits(engine), a.dtype, epilogue, operands)[0], [a, b, out], more)
+
+
+def contract_plain(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
+    """The same for drivers that do not build the others."""
+    _one_by_one(engine, c, plain_program(a.dtype), [a, b, out], [])
+
+
+def _one_by_one(engine: Any, c: Contraction, text: str, tensors: list[Tensor], more: list[Any]) -> None:
     local = (1, 1, 1) if traits(engine).is_cpu else None
-    engine.launch(text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [a, b, out, places_argument(c)])
+    engine.launch(text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [*tensors, places_argument(c), *more])
 
 
 @lru_cache(maxsize=1024)
@@ -71,17 +98,18 @@ def wide_argument(c: Contraction) -> Any:
     )  # fmt: skip
 
 
-def unrolled(device: Traits) -> tuple[tuple[str, int], ...]:
-    """The definition that has the GPU kernels unrolled."""
-    return () if device.is_cpu else (("UNROLL", 1),)
+@lru_cache(maxsize=256)
+def _wide_program(device: Traits, dtype: str, epilogue: str, operands: int) -> str:
+    names, defines = ("contract_tile", "contract_product", "contract_wide"), (("SPAN_ROWS", SPAN), ("SPAN", SPAN))
+    return finishing_source(device, dtype, names, defines, epilogue, operands)
 
 
-def contract_wide(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
+def contract_wide(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:
     """The GPU kernel for large matrices: tiles of 128 x 128."""
-    defines = ((f"DTYPE_{a.dtype.upper()}", 1), ("SPAN_ROWS", SPAN), ("SPAN", SPAN), *unrolled(traits(engine)))
-    text = source(("storage", "contract_tile", "contract_product", "contract_wide"), defines)
+    epilogue, operands, more = behind(finish, b)
+    text = _wide_program(traits(engine), a.dtype, epilogue, operands)
     size = (-(-prod(c.n) // SPAN) * 16, -(-c.m // SPAN) * 16, prod(c.batch))
-    engine.launch(text, "wide", size, (16, 16, 1), [a, b, out, wide_argument(c)])
+    engine.launch(text, "wide", size, (16, 16, 1), [a, b, out, wide_argument(c), *more])
 
 
 def is_wide(device: Traits, c: Contraction) -> bool:
@@ -96,10 +124,16 @@ def has_broadcast(engine: Any, c: Contraction) -> bool:
     return bool(able) and not c.accumulate and wide_argument(c) is not None
 
 
-def contract_broadcast(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
+@lru_cache(maxsize=256)
+def _broadcast_program(device: Traits, dtype: str, epilogue: str, operands: int) -> str:
+    defines = tuple(zip(("ROWS", "COLUMNS", "GROUP"), SUB_GROUPS_TILE))
+    return finishing_source(device, dtype, ("contract_product", "contract_broadcast"), defines, epilogue, operands)
+
+
+def contract_broadcast(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:
     """The GPU kernel for sub-groups, whose work-items hand each other the elements of A."""
     rows, columns, group = SUB_GROUPS_TILE
-    defines = ((f"DTYPE_{a.dtype.upper()}", 1), ("ROWS", rows), ("COLUMNS", columns), ("GROUP", group))
+    epilogue, operands, more = behind(finish, b)
+    text = _broadcast_program(traits(engine), a.dtype, epilogue, operands)
     size = (-(-prod(c.n) // (columns * group)) * group, -(-c.m // rows), prod(c.batch))
-    text = source(("storage", "contract_product", "contract_broadcast"), defines)
-    engine.launch(text, "broadcast", size, (group, 1, 1), [a, b, out, wide_argument(c)])
+    engine.launch(text, "broadcast", size, (group, 1, 1), [a, b, out, wide_argument(c), *more])

@@ -16,7 +16,7 @@ from netcl.core.measurements import fastest_kernel
 from . import contraction, windows, winograd
 from .contraction_form import Contraction, compute_dtype
 from .conv_plans import Geometry, Part, Plan, geometry, plan_of
-from .epilogue import RESULT, Finish, Place, function_text
+from .epilogue import RESULT, Finish, Place, finish_of
 from .padding import padded_images, resampled
 from .templates import traits
 
@@ -106,7 +106,9 @@ def conv(
             finish = finish if winograd.finishes(finish) else None
             winograd.run(engine, problem, a, b, out, finish, kind == "grad_input")
         elif all(_variant_of(engine, part.contraction, variant) == "windows" for part in plan.parts):
-            _through_windows(engine, plan, a, b, out)
+            tiles = _window_tiles(engine, plan, a.dtype)
+            finish = finish if tiles[0].splits == 1 else None
+            _through_windows(engine, plan, tiles, a, b, out, finish)
         else:
             _per_image(engine, plan, a, b, out, variant, finish)
     if epilogue is not None and finish is None:
@@ -141,14 +143,11 @@ def _sparse(
 
 def _finish(engine: Any, plan: Plan, epilogue: Epilogue, out: Tensor, variant: str | None) -> Finish | None:
     """The epilogue as part of the contractions; None where it needs a pass of its own. Its places are of image 0."""
-    for part in plan.parts:
-        if not contraction.finishes(engine, part.contraction, out, _variant_of(engine, part.contraction, variant)):
-            return None
-    places = [_place(plan, out, operand.shape) for operand in epilogue.operands]
-    text = function_text(epilogue.expression, len(places), traits(engine).vector)
-    if text is None or None in places:
+    parts = [part.contraction for part in plan.parts]
+    lanes = {contraction.finishes(engine, c, out, _variant_of(engine, c, variant)) for c in parts}
+    if len(lanes) != 1 or 0 in lanes:
         return None
-    return Finish(text, epilogue.operands, tuple(place for place in places if place is not None))
+    return finish_of(epilogue, [_place(plan, out, operand.shape) for operand in epilogue.operands], lanes.pop())
 
 
 def _place(plan: Plan, out: Tensor, shape: tuple[int, ...]) -> Place | None:
@@ -221,7 +220,7 @@ def _per_image(
                     rows[number] = contraction.rows_for(engine, c, weight, chosen)
                 contraction.contract_rows(engine, c, rows[number], source_images, out, finish=_placed(finish, c))
             else:
-                contraction.contract(engine, c, weight, source_images, out, variant=chosen)
+                contraction.contract(engine, c, weight, source_images, out, variant=chosen, finish=_placed(finish, c))
 
 
 def _variant_of(engine: Any, c: Contraction, variant: str | None) -> str:
@@ -230,18 +229,32 @@ def _variant_of(engine: Any, c: Contraction, variant: str | None) -> str:
     return variant or contraction.planes_variant(traits(engine), c) or contraction.default_variant(engine, c)
 
 
-def _through_windows(engine: Any, plan: Plan, images: Tensor, weight: Tensor, out: Tensor) -> None:
+def _window_tiles(engine: Any, plan: Plan, dtype: str) -> list[windows.Tiles]:
+    """The tiles of the parts, all with as many splits."""
+    _, blocks = _blocks_for(engine, plan, dtype)
+    tiles = [windows.tiles_of(_restricted(part, *blocks[0])) for part in plan.parts]
+    return [each._replace(splits=min(each.splits for each in tiles)) for each in tiles]
+
+
+def _through_windows(
+    engine: Any,
+    plan: Plan,
+    tiles: list[windows.Tiles],
+    images: Tensor,
+    weight: Tensor,
+    out: Tensor,
+    finish: Finish | None,
+) -> None:
     """``_per_image`` by the GPU kernel for convolutions."""
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
-    tiles = [windows.tiles_of(_restricted(part, *blocks[0])) for part in plan.parts]
-    splits = min(each.splits for each in tiles)
+    splits = tiles[0].splits
     target = out if splits == 1 else engine.empty((splits, out.size), compute_dtype(out.dtype))
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
         for part, each in zip(plan.parts, tiles):
             c = _restricted(part, first, count)
             if not c.empty:
-                windows.contract(engine, c, each._replace(splits=splits), weight, source_images, target, out.size)
+                windows.contract(engine, c, each, weight, source_images, target, out.size, _placed(finish, c))
     if splits > 1:
         contraction.add_parts(engine, target, out, splits)
 

@@ -1,19 +1,23 @@
-"""Epilogues inside the CPU kernel of contractions: their OpenCL C, and where a contraction finds their operands."""
+"""Epilogues inside the kernels of contractions: their OpenCL C, and where a contraction finds their operands."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.dtypes import compute_type, is_floating
 from netcl.core.expr import c_types as c
 from netcl.core.expr.nodes import Apply, Const, Expr, Load
 from netcl.core.expr.rewrite import walk
 
+from .templates import struct
+
 if TYPE_CHECKING:
+    from netcl.core.backend.epilogue import Epilogue
     from netcl.core.tensor import Tensor
 
-MOST_OPERANDS = 4  # that the template takes
+MOST_OPERANDS = 4  # that the templates take
 SAME, COLUMN, RESULT = 0, 1, 2  # how an operand goes along a row: one value, a value for each column, as the result
 
 
@@ -27,23 +31,61 @@ class Place(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """An epilogue as the kernel takes it."""
+    """An epilogue as the kernels take it."""
 
     text: str
     operands: tuple[Tensor, ...]
     places: tuple[Place, ...]
 
 
+def finish_of(epilogue: Epilogue, places: Sequence[Place | None], lanes: int) -> Finish | None:
+    """An epilogue for kernels that store ``lanes`` sums at a time; None where it needs a pass of its own, as where an
+    operand has no place.
+    """
+    text = function_text(epilogue.expression, len(places), lanes)
+    if text is None or None in places:
+        return None
+    return Finish(text, epilogue.operands, tuple(place for place in places if place is not None))
+
+
+def definitions(text: str, operands: int) -> tuple[tuple[str, int], ...]:
+    """What a template has to know of an epilogue."""
+    return (("OPERANDS", operands), *((("EPILOGUE", 1),) if text else ()))
+
+
+def members(places: tuple[Place, ...] | None) -> list[int]:
+    """Places, at least one, as members of a kernel's argument."""
+    return [x for place in places or (Place(),) for x in (place.offset, place.row, *place.batch, place.along)]
+
+
+@lru_cache(maxsize=1024)
+def _argument(places: tuple[Place, ...]) -> Any:
+    return struct(members(places))
+
+
+def behind(finish: Finish | None, spare: Tensor) -> tuple[str, int, list[Any]]:
+    """The function's text and the number of operands, none without an epilogue, for the text of a GPU's kernel, and the
+    arguments behind its own; ``spare`` stands where the epilogue has no operand.
+    """
+    if finish is None:
+        return "", 0, []
+    operands = finish.operands or (spare,)
+    return finish.text, len(operands), [_argument(finish.places), *operands]
+
+
 @lru_cache(maxsize=256)
 def function_text(expression: Expr, operands: int, lanes: int) -> str | None:
-    """``epilogue(v0, ...)`` on vectors of floats, nothing for v0 + v1, which the template has; None where a value has
-    other than 32 bits or takes no vectors.
+    """``epilogue(v0, ...)`` on values of ``lanes`` lanes, nothing for v0 + v1, which the templates have; None where
+    there are too many operands, a value is no float or int (one lane: nor of the result's type), or takes no vectors.
     """
+    if operands > MOST_OPERANDS:
+        return None
     if expression == Load(0, expression.dtype) + Load(1, expression.dtype):
         return ""
     nodes = walk((expression,))
-    if operands > MOST_OPERANDS or not all(
-        compute_type(node.dtype) in ("float", "int") and (not isinstance(node, Apply) or node.prim.vector)
+    kinds = ("float" if lanes > 1 else compute_type(expression.dtype), "int")
+    if not all(
+        compute_type(node.dtype) in kinds and (lanes == 1 or not isinstance(node, Apply) or node.prim.vector)
         for node in nodes
     ):
         return None
@@ -55,14 +97,15 @@ def function_text(expression: Expr, operands: int, lanes: int) -> str | None:
             continue
         names[node] = f"t{len(lines)}"
         lines.append(f"const {c.value_type(node.dtype, lanes)} {names[node]} = {_value(node, names, lanes)};")
-    parameters = ", ".join(f"const float{lanes} v{k}" for k in range(max(1, operands) + 1))
+    value = c.value_type(expression.dtype, lanes)
+    parameters = ", ".join(f"const {value} v{k}" for k in range(max(1, operands) + 1))
     body = "\n    ".join(lines)
-    return f"float{lanes} epilogue({parameters}) {{\n    {body}\n    return {names[expression]};\n}}\n"
+    return f"{value} epilogue({parameters}) {{\n    {body}\n    return {names[expression]};\n}}\n"
 
 
 def _value(node: Expr, names: dict[Expr, str], lanes: int) -> str:
     if isinstance(node, Const):
-        return c.broadcast(c.literal(node), node.dtype, lanes)
+        return c.literal(node) if lanes == 1 else c.broadcast(c.literal(node), node.dtype, lanes)
     assert isinstance(node, Apply)
     texts = [names[arg] for arg in node.args]
     if node.prim.name == "stop_gradient":
@@ -76,4 +119,4 @@ def _value(node: Expr, names: dict[Expr, str], lanes: int) -> str:
     return f"(({text}) & 255)" if node.dtype == "uint8" else text
 
 
-__all__ = ["COLUMN", "RESULT", "SAME", "Finish", "Place", "function_text"]
+__all__ = ["COLUMN", "RESULT", "SAME", "Finish", "Place", "behind", "definitions", "finish_of", "members"]

@@ -14,7 +14,7 @@ from netcl.core.measurements import fastest_kernel
 from . import contraction
 from .contraction import contract, falls_back, finishes
 from .contraction_form import Contraction
-from .epilogue import COLUMN, RESULT, Finish, Place, function_text
+from .epilogue import COLUMN, RESULT, Finish, Place, finish_of
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -143,13 +143,8 @@ def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
 
 def _finish(engine: Any, plan: _Matrices, epilogue: Epilogue, out: Tensor, variant: str | None) -> Finish | None:
     """The epilogue as part of the product; None where it needs a pass of its own."""
-    if len(plan.contractions) != 1 or not finishes(engine, plan.contractions[0], out, variant):
-        return None
-    places = [_place(plan, operand.shape) for operand in epilogue.operands]
-    text = function_text(epilogue.expression, len(places), traits(engine).vector)
-    if text is None or None in places:
-        return None
-    return Finish(text, epilogue.operands, tuple(place for place in places if place is not None))
+    lanes = finishes(engine, plan.contractions[0], out, variant) if len(plan.contractions) == 1 else 0
+    return finish_of(epilogue, [_place(plan, operand.shape) for operand in epilogue.operands], lanes) if lanes else None
 
 
 def _place(plan: _Matrices, shape: tuple[int, ...]) -> Place | None:

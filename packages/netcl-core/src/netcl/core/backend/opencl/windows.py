@@ -7,8 +7,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .contraction_form import Contraction
-from .contraction_gpu import SPAN, unrolled
-from .templates import Traits, source, struct, traits
+from .contraction_gpu import SPAN, finishing_source
+from .epilogue import Finish, behind
+from .templates import Traits, struct, traits
 
 if TYPE_CHECKING:
     from netcl.core.tensor import Tensor
@@ -60,14 +61,13 @@ def tiles_of(c: Contraction) -> Tiles:
     return Tiles(rows, a_along, _run(c.k, c.b_k) > _run(c.n, c.b_n), splits)
 
 
-@lru_cache(maxsize=32)
-def program(device: Traits, dtype: str, tiles: Tiles) -> str:
+@lru_cache(maxsize=256)
+def program(device: Traits, dtype: str, tiles: Tiles, epilogue: str = "", operands: int = 0) -> str:
     """The text for a dtype and tiles."""
     defines = (
-        (f"DTYPE_{dtype.upper()}", 1), ("SPAN_ROWS", tiles.rows), ("SPAN", SPAN),
-        ("A_ALONG", int(tiles.a_along)), ("B_ALONG", int(tiles.b_along)), *unrolled(device),
+        ("SPAN_ROWS", tiles.rows), ("SPAN", SPAN), ("A_ALONG", int(tiles.a_along)), ("B_ALONG", int(tiles.b_along)),
     )  # fmt: skip
-    return source(("storage", "contract_tile", "contract_windows"), defines)
+    return finishing_source(device, dtype, ("contract_tile", "contract_windows"), defines, epilogue, operands)
 
 
 @lru_cache(maxsize=1024)
@@ -81,11 +81,21 @@ def _launch(c: Contraction, tiles: Tiles, out_part: int) -> tuple[tuple[int, int
     return (-(-n // SPAN) * 16, -(-c.m // tiles.rows) * 16, prod(c.batch) * tiles.splits), argument
 
 
-def contract(engine: Any, c: Contraction, tiles: Tiles, a: Tensor, b: Tensor, out: Tensor, out_part: int) -> None:
-    """Runs a contraction into ``out``; part s of the sums goes to ``out`` + s * ``out_part``."""
+def contract(
+    engine: Any,
+    c: Contraction,
+    tiles: Tiles,
+    a: Tensor,
+    b: Tensor,
+    out: Tensor,
+    out_part: int,
+    finish: Finish | None = None,
+) -> None:
+    """Runs a contraction into ``out``; part s of the sums goes to ``out`` + s * ``out_part``, one part to its end."""
     size, argument = _launch(c, tiles, out_part)
-    text = program(traits(engine), a.dtype, tiles._replace(splits=1))
-    engine.launch(text, "windows", size, (16, 16, 1), [a, b, out, argument])
+    epilogue, operands, more = behind(finish, b)
+    text = program(traits(engine), a.dtype, tiles._replace(splits=1), epilogue, operands)
+    engine.launch(text, "windows", size, (16, 16, 1), [a, b, out, argument, *more])
 
 
 __all__ = ["Tiles", "contract", "fits", "program", "tiles_of"]

@@ -18,7 +18,7 @@ from netcl.core import config
 from . import contraction
 from .contraction import Rows
 from .contraction_form import Contraction
-from .epilogue import SAME, Finish, Place
+from .epilogue import SAME, Finish, Place, definitions, members
 from .padding import padded_images
 from .templates import Traits, source, struct, traits
 
@@ -101,7 +101,7 @@ def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands
     rows = contraction.cpu_program(device, "float32").rows
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("TILE", tile), ("ROWS", rows),
-        ("OPERANDS", operands), *((("EPILOGUE", 1),) if epilogue else ()),
+        *definitions(epilogue, operands),
     )  # fmt: skip
     return source(("storage", "contract_operands", "contract_winograd"), defines) + epilogue
 
@@ -138,10 +138,9 @@ def _tiling(
     groups = tiles.stride // vector
     items = max(1, min(groups, -(-_UNITS // planes)))
     plane = prod(extent)
-    operands = [x for place in places or (Place(),) for x in (place.offset, place.row, *place.batch, place.along)]
     argument = struct(
         planes, tiles.total, tiles.stride, items, p.across[1], prod(p.across), extent[1], plane, planes * plane, offset,
-        extent, int(places is not None), operands,
+        extent, int(places is not None), members(places),
     )  # fmt: skip
     return planes * items, argument
 

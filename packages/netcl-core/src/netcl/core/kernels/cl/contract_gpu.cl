@@ -6,7 +6,7 @@
 // direct  one work-item per output; for groups of few rows, where a tile would be mostly empty, and (PLAIN) alone for
 //         drivers that do not build the others.
 //
-// Contraction of a*b+c into one rounding is allowed here.
+// Sums go through epilogue(sum, operands...) where OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
 
 static inline void write(const REAL sum, __global void* out, const long at, const contraction* g) {
     __global REAL* part = (__global REAL*)out;
@@ -19,7 +19,7 @@ static inline void write(const REAL sum, __global void* out, const long at, cons
 
 __kernel __attribute__((reqd_work_group_size(EDGE, EDGE, 1)))
 void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-           const contraction geometry) {
+           const contraction geometry FINISHING) {
     __local REAL a_tile[EDGE][TILE + 1], b_tile[EDGE][TILE + 1];
     const contraction g = geometry;
     const long x = get_local_id(0), y = get_local_id(1);
@@ -28,6 +28,7 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
+    BEGIN_OPERANDS
     long from[4];
     REAL sums[4][4];
     for (int c = 0; c < 4; c++) {
@@ -48,17 +49,22 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
                 for (int c = 0; c < 4; c++) sums[r][c] += a_tile[k][y + r * EDGE] * b_tile[k][x + c * EDGE];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+    EACH_SUM
     for (int c = 0; c < 4; c++) {
-        if (column + c * EDGE >= g.n) break;
-        const long to = base + place(column + c * EDGE, g.n_extent, g.out_n);
-        for (int r = 0; r < 4; r++)
-            if (row + r * EDGE < g.m) write(sums[r][c], out, to + (row + r * EDGE) * g.out_row, &g);
+        const long j = column + c * EDGE;
+        if (j >= g.n) continue;
+        const long to = place(j, g.n_extent, g.out_n);
+        EACH_SUM
+        for (int r = 0; r < 4; r++) {
+            const long i = row + r * EDGE;
+            if (i < g.m) write(FINISHED(sums[r][c], i, j, to), out, base + to + i * g.out_row, &g);
+        }
     }
 }
 #endif
 
 __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-                     const contraction geometry) {
+                     const contraction geometry FINISHING) {
     const contraction g = geometry;
     const long column = get_global_id(0), row = get_global_id(1);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
@@ -73,6 +79,8 @@ __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE*
                 for (long k3 = 0; k3 < g.k_extent[3]; k3++)
                     sum += LOAD(a, a_at + k3 * g.a_k[3]) * LOAD(b, b_at + k3 * g.b_k[3]);
             }
-    const long to = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
-    write(sum, out, to + place(column, g.n_extent, g.out_n), &g);
+    BEGIN_OPERANDS
+    const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
+    const long to = place(column, g.n_extent, g.out_n);
+    write(FINISHED(sum, row, column, to), out, base + to + row * g.out_row, &g);
 }

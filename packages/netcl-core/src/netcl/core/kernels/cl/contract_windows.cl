@@ -6,7 +6,8 @@
 //          lie is found once; where a step of k lies, by DEEP work-items for all, a step ahead. Part s of `splits` of k
 //          goes to `out` + s * out_part.
 //
-// Offsets within a matrix have 32 bits, divisions too. Contraction of a*b+c into one rounding is allowed here.
+// Offsets within a matrix have 32 bits, divisions too. Sums that are no parts go through epilogue(sum, operands...) where
+// OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
 
 #define A_EACH (SPAN_ROWS * DEEP / 256)
 #define B_EACH (SPAN * DEEP / 256)
@@ -33,7 +34,7 @@ static inline int2 both_places(const int index, const long* extent, const long* 
 
 __kernel __attribute__((reqd_work_group_size(16, 16, 1)))
 void windows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-             const windowed geometry) {
+             const windowed geometry FINISHING) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
     __local int2 steps[2][DEEP];
     __local REAL* a_local = (__local REAL*)a_tile;
@@ -46,6 +47,7 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     const int first = part * g.split, last = min(g.k, (long)first + g.split);
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    BEGIN_OPERANDS
     int a_from[A_EACH], b_from[B_EACH];
     for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG), m - 1) * (int)g.a_row;
     for (int i = 0; i < B_EACH; i++)
@@ -80,18 +82,22 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
     __global REAL* sum = (__global REAL*)out + base;
     __global STORAGE* result = (__global STORAGE*)out + base;
-    for (int half_ = 0; half_ < 2; half_++)
+    EACH_SUM
+    for (int half_ = 0; half_ < 2; half_++) {
+        EACH_SUM
         for (int j = 0; j < 4; j++) {
             const int c = column + half_ * 64 + x * 4 + j;
             if (c >= n) continue;
             const int to = both_places(c, g.n_extent, g.out_n, g.out_n).x;
+            EACH_SUM
             for (int i = 0; i < 4 * QUARTERS; i++) {
                 const int r = row + i / 4 * 64 + y * 4 + i % 4;
                 if (r >= m) continue;
                 const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
                 const int at = to + r * (int)g.out_row;
-                if (!g.parts) STORE(four[j], result, at);
+                if (!g.parts) STORE(FINISHED(four[j], r, c, to), result, at);
                 else sum[at] = g.accumulate ? sum[at] + four[j] : four[j];
             }
         }
+    }
 }
