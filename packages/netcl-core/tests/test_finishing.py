@@ -195,6 +195,13 @@ def test_convolutions_in_every_variant(on_opencl: Any, variant: str, dtype: str)
     check_images(on_opencl, variant, dtype)
 
 
+def test_blocks_of_images_are_finished_where_they_lie(on_opencl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl.core.backend.opencl import conv
+
+    monkeypatch.setattr(conv, "_WORKSPACE", 1 << 13)  # bytes of padded images, here of one or two at a time
+    check_images(on_opencl, "direct")
+
+
 def test_a_bias_costs_a_gpu_no_launch(on_opencl: Any) -> None:
     with masked(on_opencl.handle, is_cpu=False) as seen:
         engine = engine_for(seen)

@@ -20,6 +20,7 @@ SPAN = 128  # edge of a tile of the GPU kernel for large matrices
 _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
 SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a work-item, work-items of a group
 _SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
+SHORT = ("OFFSET", "int")  # the definition of templates whose offsets within a matrix have 32 bits
 LEAST_GROUP = (_EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes
 FINISHING = ("wide", "broadcast", "tiled", "direct", "windows")  # the variants that take epilogues
 
@@ -28,7 +29,7 @@ def finishing_source(
     device: Traits,
     dtype: str,
     names: tuple[str, ...],
-    defines: tuple[tuple[str, int], ...],
+    defines: tuple[tuple[str, object], ...],
     epilogue: str,
     operands: int,
 ) -> str:
@@ -100,8 +101,8 @@ def wide_argument(c: Contraction) -> Any:
 
 @lru_cache(maxsize=256)
 def _wide_program(device: Traits, dtype: str, epilogue: str, operands: int) -> str:
-    names, defines = ("contract_tile", "contract_product", "contract_wide"), (("SPAN_ROWS", SPAN), ("SPAN", SPAN))
-    return finishing_source(device, dtype, names, defines, epilogue, operands)
+    names = ("contract_tile", "contract_product", "contract_wide")
+    return finishing_source(device, dtype, names, (("SPAN_ROWS", SPAN), ("SPAN", SPAN), SHORT), epilogue, operands)
 
 
 def contract_wide(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:
@@ -126,7 +127,7 @@ def has_broadcast(engine: Any, c: Contraction) -> bool:
 
 @lru_cache(maxsize=256)
 def _broadcast_program(device: Traits, dtype: str, epilogue: str, operands: int) -> str:
-    defines = tuple(zip(("ROWS", "COLUMNS", "GROUP"), SUB_GROUPS_TILE))
+    defines = (*zip(("ROWS", "COLUMNS", "GROUP"), SUB_GROUPS_TILE), SHORT)
     return finishing_source(device, dtype, ("contract_product", "contract_broadcast"), defines, epilogue, operands)
 
 

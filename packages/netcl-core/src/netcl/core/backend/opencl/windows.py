@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .contraction_form import Contraction
-from .contraction_gpu import SPAN, finishing_source
+from .contraction_gpu import SHORT, SPAN, finishing_source
 from .epilogue import Finish, behind
 from .templates import Traits, struct, traits
 
@@ -66,6 +66,7 @@ def program(device: Traits, dtype: str, tiles: Tiles, epilogue: str = "", operan
     """The text for a dtype and tiles."""
     defines = (
         ("SPAN_ROWS", tiles.rows), ("SPAN", SPAN), ("A_ALONG", int(tiles.a_along)), ("B_ALONG", int(tiles.b_along)),
+        SHORT,
     )  # fmt: skip
     return finishing_source(device, dtype, ("contract_tile", "contract_windows"), defines, epilogue, operands)
 

@@ -45,8 +45,9 @@ void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restr
         if (row + i >= m) continue;
         EACH_SUM
         for (int j = 0; j < COLUMNS; j++) {
-            const int c = column + j * GROUP;
-            if (c < n) STORE(FINISHED(sums[i][j], row + i, c, c * out_n), out, (row + i) * out_row + c * out_n);
+            const int c = column + j * GROUP, inside = min(c, n - 1);
+            const REAL value = FINISHED(sums[i][j], row + i, inside, inside * out_n);
+            if (c < n) STORE(value, out, (row + i) * out_row + c * out_n);
         }
     }
 }

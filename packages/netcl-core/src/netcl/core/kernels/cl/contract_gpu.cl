@@ -57,7 +57,8 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
         EACH_SUM
         for (int r = 0; r < 4; r++) {
             const long i = row + r * EDGE;
-            if (i < g.m) write(FINISHED(sums[r][c], i, j, to), out, base + to + i * g.out_row, &g);
+            const REAL value = FINISHED(sums[r][c], min(i, g.m - 1), j, to);
+            if (i < g.m) write(value, out, base + to + i * g.out_row, &g);
         }
     }
 }

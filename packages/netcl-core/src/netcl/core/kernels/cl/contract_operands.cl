@@ -2,7 +2,7 @@
 // stands behind the kernels where EPILOGUE is defined; without, one operand is added.
 //
 // Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined.
+// defined. OFFSET is int where offsets within a matrix have 32 bits.
 
 #ifdef VECTOR
 #define FINISHED_TYPE REALV
@@ -37,24 +37,29 @@ typedef struct {
 #endif
 
 #ifndef VECTOR
+#ifndef OFFSET
+#define OFFSET long
+#endif
+
 #ifdef OPERANDS
 typedef struct { operand each[OPERANDS]; } operands;
 
-static inline long beside(const operand e, const long row, const long column, const long to) {
-    return row * e.row + (e.along == 2 ? to : e.along * column);
+static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
+    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
 }
 
 // No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
 #define POINTER(k) , __global const STORAGE* e##k
 #define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
-static inline REAL finished(const REAL sum, const long row, const long column, const long to, const operands places EACH_OPERAND(POINTER)) {
+static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
     return epilogue(sum EACH_OPERAND(BESIDE));
 }
 
 #define POINTED(k) , e##k
 #define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
 // Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix.
+// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
+// their neighbours: reads do not wait for writes then.
 #define FINISHING , const operands places EACH_OPERAND(PARAMETER)
 #define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
 #define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))

@@ -49,11 +49,16 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
         if (r >= m) continue;
         EACH_SUM
         for (int half_ = 0; half_ < 2; half_++) {
-            const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
+            REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
+            EACH_SUM
+            for (int j = 0; j < 4; j++) {
+                const int c = min(column + half_ * 64 + x * 4 + j, n - 1);
+                four[j] = FINISHED(four[j], r, c, c * out_n);
+            }
             EACH_SUM
             for (int j = 0; j < 4; j++) {
                 const int c = column + half_ * 64 + x * 4 + j;
-                if (c < n) STORE(FINISHED(four[j], r, c, c * out_n), out, r * out_row + c * out_n);
+                if (c < n) STORE(four[j], out, r * out_row + c * out_n);
             }
         }
     }

@@ -89,14 +89,20 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
             const int c = column + half_ * 64 + x * 4 + j;
             if (c >= n) continue;
             const int to = both_places(c, g.n_extent, g.out_n, g.out_n).x;
+            REAL values[4 * QUARTERS];
+            EACH_SUM
+            for (int i = 0; i < 4 * QUARTERS; i++) {
+                const int r = min(row + i / 4 * 64 + y * 4 + i % 4, m - 1);
+                const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
+                values[i] = FINISHED(four[j], r, c, to);
+            }
             EACH_SUM
             for (int i = 0; i < 4 * QUARTERS; i++) {
                 const int r = row + i / 4 * 64 + y * 4 + i % 4;
                 if (r >= m) continue;
-                const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
                 const int at = to + r * (int)g.out_row;
-                if (!g.parts) STORE(FINISHED(four[j], r, c, to), result, at);
-                else sum[at] = g.accumulate ? sum[at] + four[j] : four[j];
+                if (!g.parts) STORE(values[i], result, at);
+                else sum[at] = g.accumulate ? sum[at] + values[i] : values[i];
             }
         }
     }
