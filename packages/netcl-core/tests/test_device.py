@@ -354,6 +354,16 @@ def test_selectors(full, selector, name):
 
 
 @needs_pyopencl
+def test_a_maker_is_not_the_name_of_pocls_device():
+    processor = FakeManager(Portable_Computing_Language=[fake_device("pthread-Intel Xeon", CPU)])
+    with pytest.raises(DeviceNotFoundError, match="no device answers to 'intel'"):
+        processor.default("intel")
+    assert processor.default("xeon") is processor.default("pocl") is processor.default("intel xeon")
+    graphics = FakeManager(rusticl=[fake_device("Intel Arc (rusticl)", GPU)])
+    assert graphics.default("intel").device_name == "Intel Arc (rusticl)"
+
+
+@needs_pyopencl
 def test_a_type_without_match_is_none_and_a_gpu_never_another_type():
     only_cpu = FakeManager(Vendor=[fake_device("GPU-like name", CPU)])
     assert only_cpu.default("gpu") is None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core import Tensor, dispatch, warm
+from netcl.core import BufferPool, Tensor, dispatch, warm
 from netcl.core.device import manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, UnsupportedError
 from netcl.runtime.capture import capture
@@ -77,6 +77,14 @@ def test_a_number_too_large_for_the_kernel(queue):
     with pytest.raises(OverflowError):
         ops.add(x, 1 << 40)
     assert ops.add(x, 2).tolist() == [2, 3, 4]
+
+
+def test_a_number_too_large_for_the_operands(queue):
+    x = Tensor.from_host(queue, np.array([1, 255]), "uint8")
+    assert ops.add(x, 1).tolist() == ops.add(x, 1).tolist() == [2, 0]
+    for number in (300, -1):  # the kernel computes in int, which holds it
+        with pytest.raises(OverflowError, match=f"add: {number} does not fit uint8"):
+            ops.add(x, number)
 
 
 def test_shapes_dtypes_and_devices_are_told_apart(x, queue):
@@ -151,6 +159,14 @@ def test_outputs_come_from_the_pool_and_go_back(x):
     after = pool.get_stats()
     assert alive() is None and after["hits"] - before["hits"] >= 99 and after["misses"] <= before["misses"] + 1
     assert after["bytes_in_use"] == before["bytes_in_use"]
+
+
+def test_outputs_come_from_the_pool_of_the_block(x):
+    ops.add(x, x), ops.add(x, x)
+    pool = BufferPool(x.context)
+    with x.engine.allocating_from(pool):
+        result = ops.add(x, x)
+    assert result.pool_handle.pool is pool and ops.add(x, x).pool_handle.pool is x.engine.pool
 
 
 def eight_threads(queue, launches):

@@ -16,6 +16,7 @@ TYPE_SELECTOR = re.compile(
 )
 
 _ALIASES = {"pocl": "portable computing language"}
+_MAKERS = frozenset(("amd", "apple", "arm", "intel"))
 _TYPE_ORDER = {"gpu": 0, "accel": 1, "cpu": 2, "other": 3}
 _SIMULATOR = re.compile(r"oclgrind|emulat|simulat", re.IGNORECASE)
 # Platforms that reach hardware through another project's compiler stand behind the vendor's own (rank 0). For CPUs
@@ -45,10 +46,11 @@ def usable(dev: Any) -> bool:
 
 
 def named(ranked: list[tuple[Any, Any]], words: str) -> list[tuple[Any, Any]]:
-    """The (platform, device) pairs whose names contain the words."""
-    # A platform's name counts before a device's: PoCL on an Intel processor names Intel too.
+    """The (platform, device) pairs whose names contain the words, a platform's before a device's."""
     by_platform = [pair for pair in ranked if in_platform(words, pair[0].name)]
-    return by_platform or [pair for pair in ranked if words in pair[1].name.lower()]
+    # PoCL names the processor: on one of Intel's, "intel" is not PoCL but a driver that is missing.
+    named_by_maker = [pair for pair in ranked if words not in _MAKERS or not in_platform("pocl", pair[0].name)]
+    return by_platform or [pair for pair in named_by_maker if words in pair[1].name.lower()]
 
 
 def line(numbered: tuple[str, Any, Any]) -> str:

@@ -96,7 +96,7 @@ class OpenCLBackend(TwinCalls):
         self._flag_raised = False
         self._rng_state: Tensor | None = None
         self._lock = threading.RLock()
-        self._lent: dict[int, Any] = {}  # the pool that a thread's new tensors come from, where it is not the queue's
+        self.lent: dict[int, Any] = {}  # the pool that a thread's new tensors come from, where it is not the queue's
         install_sigint_handler()
 
     # -- the transport of the contract, on buffers ---------------------------------------------------------------------
@@ -164,8 +164,8 @@ class OpenCLBackend(TwinCalls):
             recording = self.launcher.recording
             private = recording is not None and not persistent and recording.thread == threading.get_ident()
             pool = recording.pool if private and recording is not None else self.pool
-            if self._lent and not private and not persistent:
-                pool = self._lent.get(threading.get_ident(), pool)
+            if self.lent and not private and not persistent:
+                pool = self.lent.get(threading.get_ident(), pool)
         else:
             self._check_pool(pool)
         lease = pool.allocate(math.prod(shape) * itemsize(dtype), None, (shape, dtype))
@@ -179,15 +179,15 @@ class OpenCLBackend(TwinCalls):
         """Within the block this thread's new tensors come from ``pool``, but for those of a recording."""
         self._check_pool(pool)
         thread = threading.get_ident()
-        before = self._lent.get(thread)
-        self._lent[thread] = pool
+        before = self.lent.get(thread)
+        self.lent[thread] = pool
         try:
             yield
         finally:
             if before is None:
-                del self._lent[thread]
+                del self.lent[thread]
             else:
-                self._lent[thread] = before
+                self.lent[thread] = before
 
     def _check_dtype(self, dtype: str) -> None:
         if dtype == "float64" and not self._has_fp64:

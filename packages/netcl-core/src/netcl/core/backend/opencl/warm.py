@@ -42,6 +42,11 @@ _PACK = {
 }
 
 
+def _pack_uint8(number: int) -> bytes:
+    """A number of uint8 as the int that kernels compute it in."""
+    return _PACK["int"](struct.pack("B", number)[0])
+
+
 def warm_call(
     engine: OpenCLBackend, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
 ) -> Callable[[Sequence[Any]], Tensor | None] | None:
@@ -58,7 +63,7 @@ def warm_call(
     given = {f"v{position}": position for position, value in enumerate(args) if position not in places}
     first = len(launch.inputs) + 1 + len(launch.numbers)
     numbers = [
-        (index, given[name], _PACK[compute_type(dtype)])
+        (index, given[name], _pack_uint8 if dtype == "uint8" else _PACK[compute_type(dtype)])
         for index, (name, dtype) in enumerate(launch.scalars, first)
         if name in given
     ]
@@ -88,17 +93,17 @@ def _closed(
     name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
     nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
     bucket = engine.pool.bucket_for(nbytes)
-    kernels, launched = prepared.kernels, launcher.launched
+    kernels, launched, lent = prepared.kernels, launcher.launched, engine.lent
 
     def warm(args: Sequence[Any]) -> Tensor | None:
-        """The result for ``args``; None while this thread records or somebody watches, or for a number that the kernel
-        cannot hold."""
+        """The result for ``args``; None while this thread records, somebody watches or a pool is lent, and for a number
+        that the operands' dtype cannot hold."""
         if queue_state.forked or state.lost is not None:
             launcher.check()
         recording = launcher.recording
         if recording is not None and recording.thread == get_ident():
             return None
-        if launcher.watcher is not None:
+        if launcher.watcher is not None or lent:
             return None
         lease = lend_again(bucket, bucket, nbytes, note)
         if lease is None:
