@@ -138,7 +138,7 @@ def test_conv_in_other_dtypes(engine: Any, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "variant", ["rows", "packed", pytest.param("windows", marks=pytest.mark.deep), "tiled", "direct"]
+    "variant", ["rows", "packed", "channels", pytest.param("windows", marks=pytest.mark.deep), "tiled", "direct"]
 )
 def test_every_variant_agrees_with_the_definition(engine: Any, variant: str) -> None:
     if engine.name != "cl":
@@ -305,6 +305,60 @@ def test_depthwise_convolutions_have_kernels_of_their_own(engine: Any, monkeypat
     scales = reference(case, *(np.abs(value) for value in values))
     for found, value, scale in zip(results, reference(case, *values), scales):
         assert (np.abs(found - value) / (scale + 1e-30)).max() < TOLERANCE["float32"]
+
+
+PICTURES = {
+    "a block with a tail": Case((3, 3, 9, 7), (9, 3, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "several blocks": Case((18, 1, 45, 40), (5, 1, 5, 3), (1, 1), ((2, 2), (0, 2)), (1, 1), 1),
+    "strided": Case((2, 3, 40, 47), (17, 3, 7, 7), (2, 2), ((3, 3), (3, 3)), (1, 1), 1),
+    "strided and dilated": Case((2, 2, 30, 31), (6, 2, 4, 3), (3, 2), ((4, 0), (1, 6)), (2, 3), 1),
+    "1d": Case((2, 2, 300), (4, 2, 5), (3,), ((4, 1),), (3,), 1),
+}
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", *(pytest.param(dtype, marks=pytest.mark.deep) for dtype in ("float64", "float16", "bfloat16"))]
+)
+def test_few_channels_are_read_as_they_lie(engine: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_opencl_cpu(engine):
+        pytest.skip("needs an OpenCL CPU device: others have no kernels for few channels")
+    for name, case in PICTURES.items():
+        arrays = data(case, dtype)
+        with launches(engine, monkeypatch) as names:
+            results = [engine.read(t) for t in compute(engine, case, dtype, arrays, "channels")]
+        assert names == ["channels_forward", "channels_input", "channels_weights", "add_parts"], name
+        again = [engine.read(t) for t in compute(engine, case, dtype, arrays, "channels")]
+        values = [wide(array, dtype) for array in arrays]
+        scales = reference(case, *(np.abs(value) for value in values))
+        for found, twice, value, scale in zip(results, again, reference(case, *values), scales):
+            assert np.array_equal(found, twice)
+            assert (np.abs(wide(found, dtype) - value) / (scale + 1e-30)).max() < TOLERANCE[dtype], (name, dtype)
+
+
+def test_few_channels_have_their_kernels_where_there_is_work(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for case, own in ((Case((16, 3, 32, 32), (16, 3, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1), True),
+                      (CASES["plain"], False)):  # fmt: skip
+        arrays = data(case, "float32")
+        with launches(engine, monkeypatch) as names:
+            compute(engine, case, "float32", arrays)
+        assert any(name.startswith("channels") for name in names) == (own and is_opencl_cpu(engine))
+        assert "pad" not in names or not own or not is_opencl_cpu(engine)
+
+
+def test_few_channels_finish_their_sums(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl import ops
+
+    rng = np.random.default_rng(4)
+    for side in (32, 13):
+        shapes = ((16, 3, side, side), (20, 3, 3, 3), (20,))
+        x, weight, bias = (rng.standard_normal(s).astype(np.float32) for s in shapes)
+        given = [engine.tensor(array, "float32") for array in (x, weight, bias)]
+        with launches(engine, monkeypatch) as names:
+            found = engine.read(ops.conv2d(*given, padding=1))
+        if is_opencl_cpu(engine):
+            assert names == ["channels_forward"]
+        plain = engine.read(ops.conv2d(*given[:2], padding=1))
+        assert np.array_equal(found, plain + bias[:, None, None])
 
 
 WINOGRAD = {

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 # Of |result - exact| over the sum of the products' absolute values, in float32. Sums of a single work-item, which are
 # not cut into runs, err with the square root of their length; minimal filtering states its own bounds.
-BOUND = {"rows": 2e-6, "packed": 2e-6, "windows": 2e-6, "tiled": 2e-6, "direct": 3e-6, "plain": 3e-6, None: 8e-6}
+BOUND = {
+    "rows": 2e-6, "packed": 2e-6, "channels": 2e-6, "windows": 2e-6, "tiled": 2e-6, "direct": 3e-6, "plain": 3e-6,
+    None: 8e-6,
+}  # fmt: skip
 DIRECTIONS = ("forward", "grad_input", "grad_weight")
 
 
@@ -73,6 +76,21 @@ def three_by_three(draw: st.DrawFn) -> Drawn:
     padding = tuple((draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in range(2))
     drawn = Drawn((draw(st.integers(1, 3)), channels, *sizes), (filters, channels, 3, 3), (1, 1), padding, (1, 1), 1)
     assume(min(drawn.out) >= 1)
+    return drawn
+
+
+@st.composite
+def pictures(draw: st.DrawFn) -> Drawn:
+    """One of few channels that the kernels for those solve in all directions, in one or several blocks of rows."""
+    channels, filters = draw(st.integers(1, 4)), draw(st.sampled_from(MANY))
+    kernel = tuple(draw(st.integers(2, 5)) for _ in range(2))
+    stride, dilation = (tuple(draw(st.integers(1, most)) for _ in range(2)) for most in (3, 2))
+    sizes = tuple(draw(st.sampled_from((*MANY, 97))) for _ in range(2))
+    padding = tuple((draw(st.integers(0, 4)), draw(st.integers(0, 4))) for _ in range(2))
+    images = draw(st.sampled_from((1, 2, 19)))
+    drawn = Drawn((images, channels, *sizes), (filters, channels, *kernel), stride, padding, dilation, 1)
+    assume(min(drawn.out) >= 1 and np.prod(drawn.out) >= 32)
+    assume(np.prod(drawn.out) * np.prod(drawn.weight) * images < 2e7)
     return drawn
 
 
@@ -147,7 +165,7 @@ def test_drawn_convolutions(engine: Any, c: Drawn) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("variant", ["rows", "packed", "windows", "tiled", "direct", "plain", None])
+@pytest.mark.parametrize("variant", ["rows", "packed", "channels", "windows", "tiled", "direct", "plain", None])
 @limits(60)
 @given(c=convolutions())
 def test_drawn_convolutions_in_every_variant(engine: Any, variant: str | None, c: Drawn) -> None:
@@ -169,6 +187,15 @@ def test_drawn_minimal_filtering(engine: Any, tile: int, c: Drawn) -> None:
 
 
 @pytest.mark.deep
+@limits(60)
+@given(c=pictures())
+def test_drawn_pictures(engine: Any, c: Drawn) -> None:
+    if not is_opencl_cpu(engine):
+        pytest.skip("needs an OpenCL CPU device: others have no kernels for few channels")
+    check(engine, c, "channels", BOUND["channels"])
+
+
+@pytest.mark.deep
 def test_long_sums_of_gpus_come_in_parts(engine: Any) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no variants")
@@ -179,5 +206,7 @@ def test_long_sums_of_gpus_come_in_parts(engine: Any) -> None:
 
 
 def test_gradients_of_pictures(engine: Any) -> None:
-    # Three rows and work enough for the smaller tile of the CPU kernel.
-    check(engine, Drawn((8, 3, 32, 32), (24, 3, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1), None, BOUND["rows"])
+    # Three rows and work enough for the smaller tile of the CPU kernel, and for the kernels for few channels.
+    c = Drawn((8, 3, 32, 32), (24, 3, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    for variant in ("rows", None) if engine.name == "cl" else (None,):
+        check(engine, c, variant, BOUND["rows"])

@@ -18,8 +18,8 @@ from netcl.core.backend import attention_blocks as blocks
 from netcl.core.dtypes import itemsize
 from netcl.core.errors import KernelBuildError, UnsupportedError
 
-from .contraction import add_parts
 from .contraction_form import compute_dtype
+from .parts import add_parts
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:

@@ -20,8 +20,10 @@ from netcl.core.errors import KernelBuildError
 from netcl.core.kernel_selector import KernelConfig, KernelVariant
 
 from . import contraction_gpu as gpu
+from . import few_channels
 from .contraction_form import Contraction, Levels, compute_dtype, places_argument
 from .epilogue import Finish, Place, definitions, members
+from .parts import add_parts
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
         ("DEPTH", depth), ("CHUNK", chunk), *definitions(epilogue, operands),
     )  # fmt: skip
     return Program(
-        source(("storage", "contract_operands", "contract_parts", "contract_cpu"), defines) + epilogue,
+        source(("storage", "contract_operands", "contract_cpu"), defines) + epilogue,
         rows,
         2 * vector,
         depth,
@@ -243,23 +245,6 @@ def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
     return max(1, min(_ENOUGH_UNITS // max(units, 1), prod(c.k) // _LEAST_SPLIT))
 
 
-def add_parts(engine: Any, parts: Tensor, out: Tensor, splits: int) -> None:
-    """out = the sum of ``splits`` partial results of out's size, in order."""
-    device = traits(engine)
-    if out.dtype in _plain.get(engine, ()):
-        text = gpu.plain_program(out.dtype)
-    elif device.is_cpu:
-        text = cpu_program(device, out.dtype).text
-    else:
-        text, _ = gpu.gpu_program(device, out.dtype)
-    size = out.size
-    block = max(64, -(-size // 64)) if device.is_cpu else 1
-    engine.launch(
-        text, "add_parts", (-(-size // block),), (1,) if block > 1 else None,
-        [parts, out, np.int64(size), np.int64(splits), np.int64(block)],
-    )  # fmt: skip
-
-
 def planes_variant(device: Traits, c: Contraction) -> str | None:
     """``planes`` or ``taps`` for many thin contractions on CPU devices: those of depthwise convolutions."""
     if not device.is_cpu or c.m > _THIN_ROWS or prod(c.batch) < 2:
@@ -334,6 +319,8 @@ def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
             KernelVariant.CONV2D_WINOGRAD, int(kernel[-1]), int(kernel[-1]), 1, device.vector, 1, (1, 1),
             use_local_memory=False, vector_width=device.vector,
         )  # fmt: skip
+    if kernel == "channels":
+        return few_channels.config(device, dtype)
     program = cpu_program(device, dtype)
     vectors = KernelVariant.MATMUL_VECTORIZED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
     return KernelConfig(

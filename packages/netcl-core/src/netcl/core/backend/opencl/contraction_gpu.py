@@ -44,7 +44,7 @@ def finishing_source(
 def gpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 0) -> tuple[str, int]:
     """The text and the group's edge of the GPU template."""
     edge = _EDGE if device.group >= _EDGE * _EDGE else _EDGE // 2
-    names = ("contract_places", "contract_parts", "contract_gpu")
+    names = ("contract_places", "contract_gpu")
     return finishing_source(device, dtype, names, (("EDGE", edge),), epilogue, operands), edge
 
 
@@ -52,7 +52,7 @@ def gpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
 def plain_program(dtype: str) -> str:
     """The text of the kernel that asks least of a compiler."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1))
-    return source(("storage", "contract_operands", "contract_places", "contract_parts", "contract_gpu"), defines)
+    return source(("storage", "contract_operands", "contract_places", "contract_gpu"), defines)
 
 
 def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:

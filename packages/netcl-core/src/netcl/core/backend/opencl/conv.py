@@ -13,11 +13,12 @@ from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.dtypes import itemsize
 from netcl.core.measurements import fastest_kernel
 
-from . import contraction, windows, winograd
+from . import contraction, few_channels, windows, winograd
 from .contraction_form import Contraction, compute_dtype
 from .conv_plans import Geometry, Part, Plan, geometry, plan_of
 from .epilogue import RESULT, Finish, Place, finish_of
 from .padding import padded_images, resampled
+from .parts import add_parts
 from .templates import traits
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def conv(
     one dense convolution per remainder of the position, strided pointwise convolutions work on a copy of what they
     meet. ``algo``, a wish: ``naive`` sums each output in a work-item of its own, ``tiled_local`` takes the kernel that
     works through local memory, ``implicit_gemm`` the device's. Tests force the ``variant``: ``rows`` (A as it lies),
-    ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``winograd2`` or ``winograd4``.
+    ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``channels``, ``winograd2`` or ``winograd4``.
     """
     call = (tuple(stride), tuple(map(tuple, padding)), tuple(dilation), groups, None if shape is None else tuple(shape))
     g = geometry(kind, a.shape, b.shape, *call)
@@ -93,9 +94,14 @@ def conv(
     out: Tensor = engine.empty(plan.shape[:2] + plan.shape[5 - spatial :], a.dtype)
     if out.size == 0:
         return out
-    problem = winograd.chosen(engine, kind, g, a.dtype, variant)
+    few = few_channels.chosen(engine, kind, g, a.dtype, variant)
+    problem = None if few else winograd.chosen(engine, kind, g, a.dtype, variant)
     finish = None
-    if kind == "grad_weight":
+    if few is not None:
+        if epilogue is not None and kind == "forward":
+            finish = _finish(engine, plan, epilogue, out, "rows")
+        few_channels.run(engine, few, a, b, out, finish)
+    elif kind == "grad_weight":
         if problem is not None:
             winograd.grad_weight(engine, problem, a, b, out)
         else:
@@ -174,9 +180,10 @@ def kernels(engine: Any, x: tuple[int, ...], weight: tuple[int, ...], **options:
     """The variants worth measuring for a forward convolution of these shapes."""
     call = (*(options[name] for name in ("stride", "padding", "dilation", "groups")), None)
     plan = plan_of("forward", x, weight, *call)
-    filtering = traits(engine).is_cpu and winograd.kernels(geometry("forward", x, weight, *call))
+    g = geometry("forward", x, weight, *call)
+    filtering = traits(engine).is_cpu and winograd.kernels(g)
     c = plan.parts[0].contraction
-    own = ("windows",) if windows.fits(traits(engine), c) else ()
+    own = ("windows",) if windows.fits(traits(engine), c) else few_channels.kernels(traits(engine), g)
     return (*own, *contraction.kernels(engine, c), *(filtering or ()))
 
 
@@ -256,7 +263,7 @@ def _through_windows(
             if not c.empty:
                 windows.contract(engine, c, each, weight, source_images, target, out.size, _placed(finish, c))
     if splits > 1:
-        contraction.add_parts(engine, target, out, splits)
+        add_parts(engine, target, out, splits)
 
 
 @lru_cache(maxsize=512)
@@ -312,7 +319,7 @@ def _summed_over_images(
                 engine, _split(c, splits, out.size), grad_output, source_images, target, variant=chosen
             )
     if not direct:
-        contraction.add_parts(engine, target, out, splits)
+        add_parts(engine, target, out, splits)
 
 
 __all__ = ["conv", "kernels"]

@@ -1,0 +1,26 @@
+"""Adds partial results in order, so that long sums that were cut up have the same bits on every run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .templates import source, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor import Tensor
+
+
+def add_parts(engine: Any, parts: Tensor, out: Tensor, splits: int) -> None:
+    """out = the sum of ``splits`` partial results of out's size, in order."""
+    text = source(("storage", "contract_parts"), ((f"DTYPE_{out.dtype.upper()}", 1),))
+    size = out.size
+    block = max(64, -(-size // 64)) if traits(engine).is_cpu else 1
+    engine.launch(
+        text, "add_parts", (-(-size // block),), (1,) if block > 1 else None,
+        [parts, out, np.int64(size), np.int64(splits), np.int64(block)],
+    )  # fmt: skip
+
+
+__all__ = ["add_parts"]

@@ -1,0 +1,79 @@
+// What the kernels for images with few channels on CPU devices share (contract_channels_forward.cl, _weights, _input).
+//
+// A strip holds what some rows of the output meet in an image, one run for each channel, column of the kernel and row of
+// the kernel (rows that are whole strides apart share theirs): the image's rows moved by that column, zeros outside. What
+// a tap meets is then one run as long as the rows of the output are, and vectors go along it past the ends of rows.
+//
+// A work-item takes `each` blocks of rows, one after the other, and has `scratch` elements of its own for panels of weights
+// or sums, and behind `strip` of them for the strip or what the taps give back. Work-groups have one work-item.
+// Contraction of a*b+c into one rounding is allowed here.
+
+#define COLUMNS (SPAN * VECTOR)
+#define EACH(i, count) _Pragma("unroll") for (int i = 0; i < count; i++)
+// Without the hint Intel's compiler takes longer, to vectorise across work-items.
+#define LOOPING __attribute__((vec_type_hint(REALV)))
+
+typedef struct {
+    long channels, filters, taps;
+    long height, width, rows, columns;  // of an image, of the output
+    long sides[2], stride[2], dilation[2], low[2];
+    long block, blocks, each, total;    // rows of a block, blocks of an image, of a work-item, of all images
+    long scratch, strip;
+    long run;                           // rows of a run, or elements that a tap gives back for a block
+    long finished;
+    operand operands[OPERANDS];
+} images;
+
+static inline void zero(__global REAL* to, const long count) {
+    for (long i = 0; i < count; i++) to[i] = 0;
+}
+
+// The strip of `rows` rows of the output from `first` on.
+static inline void fill_strip(__global const STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
+    const long step = g->stride[1], met = rows + (g->sides[0] - 1) * g->dilation[0] / g->stride[0];
+    for (long phase = 0; phase < g->stride[0]; phase++) {
+        bool used = false;
+        for (long i = 0; i < g->sides[0]; i++) used = used || i * g->dilation[0] % g->stride[0] == phase;
+        if (!used) continue;
+        for (long column = 0; column < g->channels * g->sides[1]; column++) {
+            const long channel = column / g->sides[1], shift = column % g->sides[1] * g->dilation[1] - g->low[1];
+            // Between `begin` and `end` the run lies inside the image.
+            const long beyond = g->width - shift;
+            const long begin = min(g->columns, shift < 0 ? (step - 1 - shift) / step : 0);
+            const long end = clamp(beyond > 0 ? (beyond - 1) / step + 1 : 0, begin, g->columns);
+            __global REAL* to = strip + (column * g->stride[0] + phase) * g->run * g->columns;
+            for (long i = 0; i < met; i++, to += g->columns) {
+                const long row = (first + i) * g->stride[0] + phase - g->low[0];
+                if (row < 0 || row >= g->height) {
+                    zero(to, g->columns);
+                    continue;
+                }
+                __global const STORAGE* from = image + (channel * g->height + row) * g->width + shift;
+                zero(to, begin);
+                zero(to + end, g->columns - end);
+                long x = begin;
+                if (step == 1 && end - begin >= VECTOR) {
+                    for (; x <= end - VECTOR; x += VECTOR) GSTORE(VLOAD(from + x), to + x);
+                    GSTORE(VLOAD(from + end - VECTOR), to + end - VECTOR);
+                    continue;
+                }
+                if (step == 2)
+                    for (; x < end - VECTOR; x += VECTOR) {
+                        const REALV left = VLOAD(from + 2 * x), right = VLOAD(from + 2 * x + VECTOR);
+                        GSTORE((REALV)(left.even, right.even), to + x);
+                    }
+                for (; x < end; x++) to[x] = LOAD(from, x * step);
+            }
+        }
+    }
+}
+
+// Where the runs of the taps begin in the strip.
+static inline void find_runs(long* runs, const images* g) {
+    for (long t = 0; t < g->taps; t++) {
+        const long j = t % g->sides[1], i = t / g->sides[1] % g->sides[0] * g->dilation[0], c = t / g->sides[1] / g->sides[0];
+        const long run = (c * g->sides[1] + j) * g->stride[0] + i % g->stride[0];
+        runs[t] = (run * g->run + i / g->stride[0]) * g->columns;
+    }
+}
+
