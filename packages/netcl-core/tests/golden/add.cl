@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void map_3a184f4c38(
+__kernel __attribute__((vec_type_hint(float16))) void map_793b038da3(
     __global const float *in0,
     __global const float *in1,
     __global float *out0,
@@ -23,6 +23,7 @@ __kernel void map_3a184f4c38(
         float8 t4 = t2 + t3;
         *(__global float8_packed *)(out0 + i0) = t4;
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i0 = end1; i0 < stop; ++i0) {
         float t5 = in0[i0];
         float t6 = in1[i0];

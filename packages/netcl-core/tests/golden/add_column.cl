@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void map_b9f9c2380b(
+__kernel __attribute__((vec_type_hint(float16))) void map_7953f07af0(
     __global const float *in0,
     __global const float *in1,
     __global float *out0,
@@ -25,6 +25,7 @@ __kernel void map_b9f9c2380b(
         float8 t4 = t2 + (float8)(t3);
         *(__global float8_packed *)(out0 + (i0 * n1 + i1)) = t4;
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i1 = end1; i1 < stop; ++i1) {
         float t5 = in0[(i0 * n1 + i1)];
         float t6 = t5 + t3;

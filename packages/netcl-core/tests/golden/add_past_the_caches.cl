@@ -10,7 +10,7 @@ typedef float8 __attribute__((aligned(4))) float8_packed;
 #define STREAM(value, place) *(place) = (value)
 #endif
 
-__kernel void map_ba7aa66698(
+__kernel __attribute__((vec_type_hint(float16))) void map_4ab3192b25(
     __global const float *in0,
     __global const float *in1,
     __global float *out0,
@@ -31,6 +31,7 @@ __kernel void map_ba7aa66698(
         float8 t4 = t2 + t3;
         STREAM(t4, (__global float8 *)(out0 + i0));
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i0 = end1; i0 < stop; ++i0) {
         float t5 = in0[i0];
         float t6 = in1[i0];

@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void rows_dd059f7942(
+__kernel __attribute__((vec_type_hint(float16))) void rows_fc508155cc(
     __global const float *in0,
     __global float *out0,
     __global float *out1,
@@ -36,6 +36,7 @@ __kernel void rows_dd059f7942(
         }
         {
           acc6 = 0.0f;
+          #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
           for (size_t i2 = end9; i2 < n2; ++i2) {
             float t13 = in0[((i0 * n1 + i1) * n2 + i2)];
             acc6 = acc6 + t13;
@@ -78,6 +79,7 @@ __kernel void rows_dd059f7942(
         }
         {
           acc32 = 0.0f;
+          #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
           for (size_t i2 = end35; i2 < n2; ++i2) {
             float t41 = in0[((i0 * n1 + i1) * n2 + i2)];
             float t42 = t41 - t27;
@@ -111,6 +113,7 @@ __kernel void rows_dd059f7942(
           float8 t60 = t28 * (float8)(t59);
           *(__global float8_packed *)(out0 + ((i0 * n1 + i1) * n2 + i2)) = t60;
         }
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (size_t i2 = end1; i2 < n2; ++i2) {
           float t61 = in0[((i0 * n1 + i1) * n2 + i2)];
           float t62 = t61 - t27;

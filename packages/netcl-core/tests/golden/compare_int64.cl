@@ -1,7 +1,7 @@
 // 1 work-items in groups of 1, numbers (100, 1, 1, 104, 1)
 #pragma OPENCL FP_CONTRACT OFF
 
-__kernel void map_3f3b3f08da(
+__kernel __attribute__((vec_type_hint(float16))) void map_3f3b3f08da(
     __global const long *in0,
     __global const long *in1,
     __global uchar *out0,

@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void reduce_5a44f67670(
+__kernel __attribute__((vec_type_hint(float16))) void reduce_2b927edcf2(
     __global const float *in0,
     __global const long *in1,
     __global float *out0,
@@ -53,6 +53,7 @@ __kernel void reduce_5a44f67670(
         }
         {
           acc19 = 0.0f;
+          #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
           for (size_t i1 = end10; i1 < n1; ++i1) {
             float t30 = in0[(i0 * n1 + i1)];
             acc14 = (t30 > acc14) ? t30 : acc14;
@@ -96,6 +97,7 @@ __kernel void reduce_5a44f67670(
         }
         {
           acc7 = 0.0f;
+          #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
           for (size_t i1 = end10; i1 < n1; ++i1) {
             float t55 = in0[(i0 * n1 + i1)];
             float t56 = t55 - t37;

@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void rows_20a8689d60(
+__kernel __attribute__((vec_type_hint(float16))) void rows_3f765be33b(
     __global const float *in0,
     __global const long *in1,
     __global float *out0,
@@ -35,6 +35,7 @@ __kernel void rows_20a8689d60(
         acc17 = (t21 > acc17) ? t21 : acc17;
         nan18 = nan18 | (t21 != t21);
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i1 = end1; i1 < n1; ++i1) {
         float t22 = in0[(i0 * n1 + i1)];
         acc19 = (t22 > acc19) ? t22 : acc19;
@@ -60,6 +61,7 @@ __kernel void rows_20a8689d60(
       }
       {
         acc13 = 0.0f;
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (size_t i1 = end1; i1 < n1; ++i1) {
           float t31 = in0[(i0 * n1 + i1)];
           float t32 = t31 - t26;
@@ -92,6 +94,7 @@ __kernel void rows_20a8689d60(
         float8 t49 = t9 + t48;
         *(__global float8_packed *)(out0 + (i0 * n1 + i1)) = t49;
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i1 = end1; i1 < n1; ++i1) {
         float t50 = out0[(i0 * n1 + i1)];
         int t51 = (int)i1;

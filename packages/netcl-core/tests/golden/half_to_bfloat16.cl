@@ -12,7 +12,7 @@ ushort8 to_bfloat16_8(float8 x) {
 }
 typedef ushort8 __attribute__((aligned(2))) ushort8_packed;
 
-__kernel void map_50f2fa4057(
+__kernel __attribute__((vec_type_hint(float16))) void map_2a5e343166(
     __global const half *in0,
     __global const ushort *in1,
     __global ushort *out0,
@@ -37,6 +37,7 @@ __kernel void map_50f2fa4057(
         *(__global ushort8_packed *)(out0 + i0) = to_bfloat16_8(t4);
         vstore_half8_rte(t6, 0, out1 + i0);
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i0 = end1; i0 < stop; ++i0) {
         float t7 = vload_half(0, in0 + i0);
         float t8 = t7 * 2.0f;

@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void rows_f134a01ebd(
+__kernel __attribute__((vec_type_hint(float16))) void rows_d9eb72fdab(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -29,6 +29,7 @@ __kernel void rows_f134a01ebd(
         acc10 = (t14 > acc10) ? t14 : acc10;
         nan11 = nan11 | (t14 != t14);
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i1 = end1; i1 < n1; ++i1) {
         float t15 = in0[(i0 * n1 + i1)];
         acc12 = (t15 > acc12) ? t15 : acc12;
@@ -54,6 +55,7 @@ __kernel void rows_f134a01ebd(
       }
       {
         acc6 = 0.0f;
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (size_t i1 = end1; i1 < n1; ++i1) {
           float t24 = in0[(i0 * n1 + i1)];
           float t25 = t24 - t19;
@@ -81,6 +83,7 @@ __kernel void rows_f134a01ebd(
         float8 t40 = t2 / (float8)(t39);
         *(__global float8_packed *)(out0 + (i0 * n1 + i1)) = t40;
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i1 = end1; i1 < n1; ++i1) {
         float t41 = out0[(i0 * n1 + i1)];
         float t42 = t41 / t39;

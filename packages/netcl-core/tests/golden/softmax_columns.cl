@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void rows_ce03aa0f9a(
+__kernel __attribute__((vec_type_hint(float16))) void rows_aa785c1f7b(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -71,6 +71,7 @@ __kernel void rows_ce03aa0f9a(
           }
         }
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i1 = end1; i1 < stop; ++i1) {
         float acc17 = 0.0f;
         float total18 = 0.0f;

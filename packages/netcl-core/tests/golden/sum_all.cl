@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void rows_df58a48dcf(
+__kernel __attribute__((vec_type_hint(float16))) void rows_8cf059795a(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -36,6 +36,7 @@ __kernel void rows_df58a48dcf(
         }
         {
           acc4 = 0.0f;
+          #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
           for (size_t i1 = end7; i1 < n1; ++i1) {
             float t11 = in0[(i0 * n1 + i1)];
             acc4 = acc4 + t11;
@@ -65,7 +66,7 @@ __kernel void rows_df58a48dcf(
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void reduce_480c5cf55a(
+__kernel __attribute__((vec_type_hint(float16))) void reduce_cf482bd4ca(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -89,6 +90,7 @@ __kernel void reduce_480c5cf55a(
     }
     {
       acc4 = 0.0f;
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i0 = end7; i0 < n0; ++i0) {
         float t11 = in0[i0];
         acc4 = acc4 + t11;

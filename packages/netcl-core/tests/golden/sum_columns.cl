@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel void reduce_4a4306f4de(
+__kernel __attribute__((vec_type_hint(float16))) void reduce_e5dc3c778f(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -48,6 +48,7 @@ __kernel void reduce_4a4306f4de(
           *(__global float8_packed *)(out0 + i1) = t8[u];
         }
       }
+      #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
       for (size_t i1 = end1; i1 < stop; ++i1) {
         float acc9 = 0.0f;
         float total10 = 0.0f;

@@ -77,7 +77,7 @@ _ROWS = (
     Variable("PROFILE_EVENTS", "bool", False, "requests PROFILING_ENABLE on new queues"),
     Variable("DEVICE", "str", "auto", "the default device, any selector of manager.default"),
     Variable("PLATFORM_FILTER", "str", "", "part of the names of the OpenCL platforms to use; empty: all"),
-    Variable("CACHE_DIR", "path", None, "folder of programs and measurements; unset: the user's cache folder"),
+    Variable("CACHE_DIR", "path", None, "folder of programs (not PoCL's), measurements; unset: that of the user"),
     Variable("CACHE", "bool", True, "keeps programs and measurements on disk"),
     Variable("CACHE_MAX_MB", "int", 1024, "size of the cache on disk, in MiB", 0),
     Variable("POOL_BUDGET_FRAC", "float", 0.85, "part of the device's memory that the pools may hold", 0, 1),

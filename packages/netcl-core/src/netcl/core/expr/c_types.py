@@ -14,6 +14,13 @@ PRAGMAS = {
     "double": "#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
 }
 
+# Of kernels whose work-items loop over vectors themselves; or Intel's compiler vectorises across work-items, too, and
+# takes longer.
+LOOPING = "__attribute__((vec_type_hint(float16)))"
+
+# Before the loop over what whole vectors leave; or a compiler makes vectors of it that have no use.
+SHORT_LOOP = "#pragma clang loop vectorize(disable) interleave(disable) unroll(disable)"
+
 # A store past the caches, where the compiler has one: the line that it fills is not read first.
 STREAM = """\
 #ifdef __has_builtin

@@ -352,4 +352,5 @@ def render(outputs: Sequence[Expr], layout: Layout) -> KernelSpec:
     inside = any(set(axes) & set(layout.reduced) for axes in layout.outputs)
     kind = "map" if not layout.reduced else "rows" if inside else "reduce"
     digest = blake2b("\n".join([*params, preamble, body, str(layout.group)]).encode(), digest_size=5).hexdigest()
-    return KernelSpec(f"{kind}_{digest}", params, body, preamble, workgroup_size=layout.group)
+    attributes = c.LOOPING if layout.cpu else ""
+    return KernelSpec(f"{kind}_{digest}", params, body, preamble, workgroup_size=layout.group, attributes=attributes)

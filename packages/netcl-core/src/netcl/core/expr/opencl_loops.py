@@ -274,12 +274,13 @@ class LoopWriter(ABC):
             start, stop = self.name("block"), self.name("stop")
             blocks.add(f"{self.place} {stop} = min({start} + {BLOCK * step}, {high});", each=False)
         head = f"for ({self.place} {index} = {_plus(start, lane)}; {index} < {stop}; {_advance(index, step)})"
-        if not careful:
-            scope.block(head, inner)
-            return
         for sum_ in careful:
             blocks.add(f"{sum_.term} = 0.0f;", each=sum_.vector)
+        if short and self.layout.cpu:
+            blocks.add(c.SHORT_LOOP, each=False)
         blocks.block(head, inner)
+        if not careful:
+            return
         for sum_ in careful:
             width = self.width if sum_.vector else 1
             text = c.exact_sum(sum_.member.dtype, width, sum_.total, sum_.error, sum_.term)
@@ -333,6 +334,7 @@ class LoopWriter(ABC):
         scope.block(f"for ({self.place} strip = {low}; strip < {end}; strip += {self.strip})", strip)
         single = Scope(scope, bind)
         body(single)
+        scope.add(c.SHORT_LOOP, each=False)
         scope.block(f"for ({self.place} {axis} = {end}; {axis} < {high}; ++{axis})", single)
 
 

@@ -63,7 +63,8 @@ class KernelSpec:
     """A kernel as a declaration: ``KernelSpec(name, params, body, preamble)`` or ``KernelSpec(name=, src=)``.
 
     ``params`` are declarations such as ``"__global float* c"``, ``body`` the statements, ``preamble`` text before the
-    kernel; ``src`` is a whole source with a kernel ``name`` instead. ``options`` are build options.
+    kernel; ``src`` is a whole source with a kernel ``name`` instead. ``options`` are build options, ``attributes``
+    those of the kernel, such as ``__attribute__((vec_type_hint(float16)))``.
     ``workgroup_size`` (int or tuple) is used where a run gives no local size, until ``tune`` has measured a better one.
     """
 
@@ -77,6 +78,7 @@ class KernelSpec:
         src: str | None = None,
         options: Sequence[str] = (),
         workgroup_size: int | Sequence[int] | None = None,
+        attributes: str = "",
     ) -> None:
         if (src is None) == (body is None) or (src is not None and params is not None):
             raise UnsupportedError(f"KernelSpec {name!r} needs either params and body, or src")
@@ -84,6 +86,7 @@ class KernelSpec:
         self.params: tuple[str, ...] = tuple(params or ())
         self.body = body
         self.preamble = preamble
+        self.attributes = attributes
         self.src = src
         self.options: tuple[str, ...] = (options,) if isinstance(options, str) else tuple(options)
         local = (workgroup_size,) if isinstance(workgroup_size, int) else workgroup_size
@@ -95,7 +98,8 @@ class KernelSpec:
         if self.src is not None:
             return _joined(self.preamble, self.src)
         params = ",\n    ".join(self.params)
-        return _joined(self.preamble, f"__kernel void {self.name}(\n    {params}) {{\n    {self.body}\n}}\n")
+        head = f"__kernel {self.attributes + ' ' if self.attributes else ''}void {self.name}"
+        return _joined(self.preamble, f"{head}(\n    {params}) {{\n    {self.body}\n}}\n")
 
     def build(self, target: Any = None) -> BuiltKernel:
         """Compile for a context, queue or DeviceHandle (None: the active device).

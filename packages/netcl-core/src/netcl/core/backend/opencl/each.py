@@ -310,4 +310,5 @@ class _Text:
         lines.append(body.replace("get_group_id(0)", "row_[1]"))
         text = "\n    ".join(lines)
         digest = hashlib.sha256("\n".join([*params, spec.preamble, text]).encode()).hexdigest()[:10]
-        return f"each_{digest}", KernelSpec(f"each_{digest}", params, text, spec.preamble).to_source()
+        whole = KernelSpec(f"each_{digest}", params, text, spec.preamble, attributes=spec.attributes)
+        return whole.name, whole.to_source()

@@ -33,7 +33,7 @@ def padded_images(
     """
     out: Tensor = engine.empty((images, planes, *padded), x.dtype)
     items, argument = _launch(planes, extent, low, padded, first, images, traits(engine))
-    text = source(("pad",), (("BYTES", itemsize(x.dtype)),))
+    text = source(("pad",), (("BYTES", itemsize(x.dtype)),), "pad")
     engine.launch(text, "pad", (items,), (1,) if traits(engine).is_cpu else None, [x, out, argument])
     return out
 
@@ -53,6 +53,6 @@ def resampled(engine: Any, name: str, x: Tensor, extent: Triple, result: Triple,
     out: Tensor = engine.empty(shape, x.dtype)
     if out.size:
         items, argument = _sampling(prod(shape[:2]), extent, result, step, traits(engine))
-        text = source(("pad",), (("BYTES", itemsize(x.dtype)),))
+        text = source(("pad",), (("BYTES", itemsize(x.dtype)),), name)
         engine.launch(text, name, (items,), (1,) if traits(engine).is_cpu else None, [x, out, argument])
     return out

@@ -8,8 +8,10 @@ the version of netcl-core. It is written beside and renamed, and opens with a ch
 eight processes at once, or a bad disk cost a rebuild. The checksum is not a luxury: given half of one of its own
 binaries, PoCL 3.0 crashes the process.
 
-PoCL compiles a kernel for each local size at its first launch, and a binary that is taken afterwards has that code.
-So a program that was built here is stored at once, and stored again by ``persist()`` at exit.
+A program that was built here is stored at once, and stored again by ``persist()`` at exit, with what drivers compile at
+the first launch. Of PoCL no binaries are taken unless a folder is asked for: it compiles each kernel at its first
+launch for that local size and keeps that by itself, and compiles it once more, for any size, when asked for a binary,
+which takes longer than all the rest (docs/adr/0021-pocl-keeps-its-own-programs.md).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from ...capabilities import type_of
 from ...driver_probes import HALF_VECTORS, half_vectors_work
 from ...errors import KernelBuildError
 from . import teardown
+from .declarations import WITHOUT_HEADER, declared
 
 try:
     import pyopencl as cl
@@ -48,8 +51,8 @@ _STALE_S = 3600.0
 
 @dataclass(frozen=True)
 class ProgramStats:
-    """Where programs came from: memory ``hits``, ``disk_hits``, ``builds``; entries found ``corrupt``; the programs
-    ``in_memory`` now."""
+    """Where programs came from: memory ``hits``, ``disk_hits``, ``builds`` (those that the driver keeps are built, too,
+    in milliseconds); entries found ``corrupt``; the programs ``in_memory`` now."""
 
     hits: int = 0
     disk_hits: int = 0
@@ -61,8 +64,9 @@ class ProgramStats:
 class ProgramCache:
     """Built programs in memory and their binaries on disk; thread-safe, and safe for several processes at once.
 
-    ``cache_dir`` None: the folder ``programs`` in NETCL_CACHE_DIR, and NETCL_CACHE=0 keeps all in memory. ``max_bytes``
-    (None: NETCL_CACHE_MAX_MB) bounds the folder, the least recently used entry goes first. A folder that cannot be used
+    ``cache_dir`` None: the folder ``programs`` in NETCL_CACHE_DIR, for drivers that do not keep programs by themselves,
+    and NETCL_CACHE=0 keeps all in memory. ``max_bytes`` (None: NETCL_CACHE_MAX_MB) bounds the folder, the least
+    recently used entry goes first. A folder that cannot be used
     costs one warning, and programs are kept in memory alone.
     """
 
@@ -134,7 +138,7 @@ class ProgramCache:
         teardown.check_process()
         if config.get("LOG") == "kernels":
             config.get_logger().info("for %s, options %r:\n%s", str(device.name).strip(), options, source)
-        folder = self.folder
+        folder = None if self._given_dir is None and _kept_by_driver(device) else self.folder
         path = None if folder is None else folder / (_key(source, options, device) + _SUFFIX)
         binary = None if path is None else self._load(path)
         if binary is not None:
@@ -236,7 +240,7 @@ def _with_division(source: str, options: str, device: Any) -> str:
 def _with_half_vectors(source: str, device: Any) -> str:
     """The text of an expression's kernel, with PoCL's conversions of halves replaced by faster ones where they work."""
     halves = "vload_half8(0, in" in source or "vstore_half8_rte(" in source
-    if not halves or "FP_CONTRACT OFF" not in source or device.platform.name != "Portable Computing Language":
+    if not halves or "FP_CONTRACT OFF" not in source or not _is_pocl(device):
         return source
     # PoCL 3.0 is known to do it, so its users do not wait for the probe.
     works = "PoCL 3.0" in device.platform.version or half_vectors_work(device)
@@ -256,7 +260,29 @@ def _raw_program(*args: Any) -> Any:
     return private._cl._Program(*args)
 
 
+def _is_pocl(device: Any) -> bool:
+    return bool(device.platform.name == "Portable Computing Language")
+
+
+def _kept_by_driver(device: Any) -> bool:
+    """Whether the driver finds what it compiled before when it gets the same text."""
+    return _is_pocl(device) and os.environ.get("POCL_KERNEL_CACHE", "1") == "1"
+
+
+def _with_declarations(source: str, options: str, device: Any) -> str | None:
+    """The text with what it needs of the header that PoCL 3.0 reads for each program; None where it needs all."""
+    known = _is_pocl(device) and "PoCL 3.0" in device.platform.version and "-cl-std" not in options
+    floats = device.extensions.split() if known else ()
+    return declared(source) if "cl_khr_fp64" in floats and "cl_khr_fp16" not in floats else None
+
+
 def _from_source(context: Any, device: Any, source: str, options: str) -> Any:
+    short = _with_declarations(source, options, device)
+    if short is not None:
+        with contextlib.suppress(cl.Error):  # built as it is instead, if only for the messages
+            raw = _raw_program(context, short)
+            _build(raw, device, f"{options} {WITHOUT_HEADER}")
+            return cl.Program(raw)
     raw = _raw_program(context, source)
     try:
         _build(raw, device, options)

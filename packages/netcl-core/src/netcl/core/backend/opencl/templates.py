@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
@@ -57,13 +58,19 @@ def _sixteen_lanes(device: Any) -> bool:
     return "PoCL 3.0" not in device.platform.version and sixteen_lanes_work(device)
 
 
+_KERNEL = re.compile(r"^__kernel .*?\bvoid (\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
+
+
 @lru_cache(maxsize=256)
-def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> str:
-    """The texts ``names`` of ``kernels/cl`` behind their definitions; only contractions may round a*b+c once."""
+def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...], kernel: str = "") -> str:
+    """The texts ``names`` of ``kernels/cl`` behind their definitions; only contractions may round a*b+c once. With
+    ``kernel`` they have no other kernel, since drivers compile all that a program has.
+    """
     folder = files("netcl.core") / "kernels" / "cl"
     head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"
     head += "".join(f"#define {name} {value}\n" for name, value in defines)
-    return head + "".join((folder / f"{name}.cl").read_text(encoding="utf-8") for name in names)
+    text = head + "".join((folder / f"{name}.cl").read_text(encoding="utf-8") for name in names)
+    return _KERNEL.sub(lambda found: found[0] if found[1] == kernel else "", text) if kernel else text
 
 
 def struct(*values: int | Iterable[int]) -> Any:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.core.expr.c_types import LOOPING
+
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.launch import Launcher, PreparedLaunch
 
 _ITEM = "    size_t item = get_global_id(0);\n"
 _READ = "    __global const "  # what a kernel only reads comes first among its parameters
-_KERNEL = re.compile(r"__kernel void (\w+)\(\n(.*?)\) \{\n(.*)\Z", re.DOTALL)
+_KERNEL = re.compile(rf"__kernel {re.escape(LOOPING)} void (\w+)\(\n(.*?)\) \{{\n(.*)\Z", re.DOTALL)
 _SPARE_BYTES = 128  # of the largest size of a kernel's arguments
 _TYPES = {"ulong": np.uint64, "float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
 
@@ -82,9 +84,8 @@ def joined(launcher: Launcher, launches: Sequence[Recorded]) -> Recorded | None:
         total = end
     if 8 * len(given) > launcher.device.max_parameter_size - _SPARE_BYTES:
         return None
-    body = "\n".join(
-        ["__kernel void NAME(", ",\n".join(f"    {p}" for p in parameters.values()), ") {", _ITEM.rstrip(), *calls, "}"]
-    )
+    head = f"__kernel {LOOPING} void NAME("
+    body = "\n".join([head, ",\n".join(f"    {p}" for p in parameters.values()), ") {", _ITEM.rstrip(), *calls, "}"])
     text = "\n".join([*heads, "", *functions.values(), body, ""])
     name = f"joined_{hashlib.sha256(text.encode()).hexdigest()[:10]}"
     args = [None if hasattr(value, "int_ptr") else value for value in given]

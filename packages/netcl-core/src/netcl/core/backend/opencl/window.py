@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 _GROUP = 64  # the size of a launch of single outputs is a multiple of this
+_OWN_STEPS = (1, 2)  # strides that are worth loops of their own
 
 
 class _Plan(NamedTuple):
@@ -115,7 +116,8 @@ def window(
     elif kind == "max_grad":
         args = [x, indices, out]
     if out.size:
-        text = source(("storage", "window"), ((f"DTYPE_{x.dtype.upper()}", 1),))
-        local = (1,) if device.is_cpu else None
-        engine.launch(text, _KERNELS[kind], (plan.items,), local, [*args, plan.argument])
+        name = _KERNELS[kind]
+        defines = ((f"DTYPE_{x.dtype.upper()}", 1), ("STEP", stride[-1] if stride[-1] in _OWN_STEPS else "g.stride[2]"))
+        text = source(("storage", "window"), defines if kind in ("max", "avg") else defines[:1], name)
+        engine.launch(text, name, (plan.items,), (1,) if device.is_cpu else None, [*args, plan.argument])
     return (out, args[2]) if kind == "max" else out

@@ -6,6 +6,9 @@
 // A stride of 0 cuts the extent into sections (adaptive pooling): window o is floor(o * extent / out) to
 // ceil((o + 1) * extent / out).
 
+// Work-items loop over lanes themselves; or Intel's compiler takes twice as long, to vectorise across them, too.
+#define LOOPING __attribute__((vec_type_hint(float16)))
+
 typedef struct {
     long rows, block, channels, count_include_pad, divisor;
     long extent[3], out[3], taps[3], stride[3], dilation[3], low[3], high[3];
@@ -96,7 +99,8 @@ static inline long counted(const long o, const int d, const window* g) {
     const size_t plane = row / SIZE[1] / SIZE[0]
 
 // Where windows lie inside along the last dimension: a stretch of them is worked on side by side, LANES at a time, one tap
-// after the other, so that the compiler can use vectors; strides 1 and 2 are worth loops of their own.
+// after the other, so that the compiler can use vectors. STEP is the stride there: a number where loops of its own are
+// worth it.
 #define LANES 16
 
 static inline span windows_inside(const window* g) {
@@ -111,15 +115,7 @@ static inline span windows_inside(const window* g) {
 // The first tap of a row of taps in a plane.
 #define TAP_LINE(kz, ky) (((z0 + (kz) * g.dilation[0]) * g.extent[1] + y0 + (ky) * g.dilation[1]) * g.extent[2] + x0)
 
-#define COMPARE(STEP) \
-    for (long i = 0; i < lanes; i++) { \
-        const REAL v = LOAD(image, place + i * (STEP)); \
-        const bool better = v > best[i] || (v != v && best[i] == best[i]); \
-        best[i] = better ? v : best[i]; \
-        at[i] = better ? (int)(place + i * (STEP)) : at[i]; \
-    }
-
-__kernel void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
+__kernel LOOPING void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {
     const span inside = windows_inside(&g);
     EACH_ROW_OF_OUTPUTS {
@@ -140,16 +136,19 @@ __kernel void max_forward(__global const STORAGE* restrict x, __global STORAGE* 
             const bool any = seen && sx.first < sx.last;
             const long start = any ? TAP_LINE(sz.first, sy.first) + sx.first * g.dilation[2] : 0;
             for (long i = 0; i < lanes; i++) {
-                best[i] = any ? LOAD(image, start + i * g.stride[2]) : (REAL)0;
-                at[i] = any ? (int)(start + i * g.stride[2]) : -1;
+                best[i] = any ? LOAD(image, start + i * STEP) : (REAL)0;
+                at[i] = any ? (int)(start + i * STEP) : -1;
             }
             for (long kz = sz.first; kz < sz.last; kz++)
                 for (long ky = sy.first; ky < sy.last; ky++)
                     for (long kx = sx.first; kx < sx.last; kx++) {
                         const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
-                        if (g.stride[2] == 1) { COMPARE(1) }
-                        else if (g.stride[2] == 2) { COMPARE(2) }
-                        else { COMPARE(g.stride[2]) }
+                        for (long i = 0; i < lanes; i++) {
+                            const REAL v = LOAD(image, place + i * STEP);
+                            const bool better = v > best[i] || (v != v && best[i] == best[i]);
+                            best[i] = better ? v : best[i];
+                            at[i] = better ? (int)(place + i * STEP) : at[i];
+                        }
                     }
             for (long i = 0; i < lanes; i++) {
                 STORE(best[i], out, row * g.out[2] + px + i);
@@ -159,10 +158,7 @@ __kernel void max_forward(__global const STORAGE* restrict x, __global STORAGE* 
     }
 }
 
-#define ACCUMULATE(STEP) \
-    for (long i = 0; i < lanes; i++) sum[i] += LOAD(image, place + i * (STEP));
-
-__kernel void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
+__kernel LOOPING void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
     const span inside = windows_inside(&g);
     EACH_ROW_OF_OUTPUTS {
         ROW_PLACE(g.out);
@@ -182,9 +178,7 @@ __kernel void avg_forward(__global const STORAGE* restrict x, __global STORAGE* 
                 for (long ky = sy.first; ky < sy.last; ky++)
                     for (long kx = sx.first; kx < sx.last; kx++) {
                         const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
-                        if (g.stride[2] == 1) { ACCUMULATE(1) }
-                        else if (g.stride[2] == 2) { ACCUMULATE(2) }
-                        else { ACCUMULATE(g.stride[2]) }
+                        for (long i = 0; i < lanes; i++) sum[i] += LOAD(image, place + i * STEP);
                     }
             const REAL divisor = (REAL)(g.divisor ? g.divisor : max(1L, count * counted(px, 2, &g)));
             for (long i = 0; i < lanes; i++) STORE(sum[i] / divisor, out, row * g.out[2] + px + i);
@@ -206,7 +200,7 @@ __kernel void avg_forward(__global const STORAGE* restrict x, __global STORAGE* 
     REAL sums[PIECE]; \
     for (long i = 0; i < width; i++) sums[i] = 0
 
-__kernel void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
+__kernel LOOPING void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
                            __global STORAGE* restrict out, const window g) {
     EACH_ROW {
         ROW_PLACE(g.extent);
@@ -233,7 +227,7 @@ static inline bool meets(const long padded, const long o, const int d, const win
     return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
 }
 
-__kernel void avg_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const window g) {
+__kernel LOOPING void avg_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const window g) {
     EACH_ROW {
         ROW_PLACE(g.extent);
         const long z0 = pz + g.low[0], y0 = py + g.low[1];
@@ -262,7 +256,7 @@ __kernel void avg_gradient(__global const STORAGE* restrict grad, __global STORA
 }
 
 // Rows count (image, z, y) of the output here; columns[image, z, y, x][channel, kz, ky, kx].
-__kernel void unfold(__global const STORAGE* restrict x, __global STORAGE* restrict columns, const window g) {
+__kernel LOOPING void unfold(__global const STORAGE* restrict x, __global STORAGE* restrict columns, const window g) {
     const long taps = g.taps[0] * g.taps[1] * g.taps[2], volume = g.extent[0] * g.extent[1] * g.extent[2];
     EACH_ROW {
         ROW_PLACE(g.out);
@@ -286,7 +280,7 @@ __kernel void unfold(__global const STORAGE* restrict x, __global STORAGE* restr
 }
 
 // Rows count (image, channel, z, y) of the input.
-__kernel void fold(__global const STORAGE* restrict columns, __global STORAGE* restrict out, const window g) {
+__kernel LOOPING void fold(__global const STORAGE* restrict columns, __global STORAGE* restrict out, const window g) {
     const long taps = g.taps[0] * g.taps[1] * g.taps[2], width = g.channels * taps;
     EACH_ROW {
         ROW_PLACE(g.extent);
