@@ -33,6 +33,8 @@ PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
 # What a suite uses beside the layers of its package: DataParallel is tested on layers of netcl-nn.
 BESIDE = {"distributed": ("nn",)}
+# What the benchmarks are held against, each in an environment of its own under .nox/peers.
+PEERS = {"torch": "torch==2.13.0", "tinygrad": "tinygrad==0.14.0"}
 RUFF, MYPY, PYRIGHT = "ruff~=0.17.0", "mypy~=2.4.0", "pyright[nodejs]==1.1.414"
 
 # Sessions start hundreds of processes; without bytecode each compiles all that it imports, which takes half a second.
@@ -330,6 +332,14 @@ def reference(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Run the benchmarks and write tables, numbers and pictures to benchmarks/results (-- --quick, -- --only ops)."""
     install(session, everything({"core": "[cpu,intel]", "trainer": "[plot]"}))
+    for name, requirement in PEERS.items():
+        folder = ROOT / ".nox" / "peers" / name
+        if not folder.exists():
+            session.run("python", "-m", "venv", str(folder), silent=True)
+            python = str(folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+            # One that is not to be had is a contestant less.
+            command = (python, "-m", "pip", "install", "--quiet", requirement, "numpy")
+            session.run(*command, external=True, success_codes=[0, 1], silent=True)
     session.run("python", "benchmarks/run.py", *session.posargs)
 
 

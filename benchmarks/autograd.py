@@ -152,9 +152,9 @@ def resnet(selector: str, checkpointed: bool) -> float:
     y = rng.integers(0, 10, BATCH)
     if selector == "torch":
         import torch
-        from training import _resnet
+        from models import resnet18 as plain_resnet18
 
-        theirs = _resnet(torch.nn, torch.relu)
+        theirs = plain_resnet18(torch.nn, torch.relu)
         sgd = torch.optim.SGD(theirs.parameters(), lr=0.01, momentum=0.9)
         inputs, labels = torch.tensor(x), torch.tensor(y)
 

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from measure import Timing, Work, handles, save, timing
+from bursts import Work
+from measure import Timing, handles, save, timing
 
 import netcl.autograd as ag
 from netcl import nn, ops

@@ -23,7 +23,8 @@ import numpy as np
 import pyopencl as cl
 import soak
 from basics import digits_step
-from measure import Timing, Work, save
+from bursts import Work
+from measure import Timing, save
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, manager

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from measure import Work, handles, torch
+from bursts import Work
+from measure import handles, torch
 
 import netcl.autograd as ag
 from netcl.core import DeviceHandle, Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,8 +18,6 @@ try:
     torch.set_num_threads(2)
 except ImportError:  # a contestant less
     torch = None
-
-Work = Callable[[], object]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import Timing, Work, handles, save, torch
+from bursts import Work
+from measure import Timing, handles, save, torch
 
 import netcl.autograd as ag
 from netcl import ops

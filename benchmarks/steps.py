@@ -18,9 +18,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import models
 from autograd import digits_step
 from measure import handles
-from training import _batch, _cnn, _resnet
 
 import netcl.autograd as ag
 from netcl import nn, optim
@@ -56,13 +56,13 @@ def _images(name: str, model: nn.Module) -> tuple[Step, tuple[Tensor, ...]]:
         optimizer.step()
         return loss
 
-    return step, tuple(Tensor.from_host(array) for array in _batch(name))
+    return step, tuple(Tensor.from_host(array) for array in models.batch(name))
 
 
 WORKS: dict[str, Callable[[], tuple[Step, tuple[Tensor, ...]]]] = {
     "digits": digits_step,
-    "cnn": lambda: _images("cnn", _cnn(nn)),
-    "resnet18": lambda: _images("resnet18", _resnet(nn, ag.relu)),
+    "cnn": lambda: _images("cnn", models.model("cnn", nn, ag.relu)),
+    "resnet18": lambda: _images("resnet18", models.model("resnet18", nn, ag.relu)),
 }
 
 

@@ -1,0 +1,39 @@
+"""How works are timed: in short runs of each, by turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+Work = Callable[[], object]
+Burst = Callable[[float], "list[float]"]  # seconds to run for; the milliseconds of single runs
+
+
+def burst(work: Work, seconds: float) -> list[float]:
+    """Milliseconds of single runs within about ``seconds``, one to 99; the first run is left out."""
+    times: list[float] = []
+    began = time.perf_counter()
+    for count in range(100):
+        start = time.perf_counter()
+        work()
+        if count:
+            times.append(1e3 * (time.perf_counter() - start))
+        if count and time.perf_counter() - began > seconds:
+            break
+    return times
+
+
+def here(work: Work) -> Burst:
+    """The bursts of a work of this process, which has run once."""
+    work()
+    return lambda seconds: burst(work, seconds)
+
+
+def by_turns(bursts: dict[str, Burst], seconds: float) -> dict[str, list[float]]:
+    """Milliseconds of single runs of each contestant, until ``seconds`` are over and each has three."""
+    times: dict[str, list[float]] = {name: [] for name in bursts}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or min(map(len, times.values())) < 3:
+        for name, run in bursts.items():
+            times[name] += run(seconds / 16)
+    return times

@@ -1,0 +1,53 @@
+"""PyTorch, eager, on two threads of the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from bursts import Work
+from models import batch, model, optimizer
+from rows import Row, operands
+from torch.nn import functional
+
+torch.set_num_threads(2)
+
+OPS: dict[str, Any] = {
+    "matmul": torch.matmul,
+    "conv2d": functional.conv2d,
+    "attention": functional.scaled_dot_product_attention,
+    "max_pool2d": lambda x: functional.max_pool2d(x, 2),
+    "batch_norm": lambda x, w, b: functional.batch_norm(x, None, None, w, b, training=True),
+}
+
+
+def row(row: Row) -> Work:
+    """The work of a row."""
+    function, given = OPS[row.op], [torch.from_numpy(array) for array in operands(row)]
+    if not row.gradients:
+        return lambda: function(*given, **row.options)
+    *inputs, grad = given
+    for x in inputs:
+        x.requires_grad = True
+
+    def forth_and_back() -> None:
+        for x in inputs:
+            x.grad = None
+        function(*inputs, **row.options).backward(grad)
+
+    return forth_and_back
+
+
+def step(name: str) -> Work:
+    """A training step."""
+    network = model(name, torch.nn, torch.relu)
+    x, y = (torch.from_numpy(array) for array in batch(name))
+    loss_of = functional.mse_loss if name == "encoder" else functional.cross_entropy
+    steps = optimizer(name, torch.optim, list(network.parameters()))
+
+    def step() -> None:
+        steps.zero_grad()
+        loss_of(network(x), y).backward()
+        steps.step()
+
+    return step
