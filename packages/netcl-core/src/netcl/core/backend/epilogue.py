@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.errors import ExpressionError
@@ -30,15 +31,21 @@ def added(operand: Tensor) -> Epilogue:
 
 def check(epilogue: Epilogue, dtype: str) -> None:
     """ExpressionError where an epilogue of results of ``dtype`` is made of what it cannot be made of."""
-    nodes = walk((epilogue.expression,))
-    loads = [node for node in nodes if isinstance(node, Load)]
-    fits = all(isinstance(node, (Load, Const)) or (isinstance(node, Apply) and _plain(node)) for node in nodes)
-    known = all(node.slot <= len(epilogue.operands) and node.dtype == dtype for node in loads)
-    if not fits or not known or epilogue.expression.dtype != dtype or any(x.dtype != dtype for x in epilogue.operands):
+    operands = epilogue.operands
+    if not _fits(epilogue.expression, dtype, len(operands)) or any(x.dtype != dtype for x in operands):
         raise ExpressionError(
-            f"an epilogue of {dtype} results is an expression of loads 0 to {len(epilogue.operands)} of that dtype, "
+            f"an epilogue of {dtype} results is an expression of loads 0 to {len(operands)} of that dtype, "
             "constants and scalar operations"
         )
+
+
+@lru_cache(maxsize=256)
+def _fits(expression: Expr, dtype: str, operands: int) -> bool:
+    nodes = walk((expression,))
+    loads = [node for node in nodes if isinstance(node, Load)]
+    plain = all(isinstance(node, (Load, Const)) or (isinstance(node, Apply) and _plain(node)) for node in nodes)
+    known = all(node.slot <= operands and node.dtype == dtype for node in loads)
+    return plain and known and expression.dtype == dtype
 
 
 def _plain(node: Apply) -> bool:
