@@ -159,11 +159,17 @@ PRODUCTS: dict[str, dict[str, tuple[tuple[int, int, int], tuple[tuple[bool, bool
     },
     "GPU": {
         "wide": ((128, 16, 128), TRANSPOSED),
+        "windows": ((64, 16, 128), TRANSPOSED),
+        "slices": ((4, 256, 64), TRANSPOSED),
         "tiled": ((64, 16, 64), TRANSPOSED),
         "direct": ((2, 2, 2), TRANSPOSED),
         "plain": ((2, 2, 2), TRANSPOSED),
     },
-    "small GPU": {"tiled": ((32, 8, 32), TRANSPOSED), "direct": ((2, 2, 2), TRANSPOSED)},
+    "small GPU": {
+        "tiled": ((32, 8, 32), TRANSPOSED),
+        "slices": ((4, 16, 16), TRANSPOSED),
+        "direct": ((2, 2, 2), TRANSPOSED),
+    },
 }
 # Storage that changes loads and stores: (op, dtype)
 STORED = [(name, dtype) for dtype in ("float16", "bfloat16") for name in ("add", "sum", "matmul", "index_select_grad")]

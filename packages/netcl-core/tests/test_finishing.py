@@ -40,7 +40,7 @@ WIDE = ("packed", "wide", "tiled", "broadcast")  # of these a few quick tests ha
 VARIED = [("direct", name, "float32") for name in EPILOGUES] + [("tiled", "two operands", "float32")]
 DEEP = [
     (variant, name, dtype)
-    for variant, name, dtype in product(("rows", *WIDE, "direct", "plain"), EPILOGUES, TOLERANCE)
+    for variant, name, dtype in product(("rows", *WIDE, "slices", "direct", "plain"), EPILOGUES, TOLERANCE)
     if (dtype == "float32" or name == "two operands") and (variant, name, dtype) not in VARIED
 ]
 IMAGES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
@@ -231,7 +231,7 @@ def test_arguments_fit_the_smallest_devices(on_opencl: Any, monkeypatch: pytest.
 
     a, b, *others = arrays(((9, 5), (5, 7), (7,), (9, 1), (9, 7), ()), "float32")
     epilogue = epilogue_of(on_opencl, "v0 * v1 + v2 * v3 + v4", others, "float32")
-    for variant in ("direct", "rows", "tiled", "wide"):
+    for variant in ("direct", "rows", "tiled", "wide", "slices"):
         gemm.matmul(
             on_opencl, *(on_opencl.tensor(one, "float32") for one in (a, b)), variant=variant, epilogue=epilogue
         )
@@ -241,5 +241,5 @@ def test_arguments_fit_the_smallest_devices(on_opencl: Any, monkeypatch: pytest.
     for variant in ("windows", "winograd2"):
         given = (on_opencl.tensor(one, "float32") for one in (x, weight))
         conv.conv(on_opencl, "forward", *given, **options, variant=variant, epilogue=epilogue)
-    assert {"direct", "contract", "tiled", "wide", "windows", "output_tiles"} <= sizes.keys()
+    assert {"direct", "contract", "tiled", "wide", "slices", "windows", "output_tiles"} <= sizes.keys()
     assert max(sizes.values()) <= 1024

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
+from netcl.core.queue_state import log_of
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 8e-3}
 TRANSPOSES = list(product((False, True), repeat=2))
@@ -64,7 +65,10 @@ def test_matmul_agrees_with_numpy(engine: Any, dtype: str) -> None:
         check(engine, dtype, *shapes_of(m, k, n, flags), flags)
 
 
-@pytest.mark.parametrize("variant", ["rows", "packed", pytest.param("wide", marks=pytest.mark.deep), "tiled", "direct"])
+OF_LARGE_GPUS = [pytest.param(name, marks=pytest.mark.deep) for name in ("wide", "windows", "slices")]
+
+
+@pytest.mark.parametrize("variant", ["rows", "packed", "tiled", "direct", *OF_LARGE_GPUS])
 def test_every_variant_agrees_with_numpy(engine: Any, variant: str) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no variants")
@@ -116,6 +120,29 @@ def test_results_are_the_same_bits_from_run_to_run(engine: Any) -> None:
         x, y = engine.tensor(a, "float32"), engine.tensor(b, "float32")
         first = engine.read(engine.matmul(x, y))
         assert all(np.array_equal(first, engine.read(engine.matmul(x, y))) for _ in range(5))
+
+
+@pytest.mark.parametrize(
+    ("variant", "sizes", "launches"),
+    [("slices", (2, 2050, 5), 2), ("slices", (3, 100, 70), 1), ("windows", (9, 2050, 20), 2), (None, (90, 700, 3), 2)],
+)
+def test_gpus_cut_long_sums_in_parts(
+    engine: Any, variant: str | None, sizes: tuple[int, int, int], launches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no variants")
+    from netcl.core.backend.opencl import gemm, templates
+
+    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 48 * 1024))
+    m, k, n = sizes
+    for flags in ((False, False), (False, True)):
+        a, b = (engine.tensor(one, "float32") for one in random_matrices(shapes_of(m, k, n, flags), "float32"))
+        log = log_of(engine.queue)
+        log.clear()
+        first, second = (gemm.matmul(engine, a, b, transpose_b=flags[1], variant=variant) for _ in range(2))
+        assert [*log] == 2 * [variant or "slices", "add_parts"][:launches]
+        assert np.array_equal(engine.read(first), engine.read(second))
+        check(engine, "float32", *shapes_of(m, k, n, flags), flags, variant)
 
 
 def test_infinities_and_nans_stay_in_their_rows(engine: Any) -> None:

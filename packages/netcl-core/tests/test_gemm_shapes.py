@@ -43,6 +43,9 @@ VARIANTS = {
     "tiled": Variant(5e-7, "tiled", GPU),
     "tiled for small groups": Variant(5e-7, "tiled", SMALL_GPU),
     "wide": Variant(5e-7, "wide", GPU),
+    "windows": Variant(5e-7, "windows", GPU),
+    "slices": Variant(5e-7, "slices", GPU),
+    "slices for small groups": Variant(5e-7, "slices", SMALL_GPU),
 }
 OF_CPU_KERNELS = ("rows", "packed", "dot", "stream")
 # Half of the last place of what is stored, and of the smallest numbers; of float64, whose sums are float64's, nothing.

@@ -159,7 +159,7 @@ def _seconds(engine: Any, run: Callable[[], Any], warmup: int, runs: int) -> flo
 def _described(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernel: str) -> KernelConfig:
     """The config that says what a kernel runs with; of NumPy what the rule says."""
     if engine.name == "cl":
-        from netcl.core.backend.opencl.contraction import config_of
+        from netcl.core.backend.opencl.configs import config_of
 
         return config_of(engine, op, kernel, dtype)
     selector = get_kernel_selector(engine.queue)

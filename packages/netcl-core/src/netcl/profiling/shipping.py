@@ -85,7 +85,7 @@ def _row(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, seconds: floa
     best = max(sure, key=lambda kernel: sure[kernel]) if sure else None
     chosen = None
     if best is not None:
-        from netcl.core.backend.opencl.contraction import config_of
+        from netcl.core.backend.opencl.configs import config_of
 
         chosen = config_of(engine, op, best, dtype)
         chosen.extra["kernel"] = best

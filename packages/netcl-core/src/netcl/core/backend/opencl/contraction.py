@@ -17,10 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from netcl.core.errors import KernelBuildError
-from netcl.core.kernel_selector import KernelConfig, KernelVariant
 
 from . import contraction_gpu as gpu
-from . import few_channels
+from . import slices, windows
 from .contraction_form import Contraction, Levels, compute_dtype, places_argument
 from .epilogue import Finish, Place, definitions, members
 from .parts import add_parts
@@ -274,74 +273,70 @@ def _contract_planes(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Ten
 
 
 def default_variant(engine: Any, c: Contraction) -> str:
-    """``rows`` on CPU devices; elsewhere ``wide`` for large matrices, ``tiled``, and ``direct`` for a few rows."""
-    if traits(engine).is_cpu:
+    """``rows`` on CPU devices; elsewhere ``slices`` for a few rows, ``windows`` for few tiles with long sums, ``wide``
+    for large matrices, ``tiled``, and ``direct`` for what is too small for these.
+    """
+    device = traits(engine)
+    if device.is_cpu:
         return "rows"
-    if gpu.is_wide(traits(engine), c):
+    if slices.fits(device, c):
+        return "slices"
+    if windows.fits(device, c) and not c.parts and windows.tiles_of(c).splits > 1:
+        return "windows"
+    if gpu.is_wide(device, c):
         return "wide"
-    return "tiled" if c.m >= 8 and traits(engine).group >= gpu.LEAST_GROUP else "direct"
+    return "tiled" if c.m >= 8 and device.group >= gpu.LEAST_GROUP else "direct"
 
 
 def kernels(engine: Any, c: Contraction) -> tuple[str, ...]:
     """The variants worth measuring for a contraction on this device, the one that would be taken first."""
-    first = default_variant(engine, c)
-    handed = ("broadcast",) if gpu.has_broadcast(engine, c) else ()
-    others = ("rows", "packed") if traits(engine).is_cpu else ("tiled", *handed, "direct")
-    small = traits(engine).is_cpu and c.m * prod(c.n) * prod(c.k) <= _SMALL
-    usable = others if traits(engine).group >= gpu.LEAST_GROUP else ("direct",)
-    return tuple(dict.fromkeys((first, *usable, *(("direct",) if small else ()))))
-
-
-def config_of(engine: Any, op: str, kernel: str, dtype: str) -> KernelConfig:
-    """What a variant runs with, for ``op`` matmul or conv2d."""
     device = traits(engine)
-    matmul = op == "matmul"
-    naive = KernelVariant.MATMUL_NAIVE if matmul else KernelVariant.CONV2D_NAIVE
-    if kernel in ("direct", "plain"):
-        return KernelConfig(
-            naive, tile_m=1, tile_n=1, tile_k=1, work_per_thread=1, local_size_1d=1, local_size_2d=(1, 1),
-            use_local_memory=False, use_vectorization=False, vector_width=1,
-        )  # fmt: skip
-    tiled = KernelVariant.MATMUL_REGISTER_TILED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
-    if kernel in ("wide", "windows"):
-        return KernelConfig(tiled, gpu.SPAN, gpu.SPAN, 16, 8, 256, (16, 16))
-    if kernel == "broadcast":
-        rows, columns, group = gpu.SUB_GROUPS_TILE
-        return KernelConfig(
-            tiled, rows, columns * group, 1, rows * columns, group, (group, 1), use_local_memory=False,
-            use_vectorization=False, vector_width=1,
-        )  # fmt: skip
-    if kernel == "tiled":
-        _, edge = gpu.gpu_program(device, dtype)
-        return KernelConfig(tiled, 4 * edge, 4 * edge, edge, 4, edge * edge, (edge, edge))
-    if kernel.startswith("winograd"):
-        return KernelConfig(
-            KernelVariant.CONV2D_WINOGRAD, int(kernel[-1]), int(kernel[-1]), 1, device.vector, 1, (1, 1),
-            use_local_memory=False, vector_width=device.vector,
-        )  # fmt: skip
-    if kernel == "channels":
-        return few_channels.config(device, dtype)
-    program = cpu_program(device, dtype)
-    vectors = KernelVariant.MATMUL_VECTORIZED if matmul else KernelVariant.CONV2D_IMPLICIT_GEMM
-    return KernelConfig(
-        vectors, program.rows, program.columns, program.depth, program.rows * program.columns, 1, (1, 1),
-        vector_width=device.vector,
-    )  # fmt: skip
+    first = default_variant(engine, c)
+    if device.is_cpu:
+        small = c.m * prod(c.n) * prod(c.k) <= _SMALL
+        return tuple(dict.fromkeys((first, "rows", "packed", *(("direct",) if small else ()))))
+    able = {
+        "windows": windows.fits(device, c), "wide": gpu.is_wide(device, c), "broadcast": gpu.has_broadcast(engine, c),
+        "slices": slices.fits(device, c), "tiled": device.group >= gpu.LEAST_GROUP, "direct": True,
+    }  # fmt: skip
+    return tuple(dict.fromkeys((first, *(name for name, can in able.items() if can))))
 
 
 def finishes(engine: Any, c: Contraction, out: Tensor, variant: str | None) -> int:
     """The lanes of the ``finish`` that ``contract`` takes, 0 where it takes none: sums are cut in parts, or the kernel,
     such as ``plain``, which is left where a driver builds no other, has no epilogue.
     """
-    variant = variant or default_variant(engine, c)
+    variant = _possible(engine, c, variant or default_variant(engine, c))
+    if _splits(engine, c, out, variant) > 1:
+        return 0
     if variant in ("rows", "packed"):
-        return traits(engine).vector if _parts(engine, c, out) == 1 else 0
+        return traits(engine).vector
     return int(variant in gpu.FINISHING and not c.parts and not c.accumulate)
 
 
-def _parts(engine: Any, c: Contraction, out: Tensor) -> int:
-    whole = not c.parts and c.m * prod(c.n) * prod(c.batch) == out.size
-    return splits_for(engine, c, out.dtype) if whole else 1
+def _splits(engine: Any, c: Contraction, out: Tensor, variant: str) -> int:
+    """Parts into which ``contract`` cuts the sums; one where ``out`` holds more than this contraction."""
+    if c.parts or c.m * prod(c.n) * prod(c.batch) != out.size:
+        return 1
+    if variant in _CUTTING:
+        return int(_CUTTING[variant][0](traits(engine), c).splits)
+    return splits_for(engine, c, out.dtype) if variant in ("rows", "packed") else 1
+
+
+# By variant: how it cuts a contraction up, and the kernel that runs what was cut.
+_CUTTING: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
+    "windows": (lambda device, c: windows.tiles_of(c), windows.contract),
+    "slices": (slices.slices_of, slices.contract),
+}
+
+
+def _possible(engine: Any, c: Contraction, variant: str) -> str:
+    """``variant``, or ``tiled`` where it was asked for by name and cannot run the contraction."""
+    if variant == "broadcast":
+        return variant if gpu.has_broadcast(engine, c) else "tiled"
+    if variant in ("wide", "slices"):
+        return "tiled" if gpu.wide_argument(c) is None or c.accumulate else variant
+    return variant
 
 
 def contract(
@@ -357,12 +352,12 @@ def contract(
     """Runs a contraction into ``out``."""
     if c.empty:
         return
-    variant = variant or default_variant(engine, c)
-    if variant == "wide" and gpu.wide_argument(c) is not None:
+    variant = _possible(engine, c, variant or default_variant(engine, c))
+    if variant == "wide":
         gpu.contract_wide(engine, c, a, b, out, finish)
-    elif variant == "broadcast" and gpu.has_broadcast(engine, c):
+    elif variant == "broadcast":
         gpu.contract_broadcast(engine, c, a, b, out, finish)
-    elif variant in ("tiled", "wide", "broadcast"):
+    elif variant == "tiled":
         gpu.contract_tiled(engine, c, a, b, out, finish)
     elif variant == "direct":
         gpu.contract_direct(engine, c, a, b, out, finish)
@@ -371,11 +366,13 @@ def contract(
     elif variant == "plain":
         gpu.contract_plain(engine, c, a, b, out)
     else:
-        rows = rows_for(engine, c, a, variant)
-        splits = _parts(engine, c, out)
-        if splits == 1:
-            contract_rows(engine, c, rows, b, out, finish=finish)
+        splits = _splits(engine, c, out, variant)
+        target = out if splits == 1 else engine.empty((splits, out.size), compute_dtype(out.dtype))
+        if variant in _CUTTING:
+            cut, run = _CUTTING[variant]
+            run(engine, c, cut(traits(engine), c)._replace(splits=splits), a, b, target, out.size, finish)
         else:
-            parts = engine.empty((splits, out.size), compute_dtype(out.dtype))
-            contract_rows(engine, replace(c, parts=True), rows, b, parts, splits=splits, out_part=out.size)
-            add_parts(engine, parts, out, splits)
+            rows, form = rows_for(engine, c, a, variant), replace(c, parts=c.parts or splits > 1)
+            contract_rows(engine, form, rows, b, target, splits=splits, out_part=out.size, finish=finish)
+        if splits > 1:
+            add_parts(engine, target, out, splits)

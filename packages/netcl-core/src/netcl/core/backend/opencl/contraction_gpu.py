@@ -22,7 +22,7 @@ SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a
 _SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
 SHORT = ("OFFSET", "int")  # the definition of templates whose offsets within a matrix have 32 bits
 LEAST_GROUP = (_EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes
-FINISHING = ("wide", "broadcast", "tiled", "direct", "windows")  # the variants that take epilogues
+FINISHING = ("wide", "broadcast", "tiled", "direct", "windows", "slices")  # the variants that take epilogues
 
 
 def finishing_source(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.measurements import fastest_kernel
 
-from . import contraction
+from . import contraction, slices
 from .contraction import contract, falls_back, finishes
 from .contraction_form import Contraction
 from .epilogue import COLUMN, RESULT, Finish, Place, finish_of
@@ -75,15 +75,15 @@ def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpo
     swapped = False
     variant = None
     out_row, out_n = n, 1
-    if is_cpu and min(m, n) <= _THIN:
+    if min(m, n) <= (_THIN if is_cpu else slices.MOST_ROWS):
         if m > n:
             swapped = True
             m, n, a_row, a_k, b_k, b_n, out_row, out_n = n, m, b_n, b_k, a_k, a_row, out_n, out_row
             dims = [(count, second, first, third) for count, first, second, third in dims]
             outer = [(count, second, first, third) for count, first, second, third in outer]
-        if b_n == 1 and n > 1:
+        if is_cpu and b_n == 1 and n > 1:
             variant = "stream"
-        elif a_k == 1 and b_k == 1:
+        elif is_cpu and a_k == 1 and b_k == 1:
             variant = "dot"
     one = Contraction(
         m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k), b_n=(0, 0, 0, b_n),
@@ -174,7 +174,8 @@ def matmul(
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
 
     ``variant`` forces ``rows`` (A as it lies, where it is small), ``packed``, ``dot`` or ``stream`` (where the layout
-    allows them), ``wide``, ``tiled``, ``broadcast`` (``tiled`` where the device has no sub-groups) or ``direct``.
+    allows them), ``wide``, ``windows``, ``tiled``, ``broadcast`` (``tiled`` where the device has no sub-groups),
+    ``slices`` or ``direct``.
     """
     plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
     result: Tensor

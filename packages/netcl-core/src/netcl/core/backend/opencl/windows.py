@@ -1,4 +1,4 @@
-"""The contractions of convolutions on GPUs: tiles of the output whose places are found once, long sums in parts."""
+"""Convolutions, and products with long sums, on GPUs: tiles whose places are found once, sums in parts."""
 
 from __future__ import annotations
 
