@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -121,20 +121,21 @@ def index(
     if kind.endswith("_grad"):
         _Sum(engine, x, indices, table, count, by_row, units, code).into(target, keep=out is not None)
         return target
-    text = source(("index",), (("BYTES", itemsize(x.dtype)), ("INDEX", integer)))
+    text = partial(source, ("index",), (("BYTES", itemsize(x.dtype)), ("INDEX", integer)))
     if out is not None and device.is_cpu:
         size, local, argument = _walking(table, count, before * count, not by_row, True, units, device)
-        engine.launch(text, f"{kind}_in_order", size, local, [x, indices, target, engine.flag, code, argument])
+        name = f"{kind}_in_order"
+        engine.launch(text(name), name, size, local, [x, indices, target, engine.flag, code, argument])
         return target
     size, local, argument = _moving(*table, count, device)
     if out is None:
-        engine.launch(text, kind, size, local, [x, indices, target, engine.flag, code, argument])
+        engine.launch(text(kind), kind, size, local, [x, indices, target, engine.flag, code, argument])
         return target
     winner = engine.empty((extent,) if by_row else target.shape, "int32")
     engine.fill(winner, -1)
     own = _moving(1, extent, 1, count, device) if by_row else (size, local, argument)
-    engine.launch(text, "claim", *own[:2], [indices, winner, engine.flag, code, own[2]])
-    engine.launch(text, kind, size, local, [x, indices, winner, target, argument])
+    engine.launch(text("claim"), "claim", *own[:2], [indices, winner, engine.flag, code, own[2]])
+    engine.launch(text(kind), kind, size, local, [x, indices, winner, target, argument])
     return target
 
 
@@ -174,7 +175,7 @@ class _Sum(NamedTuple):
     def _launch(self, name: str, launch: tuple[Size, Size, Any], before: list[Any], behind: list[Any]) -> None:
         size, local, argument = launch
         integer = "long" if self.indices.dtype == "int64" else "int"
-        text = source(("storage", "index"), ((f"DTYPE_{self.x.dtype.upper()}", 1), ("INDEX", integer)))
+        text = source(("storage", "index"), ((f"DTYPE_{self.x.dtype.upper()}", 1), ("INDEX", integer)), name)
         self.engine.launch(text, name, size, local, [self.x, *before, *behind, argument])
 
     def _walk(self, name: str, sums: Tensor, table: tuple[int, int, int], count: int, keep: bool) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from netcl.core.capabilities import profile_of
 from netcl.core.driver_probes import sixteen_lanes_work
+from netcl.core.expr.c_types import LOOPING
 
 _UNITS_ON_CPU = 64
 
@@ -64,11 +65,12 @@ _KERNEL = re.compile(r"^__kernel .*?\bvoid (\w+)\(.*?^}\n", re.MULTILINE | re.DO
 @lru_cache(maxsize=256)
 def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...], kernel: str = "") -> str:
     """The texts ``names`` of ``kernels/cl`` behind their definitions; only contractions may round a*b+c once. With
-    ``kernel`` they have no other kernel, since drivers compile all that a program has.
+    ``kernel`` they have no other kernel, since drivers compile all that a program has. LOOPS stands before kernels
+    whose work-items loop over vectors themselves.
     """
     folder = files("netcl.core") / "kernels" / "cl"
     head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"
-    head += "".join(f"#define {name} {value}\n" for name, value in defines)
+    head += "".join(f"#define {name} {value}\n" for name, value in (*defines, ("LOOPS", LOOPING)))
     text = head + "".join((folder / f"{name}.cl").read_text(encoding="utf-8") for name in names)
     return _KERNEL.sub(lambda found: found[0] if found[1] == kernel else "", text) if kernel else text
 

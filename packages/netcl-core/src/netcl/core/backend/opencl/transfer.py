@@ -198,17 +198,18 @@ class Transfer:
         """
         if nbytes == 0:
             return
+        local = (1,) if self._is_cpu else None  # PoCL compiles a kernel again for each size that it chooses
         raw = np.asarray(value).tobytes()
         word = np.frombuffer(raw * (8 // len(raw)), np.uint64)[0]
         runs = -(-nbytes // _LINE) if capacity >= -(-nbytes // _LINE) * _LINE else nbytes // _LINE
         if runs:
             items = min(runs, _CPU_FILL_ITEMS) if self._is_cpu else runs
             sizes = np.uint64(runs), np.uint64(-(-runs // items))
-            self.launcher.launch(FILL_SOURCE, "fill", (items,), None, (target, word, *sizes))
+            self.launcher.launch(FILL_SOURCE, "fill", (items,), local, (target, word, *sizes))
         start = runs * _LINE
         if start < nbytes:
             args = (target, word, np.uint64(start))
-            self.launcher.launch(FILL_SOURCE, "fill_tail", (nbytes - start,), None, args)
+            self.launcher.launch(FILL_SOURCE, "fill_tail", (nbytes - start,), local, args)
 
     @property
     def _alignment(self) -> int:

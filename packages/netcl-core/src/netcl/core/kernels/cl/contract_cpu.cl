@@ -49,7 +49,7 @@ typedef struct {
 
 #define PACK(i) panels[k * ROWS + i] = LOAD(from, i * g.row);
 
-__kernel void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
+__kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
     const size_t outer = get_global_id(0), tile = get_global_id(1), z = get_global_id(2);
     const long rows = min((long)ROWS, g.m - (long)tile * ROWS);
     const long inner = g.k_extent[3];

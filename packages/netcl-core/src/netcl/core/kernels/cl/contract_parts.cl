@@ -1,6 +1,6 @@
 // add_parts  out = the sum of `splits` partial results, in order, so that it does not depend on scheduling.
 
-__kernel void add_parts(__global const REAL* restrict parts, __global STORAGE* restrict out, const long size, const long splits,
+__kernel LOOPS void add_parts(__global const REAL* restrict parts, __global STORAGE* restrict out, const long size, const long splits,
                         const long block) {
     const size_t first = get_global_id(0) * block, last = min((size_t)size, (size_t)(first + block));
     for (size_t i = first; i < last; i++) {

@@ -4,9 +4,6 @@
 // sample   every step-th element of the last three dimensions
 // spread   the reverse: zeros between, and behind
 
-// Work-items loop over rows themselves; or Intel's compiler takes twice as long, to vectorise across them, too.
-#define LOOPING __attribute__((vec_type_hint(float16)))
-
 #if BYTES == 1
 typedef uchar element;
 #elif BYTES == 2
@@ -22,7 +19,7 @@ typedef struct {
     long extent[3], padded[3], low[3];
 } padding;
 
-__kernel LOOPING void pad(__global const element* restrict x, __global element* restrict out, const padding g) {
+__kernel LOOPS void pad(__global const element* restrict x, __global element* restrict out, const padding g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.padded[2];
     const long begin = clamp(g.low[2], 0L, width), end = clamp(g.low[2] + g.extent[2], begin, width);
@@ -47,7 +44,7 @@ typedef struct {
     long extent[3], result[3], step[3];  // of x, of the result
 } sampling;
 
-__kernel LOOPING void sample(__global const element* restrict x, __global element* restrict out, const sampling g) {
+__kernel LOOPS void sample(__global const element* restrict x, __global element* restrict out, const sampling g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.result[2], step = g.step[2];
     for (size_t row = first; row < last; row++) {
@@ -59,7 +56,7 @@ __kernel LOOPING void sample(__global const element* restrict x, __global elemen
     }
 }
 
-__kernel LOOPING void spread(__global const element* restrict x, __global element* restrict out, const sampling g) {
+__kernel LOOPS void spread(__global const element* restrict x, __global element* restrict out, const sampling g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.result[2], step = g.step[2];
     for (size_t row = first; row < last; row++) {

@@ -84,7 +84,7 @@ static inline void turn(const uint8 w, float8* cosine, float8* sine) {
 }
 #endif
 
-__kernel void draw(__global STORAGE* restrict out, __global const long* restrict state, const drawing g) {
+__kernel LOOPS void draw(__global STORAGE* restrict out, __global const long* restrict state, const drawing g) {
     const ulong key = (ulong)state[0], base = (ulong)state[1] + (ulong)g.offset;
     for (long step = 0; step < g.block; step++) {
         const ulong first = (get_global_id(0) * (ulong)g.block + step) * LANES;

@@ -6,9 +6,6 @@
 // A stride of 0 cuts the extent into sections (adaptive pooling): window o is floor(o * extent / out) to
 // ceil((o + 1) * extent / out).
 
-// Work-items loop over lanes themselves; or Intel's compiler takes twice as long, to vectorise across them, too.
-#define LOOPING __attribute__((vec_type_hint(float16)))
-
 typedef struct {
     long rows, block, channels, count_include_pad, divisor;
     long extent[3], out[3], taps[3], stride[3], dilation[3], low[3], high[3];
@@ -115,7 +112,7 @@ static inline span windows_inside(const window* g) {
 // The first tap of a row of taps in a plane.
 #define TAP_LINE(kz, ky) (((z0 + (kz) * g.dilation[0]) * g.extent[1] + y0 + (ky) * g.dilation[1]) * g.extent[2] + x0)
 
-__kernel LOOPING void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
+__kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {
     const span inside = windows_inside(&g);
     EACH_ROW_OF_OUTPUTS {
@@ -158,7 +155,7 @@ __kernel LOOPING void max_forward(__global const STORAGE* restrict x, __global S
     }
 }
 
-__kernel LOOPING void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
+__kernel LOOPS void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
     const span inside = windows_inside(&g);
     EACH_ROW_OF_OUTPUTS {
         ROW_PLACE(g.out);
@@ -200,7 +197,7 @@ __kernel LOOPING void avg_forward(__global const STORAGE* restrict x, __global S
     REAL sums[PIECE]; \
     for (long i = 0; i < width; i++) sums[i] = 0
 
-__kernel LOOPING void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
+__kernel LOOPS void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
                            __global STORAGE* restrict out, const window g) {
     EACH_ROW {
         ROW_PLACE(g.extent);
@@ -227,7 +224,7 @@ static inline bool meets(const long padded, const long o, const int d, const win
     return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
 }
 
-__kernel LOOPING void avg_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const window g) {
+__kernel LOOPS void avg_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const window g) {
     EACH_ROW {
         ROW_PLACE(g.extent);
         const long z0 = pz + g.low[0], y0 = py + g.low[1];
@@ -256,7 +253,7 @@ __kernel LOOPING void avg_gradient(__global const STORAGE* restrict grad, __glob
 }
 
 // Rows count (image, z, y) of the output here; columns[image, z, y, x][channel, kz, ky, kx].
-__kernel LOOPING void unfold(__global const STORAGE* restrict x, __global STORAGE* restrict columns, const window g) {
+__kernel LOOPS void unfold(__global const STORAGE* restrict x, __global STORAGE* restrict columns, const window g) {
     const long taps = g.taps[0] * g.taps[1] * g.taps[2], volume = g.extent[0] * g.extent[1] * g.extent[2];
     EACH_ROW {
         ROW_PLACE(g.out);
@@ -280,7 +277,7 @@ __kernel LOOPING void unfold(__global const STORAGE* restrict x, __global STORAG
 }
 
 // Rows count (image, channel, z, y) of the input.
-__kernel LOOPING void fold(__global const STORAGE* restrict columns, __global STORAGE* restrict out, const window g) {
+__kernel LOOPS void fold(__global const STORAGE* restrict columns, __global STORAGE* restrict out, const window g) {
     const long taps = g.taps[0] * g.taps[1] * g.taps[2], width = g.channels * taps;
     EACH_ROW {
         ROW_PLACE(g.extent);
