@@ -35,6 +35,7 @@ _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
 _LEAST_SPLIT = 1024  # products summed by one part at least
+_LONG = 512  # products from which on sums for few tiles are cut into parts on a GPU
 _FEW = 4  # rows of the smaller tile of the CPU kernel
 _THIN_ROWS, _MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
 
@@ -281,7 +282,7 @@ def default_variant(engine: Any, c: Contraction) -> str:
         return "rows"
     if slices.fits(device, c):
         return "slices"
-    if windows.fits(device, c) and not c.parts and windows.tiles_of(c).splits > 1:
+    if windows.fits(device, c) and not c.parts and prod(c.k) >= _LONG and windows.tiles_of(c).splits > 1:
         return "windows"
     if gpu.is_wide(device, c):
         return "wide"
