@@ -84,8 +84,8 @@ def joined(launcher: Launcher, launches: Sequence[Recorded]) -> Recorded | None:
         total = end
     if 8 * len(given) > launcher.device.max_parameter_size - _SPARE_BYTES:
         return None
-    head = f"__kernel {LOOPING} void NAME("
-    body = "\n".join([head, ",\n".join(f"    {p}" for p in parameters.values()), ") {", _ITEM.rstrip(), *calls, "}"])
+    opening = f"__kernel {LOOPING} void NAME("
+    body = "\n".join([opening, ",\n".join(f"    {p}" for p in parameters.values()), ") {", _ITEM.rstrip(), *calls, "}"])
     text = "\n".join([*heads, "", *functions.values(), body, ""])
     name = f"joined_{hashlib.sha256(text.encode()).hexdigest()[:10]}"
     args = [None if hasattr(value, "int_ptr") else value for value in given]
