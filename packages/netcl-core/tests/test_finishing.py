@@ -238,8 +238,9 @@ def test_arguments_fit_the_smallest_devices(on_opencl: Any, monkeypatch: pytest.
     x, weight, *others = arrays(((1, 2, 5, 5), (9, 2, 3, 3), (9, 1, 1), (1, 9, 3, 3), (), (9, 1, 1)), "float32")
     epilogue = epilogue_of(on_opencl, "v0 * v1 + v2 * v3 + v4", others, "float32")
     options = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
+    filtering = {"output_tiles"} if on_opencl.handle.profile.is_cpu else set()  # others have no minimal filtering
     for variant in ("windows", "winograd2"):
         given = (on_opencl.tensor(one, "float32") for one in (x, weight))
         conv.conv(on_opencl, "forward", *given, **options, variant=variant, epilogue=epilogue)
-    assert {"direct", "contract", "tiled", "wide", "slices", "windows", "output_tiles"} <= sizes.keys()
+    assert {"direct", "contract", "tiled", "wide", "slices", "windows"} | filtering <= sizes.keys()
     assert max(sizes.values()) <= 1024

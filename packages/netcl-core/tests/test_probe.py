@@ -99,12 +99,12 @@ def device(handle):
 
 
 def test_sixteen_lanes_are_found_out_in_a_child(monkeypatch, device, caplog):
-    """LLVM 14 in PoCL 3.0 aborts over them, or does not come back; Intel's runtime computes right."""
+    """LLVM 14 in PoCL 3.0 aborts over them or does not come back, unless it knows the processor's AVX-512; Intel's
+    runtime computes right."""
     pocl = "PoCL 3.0" in device.platform.version
     monkeypatch.setattr(driver_probes, "_TIMEOUT_S", 5.0 if pocl else 30.0)
     right = driver_probes.sixteen_lanes_work(device)
-    if pocl:
-        assert not right
+    if pocl and not right:
         assert "ended the process" in caplog.text or "did not end" in caplog.text
     if device.platform.name.startswith("Intel"):
         assert right
