@@ -167,8 +167,8 @@ class DeviceManager:
         Selectors: ``auto`` (NETCL_DEVICE, else the best of GPU, accelerator, OpenCL CPU, NumPy); ``gpu``, ``accel``,
         ``opencl`` (any OpenCL device), ``opencl:cpu``: the best of the type, None when there is none; with ``:n`` the
         n-th best, from 0; ``cpu``: NumPy; a number: that pair of ``discover()``; ``opencl:0:1``: platform and device;
-        else any part, in any case, of a platform's or device's name (PoCL's devices: but for the processor's maker), the
-        best (``intel:1``: the second).
+        else any part, in any case, of a platform's or device's name (of PoCL's not the processor's maker), the best
+        (``intel:1``: the second).
 
         Raises DeviceNotFoundError, listing all devices, for an unknown name or a number out of range, and ImportError
         where a selector demands OpenCL and pyopencl is missing.

@@ -53,10 +53,14 @@ def _lanes(device: Any) -> int:
     return lanes
 
 
+# Processors of which PoCL 3.0's LLVM 14 knows the AVX-512; of others, such as Zen 4, it compiles for AVX2.
+_KNOWN_AVX512 = ("skylake-avx512", "cascadelake", "cooperlake", "icelake", "rocketlake", "tigerlake", "sapphirerapids")
+
+
 def _sixteen_lanes(device: Any) -> bool:
-    # PoCL 3.0 reports the 16 lanes of the host but compiles for fewer, and its LLVM aborts over them: known, so its
-    # users do not wait for the probe.
-    return "PoCL 3.0" not in device.platform.version and sixteen_lanes_work(device)
+    # Without AVX-512 its LLVM aborts over them: known, so its users do not wait for the probe.
+    aborts = "PoCL 3.0" in device.platform.version and not any(name in device.version for name in _KNOWN_AVX512)
+    return not aborts and sixteen_lanes_work(device)
 
 
 _KERNEL = re.compile(r"^__kernel .*?\bvoid (\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)

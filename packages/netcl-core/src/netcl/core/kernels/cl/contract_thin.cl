@@ -1,6 +1,7 @@
 // Matrix products with at most a few rows, on CPU devices: B is read once, nothing is packed.
 //
-// dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k.
+// dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k; of a single row
+//         four columns at a time, so that memory has four runs to bring.
 // stream  the columns of B are contiguous. One work-item: four rows times a strip of STRIP columns, all of k.
 //
 // Rows past the end repeat the last one and are not written. Contraction of a*b+c into one rounding is allowed here.
@@ -33,7 +34,34 @@ __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAG
     __global const STORAGE* a1 = a + (row + min(1L, rows - 1)) * g.a_row;
     __global const STORAGE* a2 = a + (row + min(2L, rows - 1)) * g.a_row;
     __global const STORAGE* a3 = a + (row + min(3L, rows - 1)) * g.a_row;
-    for (long j = first; j < last; j++) {
+    long j = first;
+    if (rows == 1) {
+        for (; j + 4 <= last; j += 4) {
+            __global const STORAGE* b0 = b + j * g.b_n;
+            __global const STORAGE* b1 = b0 + g.b_n;
+            __global const STORAGE* b2 = b1 + g.b_n;
+            __global const STORAGE* b3 = b2 + g.b_n;
+            REALV s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+            long k = 0;
+            for (; k + VECTOR <= g.k; k += VECTOR) {
+                const REALV x = VLOAD(a0 + k);
+                s0 += x * VLOAD(b0 + k);
+                s1 += x * VLOAD(b1 + k);
+                s2 += x * VLOAD(b2 + k);
+                s3 += x * VLOAD(b3 + k);
+            }
+            REAL sum[4] = {horizontal(s0), horizontal(s1), horizontal(s2), horizontal(s3)};
+            for (; k < g.k; k++) {
+                const REAL x = LOAD(a0, k);
+                sum[0] += x * LOAD(b0, k);
+                sum[1] += x * LOAD(b1, k);
+                sum[2] += x * LOAD(b2, k);
+                sum[3] += x * LOAD(b3, k);
+            }
+            for (int i = 0; i < 4; i++) STORE(sum[i], out, (j + i) * g.out_n);
+        }
+    }
+    for (; j < last; j++) {
         __global const STORAGE* column = b + j * g.b_n;
         REALV s0 = 0, s1 = 0, s2 = 0, s3 = 0;
         long k = 0;
