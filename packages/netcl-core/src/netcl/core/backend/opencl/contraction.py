@@ -373,7 +373,8 @@ def contract(
             cut, run = _CUTTING[variant]
             run(engine, c, cut(traits(engine), c)._replace(splits=splits), a, b, target, out.size, finish)
         else:
-            rows, form = rows_for(engine, c, a, variant), replace(c, parts=c.parts or splits > 1)
+            form = c if splits == 1 else replace(c, parts=True)
+            rows = rows_for(engine, c, a, variant)
             contract_rows(engine, form, rows, b, target, splits=splits, out_part=out.size, finish=finish)
         if splits > 1:
             add_parts(engine, target, out, splits)
