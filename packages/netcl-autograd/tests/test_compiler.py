@@ -200,11 +200,11 @@ def test_a_kernel_that_does_not_build_is_run_op_by_op(handle, monkeypatch):
 
 @pytest.mark.parametrize("fn", [chain, centred, normed], ids=lambda fn: fn.__name__)
 def test_a_gradient_that_does_not_build_is_run_op_by_op(numpy_device, monkeypatch, fn):
-    from netcl.autograd import derive
+    from netcl.autograd.derive import plan
 
     arrays = samples(8, 16)
-    plain = values_and_gradients(fn, *arrays)
-    run, refused = derive.call_row, []
+    eager = values_and_gradients(fn, *arrays)
+    run, refused = plan.call_row, []
 
     def fail(row, *args):
         if row.name.startswith("jit("):
@@ -212,8 +212,8 @@ def test_a_gradient_that_does_not_build_is_run_op_by_op(numpy_device, monkeypatc
             raise KernelBuildError("__kernel", "", "too large", "a device", "a driver")
         return run(row, *args)
 
-    monkeypatch.setattr(derive, "call_row", fail)
-    assert same(values_and_gradients(jit_compile(fn), *arrays), plain) and refused
+    monkeypatch.setattr(plan, "call_row", fail)
+    assert same(values_and_gradients(jit_compile(fn), *arrays), eager) and refused
 
 
 def test_another_thread_may_use_what_is_pending(handle):

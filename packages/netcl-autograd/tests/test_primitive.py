@@ -17,7 +17,7 @@ from netcl.core.errors import ExpressionError
 def names() -> Iterator[None]:
     """Takes away what a test registers."""
     from netcl.autograd.compiler import primitive
-    from netcl.autograd.given import GIVEN
+    from netcl.autograd.derive.custom_gradients import GIVEN
 
     before = set(TABLE)
     yield

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from netcl.autograd import Node, is_grad_enabled
-from netcl.autograd.callers import level_outside
+from netcl.autograd.user_frame import level_outside
 from netcl.core import Tensor, dtypes, manager, modes
 from netcl.core.dispatch import OpRow, pop_hook, push_hook, row_of
 from netcl.core.errors import DTypeError

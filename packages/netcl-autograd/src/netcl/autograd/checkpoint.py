@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.autograd.function import _as_nodes
+from netcl.autograd.grad_node import FLOATING, Grads, Step, edges_of
 from netcl.autograd.mode import enable_grad, no_grad, state
 from netcl.autograd.node import Node
-from netcl.autograd.step import FLOATING, Grads, Step, edges_of
 from netcl.core import Tensor
 from netcl.ops import get_rng_state, set_rng_state
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from netcl.autograd.grad_node import FLOATING, Fact, Grads, Step, belongs, checked, edges_of, user_step
 from netcl.autograd.mode import no_grad, state
 from netcl.autograd.node import Node
-from netcl.autograd.step import FLOATING, Fact, Grads, Step, belongs, checked, edges_of, user_step
 from netcl.core import Tensor
 
 if TYPE_CHECKING:

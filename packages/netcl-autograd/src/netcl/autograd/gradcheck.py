@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from netcl.autograd.backward import grad
+from netcl.autograd.grad_node import FLOATING
 from netcl.autograd.mode import enable_grad, no_grad
 from netcl.autograd.node import Node
-from netcl.autograd.step import FLOATING
 from netcl.core import Tensor
 
 Array = np.ndarray[Any, Any]

@@ -1,71 +1,7 @@
-"""CompiledGraph: a function and its gradients, captured once for inputs of some shapes and then replayed."""
+"""CompiledGraph under its public path; see ``netcl.autograd.compiler.captured_graph``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any
-
-from netcl.core import Tensor
-from netcl.core.errors import CaptureError
-from netcl.runtime.capture import CapturedStep, capture
+from netcl.autograd.compiler.captured_graph import CompiledGraph
 
 __all__ = ["CompiledGraph"]
-
-
-class CompiledGraph:
-    """``function(*inputs)`` without Python per op: ``compile(inputs)`` once, then ``replay(inputs)``.
-
-    ``params`` are the tensors that the graph belongs to: parameters, or whatever has ``parameters()``. Where ``params``
-    can be called, as a Module can, ``function`` may be left out. The function may hold a backward pass and a step of an
-    optimizer; call it eagerly before, as the first call makes what stays. TypeError where there is nothing to call.
-    """
-
-    def __init__(self, params: Any, function: Callable[..., Any] | None = None) -> None:
-        if function is None:
-            if not callable(params):
-                raise TypeError(
-                    f"CompiledGraph: {type(params).__name__} cannot be called; give the function to compile as the "
-                    "second argument"
-                )
-            function = params
-        owned: Any = getattr(params, "parameters", None)
-        listed: list[Tensor] = [] if owned is not None or callable(params) else list(_tensors(params))
-        self._params: Callable[[], Iterable[Tensor]] = owned if owned is not None else lambda: listed
-        self._function = function
-        self._captured: CapturedStep | None = None
-
-    def compile(self, inputs: Any) -> CompiledGraph:
-        """Captures the function for ``inputs``: a tensor, or a tuple or list of them and of values to be repeated.
-
-        Nothing is computed. CaptureError where the function reads a value on the host.
-        """
-        self._captured = capture(self._function, *_several(inputs), watch=self._watched)
-        return self
-
-    def replay(self, inputs: Any) -> Any:
-        """What the function gives for ``inputs``, with its effects on parameters, gradients and other tensors.
-
-        CaptureError before ``compile``, for other shapes or dtypes, and once a parameter, a mode or a flag changed.
-        """
-        if self._captured is None:
-            raise CaptureError("replay: the graph has not been compiled; call compile(inputs) first")
-        return self._captured.replay(*_several(inputs))
-
-    def _watched(self) -> Hashable:
-        return tuple([(id(p), p.requires_grad, p.dtype) for p in self._params()])
-
-    def __len__(self) -> int:
-        """The number of launches of a replay; 0 before ``compile``."""
-        return 0 if self._captured is None else len(self._captured)
-
-
-def _several(inputs: Any) -> tuple[Any, ...]:
-    return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-
-
-def _tensors(params: Any) -> Iterable[Tensor]:
-    found = [params] if isinstance(params, Tensor) else list(params.values() if isinstance(params, dict) else params)
-    for value in found:
-        if not isinstance(value, Tensor):
-            raise TypeError(f"CompiledGraph: params are tensors, not {type(value).__name__}")
-    return found

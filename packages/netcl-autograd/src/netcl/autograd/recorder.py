@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from netcl.autograd.callers import level_outside
-from netcl.autograd.derive import plan_of, run_plan
+from netcl.autograd.derive.plan import plan_of, run_plan
+from netcl.autograd.grad_node import FLOATING, Step, belongs, edges_of
 from netcl.autograd.mode import state
 from netcl.autograd.node import Node
 from netcl.autograd.rules import record_call
-from netcl.autograd.step import FLOATING, Step, belongs, edges_of
+from netcl.autograd.user_frame import level_outside
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound, OpRow, bound, execute
 from netcl.core.tracer import NOT_TRACED

@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Any
 
 from netcl.autograd.backward import backward
+from netcl.autograd.grad_node import Step, edge_of
 from netcl.autograd.mode import state
 from netcl.autograd.node import Node
 from netcl.autograd.recorder import watch
-from netcl.autograd.step import Step, edge_of
 from netcl.core import Tensor
 from netcl.core.dispatch import set_watcher
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any, TypeVar, overload
 
-from netcl.autograd.compiler.gradient import overhead, results_kept
 from netcl.autograd.compiler.primitive import NOT_FUSIBLE
-from netcl.autograd.derive import plan_of
+from netcl.autograd.derive.plan import plan_of
+from netcl.autograd.derive.region import overhead, results_kept
+from netcl.autograd.grad_node import FLOATING, belongs
 from netcl.autograd.mode import state
 from netcl.autograd.node import Node
 from netcl.autograd.recorder import step_of
-from netcl.autograd.step import FLOATING, belongs
 from netcl.core import Tensor, config
 from netcl.core.cost import SPARE
 from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from netcl.autograd.given import GIVEN, TextGradient
+from netcl.autograd.derive.custom_gradients import GIVEN, TextGradient
 from netcl.core import Tensor
 from netcl.core.dispatch import TABLE, OpRow, call_row
 from netcl.core.errors import ExpressionError

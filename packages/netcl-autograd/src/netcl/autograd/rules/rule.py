@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.autograd.step import FLOATING, Edge, Fact, Grads, Step, edge_of
+from netcl.autograd.grad_node import FLOATING, Edge, Fact, Grads, Step, edge_of
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow
 from netcl.core.errors import UnsupportedError
@@ -176,7 +176,7 @@ def run_rule(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
 
 
 def _rejoined(step: Step, tensor: Tensor, index: int) -> Tensor:
+    from netcl.autograd.grad_node import belongs
     from netcl.autograd.node import Node
-    from netcl.autograd.step import belongs
 
     return belongs(Node(tensor), step, index)

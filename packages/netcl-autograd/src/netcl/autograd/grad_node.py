@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
-from netcl.autograd.callers import called_from
 from netcl.autograd.mode import state
+from netcl.autograd.user_frame import called_from
 from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError

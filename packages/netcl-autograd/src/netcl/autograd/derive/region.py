@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.autograd.derive import Plan, narrowed, plan_of
-from netcl.autograd.sharing import loaded, share_dear
-from netcl.autograd.step import FLOATING
+from netcl.autograd.derive.gradient_cse import loaded, share_dear
+from netcl.autograd.derive.plan import Plan, narrowed, plan_of
+from netcl.autograd.grad_node import FLOATING
 from netcl.core.cost import is_dear, repeated
 from netcl.core.dispatch import Program
 from netcl.core.expr import Const, Expr, Load, Reduce

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.autograd.losses import averaged, reduced, zero_at_least
+from netcl.autograd.losses.elementwise import averaged, reduced, zero_at_least
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from netcl.autograd.given import GIVEN
-from netcl.autograd.sharing import loaded, share_dear
-from netcl.autograd.step import FLOATING, Grads, Step, belongs
+from netcl.autograd.derive.custom_gradients import GIVEN
+from netcl.autograd.derive.gradient_cse import loaded, share_dear
+from netcl.autograd.grad_node import FLOATING, Grads, Step, belongs
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, Program, call_row, program_row
 from netcl.core.errors import KernelBuildError
@@ -82,7 +82,7 @@ def _without_influence(program: Program, needs: tuple[bool, ...], given: tuple[b
     """Inputs of a fused region from which nothing leads to the outputs in ``given``: no gradient, not zeros."""
     if not isinstance(program, Fused):
         return frozenset()
-    from netcl.autograd.compiler.gradient import region_gradients
+    from netcl.autograd.derive.region import region_gradients
 
     n, m = len(needs), len(given)
     loads = [Load(n + m + i, o.dtype) if known else None for i, (o, known) in enumerate(zip(program.outputs, given))]
@@ -106,7 +106,7 @@ def _plan(
     wanted = [slot for slot, need in enumerate(needs) if need]
     found: dict[int, Expr | None]
     if isinstance(program, Fused):
-        from netcl.autograd.compiler.gradient import region_gradients
+        from netcl.autograd.derive.region import region_gradients
 
         every = region_gradients(program, grads)
         found = loaded({slot: every[slot] for slot in wanted}, outputs, n)
@@ -267,7 +267,7 @@ def run_plan(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequenc
             except KernelBuildError:
                 if not isinstance(program, Fused) or program.relaxed or walk.create_graph:
                     raise
-                from netcl.autograd.compiler.apart import gradients_apart
+                from netcl.autograd.derive.unfused import gradients_apart
 
                 return gradients_apart(walk, step, saved, grads)
             outs = outs if isinstance(outs, tuple) else (outs,)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from netcl import ops
-from netcl.autograd.losses import averaged, reduced, whole, zero_at_least
+from netcl.autograd.losses.elementwise import averaged, reduced, whole, zero_at_least
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
 from netcl.core.errors import ShapeError

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from netcl.autograd.derive import plan_of, run_plan
-from netcl.autograd.step import FLOATING, Step
+from netcl.autograd.derive.plan import plan_of, run_plan
+from netcl.autograd.grad_node import FLOATING, Step
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound
 from netcl.core.fusion import Fused, Stage
 
 if TYPE_CHECKING:
     from netcl.autograd.backward import Walk
-    from netcl.autograd.derive import Plan
+    from netcl.autograd.derive.plan import Plan
 
 
 def gradients_apart(walk: Walk, step: Step, saved: Sequence[Tensor], grads: Sequence[Tensor | None]) -> list[Any]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+import netcl.autograd.losses  # registers the rows of the losses
+import netcl.autograd.ops.composites
+import netcl.autograd.ops.rnn_cells  # noqa: F401
 import netcl.ops as _forward
-from netcl.autograd import cells as _cells  # these five put their rows into the table
-from netcl.autograd import class_losses as _class_losses
-from netcl.autograd import composites as _composites
-from netcl.autograd import losses as _losses
-from netcl.autograd import metric_losses as _metric_losses
 from netcl.autograd.mode import state
 from netcl.core.dispatch import TABLE, OpRow, call_row
 
@@ -70,4 +68,3 @@ __all__ = builtins.sorted(
 )
 for _name in __all__:
     __getattr__(_name)
-del _cells, _class_losses, _composites, _losses, _metric_losses

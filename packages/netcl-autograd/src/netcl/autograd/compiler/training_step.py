@@ -1,0 +1,78 @@
+"""Training steps that compile themselves: run op by op at first, then captured for each shape of their batches."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Hashable
+from typing import Any, overload
+
+from netcl.autograd.user_frame import level_outside
+from netcl.core import Tensor
+from netcl.core.errors import CaptureError
+from netcl.runtime.capture import CapturedStep, capture
+
+__all__ = ["CompiledTrainingStep", "compile_training_step"]
+
+_MOST_SHAPES = 8  # each keeps its own intermediate buffers
+
+
+class CompiledTrainingStep:
+    """A function made by ``compile_training_step``, called as before; ``replays`` counts the calls that ran no Python.
+
+    Where a replay would begin from another state (a parameter exchanged, train or eval, a param group added) the step
+    runs op by op again and is captured anew. A function that cannot be captured stays as it is, after one warning.
+    """
+
+    def __init__(self, step: Callable[..., Any], warmup: int = 2) -> None:
+        if warmup < 1:
+            raise ValueError(f"warmup is at least 1, as the first call makes what a captured one needs, not {warmup}")
+        functools.update_wrapper(self, step)
+        self._step, self._warmup = step, warmup
+        self._calls: dict[Hashable, int] = {}
+        self._captured: dict[Hashable, CapturedStep] = {}
+        self._enabled = True
+        self.replays = 0
+
+    def __call__(self, *inputs: Any) -> Any:
+        tensors = any(isinstance(x, Tensor) for x in inputs)
+        if not (self._enabled and tensors and all(isinstance(x, Hashable) for x in inputs)):
+            return self._step(*inputs)
+        key = tuple([(x.shape, x.dtype) if isinstance(x, Tensor) else (type(x), x) for x in inputs])
+        captured = self._captured.get(key)
+        if captured is None:
+            if self._calls.get(key, 0) < self._warmup or len(self._captured) >= _MOST_SHAPES:
+                self._calls[key] = self._calls.get(key, 0) + 1
+                return self._step(*inputs)
+            try:
+                captured = self._captured[key] = capture(self._step, *inputs)
+            except CaptureError as error:
+                self._enabled = False
+                warnings.warn(f"the training step is not compiled: {error}", UserWarning, stacklevel=level_outside())
+                return self._step(*inputs)
+        try:
+            result = captured.replay(*inputs)
+        except CaptureError:
+            self._captured.clear()
+            self._calls = {key: 1}
+            return self._step(*inputs)
+        self.replays += 1
+        return result
+
+
+@overload
+def compile_training_step(step: Callable[..., Any], *, warmup: int = 2) -> CompiledTrainingStep: ...
+@overload
+def compile_training_step(
+    step: None = None, *, warmup: int = 2
+) -> Callable[[Callable[..., Any]], CompiledTrainingStep]: ...
+def compile_training_step(step: Callable[..., Any] | None = None, *, warmup: int = 2) -> Any:
+    """Captures ``step(*batch)``, a function with forward pass, backward pass and optimizer, after ``warmup`` calls of a
+    shape; also as a decorator. Later calls replay it, with the same results.
+
+    What Python computes in the step is frozen when it is captured: a learning rate set through the optimizer, dropout,
+    statistics and moments live on the device and go on; a counter of its own or a random branch does not.
+    """
+    if step is None:
+        return functools.partial(CompiledTrainingStep, warmup=warmup)
+    return CompiledTrainingStep(step, warmup)
