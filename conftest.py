@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PROVIDER_CHECK = Path(__file__).parent / "packages/netcl-core/src/netcl/core/provider_check.py"
+DISTRIBUTION_CHECK = Path(__file__).parent / "packages/netcl-core/src/netcl/core/testing/distribution_check.py"
 
 
 # A shell has what it starts in the background ignore Ctrl-C, which tests of interrupts then would too.
@@ -18,6 +18,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_configure(config: pytest.Config) -> None:
     # By path: importing netcl.core here would hide an import that netcl.data must not make.
-    conflicts = runpy.run_path(str(PROVIDER_CHECK))["find_conflicts"]()
+    conflicts = runpy.run_path(str(DISTRIBUTION_CHECK))["find_conflicts"]()
     if conflicts:
         raise pytest.UsageError("\n".join(conflicts))

@@ -143,7 +143,7 @@ def quickstart(session: nox.Session) -> None:
     """Set up netcl, train on the digits, and check the saved model in a second process (-- --device cpu, intel)."""
     device = " ".join(session.posargs)
     install(session, everything({"core": "[intel]" if "intel" in device else "[cpu]", "trainer": "[plot]"}))
-    session.run("python", "-m", "netcl.core.provider_check")
+    session.run("python", "-m", "netcl.core.testing.distribution_check")
     session.run("python", "examples/quickstart.py", *session.posargs)
     session.run("python", "examples/quickstart.py", "--evaluate", "digits.netcl", *session.posargs)
 
@@ -197,7 +197,7 @@ def swap_core(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types on installed wheels: mypy strict, pyright, and 95 % of netcl.core's public names known."""
-    install(session, everything(), MYPY, PYRIGHT)
+    install(session, everything({"core": "[cpu,test]"}), MYPY, PYRIGHT)
     session.run("python", "tools/check_types.py", "--at-least", "95")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-FIND = "packages/netcl-core/src/netcl/core/provider_check.py"
+FIND = "packages/netcl-core/src/netcl/core/testing/distribution_check.py"
 
 
 def put(site: Path, name: str, version: str, *files: str) -> None:

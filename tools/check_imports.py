@@ -17,7 +17,9 @@ OPENCL_TEXT = re.compile(r"\b(__kernel|__global|__local|get_(global|local|group)
 # netcl.data stands on NumPy alone; this one module may reach the extra `device`.
 DEVICE_MODULE = Path("data/augment_gpu.py")
 # The op table lives in core, its rows in netcl.ops: these may load the rows inside a function (ADR 0004).
-TABLE_READERS = (Path("core/optable.py"), Path("core/testing.py"))
+TABLE_READERS = (Path("core/optable.py"), Path("core/testing/conformance.py"))
+# A module for test suites, which nothing of netcl imports: pytest comes with the extra `test`.
+PYTEST_MODULE = Path("core/testing/pytest_plugin.py")
 # What is measured is kept in core; this loads what measures it, inside a function, when NETCL_AUTOTUNE=on asks for it.
 TUNING_READER = Path("core/measurements.py")
 
@@ -138,6 +140,8 @@ def _fault(package: Package, inside: Path, found: Import, required: set[str], ex
             return "pyopencl is imported by netcl-core alone"
         return None if optional else "pyopencl needs a guard: try: ... except ImportError: ..."
     if distribution in required or (distribution in extras and (optional or found.place.in_function)):
+        return None
+    if distribution == "pytest" and inside == PYTEST_MODULE:
         return None
     if distribution in extras:
         return f"{top} comes with an extra: import it in the function that needs it, or guard it"

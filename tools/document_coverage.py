@@ -14,8 +14,8 @@ from netcl.autograd.rules import RULES
 from netcl.core.backend.registry import cpu_engine
 from netcl.core.dispatch import TABLE, OpRow
 from netcl.core.dtypes import SUPPORTED, is_floating
-from netcl.core.families import families, family_of
 from netcl.core.testing import op_cases, refusal
+from netcl.core.testing.op_families import families, family_of
 
 HEAD = """# Coverage
 

@@ -99,11 +99,13 @@ class Facade:
 
 
 def _import_core() -> None:
-    """Import every module of netcl-core but those that stand on OpenCL files which this core does not have."""
+    """Import every module of netcl-core, except commands, the fixtures of the suites and modules on OpenCL files that this
+    core does not have.
+    """
     for package in CORE:
         folder = importlib.import_module(package).__path__
         for module in pkgutil.walk_packages(folder, f"{package}."):
-            if not module.name.endswith("__main__"):
+            if not module.name.endswith(("__main__", "pytest_plugin")):
                 try:
                     importlib.import_module(module.name)
                 except ModuleNotFoundError as error:
@@ -113,7 +115,8 @@ def _import_core() -> None:
 
 def _broken(name: str, signature: str) -> str:
     """What is wrong with a contract name of this core; empty when nothing is."""
-    from netcl.core.testing import resolve, signature_of
+    from netcl.core.testing import signature_of
+    from netcl.core.testing.conformance import resolve
 
     try:
         found = signature_of(resolve(name))

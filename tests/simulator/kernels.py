@@ -31,9 +31,9 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.dispatch import TABLE, evaluate_each, reduce_each
 from netcl.core.expr import Load, apply, parse
-from netcl.core.families import families, family_of, ops_of
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.testing import MASKS, Case, assert_close, check_family, expected, masked, op_cases, run_case
+from netcl.core.testing.op_families import families, family_of, ops_of
 from netcl.ops.recurrence import GATES, recurrence, recurrence_back
 from netcl.ops.tiled_attention import tiled_attention, tiled_attention_gradients
 

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import netcl.autograd as ag
-from netcl.core import DeviceHandle, Tensor, config, manager
-from netcl.core.device import device
+from netcl.core import Tensor
 from netcl.core.dispatch import call_row, row_of
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DeviceNotFoundError
 from netcl.core.testing import Case
-
-
-def _selectors() -> list[str]:
-    """NumPy and NETCL_DEVICE where that is set, else NumPy, PoCL and Intel's runtime."""
-    chosen = config.get("DEVICE")
-    return ["cpu", "pocl", "intel"] if chosen == "auto" else list(dict.fromkeys(["cpu", chosen]))
-
-
-@pytest.fixture(params=_selectors())
-def handle(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
-    """Each device in turn, active for the duration of the test."""
-    try:
-        found = manager.default(request.param)
-    except (DeviceNotFoundError, ImportError):
-        found = None
-    if found is None:
-        pytest.skip(f"there is no OpenCL device {request.param!r} here")
-    with device(found):
-        yield found
-
-
-@pytest.fixture
-def numpy_device() -> Iterator[DeviceHandle]:
-    """The NumPy device, active for the duration of the test."""
-    found = manager.default("cpu")
-    assert found is not None
-    with device(found):
-        yield found
+from netcl.core.testing.pytest_plugin import handle as handle
+from netcl.core.testing.pytest_plugin import numpy_device as numpy_device
 
 
 class Placed(NamedTuple):

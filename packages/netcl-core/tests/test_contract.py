@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import netcl.ops
-from netcl.core import Tensor, testing
-from netcl.core.contract import CONTRACT
-from netcl.core.testing import check_core, resolve, signature_of
+from netcl.core import Tensor
+from netcl.core.testing import CONTRACT, check_core, conformance, signature_of
+from netcl.core.testing.conformance import resolve
 
 
 def test_this_core_keeps_the_contract():
@@ -36,7 +36,9 @@ def test_a_renamed_function_is_noticed(monkeypatch):
     monkeypatch.setitem(CONTRACT, "netcl.ops.concat_all", "(tensors)")
     monkeypatch.setitem(CONTRACT, "netcl.ops.relu", "(x, slope)")
     monkeypatch.setitem(CONTRACT, "netcl.core.Tensor.storage_pointer", "")
-    monkeypatch.setattr(testing, "check_backend", lambda backend, names=None, dtype="float32": testing.Report("none"))
+    monkeypatch.setattr(
+        conformance, "check_backend", lambda backend, names=None, dtype="float32": conformance.Report("none")
+    )
     assert set(check_core().failed) == {"netcl.ops.concat_all", "netcl.ops.relu", "netcl.core.Tensor.storage_pointer"}
 
 

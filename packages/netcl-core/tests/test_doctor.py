@@ -11,11 +11,12 @@ import time
 import pytest
 
 import netcl.ops
-from netcl.core import Tensor, __main__, config, doctor, testing
+from netcl.core import Tensor, __main__, config
 from netcl.core.backend.registry import cpu_engine
 from netcl.core.device import manager
 from netcl.core.dispatch import TABLE, make_row
-from netcl.core.families import QUICK, families, family_of, ops_of
+from netcl.core.testing import conformance, doctor
+from netcl.core.testing.op_families import QUICK, families, family_of, ops_of
 
 CHILD = """
 import json, os, sys, time
@@ -63,7 +64,7 @@ def test_shares_of_the_families_are_all_of_them():
     shares = [doctor.examine("cpu", share=(number, 2)) for number in range(2)]
     assert all(shares) and all(share.rows for share in shares)
     whole = doctor.Examination.of(shares)
-    pairs = testing.families_of(manager.default("cpu"))
+    pairs = conformance.families_of(manager.default("cpu"))
     assert [row.job[1:] for row in whole.rows] == pairs and whole.seconds == max(s.seconds for s in shares)
 
 
@@ -127,7 +128,8 @@ def test_the_command_in_a_process_of_its_own():
 def test_an_interrupt_ends_the_doctor_and_its_children(tmp_path):
     child = f"import os, time; open({str(tmp_path / 'pid')!r}, 'x').write(str(os.getpid())); time.sleep(60)"
     script = (
-        f"from netcl.core import doctor\ndoctor._CHILD = {child!r}\ndoctor._devices = lambda: iter(())\ndoctor.run()"
+        "from netcl.core.testing import doctor\n"
+        f"doctor._CHILD = {child!r}\ndoctor._devices = lambda: iter(())\ndoctor.run()"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 30
@@ -154,11 +156,13 @@ def test_families_cover_the_table():
 
 @pytest.mark.parametrize("family", families())
 def test_a_wrong_result_is_noticed(monkeypatch, family):
-    original = testing.expected
-    monkeypatch.setattr(testing, "expected", lambda *args: tuple(one + 1 for one in original(*args)))
-    monkeypatch.setattr(testing, "_DRAWS", {"float32": (("uniform", "float32"),)})
-    monkeypatch.setattr(testing, "assert_close", _one_more(testing.assert_close) if family == "random" else _plain)
-    report = testing.check_family(cpu_engine(), family)
+    original = conformance.expected
+    monkeypatch.setattr(conformance, "expected", lambda *args: tuple(one + 1 for one in original(*args)))
+    monkeypatch.setattr(conformance, "_DRAWS", {"float32": (("uniform", "float32"),)})
+    monkeypatch.setattr(
+        conformance, "assert_close", _one_more(conformance.assert_close) if family == "random" else _plain
+    )
+    report = conformance.check_family(cpu_engine(), family)
     assert not report
     assert family == "random" or report.error > 1e-2
 
@@ -183,12 +187,12 @@ def test_a_family_that_comes_later_is_examined_too(monkeypatch):
         patch.setitem(TABLE, "swap", make_row(swap, "call", domain=netcl.ops.flip.row.domain))
         assert "swapping" in families()
         assert ops_of("swapping", "float32", quick=True) == ("swap",)
-        assert not testing.check_family(cpu_engine(), "swapping"), "it does not flip"
+        assert not conformance.check_family(cpu_engine(), "swapping"), "it does not flip"
     assert "swapping" not in families()
 
 
 def test_pairs_of_families_and_dtypes_of_a_device():
-    pairs = testing.families_of(manager.default("cpu"))
+    pairs = conformance.families_of(manager.default("cpu"))
     assert ("map", "float64") in pairs and ("matmul", "int32") not in pairs and ("copy", "bool") in pairs
-    report = testing.check_device(manager.default("cpu"))
+    report = conformance.check_device(manager.default("cpu"))
     assert report and report.passed > 120

@@ -18,7 +18,8 @@ from netcl.core.device import device
 from netcl.core.dispatch import TABLE
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import OutOfMemoryError, ShapeError
-from netcl.core.testing import Case, assert_close, expected, op_cases, rounded, run_case
+from netcl.core.testing import Case, assert_close, expected, op_cases, run_case
+from netcl.core.testing.conformance import rounded
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 

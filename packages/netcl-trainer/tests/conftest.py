@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from netcl import nn, ops
-from netcl.core import DeviceHandle, config, manager
-from netcl.core.device import device
-from netcl.core.errors import DeviceNotFoundError
+from netcl.core.testing.pytest_plugin import handle as handle
+from netcl.core.testing.pytest_plugin import numpy_device as numpy_device
 from netcl.data import DataLoader
-
-
-def _selectors() -> list[str]:
-    """NumPy and NETCL_DEVICE where that is set, else NumPy, PoCL and Intel's runtime."""
-    chosen = config.get("DEVICE")
-    return ["cpu", "pocl", "intel"] if chosen == "auto" else list(dict.fromkeys(["cpu", chosen]))
-
-
-@pytest.fixture(params=_selectors())
-def handle(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
-    """Each device in turn, active for the duration of the test."""
-    try:
-        found = manager.default(request.param)
-    except (DeviceNotFoundError, ImportError):
-        found = None
-    if found is None:
-        pytest.skip(f"there is no OpenCL device {request.param!r} here")
-    with device(found):
-        yield found
-
-
-@pytest.fixture
-def numpy_device() -> Iterator[DeviceHandle]:
-    """NumPy as the active device, for what no device makes a difference to."""
-    with device("cpu") as found:
-        yield found
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ import platform
 import sys
 from collections.abc import Sequence
 
-from . import config, doctor, icd
+from . import config, icd
 from .__about__ import __version__
 from .capabilities import DeviceProfile
 from .device import manager
 from .errors import NetclError, format_bytes
+from .testing import doctor
 
 
 def _features(profile: DeviceProfile) -> str:

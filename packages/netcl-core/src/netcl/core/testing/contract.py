@@ -6,7 +6,7 @@ whose parameters are not part of the contract). What needs OpenCL, reads `Tensor
 
 from __future__ import annotations
 
-from netcl.core.contract_ops import OPS
+from netcl.core.testing.contract_ops import OPS
 
 __all__ = ["CONTRACT"]
 

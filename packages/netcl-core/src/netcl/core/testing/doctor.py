@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from . import config, icd
-from .device import device, manager
-from .families import DTYPES
-from .provider_check import find_conflicts
+from netcl.core import config, icd
+from netcl.core.backend.registry import engine_for
+from netcl.core.device import device, manager
+from netcl.core.testing import conformance
+from netcl.core.testing.distribution_check import find_conflicts
+from netcl.core.testing.op_families import DTYPES
 
 __all__ = ["Examination", "Row", "examine", "run"]
 
@@ -33,7 +35,7 @@ _QUICK_S, _FULL_S = 60.0, 900.0  # seconds that one row may take
 _LOOK_S = 0.5
 _SHARES_MAX = 4  # children for one device, which mostly wait for its compiler
 _stopped = threading.Event()  # the user has interrupted the examination
-_CHILD = "from netcl.core.doctor import serve; serve()"
+_CHILD = "from netcl.core.testing.doctor import serve; serve()"
 
 
 @dataclass(frozen=True)
@@ -210,25 +212,22 @@ class _Child:
 
 def serve() -> None:
     """The child's side: the jobs, then a message for each, as lines of JSON on stdout."""
-    from . import testing
-    from .backend.registry import engine_for
-
     selector, full, (first, step), jobs = json.loads(sys.argv[1])
     handle = manager.default(selector)
     if handle is None:
         raise manager.not_found(selector)
     if jobs is None:
-        jobs = [("", family, dtype) for family, dtype in testing.families_of(handle, not full)]
+        jobs = [("", family, dtype) for family, dtype in conformance.families_of(handle, not full)]
         if full and handle.backend == "cl":
-            for mask, limits in testing.MASKS.items():
-                with testing.masked(handle, **limits) as seen:
-                    jobs += [(mask, *pair) for pair in testing.families_of(seen) if pair[1] == "float32"]
+            for mask, limits in conformance.MASKS.items():
+                with conformance.masked(handle, **limits) as seen:
+                    jobs += [(mask, *pair) for pair in conformance.families_of(seen) if pair[1] == "float32"]
         jobs = jobs[first::step]
     _say({"jobs": jobs})
     for mask, family, dtype in jobs:
         # Active, since a few ops make tensors of their own: another device may be the default, or none.
-        with testing.masked(handle, **testing.MASKS[mask]) if mask else device(handle) as seen:
-            report = testing.check_family(engine_for(seen), family, dtype, not full)
+        with conformance.masked(handle, **conformance.MASKS[mask]) if mask else device(handle) as seen:
+            report = conformance.check_family(engine_for(seen), family, dtype, not full)
         _say({"passed": report.passed, "error": report.error, "failed": report.failed})
 
 

@@ -19,13 +19,13 @@ import numpy as np
 from netcl.core.backend.base import DeviceBackend
 from netcl.core.backend.registry import cpu_engine, engine_for
 from netcl.core.capabilities import DeviceProfile
-from netcl.core.contract import CONTRACT
 from netcl.core.device import DeviceHandle, device, manager
 from netcl.core.dispatch import TABLE, Domain, OpRow, call_row, row_of
 from netcl.core.dtypes import from_bfloat16, is_floating, to_bfloat16
 from netcl.core.errors import NetclError, UnsupportedError
-from netcl.core.families import DTYPES, families, ops_of
 from netcl.core.tensor import Tensor
+from netcl.core.testing.contract import CONTRACT
+from netcl.core.testing.op_families import DTYPES, families, ops_of
 
 __all__ = [
     "CONTRACT",
@@ -276,7 +276,7 @@ def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
 
 
 def check_family(backend: DeviceBackend, family: str, dtype: str = "float32", quick: bool = True) -> Report:
-    """One kernel family of ``netcl.core.families`` in one dtype; quick takes few ops and, since each case may be a
+    """One kernel family of ``op_families`` in one dtype; quick takes few ops and, since each case may be a
     kernel to compile, few cases of them: one in dtypes other than float32.
     """
     importlib.import_module("netcl.ops")

@@ -1,0 +1,52 @@
+"""Pytest fixtures of the test suites: every device in turn, its engine, and the NumPy device.
+
+A conftest.py imports the fixtures that it uses, ``from netcl.core.testing.pytest_plugin import handle as handle``:
+pytest refuses ``pytest_plugins`` in a conftest.py below the top folder. A suite outside this repository can name the
+module there, or on the command line: ``pytest -p netcl.core.testing.pytest_plugin``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from netcl.core.backend.base import DeviceBackend
+from netcl.core.backend.registry import engine_for
+from netcl.core.config import get
+from netcl.core.device import DeviceHandle, device, manager
+from netcl.core.errors import DeviceNotFoundError
+
+__all__ = ["engine", "handle", "numpy_device"]
+
+
+def _selectors() -> list[str]:
+    """NumPy and the device of NETCL_DEVICE if that is set, else NumPy, PoCL and Intel's runtime."""
+    chosen = get("DEVICE")
+    return ["cpu", "pocl", "intel"] if chosen == "auto" else list(dict.fromkeys(["cpu", chosen]))
+
+
+@pytest.fixture(params=_selectors())
+def handle(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
+    """Each device in turn, active for the duration of the test; skips a device that this machine does not have."""
+    try:
+        found = manager.default(request.param)
+    except (DeviceNotFoundError, ImportError):
+        found = None
+    if found is None:
+        pytest.skip(f"there is no OpenCL device {request.param!r} here")
+    with device(found):
+        yield found
+
+
+@pytest.fixture
+def engine(handle: DeviceHandle) -> DeviceBackend:
+    """The engine of each device in turn; the device is active."""
+    return engine_for(handle)
+
+
+@pytest.fixture
+def numpy_device() -> Iterator[DeviceHandle]:
+    """The NumPy device, active for the duration of the test."""
+    with device("cpu") as found:
+        yield found
