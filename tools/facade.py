@@ -99,8 +99,8 @@ class Facade:
 
 
 def _import_core() -> None:
-    """Import every module of netcl-core, except commands, the fixtures of the suites and modules on OpenCL files that this
-    core does not have.
+    """Import every module of netcl-core, except commands, the fixtures of the suites, and modules that need OpenCL files
+    which this core does not have.
     """
     for package in CORE:
         folder = importlib.import_module(package).__path__
