@@ -11,23 +11,25 @@ from netcl.core import dispatch
 from netcl.core.backend.registry import cpu_engine, engine_for
 from netcl.core.dtypes import canonical
 from netcl.core.host import check_shape, to_storage
-from netcl.core.operators import Operators
+from netcl.core.operators import Operators, ResultT
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.backend.base import DeviceBackend
 
 Array = np.ndarray[Any, Any]
 
 
-class Creation(Operators):
+class Creation(Operators[ResultT]):
     """``Tensor.zeros(shape)`` and the like; a base of Tensor. ``queue`` (or handle) None is the active device,
     ``context`` is accepted beside it and follows from it.
     """
 
     __slots__ = ()
+    engine: DeviceBackend
 
-    @staticmethod
+    @classmethod
     def from_shape(
+        cls,
         queue: Any,
         shape: int | Sequence[int],
         dtype: str = "float32",
@@ -37,18 +39,19 @@ class Creation(Operators):
         *,
         persistent: bool = False,
         requires_grad: bool = False,
-    ) -> Tensor:
+    ) -> ResultT:
         """A tensor of ``shape`` filled with ``fill`` (None: undefined content), from ``pool`` or the queue's own."""
         engine = cpu_engine() if queue is None and backend == "cpu" else engine_for(queue)
         name = canonical(dtype)
-        tensor = engine.empty(check_shape(shape), name, persistent=persistent, pool=pool)
+        tensor: Any = engine.empty(check_shape(shape), name, persistent=persistent, pool=pool)
         if fill is not None:
             engine.fill(tensor, fill)
         tensor.requires_grad = requires_grad
-        return tensor
+        return tensor  # type: ignore[no-any-return]
 
-    @staticmethod
+    @classmethod
     def full(
+        cls,
         shape: int | Sequence[int],
         value: float,
         dtype: str = "float32",
@@ -57,22 +60,23 @@ class Creation(Operators):
         queue: Any = None,
         requires_grad: bool = False,
         persistent: bool = False,
-    ) -> Tensor:
+    ) -> ResultT:
         """A tensor of ``shape`` whose elements are all ``value``."""
-        return Creation.from_shape(queue, shape, dtype, fill=value, persistent=persistent, requires_grad=requires_grad)
+        return cls.from_shape(queue, shape, dtype, fill=value, persistent=persistent, requires_grad=requires_grad)
 
-    @staticmethod
-    def zeros(shape: int | Sequence[int], dtype: str = "float32", **place: Any) -> Tensor:
+    @classmethod
+    def zeros(cls, shape: int | Sequence[int], dtype: str = "float32", **place: Any) -> ResultT:
         """Zeros of ``shape``; ``context= queue= requires_grad= persistent=`` as in ``full``."""
-        return Creation.full(shape, 0, dtype, **place)
+        return cls.full(shape, 0, dtype, **place)
 
-    @staticmethod
-    def ones(shape: int | Sequence[int], dtype: str = "float32", **place: Any) -> Tensor:
+    @classmethod
+    def ones(cls, shape: int | Sequence[int], dtype: str = "float32", **place: Any) -> ResultT:
         """Ones of ``shape``; keyword arguments as in ``full``."""
-        return Creation.full(shape, 1, dtype, **place)
+        return cls.full(shape, 1, dtype, **place)
 
-    @staticmethod
+    @classmethod
     def empty(
+        cls,
         shape: int | Sequence[int],
         dtype: str = "float32",
         *,
@@ -80,12 +84,13 @@ class Creation(Operators):
         queue: Any = None,
         requires_grad: bool = False,
         persistent: bool = False,
-    ) -> Tensor:
+    ) -> ResultT:
         """A tensor of ``shape`` with undefined content."""
-        return Creation.from_shape(queue, shape, dtype, fill=None, persistent=persistent, requires_grad=requires_grad)
+        return cls.from_shape(queue, shape, dtype, fill=None, persistent=persistent, requires_grad=requires_grad)
 
-    @staticmethod
+    @classmethod
     def eye(
+        cls,
         n: int,
         m: int | None = None,
         dtype: str = "float32",
@@ -94,12 +99,13 @@ class Creation(Operators):
         queue: Any = None,
         requires_grad: bool = False,
         persistent: bool = False,
-    ) -> Tensor:
+    ) -> ResultT:
         """The (n, m) matrix with ones on its diagonal; m defaults to n."""
-        return Creation._host_made(np.eye(n, m, dtype=np.float32), dtype, queue, requires_grad, persistent)
+        return cls._host_made(np.eye(n, m, dtype=np.float32), dtype, queue, requires_grad, persistent)
 
-    @staticmethod
+    @classmethod
     def arange(
+        cls,
         start: float,
         stop: float | None = None,
         step: float = 1,
@@ -109,30 +115,31 @@ class Creation(Operators):
         queue: Any = None,
         requires_grad: bool = False,
         persistent: bool = False,
-    ) -> Tensor:
+    ) -> ResultT:
         """Numbers from ``start`` (0 when only a stop is given) to before ``stop``; whole numbers give int64."""
         data = np.arange(start) if stop is None else np.arange(start, stop, step)
-        return Creation._host_made(data, dtype, queue, requires_grad, persistent)
+        return cls._host_made(data, dtype, queue, requires_grad, persistent)
 
-    @staticmethod
-    def rand(*shape: Any, **place: Any) -> Tensor:
+    @classmethod
+    def rand(cls, *shape: Any, **place: Any) -> ResultT:
         """Uniform float32 numbers in [0, 1) from the generator that ``ops.manual_seed`` seeds."""
-        return Creation._random("rand", shape, **place)
+        return cls._random("rand", shape, **place)
 
-    @staticmethod
-    def randn(*shape: Any, **place: Any) -> Tensor:
+    @classmethod
+    def randn(cls, *shape: Any, **place: Any) -> ResultT:
         """Standard normal float32 numbers from the generator that ``ops.manual_seed`` seeds."""
-        return Creation._random("randn", shape, **place)
+        return cls._random("randn", shape, **place)
 
-    @staticmethod
-    def _host_made(data: Array, dtype: str | None, queue: Any, requires_grad: bool, persistent: bool) -> Tensor:
+    @classmethod
+    def _host_made(cls, data: Array, dtype: str | None, queue: Any, requires_grad: bool, persistent: bool) -> ResultT:
         storage, name = to_storage(data, dtype)
-        tensor = engine_for(queue).tensor(storage, name, persistent=persistent)
+        tensor: Any = engine_for(queue).tensor(storage, name, persistent=persistent)
         tensor.requires_grad = requires_grad
-        return tensor
+        return tensor  # type: ignore[no-any-return]
 
-    @staticmethod
+    @classmethod
     def _random(
+        cls,
         op: str,
         shape: Sequence[Any],
         *,
@@ -141,9 +148,9 @@ class Creation(Operators):
         queue: Any = None,
         requires_grad: bool = False,
         persistent: bool = False,
-    ) -> Tensor:
+    ) -> ResultT:
         sizes = check_shape(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
-        tensor = dispatch.call(op, sizes, dtype=dtype, queue=queue)
+        tensor: Any = dispatch.call(op, sizes, dtype=dtype, queue=queue)
         if persistent:
             kept = tensor.engine.empty(sizes, tensor.dtype, persistent=True)
             kept.write(tensor)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from netcl.core import warm
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, OutOfMemoryError
-from netcl.core.optable import TABLE, Domain, Operand, OpRow, by_own_names, make_row, register_op, row_of
+from netcl.core.optable import TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
 from netcl.core.program import (
     Bound,
     Program,
@@ -31,6 +31,7 @@ from netcl.core.program import (
     reduce_each,
     set_shape,
 )
+from netcl.core.tensor_data import TensorData
 
 __all__ = [
     "TABLE",
@@ -38,10 +39,10 @@ __all__ = [
     "Domain",
     "Hook",
     "OpRow",
-    "Operand",
     "Program",
     "Snapshot",
     "Space",
+    "TensorData",
     "assign",
     "bind",
     "bound",
@@ -172,7 +173,7 @@ def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record
     result = call_row(row, args, {name: value for name, value in kwargs.items() if name != "out"}, record)
     if out is None:
         return result
-    if not isinstance(result, Operand):
+    if not isinstance(result, TensorData):
         raise TypeError(f"{row.name}: out= is for ops with one result")
     check_out(row.name, out, result.shape, result.dtype, result.engine)
     assign(out, result)
@@ -187,7 +188,7 @@ def _call_pooled(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], reco
     global _pooled
     rest = {name: value for name, value in kwargs.items() if name != "pool"}
     operands = [one for value in (*args, *rest.values()) for one in (value if isinstance(value, list) else [value])]
-    engine = next((one.engine for one in operands if isinstance(one, Operand)), None)
+    engine = next((one.engine for one in operands if isinstance(one, TensorData)), None)
     if engine is None or kwargs["pool"] is None:
         return call_row(row, args, rest, record)
     with engine.allocating_from(kwargs["pool"]):
@@ -300,7 +301,7 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _say_where(error: DTypeError | OutOfMemoryError, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Completes the message of an unsupported dtype, or of a full device: the op, what was given, the device."""
     values = [one for value in (*args, *kwargs.values()) for one in (value if isinstance(value, list) else [value])]
-    tensors = [value for value in values if isinstance(value, Operand)]
+    tensors = [value for value in values if isinstance(value, TensorData)]
     said = error.op is not None
     if not said:
         error.op = row.name

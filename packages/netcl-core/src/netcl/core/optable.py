@@ -6,26 +6,11 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.core.errors import UnsupportedError
 
-if TYPE_CHECKING:
-    from netcl.core.backend.base import DeviceBackend
-
 Shape = tuple[int, ...]
-
-
-class Operand:
-    """What the op table computes on: the base of Tensor."""
-
-    __slots__ = ("__weakref__", "_version", "engine")
-    engine: DeviceBackend
-    _version: list[int]
-    shape: Shape
-    dtype: str
-    requires_grad: bool
-    array: Any
 
 
 @dataclass(frozen=True)

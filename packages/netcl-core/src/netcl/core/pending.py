@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData, TensorT
 
 
 class Work(Protocol):
@@ -85,7 +85,7 @@ def _is_pending(tensor: Any) -> bool:
     return isinstance(tensor, Pending)
 
 
-def pending_class(cls: type[Tensor]) -> type[Tensor]:
+def pending_class(cls: type[TensorData]) -> type[TensorData]:
     """The pending form of a tensor class; the class itself, once computed."""
     plain: Any = cls.__dict__.get("requires_grad") or next(c.__dict__["requires_grad"] for c in cls.__mro__[1:-1])
 
@@ -96,7 +96,7 @@ def pending_class(cls: type[Tensor]) -> type[Tensor]:
     return type(f"Pending{cls.__name__}", (Pending, cls), {"__slots__": (), "requires_grad": flag})
 
 
-def waiting_class(cls: type[Tensor]) -> type[Tensor]:
+def waiting_class(cls: type[TensorData]) -> type[TensorData]:
     """The pending form of a tensor whose place in the gradient graph is known: only its storage is made later."""
     found = _WAITING.get(cls)
     if found is None:
@@ -108,25 +108,26 @@ def waiting_class(cls: type[Tensor]) -> type[Tensor]:
     return found
 
 
-_WAITING: dict[type[Tensor], type[Tensor]] = {}
+_WAITING: dict[type[TensorData], type[TensorData]] = {}
 
 
 def promise(
-    tensor_class: type[Tensor],
-    pending: type[Tensor],
+    tensor_class: type[TensorT],
+    pending: type[TensorData],
     engine: Any,
     shape: tuple[int, ...],
     dtype: str,
     work: Work,
     place: int,
     requires_grad: bool,
-) -> Tensor:
+) -> TensorT:
     """A pending tensor, number ``place`` of ``work``."""
-    tensor = tensor_class._wrap(engine, shape, dtype, None, None, None)
+    plain: Any = tensor_class
+    tensor = plain._wrap(engine, shape, dtype, None, None, None)
     tensor.requires_grad = requires_grad
     tensor.pending_release = (work, place)  # no copy to the device is under way, so the field is free
     tensor.__class__ = pending
-    return tensor
+    return tensor  # type: ignore[no-any-return]
 
 
 def work_of(tensor: Any) -> tuple[Work, int]:
@@ -134,7 +135,7 @@ def work_of(tensor: Any) -> tuple[Work, int]:
     return tensor.pending_release  # type: ignore[no-any-return]
 
 
-def fulfil(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
+def fulfil(tensor: Any, tensor_class: type[TensorData], result: TensorData) -> None:
     """Gives a pending tensor the storage of ``result``, which becomes its own."""
     plain: Any = tensor_class
     tensor.pool_handle = result.pool_handle
@@ -144,13 +145,13 @@ def fulfil(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
     tensor.pending_release = None
 
 
-def rename(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
+def rename(tensor: Any, tensor_class: type[TensorData], result: TensorData) -> None:
     """Makes a pending tensor another name of ``result``'s storage."""
     tensor._version = result._version
     fulfil(tensor, tensor_class, result)
 
 
-def share(tensor: Any, tensor_class: type[Tensor], result: Tensor) -> None:
+def share(tensor: Any, tensor_class: type[TensorData], result: Any) -> None:
     """Makes a pending tensor another name of ``result``: the same storage, version and place in the graph."""
     plain: Any = tensor_class
     plain.grad_fn.__set__(tensor, result.grad_fn)

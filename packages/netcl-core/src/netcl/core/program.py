@@ -15,8 +15,9 @@ from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.kernel_text import relaxed
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
-from netcl.core.optable import TABLE, Operand, OpRow
+from netcl.core.optable import TABLE, OpRow
 from netcl.core.pending import Pending, before_write
+from netcl.core.tensor_data import TensorData
 
 Shape = tuple[int, ...]
 
@@ -92,9 +93,9 @@ def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
     """The program of an expression row for these arguments, with its tensors and scalars; checks shapes and places."""
     operands, attributes = _arguments(row, args, kwargs)
     for position, value in enumerate(operands):
-        if not (isinstance(value, Operand) or value is None or type(value) in _NUMBERS):
+        if not (isinstance(value, TensorData) or value is None or type(value) in _NUMBERS):
             operands[position] = _from_numpy(row, value, operands)
-    inputs = tuple(value for value in operands if isinstance(value, Operand))
+    inputs = tuple(value for value in operands if isinstance(value, TensorData))
     if not inputs:
         raise TypeError(
             f"{row.name}: at least one operand has to be a Tensor, not {', '.join(type(a).__name__ for a in operands)}"
@@ -117,7 +118,7 @@ def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
             statics.append(tuple(value) if isinstance(value, list) else value)
     described: list[Any] = []
     for position, value in enumerate(operands):
-        if isinstance(value, Operand):
+        if isinstance(value, TensorData):
             described.append((value.shape, value.dtype))
         else:
             described.append(None if value is None else type(value))
@@ -146,7 +147,7 @@ def _from_numpy(row: OpRow, value: Any, operands: Sequence[Any]) -> Any:
     """A NumPy scalar as a Python number, an array as a tensor beside the first tensor operand."""
     if isinstance(value, np.generic):
         return value.item()
-    beside = next((other for other in operands if isinstance(other, Operand)), None)
+    beside = next((other for other in operands if isinstance(other, TensorData)), None)
     if beside is None or not isinstance(value, np.ndarray):
         raise TypeError(f"{row.name}: operands are tensors, arrays and numbers, not {type(value).__name__}")
     return type(beside).from_host(beside.engine.queue, value)  # type: ignore[attr-defined]
@@ -166,7 +167,7 @@ def _arguments(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
 
 def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Program:
-    tensors = [value for value in operands if isinstance(value, Operand)]
+    tensors = [value for value in operands if isinstance(value, TensorData)]
     shapes = [tensor.shape for tensor in tensors]
     space = broadcast_shapes(shapes, row.name)
     rank = len(space)
@@ -176,7 +177,7 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
     placed: list[Shape | None] = []
     slot = 0
     for position, value in enumerate(operands):
-        if isinstance(value, Operand):
+        if isinstance(value, TensorData):
             loads.append(Load(slot, value.dtype))
             placed.append(aligned(value.shape, rank))
             slot += 1

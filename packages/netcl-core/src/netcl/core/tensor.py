@@ -4,7 +4,6 @@ name.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -46,7 +45,7 @@ class _FromHost:
 
 
 @dataclass(init=False, eq=False, repr=False, slots=True)
-class Tensor(Creation):
+class Tensor(Creation["Tensor"]):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
 
     On OpenCL the data lie in ``buffer``, on the NumPy backend in ``array``. There are no views: ``reshape`` shares
@@ -261,39 +260,9 @@ class Tensor(Creation):
     # -- facts ---------------------------------------------------------------------------------------------------
 
     @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements (the buffer may be larger)."""
-        return self.size * dtypes.itemsize(self.dtype)
-
-    @property
     def device(self) -> DeviceHandle:
         """The handle of the device that holds the data."""
         return self.engine.handle
-
-    @property
-    def storage(self) -> Any:
-        """``buffer`` on OpenCL, ``array`` on NumPy: for backends."""
-        return self.buffer if self.array is None else self.array
-
-    @property
-    def version(self) -> int:
-        """How often the storage was written in place; tensors on the same storage count together."""
-        return self._version[0]
-
-    @property
-    def storage_id(self) -> int:
-        """A number that all tensors on the same storage share, and no others while one of them lives."""
-        return id(self._version)
 
     def __repr__(self) -> str:
         values = np.array2string(

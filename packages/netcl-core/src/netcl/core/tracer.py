@@ -15,11 +15,12 @@ from netcl.core import dispatch
 from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.fusion import Cache, Move, Region
 from netcl.core.joining import alias, extend
-from netcl.core.optable import TABLE, Operand, OpRow
+from netcl.core.optable import TABLE, OpRow
 from netcl.core.pending import Pending, give_up, lock, touch, waiting_class, work_of
 from netcl.core.program import Bound, bound
 from netcl.core.settling import Settling
 from netcl.core.tensor import Tensor
+from netcl.core.tensor_data import TensorData
 from netcl.core.waiting import Contraction, contraction_of, waiting_for
 
 NOT_TRACED: Any = object()
@@ -122,7 +123,7 @@ class Trace(Settling):
         key: list[Any] = [row, node, recorded]
         fresh: dict[int, Any] = {}
         for value in args:
-            if isinstance(value, Operand):
+            if isinstance(value, TensorData):
                 ref = self._ref(value, fresh)
                 if ref is None:
                     return self._again(row, args, {}, node, recorded)

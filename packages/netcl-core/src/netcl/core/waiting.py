@@ -25,7 +25,7 @@ from netcl.core.pending import fulfil, lock, promise, waiting_class, work_of
 
 if TYPE_CHECKING:
     from netcl.core.fusion import Region, Value
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 F = TypeVar("F", bound=Callable[..., Any])
 Shape = tuple[int, ...]
@@ -53,7 +53,7 @@ class Contraction:
         self._tensors: list[weakref.ref[Any]] = []
         self.waits = True
 
-    def promised(self, tensor_class: type[Tensor]) -> Any:
+    def promised(self, tensor_class: type[TensorData]) -> Any:
         """A pending tensor for the result."""
         tensor = promise(tensor_class, waiting_class(tensor_class), self.engine, self.shape, self.dtype, self, 0, False)
         self._tensors.append(weakref.ref(tensor))
@@ -86,7 +86,7 @@ class Contraction:
                     if tensor is not None:
                         fulfil(tensor, type(tensor).plain, result)
 
-    def launch(self, epilogue: Epilogue | None) -> Tensor:
+    def launch(self, epilogue: Epilogue | None) -> Any:
         """The result with ``epilogue`` in the place of the call's own; nobody waits for the call afterwards."""
         for tensor, version in self._read:
             if tensor.version != version:
@@ -94,7 +94,7 @@ class Contraction:
                     f"a tensor of shape {tensor.shape} was overwritten while a traced function still had to multiply "
                     "by it; write into it through netcl, or outside of the function"
                 )
-        result: Tensor = self._method(self.engine, *self._args, **{**self._kwargs, "epilogue": epilogue})
+        result = self._method(self.engine, *self._args, **{**self._kwargs, "epilogue": epilogue})
         self.waits, self._read, self._args, self._kwargs = False, [], (), {}
         return result
 
@@ -113,11 +113,11 @@ def may_wait(shape: Callable[..., Shape | None]) -> Callable[[F], F]:
             found = shape(*args, **kwargs)
             if found is None:
                 return method(self, *args, **kwargs)
-            from netcl.core.tensor import Tensor
+            from netcl.core.tensor_data import TensorData
 
             contraction = Contraction(method, self, args, kwargs, found)
             taken.append(contraction)
-            return contraction.promised(Tensor)
+            return contraction.promised(TensorData)
 
         return call  # type: ignore[return-value]
 

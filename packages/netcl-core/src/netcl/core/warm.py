@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.optable import TABLE, Operand, OpRow
+from netcl.core.optable import TABLE, OpRow
+from netcl.core.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.program import Bound
@@ -24,14 +25,14 @@ def described(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What stands for a call in ``known``: all that its program depends on. None where a call cannot be looked up."""
     if len(args) == 2 and not kwargs:
         a, b = args
-        if isinstance(a, Operand) and isinstance(b, Operand):
+        if isinstance(a, TensorData) and isinstance(b, TensorData):
             return row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype
     count = len(row.operands)
     if len(args) < count:
         return None
     key: list[Any] = [row]
     for value in args[:count]:
-        if isinstance(value, Operand):
+        if isinstance(value, TensorData):
             key += (value.engine, value.shape, value.dtype)
         elif type(value) is float or type(value) is int:
             key.append(type(value))

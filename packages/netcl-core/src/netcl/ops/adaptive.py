@@ -123,7 +123,7 @@ def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> 
             op="adaptive_max_pool_grad",
         )
     if grad_output.size == 0 or 0 in wanted:
-        return engine.zeros(wanted, grad_output.dtype)
+        return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     windows = _windows(wanted[2:], grad_output.shape[2:])
     return engine.window("max_grad", grad_output, indices=indices, shape=wanted, **windows)  # type: ignore[no-any-return]
 
@@ -136,7 +136,7 @@ def adaptive_avg_pool(x: Tensor, output_size: Any) -> Tensor:
     sizes = _sizes("adaptive_avg_pool", x.shape, output_size)
     shape = (*x.shape[:2], *sizes)
     if 0 in x.shape:
-        return engine.zeros(shape, x.dtype)
+        return engine.zeros(shape, x.dtype)  # type: ignore[no-any-return]
     return engine.window("avg", x, shape=shape, **_windows(x.shape[2:], sizes))  # type: ignore[no-any-return]
 
 
@@ -165,7 +165,7 @@ def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
             f"adaptive_avg_pool_grad: grad_output {grad_output.shape} for shape {wanted}", op="adaptive_avg_pool_grad"
         )
     if grad_output.size == 0 or 0 in wanted:
-        return engine.zeros(wanted, grad_output.dtype)
+        return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     windows = _windows(wanted[2:], grad_output.shape[2:])
     return engine.window("avg_grad", grad_output, shape=wanted, **windows)  # type: ignore[no-any-return]
 

@@ -115,7 +115,7 @@ def _forward(
     final = (x.shape[0], weight.shape[0], *sizes)
     epilogue = None if bias is None else added(bias._alias(Tensor, (bias.shape[0],) + (1,) * n))
     if not (0 in final or 0 in x.shape or (algo == "im2col" and groups == 1)):
-        return engine.conv("forward", x, weight, groups=groups, algo=algo, epilogue=epilogue, **geometry)
+        return engine.conv("forward", x, weight, groups=groups, algo=algo, epilogue=epilogue, **geometry)  # type: ignore[no-any-return]
     if algo == "im2col" and 0 not in final and 0 not in x.shape:
         result = _unfolded(engine, x, weight, final, geometry)
     else:
@@ -157,8 +157,8 @@ def _gradient(op: str, kind: str, n: int, a: Any, b: Any, shape: Any, geometry: 
         raise ShapeError(f"{op}: grad_output {grad}, expected {expected} for x {x} and weight {weight}", op=op)
     a, b = floating(op, a, b)
     if 0 in a.shape or 0 in b.shape or 0 in wanted:
-        return engine.zeros(wanted, a.dtype)
-    return engine.conv(kind, a, b, groups=groups, shape=wanted, **windows)
+        return engine.zeros(wanted, a.dtype)  # type: ignore[no-any-return]
+    return engine.conv(kind, a, b, groups=groups, shape=wanted, **windows)  # type: ignore[no-any-return]
 
 
 # By linearity the gradients are checked with the convolution itself: each case is one of conv's, with the adjoint

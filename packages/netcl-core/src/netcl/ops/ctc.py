@@ -184,7 +184,7 @@ def ctc_occupancy(
     engine = engine_of("ctc_occupancy", emissions, jumps, lengths, labels, loss, alpha)
     dtype, shape, n = emissions.dtype, emissions.shape, emissions.shape[1]
     if n == 0:
-        return engine.zeros(shape, dtype)
+        return engine.zeros(shape, dtype)  # type: ignore[no-any-return]
     ended = _ended(engine, Load(0, lengths.dtype), Load(1, labels.dtype))
     begins = _run(engine, apply("where", ended, Const(0.0, dtype), _NEVER), (lengths, labels, emissions), shape)
     beta = engine.trellis(emissions, jumps, begins)

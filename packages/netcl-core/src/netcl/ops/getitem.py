@@ -113,8 +113,8 @@ def _value(x: Tensor, value: Any) -> Tensor:
     if isinstance(value, (bool, int, float, np.generic)):
         source = x.engine.empty((), x.dtype)
         x.engine.fill(source, value.item() if isinstance(value, np.generic) else value)
-        return source
-    return x.engine.tensor(*to_storage(value, x.dtype))
+        return source  # type: ignore[no-any-return]
+    return x.engine.tensor(*to_storage(value, x.dtype))  # type: ignore[no-any-return]
 
 
 def _copied(x: Tensor) -> Tensor:

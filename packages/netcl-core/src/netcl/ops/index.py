@@ -100,7 +100,7 @@ def take_at(x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "t
     engine = engine_of(op, x, index)
     final = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]) if rows else index.shape
     if 0 in final:
-        return engine.empty(final, x.dtype)
+        return engine.empty(final, x.dtype)  # type: ignore[no-any-return]
     return engine.index("take" if rows else "gather", x, index, axis=axis, op=op)
 
 
@@ -134,7 +134,7 @@ def index_select_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) ->
             f"index_select_grad: grad_output {grad_output.shape}; expected {expected}", op="index_select_grad"
         )
     if 0 in expected or 0 in wanted:
-        return engine.zeros(wanted, grad_output.dtype)
+        return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     return engine.index("take_grad", grad_output, places, axis=at, shape=wanted, op="index_select")
 
 
@@ -164,7 +164,7 @@ def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tenso
             op="gather_grad",
         )
     if 0 in places.shape or 0 in wanted:
-        return engine.zeros(wanted, grad_output.dtype)
+        return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     return engine.index("gather_grad", grad_output, places, axis=at, shape=wanted, op="gather")
 
 
@@ -315,11 +315,11 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
     count = int(indices.numpy().max(initial=-1)) + 1 if num_classes is None else num_classes
     final = (*indices.shape, count)
     if 0 in final:
-        return engine.empty(final, dtype)
+        return engine.empty(final, dtype)  # type: ignore[no-any-return]
     index = Load(0, indices.dtype)
     known = apply(
         "require", (index >= 0) & (index < count), index, engine.flag_code("one_hot: an index is out of range")
     )
     hit = cast(apply("eq", known, Index(len(final) - 1)), canonical(dtype))
     column = indices._alias(Tensor, (*indices.shape, 1))
-    return engine.run((hit,), (column,), shapes=(final,))[0]
+    return engine.run((hit,), (column,), shapes=(final,))[0]  # type: ignore[no-any-return]

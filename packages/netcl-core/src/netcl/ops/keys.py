@@ -216,7 +216,7 @@ def places_of(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:
     places = np.zeros((), np.int64)
     for array, n in zip(hosted, extents):
         places = places * n + array
-    return engine.tensor(places, "int64")
+    return engine.tensor(places, "int64")  # type: ignore[no-any-return]
 
 
 def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents: Shape) -> Tensor:
@@ -225,7 +225,7 @@ def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents
     """
     shape = broadcast_shapes([tensor.shape for tensor in tensors], op)
     if 0 in shape:
-        return engine.empty(shape, "int64")
+        return engine.empty(shape, "int64")  # type: ignore[no-any-return]
     tensors = [tensor if tensor.shape == shape else expand.row.call(tensor, shape) for tensor in tensors]  # type: ignore[misc]
     code = engine.flag_code(f"{op}: an index is out of range")
     position = _position(tuple(tensor.dtype for tensor in tensors), code)

@@ -175,7 +175,7 @@ def max_pool_grad(
             op="max_pool_grad",
         )
     if grad_output.size == 0 or 0 in wanted:
-        return engine.zeros(wanted, grad_output.dtype)
+        return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     return engine.window("max_grad", grad_output, indices=indices, shape=wanted, **windows)  # type: ignore[no-any-return]
 
 
@@ -208,7 +208,7 @@ def avg_pool(
     windows, sizes = _geometry("avg_pool", x.shape, kernel_size, stride, padding, 1, ceil_mode)
     shape = (*x.shape[:2], *sizes)
     if 0 in shape or 0 in x.shape:
-        return engine.zeros(shape, x.dtype)
+        return engine.zeros(shape, x.dtype)  # type: ignore[no-any-return]
     return engine.window(  # type: ignore[no-any-return]
         "avg", x, shape=shape, count_include_pad=count_include_pad, divisor=divisor, **windows
     )
@@ -258,7 +258,7 @@ def avg_pool_grad(
             op="avg_pool_grad",
         )
     if grad_output.size == 0 or 0 in wanted:
-        return engine.zeros(wanted, grad_output.dtype)
+        return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     return engine.window(  # type: ignore[no-any-return]
         "avg_grad", grad_output, shape=wanted, count_include_pad=count_include_pad, divisor=divisor, **windows
     )

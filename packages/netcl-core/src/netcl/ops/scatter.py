@@ -126,7 +126,7 @@ def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
     """Which indices are the last to name their position: those whose source ``put_at`` keeps."""
     engine = engine_of("put", index)
     if index.size == 0:
-        return engine.empty(index.shape, "bool")
+        return engine.empty(index.shape, "bool")  # type: ignore[no-any-return]
     wanted = (shape[axis],) if rows else (*index.shape[:axis], shape[axis], *index.shape[axis + 1 :])
     flat = index._alias(Tensor, (index.size,) if rows else index.shape)
     at = 0 if rows else axis
@@ -136,7 +136,7 @@ def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
     engine.index("put" if rows else "scatter", numbers, flat, axis=at, out=table, op="put")
     found = engine.index("take" if rows else "gather", table, flat, axis=at, op="put")
     (result,) = engine.run((apply("eq", Load(0, "int32"), Load(1, "int32")),), (found, numbers))
-    return result._alias(Tensor, index.shape)
+    return result._alias(Tensor, index.shape)  # type: ignore[no-any-return]
 
 
 # -- whole slices ------------------------------------------------------------------------------------------------------

@@ -246,7 +246,7 @@ def strided_place(
     result = engine.empty(tuple(shape), x.dtype)
     engine.fill(result, value)
     place(x, result, starts, steps)
-    return result
+    return result  # type: ignore[no-any-return]
 
 
 def place(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequence[int]) -> None:
@@ -298,7 +298,7 @@ def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
     for x in tensors:
         place(as_dtype(x, dtype), result, [start if a == at else 0 for a in range(len(first))], ones)
         start += x.shape[at]
-    return result
+    return result  # type: ignore[no-any-return]
 
 
 # cat and stack take a list, so their gradients are tested by concatenate's row.

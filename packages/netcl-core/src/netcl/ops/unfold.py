@@ -80,7 +80,7 @@ def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilat
     sizes = output_sizes("im2col", x.shape[2:], **geometry)
     rows, columns = x.shape[0] * math.prod(sizes), x.shape[1] * math.prod(geometry["kernel"])
     if rows == 0 or columns == 0:
-        return engine.empty((rows, columns), x.dtype)
+        return engine.empty((rows, columns), x.dtype)  # type: ignore[no-any-return]
     return engine.window("im2col", x, **geometry)  # type: ignore[no-any-return]
 
 
@@ -100,5 +100,5 @@ def col2im(
     if columns.shape != expected:
         raise ShapeError(f"col2im: columns {columns.shape}; expected {expected} for shape {wanted}", op="col2im")
     if 0 in expected or 0 in wanted:
-        return engine.zeros(wanted, columns.dtype)
+        return engine.zeros(wanted, columns.dtype)  # type: ignore[no-any-return]
     return engine.window("col2im", columns, shape=wanted, **geometry)  # type: ignore[no-any-return]

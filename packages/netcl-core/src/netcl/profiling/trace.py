@@ -18,7 +18,7 @@ from netcl.core.cost import expression_flops
 from netcl.core.dispatch import OpRow, pop_hook, push_hook
 from netcl.core.errors import NetclError
 from netcl.core.layout import broadcast_shapes
-from netcl.core.optable import Operand
+from netcl.core.tensor_data import TensorData
 from netcl.profiling import chrome, timing, watch
 from netcl.profiling.records import (
     KernelStats,
@@ -155,7 +155,7 @@ class profile:
             in_use = pool.get_stats()["bytes_in_use"]
         else:
             for one in result if isinstance(result, (list, tuple)) else (result,):
-                if isinstance(one, Operand) and one.array is not None:
+                if isinstance(one, TensorData) and one.array is not None:
                     self._hold(one.array)
             in_use = sum(nbytes for _, nbytes in list(self._alive.values()))
         self._samples.append((perf_counter(), in_use))

@@ -15,6 +15,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Index, Load, Scalar, apply, cast, reduce
 from netcl.core.layout import aligned
 from netcl.core.tensor import Tensor
+from netcl.core.tensor_data import TensorData
 
 _NEVER = float("-inf")
 _WORKSPACE = 4 * 2**20  # bytes of scores at a time, in a CPU's caches; a single row may take more
@@ -85,7 +86,14 @@ class _Attention:
     """One call: q (samples, kv heads, repeats, queries, E), k and v (samples, kv heads, keys, E or V)."""
 
     def __init__(
-        self, engine: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float
+        self,
+        engine: Any,
+        q: TensorData,
+        k: TensorData,
+        v: TensorData,
+        mask: TensorData | None,
+        causal: bool,
+        scale: float,
     ) -> None:
         self.engine = engine
         self.q, self.k, self.v, self.mask, self.causal = q, k, v, mask, causal
@@ -108,7 +116,7 @@ class _Attention:
                         sample, head, min(heads, self.heads - head), query, min(rows, self.queries - query)
                     )  # fmt: skip
 
-    def rows(self, x: Tensor, b: _Block, back: Tensor | None = None) -> Tensor:
+    def rows(self, x: TensorData, b: _Block, back: TensorData | None = None) -> TensorData:
         """The block of x (like q): (heads, repeats * queries, width); with ``back`` that written into x."""
         width = x.shape[-1]
         shape = (b.heads, self.repeats, b.queries, width)
@@ -116,7 +124,7 @@ class _Attention:
         offset = ((b.sample * self.heads + b.head) * self.repeats * self.queries + b.query) * width
         return self._moved(x, shape, strides, offset, (b.heads, self.repeats * b.queries, width), back)
 
-    def columns(self, x: Tensor, b: _Block, back: Tensor | None = None) -> Tensor:
+    def columns(self, x: TensorData, b: _Block, back: TensorData | None = None) -> TensorData:
         """The block of x (like k or v): (heads, keys, width); with ``back`` that written into x."""
         shape = (b.heads, self.keys, x.shape[-1])
         strides = (shape[1] * shape[2], shape[2], 1)
@@ -124,14 +132,14 @@ class _Attention:
 
     def _moved(
         self,
-        x: Tensor,
+        x: TensorData,
         shape: tuple[int, ...],
         strides: tuple[int, ...],
         offset: int,
         seen_as: tuple[int, ...],
-        back: Tensor | None,
-    ) -> Tensor:
-        block: Tensor = self.engine.empty(seen_as, x.dtype) if back is None else back
+        back: TensorData | None,
+    ) -> TensorData:
+        block: TensorData = self.engine.empty(seen_as, x.dtype) if back is None else back
         dense = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
         there, here = (strides, offset), (dense, 0)
         (from_strides, from_offset), (to_strides, to_offset) = (there, here) if back is None else (here, there)
@@ -146,7 +154,7 @@ class _Attention:
         )
         return block
 
-    def block_mask(self, b: _Block) -> Tensor | None:
+    def block_mask(self, b: _Block) -> TensorData | None:
         """The mask (heads * repeats, queries, keys) of a block, or what broadcasts to it."""
         if self.mask is None:
             return None
@@ -163,23 +171,23 @@ class _Attention:
         offset = place + b.head * self.repeats * per_head + b.query * strides[-2]
         return self._moved(self.mask, shape, (per_head, strides[-2], 1), offset, shape, None)
 
-    def flat(self, x: Tensor, b: _Block) -> Tensor:
+    def flat(self, x: Any, b: _Block) -> Any:
         """A block (heads, repeats * queries, n) with an axis for every head of q."""
         return x._alias(Tensor, (b.heads * self.repeats, b.queries, x.shape[-1]))
 
-    def scores(self, q: Tensor, k: Tensor, b: _Block) -> tuple[Tensor, Any, dict[str, Any]]:
+    def scores(self, q: TensorData, k: TensorData, b: _Block) -> tuple[TensorData, Any, dict[str, Any]]:
         """The scores (heads, repeats * queries, keys) of a block, its mask, and what the expressions are told."""
-        found: Tensor = self.engine.matmul(q, k, transpose_b=True)
+        found: TensorData = self.engine.matmul(q, k, transpose_b=True)
         return found, self.block_mask(b), {"scale": self.scale, **({"first": b.query} if self.causal else {})}
 
-    def weights(self, q: Tensor, k: Tensor, b: _Block, lse: Tensor | None) -> tuple[Tensor, Tensor]:
+    def weights(self, q: TensorData, k: TensorData, b: _Block, lse: TensorData | None) -> tuple[TensorData, TensorData]:
         """The weights (heads, repeats * queries, keys) of a block and the logarithms of their divisors."""
         scores, mask, scalars = self.scores(q, k, b)
         masks = () if mask is None else (mask,)
         kind = scores.dtype, None if mask is None else mask.dtype, self.causal
         flat = self.flat(scores, b)
         if lse is None:
-            made: Tensor = self.engine.empty((b.heads, self.repeats * b.queries, 1), self.wide)
+            made: TensorData = self.engine.empty((b.heads, self.repeats * b.queries, 1), self.wide)
             lse, divisors = made, self.flat(made, b)
             self.engine.run(
                 (_block_divisors(*kind),), (flat, flat, *masks), scalars, shapes=(divisors.shape,), out=(divisors,)
@@ -187,14 +195,14 @@ class _Attention:
         self.engine.run((_block_weights(*kind),), (flat, self.flat(lse, b), *masks), scalars, out=(flat,))
         return scores, lse
 
-    def operands(self, b: _Block) -> list[Tensor]:
+    def operands(self, b: _Block) -> list[TensorData]:
         """The blocks of q, k and v in the computing type: scores of half types would lose what the softmax needs."""
         given = (self.rows(self.q, b), self.columns(self.k, b), self.columns(self.v, b))
         return [as_dtype(self.engine, x, self.wide) for x in given]
 
-    def forward(self) -> tuple[Tensor, Tensor]:
-        out: Tensor = self.engine.empty((*self.q.shape[:-1], self.values), self.q.dtype)
-        lse: Tensor = self.engine.empty((*self.q.shape[:-1], 1), self.wide)
+    def forward(self) -> tuple[TensorData, TensorData]:
+        out: TensorData = self.engine.empty((*self.q.shape[:-1], self.values), self.q.dtype)
+        lse: Any = self.engine.empty((*self.q.shape[:-1], 1), self.wide)
         for b in self.blocks():
             q, k, v = self.operands(b)
             weights, divisors = self.weights(q, k, b, None)
@@ -202,12 +210,12 @@ class _Attention:
             self.rows(lse, b, divisors)
         return out, lse._alias(Tensor, self.q.shape[:-1])
 
-    def backward(self, grad: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(self, grad: TensorData, out: TensorData, lse: Any) -> tuple[TensorData, TensorData, TensorData]:
         engine, dtype = self.engine, self.q.dtype
         found = tuple(engine.empty(x.shape, dtype) for x in (self.q, self.k, self.v))
         mean = weighted(engine, grad, out)
         lse = lse._alias(Tensor, mean.shape)
-        sums: list[Tensor] = []
+        sums: list[TensorData] = []
         for b in self.blocks():
             q, k, v = self.operands(b)
             g = as_dtype(engine, self.rows(grad, b), self.wide)
@@ -225,7 +233,7 @@ class _Attention:
         return found
 
 
-def weighted(engine: Any, grad: Tensor, out: Tensor) -> Tensor:
+def weighted(engine: Any, grad: TensorData, out: TensorData) -> TensorData:
     """The sums of grad * out over the last axis (..., 1) in the wide type: of weights and their gradients, too."""
     wide = "float64" if out.dtype == "float64" else "float32"
     both = cast(Load(0, grad.dtype), wide) * cast(Load(1, out.dtype), wide)
@@ -233,36 +241,36 @@ def weighted(engine: Any, grad: Tensor, out: Tensor) -> Tensor:
     return result  # type: ignore[no-any-return]
 
 
-def as_dtype(engine: Any, x: Tensor, dtype: str) -> Tensor:
+def as_dtype(engine: Any, x: TensorData, dtype: str) -> TensorData:
     """``x`` converted, itself where it has the dtype."""
     if x.dtype == dtype:
         return x
     return engine.run((cast(Load(0, x.dtype), dtype),), (x,))[0]  # type: ignore[no-any-return]
 
 
-def _plus(engine: Any, total: Tensor, part: Tensor) -> Tensor:
+def _plus(engine: Any, total: TensorData, part: TensorData) -> TensorData:
     (result,) = engine.run((Load(0, total.dtype) + Load(1, part.dtype),), (total, part))
     return result  # type: ignore[no-any-return]
 
 
 def attention(
-    engine: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float
-) -> tuple[Tensor, Tensor]:
+    engine: Any, q: TensorData, k: TensorData, v: TensorData, mask: TensorData | None, causal: bool, scale: float
+) -> tuple[TensorData, TensorData]:
     """softmax(scale q k^T + mask) v and the logarithms of the weights' divisors, as ``DeviceBackend`` says."""
     return _Attention(engine, q, k, v, mask, causal, scale).forward()
 
 
 def attention_grad(
     engine: Any,
-    grad: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    out: Tensor,
-    lse: Tensor,
+    grad: TensorData,
+    q: TensorData,
+    k: TensorData,
+    v: TensorData,
+    mask: TensorData | None,
+    out: TensorData,
+    lse: TensorData,
     causal: bool,
     scale: float,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[TensorData, TensorData, TensorData]:
     """The gradients by q, k and v."""
     return _Attention(engine, q, k, v, mask, causal, scale).backward(grad, out, lse)

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from netcl.core.backend.watching import Watcher
     from netcl.core.device import DeviceHandle
     from netcl.core.expr import Expr
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData, TensorT
 
 Pair = tuple[int, int]
 
 
 @runtime_checkable
 class DeviceBackend(Protocol):
-    """What an engine offers; one engine per queue. All computing calls may be recorded (see ``recording``).
+    """What an engine offers; one engine per queue. All computing calls may be recorded (see ``recording``). Results
+    have the class of the operands.
 
     Arguments are checked by ``netcl.ops`` before they come here.
     """
@@ -49,7 +50,7 @@ class DeviceBackend(Protocol):
     def watcher(self, watcher: Watcher | None) -> None: ...
 
     @property
-    def rng_state(self) -> Tensor:
+    def rng_state(self) -> Any:
         """(seed, base) of the random generator as int64[2]."""
         ...
 
@@ -57,7 +58,7 @@ class DeviceBackend(Protocol):
         """An empty recording for this thread, with an arena of its own."""
         ...
 
-    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
+    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
         """A new tensor of undefined content; persistent ones never come from a recording's arena."""
         ...
 
@@ -65,15 +66,15 @@ class DeviceBackend(Protocol):
         """Within the block this thread's new tensors come from ``pool``; without effect where there are no pools."""
         ...
 
-    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
+    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Any:
         """A new tensor of zeros."""
         ...
 
-    def tensor(self, data: np.ndarray[Any, Any], dtype: str, *, persistent: bool = False) -> Tensor:
+    def tensor(self, data: np.ndarray[Any, Any], dtype: str, *, persistent: bool = False) -> Any:
         """A new tensor holding a copy of ``data`` (storage dtype or convertible)."""
         ...
 
-    def fill(self, tensor: Tensor, value: float) -> None:
+    def fill(self, tensor: TensorData, value: float) -> None:
         """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
         ...
 
@@ -92,21 +93,21 @@ class DeviceBackend(Protocol):
         """
         ...
 
-    def write(self, target: Tensor, data: np.ndarray[Any, Any]) -> None:
+    def write(self, target: TensorData, data: np.ndarray[Any, Any]) -> None:
         """Overwrites ``target`` with host values of its shape and storage dtype; they are read before the call
         returns.
         """
         ...
 
-    def read(self, source: Tensor) -> np.ndarray[Any, Any]:
+    def read(self, source: TensorData) -> np.ndarray[Any, Any]:
         """The content in the storage dtype, after all work before it; raises what the device has reported."""
         ...
 
-    def receive(self, source: Tensor) -> Tensor:
+    def receive(self, source: TensorT) -> TensorT:
         """A copy of another engine's tensor, behind all work before on its queue."""
         ...
 
-    def read_async(self, source: Tensor) -> HostTransfer:
+    def read_async(self, source: TensorData) -> HostTransfer:
         """The same copy under way."""
         ...
 
@@ -121,12 +122,12 @@ class DeviceBackend(Protocol):
     def run(
         self,
         outputs: Sequence[Expr],
-        inputs: Sequence[Tensor],
+        inputs: Sequence[TensorT],
         scalars: Mapping[str, float | int] | None = None,
         *,
         shapes: Sequence[Sequence[int]] | None = None,
-        out: Sequence[Tensor | None] | None = None,
-    ) -> tuple[Tensor, ...]:
+        out: Sequence[TensorT | None] | None = None,
+    ) -> tuple[TensorT, ...]:
         """Evaluates expressions over the space that inputs and ``shapes`` (of the outputs) broadcast to; ``out`` may
         alias inputs.
         """
@@ -135,20 +136,20 @@ class DeviceBackend(Protocol):
     def run_each(
         self,
         outputs: Sequence[Expr],
-        inputs: Sequence[Sequence[Tensor]],
-        shared: Sequence[Tensor] = (),
+        inputs: Sequence[Sequence[TensorT]],
+        shared: Sequence[TensorT] = (),
         scalars: Mapping[str, float | int] | None = None,
         *,
-        out: Sequence[Sequence[Tensor]] | None = None,
-    ) -> list[tuple[Tensor, ...]]:
+        out: Sequence[Sequence[TensorT]] | None = None,
+    ) -> list[tuple[TensorT, ...]]:
         """``run`` with ``(*one, *shared)`` for each ``one`` of ``inputs``, which have the same dtypes, with the bits of
         the runs one by one and in as few launches as the device allows. No run writes what another reads.
         """
         ...
 
     def reduce_each(
-        self, kind: str, expression: Expr, inputs: Sequence[Sequence[Tensor]], shared: Sequence[Tensor] = ()
-    ) -> Tensor:
+        self, kind: str, expression: Expr, inputs: Sequence[Sequence[TensorT]], shared: Sequence[TensorT] = ()
+    ) -> TensorT:
         """Parts, of one dimension, of the reduction of ``expression`` over all elements of all of ``inputs``; reduced
         by the same ``kind`` they are the whole.
         """
@@ -156,14 +157,14 @@ class DeviceBackend(Protocol):
 
     def matmul(
         self,
-        a: Tensor,
-        b: Tensor,
+        a: TensorT,
+        b: TensorT,
         *,
         transpose_a: bool = False,
         transpose_b: bool = False,
-        out: Tensor | None = None,
+        out: TensorT | None = None,
         epilogue: Epilogue | None = None,
-    ) -> Tensor:
+    ) -> TensorT:
         """(..., M, K) @ (..., K, N) after the transposes, batch dimensions broadcast, float accumulation; then
         ``epilogue`` of each result.
         """
@@ -172,8 +173,8 @@ class DeviceBackend(Protocol):
     def conv(
         self,
         kind: str,
-        a: Tensor,
-        b: Tensor,
+        a: TensorT,
+        b: TensorT,
         *,
         stride: Sequence[int],
         padding: Sequence[Pair],
@@ -182,7 +183,7 @@ class DeviceBackend(Protocol):
         shape: Sequence[int] | None = None,
         algo: str | None = None,
         epilogue: Epilogue | None = None,
-    ) -> Tensor:
+    ) -> TensorT:
         """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); ``algo`` is a
         wish; then ``epilogue`` of each result.
         """
@@ -191,14 +192,14 @@ class DeviceBackend(Protocol):
     def window(
         self,
         kind: str,
-        x: Tensor,
+        x: TensorData,
         *,
         kernel: Sequence[int],
         stride: Sequence[int],
         padding: Sequence[Pair],
         dilation: Sequence[int],
         shape: Sequence[int] | None = None,
-        indices: Tensor | None = None,
+        indices: TensorData | None = None,
         count_include_pad: bool = True,
         divisor: int = 0,
     ) -> Any:
@@ -210,32 +211,34 @@ class DeviceBackend(Protocol):
     def index(
         self,
         kind: str,
-        x: Tensor,
-        indices: Tensor,
+        x: TensorT,
+        indices: TensorT,
         *,
         axis: int,
         shape: Sequence[int] | None = None,
-        out: Tensor | None = None,
+        out: TensorT | None = None,
         op: str = "",
-    ) -> Tensor:
+    ) -> TensorT:
         """Data-dependent addressing: ``take`` (whole rows), ``gather`` (elements), their gradients ``take_grad``,
         ``gather_grad`` (into ``out`` where given), and ``put``, ``scatter``, which write into ``out``.
         """
         ...
 
-    def nonzero(self, mask: Tensor) -> Tensor:
+    def nonzero(self, mask: TensorT) -> TensorT:
         """The flat positions of what is true, int64, in order; reads their number on the host."""
         ...
 
     def resample(
-        self, kind: str, x: Tensor, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
-    ) -> Tensor:
+        self, kind: str, x: TensorT, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+    ) -> TensorT:
         """Interpolation along one axis: ``forward`` to ``size`` outputs at (step * o + start) / unit, ``gradient``
         back.
         """
         ...
 
-    def scan(self, kind: str, x: Tensor, other: Tensor | None = None, *, axis: int, reverse: bool = False) -> Any:
+    def scan(
+        self, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
+    ) -> Any:
         """Running combinations along ``axis``: ``sum``, ``prod``, ``logsumexp``, ``max`` and ``min`` (with places),
         ``linear`` (y = x + other * y before).
         """
@@ -244,8 +247,8 @@ class DeviceBackend(Protocol):
     def sort(
         self,
         kind: str,
-        x: Tensor,
-        other: Tensor | None = None,
+        x: TensorData,
+        other: TensorData | None = None,
         *,
         size: int = 0,
         descending: bool = False,
@@ -262,7 +265,7 @@ class DeviceBackend(Protocol):
         """
         ...
 
-    def trellis(self, x: Tensor, jumps: Tensor, begins: Tensor | None = None) -> Tensor:
+    def trellis(self, x: TensorT, jumps: TensorT, begins: TensorT | None = None) -> TensorT:
         """Sums over paths through ``x`` (steps, n, states), in logarithms: up to each state, or with ``begins`` from it
         on.
         """
@@ -271,14 +274,14 @@ class DeviceBackend(Protocol):
     def recurrence(
         self,
         kind: str,
-        x: Tensor,
-        weight: Tensor,
-        state: Tensor,
-        bias: Tensor | None,
-        cell: Tensor | None,
+        x: TensorT,
+        weight: TensorT,
+        state: TensorT,
+        bias: TensorT | None,
+        cell: TensorT | None,
         *,
         reverse: bool,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[TensorT, TensorT, TensorT]:
         """All steps of a recurrent net, ``lstm``, ``gru``, ``tanh`` or ``relu``, over the products x (T, N, gates H):
         its states and cells (T, N, H), and what its gates became, (T, N, 4 H): i f g o, or r z n and the state's part
         of n. What a kind lacks is empty.
@@ -288,25 +291,25 @@ class DeviceBackend(Protocol):
     def recurrence_back(
         self,
         kind: str,
-        weight: Tensor,
-        state: Tensor,
-        cell: Tensor | None,
-        out: Tensor,
-        cells: Tensor,
-        kept: Tensor,
-        by_out: Tensor | None,
-        by_cells: Tensor | None,
+        weight: TensorT,
+        state: TensorT,
+        cell: TensorT | None,
+        out: TensorT,
+        cells: TensorT,
+        kept: TensorT,
+        by_out: TensorT | None,
+        by_cells: TensorT | None,
         *,
         reverse: bool,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    ) -> tuple[TensorT, TensorT, TensorT, TensorT]:
         """From the results of ``recurrence`` and the gradients of the first two: those by x, by the sums that weight
         and bias are part of (one tensor with the first but for ``gru``), by ``state`` and ``cell``.
         """
         ...
 
     def attention(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, scale: float
-    ) -> tuple[Tensor, Tensor]:
+        self, q: TensorT, k: TensorT, v: TensorT, mask: TensorT | None, *, causal: bool, scale: float
+    ) -> tuple[TensorT, TensorT]:
         """softmax(scale q k^T + mask) v, never with all scores at a time, and the logarithms (..., queries) of what the
         weights were divided by, infinite where a query sees no key.
 
@@ -317,23 +320,21 @@ class DeviceBackend(Protocol):
 
     def attention_grad(
         self,
-        grad: Tensor,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        mask: Tensor | None,
-        out: Tensor,
-        lse: Tensor,
+        grad: TensorT,
+        q: TensorT,
+        k: TensorT,
+        v: TensorT,
+        mask: TensorT | None,
+        out: TensorT,
+        lse: TensorT,
         *,
         causal: bool,
         scale: float,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[TensorT, TensorT, TensorT]:
         """The gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
         ...
 
-    def random(
-        self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
-    ) -> Tensor:
+    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0) -> Any:
         """Philox numbers: ``uniform``, ``normal``, ``bits``, ``randint`` in [low, high); counter = base of
         ``rng_state`` + offset + position // 4.
         """
@@ -341,8 +342,8 @@ class DeviceBackend(Protocol):
 
     def copy(
         self,
-        source: Tensor,
-        out: Tensor,
+        source: TensorData,
+        out: TensorData,
         *,
         shape: Sequence[int],
         source_strides: Sequence[int],

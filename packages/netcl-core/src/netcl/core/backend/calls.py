@@ -19,7 +19,7 @@ from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -131,12 +131,12 @@ class Calls:
         self._same: list[Any] = []  # what the numbers stand for, held so that no other gets its identity
         self._versions: list[int] = []
         self._leases: list[Any] = []  # by number: a weak reference, None for a tensor from outside
-        self.outside: dict[int, Tensor] = {}
+        self.outside: dict[int, Any] = {}
         self.begun: dict[int, int] = {}  # the version that each of these tensors had
         self.list: list[Call] = []
         self.complete: bool = True
 
-    def number(self, tensor: Tensor, fresh: bool = False) -> int:
+    def number(self, tensor: Any, fresh: bool = False) -> int:
         """The number of the storage of a tensor; tensors from outside of the recording, not ``fresh``, are kept."""
         buffer = tensor.buffer  # first, as it settles a pending tensor
         lease = tensor.pool_handle
@@ -157,7 +157,7 @@ class Calls:
                 self.begun[number] = tensor.version
         return number
 
-    def _ref(self, tensor: Tensor) -> Ref:
+    def _ref(self, tensor: TensorData) -> Ref:
         number = self.number(tensor)
         return Ref(number, self._versions[number], tensor.shape, tensor.dtype)
 

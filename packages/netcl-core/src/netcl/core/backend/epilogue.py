@@ -10,7 +10,7 @@ from netcl.core.expr.nodes import Apply, Const, Expr, Load
 from netcl.core.expr.rewrite import walk
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 class Epilogue(NamedTuple):
@@ -21,10 +21,10 @@ class Epilogue(NamedTuple):
     """
 
     expression: Expr
-    operands: tuple[Tensor, ...] = ()
+    operands: tuple[TensorData, ...] = ()
 
 
-def added(operand: Tensor) -> Epilogue:
+def added(operand: TensorData) -> Epilogue:
     """result + operand."""
     return Epilogue(Load(0, operand.dtype) + Load(1, operand.dtype), (operand,))
 
@@ -52,6 +52,6 @@ def _plain(node: Apply) -> bool:
     return node.prim.name != "require"
 
 
-def run_alone(engine: Any, epilogue: Epilogue, result: Tensor) -> None:
+def run_alone(engine: Any, epilogue: Epilogue, result: TensorData) -> None:
     """The epilogue as a pass of its own over ``result``."""
     engine.run((epilogue.expression,), (result, *epilogue.operands), out=(result,))

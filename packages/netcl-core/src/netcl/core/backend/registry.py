@@ -13,7 +13,7 @@ from netcl.core.errors import BackendMismatchError, DeviceNotFoundError
 
 if TYPE_CHECKING:
     from netcl.core.backend.base import DeviceBackend
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 Factory = Callable[[Any], "DeviceBackend"]
 
@@ -74,19 +74,19 @@ def is_queue(value: object) -> bool:
     return isinstance(value, (DeviceHandle, CPUQueue)) or type(value).__name__ == "CommandQueue"
 
 
-def get_backend(tensor: Tensor) -> DeviceBackend:
+def get_backend(tensor: TensorData) -> DeviceBackend:
     """The engine that computes on ``tensor``."""
-    return tensor.engine
+    return tensor.engine  # type: ignore[no-any-return]
 
 
-def is_opencl(tensor: Tensor) -> bool:
+def is_opencl(tensor: TensorData) -> bool:
     """Whether the data of ``tensor`` lie in an OpenCL buffer."""
-    return tensor.engine.name == "cl"
+    return bool(tensor.engine.name == "cl")
 
 
-def ensure_same_backend(tensors: Iterable[Tensor], op: str = "") -> DeviceBackend:
+def ensure_same_backend(tensors: Iterable[TensorData], op: str = "") -> DeviceBackend:
     """The one engine of all ``tensors``; BackendMismatchError names the devices where they differ."""
-    engines = list(dict.fromkeys(tensor.engine for tensor in tensors))
+    engines: list[DeviceBackend] = list(dict.fromkeys(tensor.engine for tensor in tensors))
     if len(engines) != 1:
         places = " and ".join(engine.device_label for engine in engines)
         raise BackendMismatchError(

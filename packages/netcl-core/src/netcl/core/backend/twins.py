@@ -19,7 +19,7 @@ from netcl.core.waiting import image_shape, may_wait, product_shape
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData, TensorT
 
 
 _PAIRS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
@@ -52,12 +52,12 @@ class TwinCalls:
     def run_each(
         self,
         outputs: Sequence[Expr],
-        inputs: Sequence[Sequence[Tensor]],
-        shared: Sequence[Tensor] = (),
+        inputs: Sequence[Sequence[TensorT]],
+        shared: Sequence[TensorT] = (),
         scalars: Mapping[str, float | int] | None = None,
         *,
-        out: Sequence[Sequence[Tensor]] | None = None,
-    ) -> list[tuple[Tensor, ...]]:
+        out: Sequence[Sequence[TensorT]] | None = None,
+    ) -> list[tuple[TensorT, ...]]:
         engine: Any = self
         targets = [None] * len(inputs) if out is None else [list(one) for one in out]
         return [
@@ -67,11 +67,11 @@ class TwinCalls:
 
     @noted
     def reduce_each(
-        self, kind: str, expression: Expr, inputs: Sequence[Sequence[Tensor]], shared: Sequence[Tensor] = ()
-    ) -> Tensor:
+        self, kind: str, expression: Expr, inputs: Sequence[Sequence[TensorT]], shared: Sequence[TensorT] = ()
+    ) -> TensorT:
         engine: Any = self
         pair = Load(0, expression.dtype), Load(1, expression.dtype)
-        total: Tensor | None = None
+        total: TensorT | None = None
         for one in inputs:
             if any(tensor.size == 0 for tensor in one):
                 continue
@@ -81,7 +81,7 @@ class TwinCalls:
             part = part._alias(type(part), (1,))
             total = part if total is None else engine.run((apply(_PAIRS[kind], *pair),), (total, part))[0]
         if total is None:
-            nothing: Tensor = engine.empty((1,), expression.dtype)
+            nothing: TensorT = engine.empty((1,), expression.dtype)
             engine.fill(nothing, _NOTHING[kind])
             return nothing
         return total
@@ -91,17 +91,17 @@ class TwinCalls:
     @worked(matmul_flops)
     def matmul(
         self,
-        a: Tensor,
-        b: Tensor,
+        a: TensorT,
+        b: TensorT,
         *,
         transpose_a: bool = False,
         transpose_b: bool = False,
-        out: Tensor | None = None,
+        out: TensorT | None = None,
         epilogue: Epilogue | None = None,
-    ) -> Tensor:
+    ) -> TensorT:
         if epilogue is not None:
             check(epilogue, a.dtype)
-        result: Tensor = self.twins.gemm.matmul(
+        result: TensorT = self.twins.gemm.matmul(
             self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out, epilogue=epilogue
         )
         return result
@@ -112,8 +112,8 @@ class TwinCalls:
     def conv(
         self,
         kind: str,
-        a: Tensor,
-        b: Tensor,
+        a: TensorT,
+        b: TensorT,
         *,
         stride: Sequence[int],
         padding: Sequence[Pair],
@@ -122,10 +122,10 @@ class TwinCalls:
         shape: Sequence[int] | None = None,
         algo: str | None = None,
         epilogue: Epilogue | None = None,
-    ) -> Tensor:
+    ) -> TensorT:
         if epilogue is not None:
             check(epilogue, a.dtype)
-        result: Tensor = self.twins.conv.conv(
+        result: TensorT = self.twins.conv.conv(
             self,
             kind,
             a,
@@ -144,14 +144,14 @@ class TwinCalls:
     def window(
         self,
         kind: str,
-        x: Tensor,
+        x: TensorData,
         *,
         kernel: Sequence[int],
         stride: Sequence[int],
         padding: Sequence[Pair],
         dilation: Sequence[int],
         shape: Sequence[int] | None = None,
-        indices: Tensor | None = None,
+        indices: TensorData | None = None,
         count_include_pad: bool = True,
         divisor: int = 0,
     ) -> Any:
@@ -173,39 +173,41 @@ class TwinCalls:
     def index(
         self,
         kind: str,
-        x: Tensor,
-        indices: Tensor,
+        x: TensorT,
+        indices: TensorT,
         *,
         axis: int,
         shape: Sequence[int] | None = None,
-        out: Tensor | None = None,
+        out: TensorT | None = None,
         op: str = "",
-    ) -> Tensor:
-        result: Tensor = self.twins.index.index(self, kind, x, indices, axis=axis, shape=shape, out=out, op=op)
+    ) -> TensorT:
+        result: TensorT = self.twins.index.index(self, kind, x, indices, axis=axis, shape=shape, out=out, op=op)
         return result
 
     @noted
-    def nonzero(self, mask: Tensor) -> Tensor:
-        result: Tensor = self.twins.index.nonzero(self, mask)
+    def nonzero(self, mask: TensorT) -> TensorT:
+        result: TensorT = self.twins.index.nonzero(self, mask)
         return result
 
     @noted
     def resample(
-        self, kind: str, x: Tensor, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
-    ) -> Tensor:
-        result: Tensor = self.twins.resample.resample(self, kind, x, axis=axis, size=size, taps=taps, places=places)
+        self, kind: str, x: TensorT, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+    ) -> TensorT:
+        result: TensorT = self.twins.resample.resample(self, kind, x, axis=axis, size=size, taps=taps, places=places)
         return result
 
     @noted
-    def scan(self, kind: str, x: Tensor, other: Tensor | None = None, *, axis: int, reverse: bool = False) -> Any:
+    def scan(
+        self, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
+    ) -> Any:
         return self.twins.scan.scan(self, kind, x, other, axis=axis, reverse=reverse)
 
     @noted
     def sort(
         self,
         kind: str,
-        x: Tensor,
-        other: Tensor | None = None,
+        x: TensorData,
+        other: TensorData | None = None,
         *,
         size: int = 0,
         descending: bool = False,
@@ -214,22 +216,22 @@ class TwinCalls:
         return self.twins.sort.sort(self, kind, x, other, size=size, descending=descending, right=right)
 
     @noted
-    def trellis(self, x: Tensor, jumps: Tensor, begins: Tensor | None = None) -> Tensor:
-        result: Tensor = self.twins.trellis.trellis(self, x, jumps, begins)
+    def trellis(self, x: TensorT, jumps: TensorT, begins: TensorT | None = None) -> TensorT:
+        result: TensorT = self.twins.trellis.trellis(self, x, jumps, begins)
         return result
 
     @noted
     def recurrence(
         self,
         kind: str,
-        x: Tensor,
-        weight: Tensor,
-        state: Tensor,
-        bias: Tensor | None,
-        cell: Tensor | None,
+        x: TensorT,
+        weight: TensorT,
+        state: TensorT,
+        bias: TensorT | None,
+        cell: TensorT | None,
         *,
         reverse: bool,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[TensorT, TensorT, TensorT]:
         given = (x, weight, state, bias, cell)
         return self.twins.recurrence.recurrence(self, kind, *given, reverse)  # type: ignore[no-any-return]
 
@@ -237,57 +239,55 @@ class TwinCalls:
     def recurrence_back(
         self,
         kind: str,
-        weight: Tensor,
-        state: Tensor,
-        cell: Tensor | None,
-        out: Tensor,
-        cells: Tensor,
-        kept: Tensor,
-        by_out: Tensor | None,
-        by_cells: Tensor | None,
+        weight: TensorT,
+        state: TensorT,
+        cell: TensorT | None,
+        out: TensorT,
+        cells: TensorT,
+        kept: TensorT,
+        by_out: TensorT | None,
+        by_cells: TensorT | None,
         *,
         reverse: bool,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    ) -> tuple[TensorT, TensorT, TensorT, TensorT]:
         given = (weight, state, cell, out, cells, kept, by_out, by_cells)
         return self.twins.recurrence.recurrence_back(self, kind, *given, reverse)  # type: ignore[no-any-return]
 
     @noted
     @worked(attention_flops)
     def attention(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, scale: float
-    ) -> tuple[Tensor, Tensor]:
+        self, q: TensorT, k: TensorT, v: TensorT, mask: TensorT | None, *, causal: bool, scale: float
+    ) -> tuple[TensorT, TensorT]:
         return self.twins.attention.attention(self, q, k, v, mask, causal, scale)  # type: ignore[no-any-return]
 
     @noted
     @worked(attention_grad_flops)
     def attention_grad(
         self,
-        grad: Tensor,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        mask: Tensor | None,
-        out: Tensor,
-        lse: Tensor,
+        grad: TensorT,
+        q: TensorT,
+        k: TensorT,
+        v: TensorT,
+        mask: TensorT | None,
+        out: TensorT,
+        lse: TensorT,
         *,
         causal: bool,
         scale: float,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[TensorT, TensorT, TensorT]:
         given = (grad, q, k, v, mask, out, lse, causal, scale)
         return self.twins.attention.attention_grad(self, *given)  # type: ignore[no-any-return]
 
     @noted
-    def random(
-        self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
-    ) -> Tensor:
-        result: Tensor = self.twins.random.random(self, kind, shape, dtype, offset=offset, low=low, high=high)
+    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0) -> Any:
+        result: Any = self.twins.random.random(self, kind, shape, dtype, offset=offset, low=low, high=high)
         return result
 
     @noted
     def copy(
         self,
-        source: Tensor,
-        out: Tensor,
+        source: TensorData,
+        out: TensorData,
         *,
         shape: Sequence[int],
         source_strides: Sequence[int],
@@ -306,16 +306,16 @@ class TwinCalls:
             out_offset=out_offset,
         )
 
-    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Tensor:
+    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Any:
         engine: Any = self
-        tensor: Tensor = engine.empty(shape, dtype, persistent=persistent)
+        tensor: Any = engine.empty(shape, dtype, persistent=persistent)
         engine.fill(tensor, 0)
         return tensor
 
-    def receive(self, source: Tensor) -> Tensor:
+    def receive(self, source: TensorT) -> TensorT:
         """A copy of another engine's tensor, by way of the host."""
         engine: Any = self
-        tensor: Tensor = engine.tensor(source.engine.read(source), source.dtype)
+        tensor: TensorT = engine.tensor(source.engine.read(source), source.dtype)
         return tensor
 
     def flag_code(self, message: str) -> int:

@@ -37,6 +37,7 @@ from netcl.core.expr.numpy_eval import evaluate
 from netcl.core.host import to_storage
 from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor
+from netcl.core.tensor_data import TensorData, TensorT
 
 Array = np.ndarray[Any, Any]
 
@@ -92,7 +93,7 @@ class CPUBackend(TwinCalls):
 
     # -- tensors -------------------------------------------------------------------------------------------------------
 
-    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
+    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
         shape = tuple(shape)
         tensor = Tensor._wrap(self, shape, dtype, None, np.empty(shape, numpy_dtype(dtype)), None)
         tensor.persistent = persistent
@@ -102,7 +103,7 @@ class CPUBackend(TwinCalls):
         """Nothing: arrays come from NumPy."""
         return nullcontext()
 
-    def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Tensor:
+    def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Any:
         storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
         self.forbid_upload()
         tensor = self.empty(storage.shape, dtype, persistent=persistent)
@@ -117,7 +118,7 @@ class CPUBackend(TwinCalls):
         return (None, data.copy() if copy else data, None), None, None, None if copy else data
 
     @noted
-    def fill(self, tensor: Tensor, value: float) -> None:
+    def fill(self, tensor: TensorData, value: float) -> None:
         """Sets every element to ``value``."""
         stored = to_storage(np.asarray(value), tensor.dtype)[0]
         if tensor.persistent:
@@ -125,16 +126,16 @@ class CPUBackend(TwinCalls):
         else:
             self.launch(_fill, tensor.storage, stored)
 
-    def write(self, target: Tensor, data: Array) -> None:
+    def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
         target.storage[...] = data
 
-    def read(self, source: Tensor) -> Array:
+    def read(self, source: TensorData) -> Array:
         host_read_allowed(self)
         self._raise_flag()
         return source.storage.copy()  # type: ignore[no-any-return]
 
-    def read_async(self, source: Tensor) -> HostTransfer:
+    def read_async(self, source: TensorData) -> HostTransfer:
         """A transfer that is done already."""
         values = self.read(source)
         return HostTransfer(None, lambda: from_bfloat16(values) if source.dtype == "bfloat16" else values)
@@ -166,12 +167,12 @@ class CPUBackend(TwinCalls):
     def run(
         self,
         outputs: Sequence[Expr],
-        inputs: Sequence[Tensor],
+        inputs: Sequence[TensorT],
         scalars: Mapping[str, float | int] | None = None,
         *,
         shapes: Sequence[Sequence[int]] | None = None,
-        out: Sequence[Tensor | None] | None = None,
-    ) -> tuple[Tensor, ...]:
+        out: Sequence[TensorT | None] | None = None,
+    ) -> tuple[TensorT, ...]:
         space = broadcast_shapes([*(t.shape for t in inputs), *(tuple(s) for s in shapes or ())], "run")
         wanted = list(shapes) if shapes is not None else [space] * len(outputs)
         targets = list(out) if out is not None else [None] * len(outputs)

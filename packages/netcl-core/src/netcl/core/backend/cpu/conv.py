@@ -14,7 +14,7 @@ from netcl.core.backend.epilogue import Epilogue, run_alone
 from .storage import Array, store, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _WORKSPACE = 16 * 2**20  # bytes of windows at a time; a single image may take more
 
@@ -116,8 +116,8 @@ _FUNCTIONS = {"forward": _forward, "grad_input": _grad_input, "grad_weight": _gr
 def conv(
     engine: Any,
     kind: str,
-    a: Tensor,
-    b: Tensor,
+    a: TensorData,
+    b: TensorData,
     *,
     stride: Sequence[int],
     padding: Sequence[tuple[int, int]],
@@ -126,7 +126,7 @@ def conv(
     shape: Sequence[int] | None = None,
     algo: str | None = None,
     epilogue: Epilogue | None = None,
-) -> Tensor:
+) -> TensorData:
     """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); forward by
     ``algo="naive"`` takes one product per tap and no workspace.
     """
@@ -136,7 +136,7 @@ def conv(
         places = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)
         shape = (a.shape[0], b.shape[0], *places)
     assert shape is not None
-    out: Tensor = engine.empty(tuple(shape), a.dtype)
+    out: TensorData = engine.empty(tuple(shape), a.dtype)
     if out.size:
         function = _direct if (kind, algo) == ("forward", "naive") else _FUNCTIONS[kind]
         engine.launch(function, a.storage, b.storage, out.storage, call)

@@ -11,7 +11,7 @@ import numpy as np
 from .storage import Array
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 def _view(array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
@@ -25,8 +25,8 @@ def _copy(target: Array, values: Array) -> None:
 
 def copy(
     engine: Any,
-    source: Tensor,
-    out: Tensor,
+    source: TensorData,
+    out: TensorData,
     *,
     shape: Sequence[int],
     source_strides: Sequence[int],

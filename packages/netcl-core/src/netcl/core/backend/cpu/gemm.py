@@ -11,7 +11,7 @@ from netcl.core.backend.epilogue import Epilogue, run_alone
 from .storage import Array, store, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 def _matmul(a: Array, b: Array, out: Array, transpose_a: bool, transpose_b: bool, dtype: str) -> None:
@@ -27,18 +27,18 @@ def _matmul(a: Array, b: Array, out: Array, transpose_a: bool, transpose_b: bool
 
 def matmul(
     engine: Any,
-    a: Tensor,
-    b: Tensor,
+    a: TensorData,
+    b: TensorData,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
-    out: Tensor | None = None,
+    out: TensorData | None = None,
     epilogue: Epilogue | None = None,
-) -> Tensor:
+) -> TensorData:
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64)."""
     m = a.shape[-1] if transpose_a else a.shape[-2]
     n = b.shape[-2] if transpose_b else b.shape[-1]
-    result: Tensor
+    result: TensorData
     if out is None:
         result = engine.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n), a.dtype)
     else:

@@ -11,7 +11,7 @@ import numpy as np
 from .storage import Array, store, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _Report = Callable[[int], None]
 
@@ -93,14 +93,14 @@ _FUNCTIONS: dict[str, Callable[..., None]] = {
 def index(
     engine: Any,
     kind: str,
-    x: Tensor,
-    indices: Tensor,
+    x: TensorData,
+    indices: TensorData,
     *,
     axis: int,
     shape: Sequence[int] | None = None,
-    out: Tensor | None = None,
+    out: TensorData | None = None,
     op: str = "",
-) -> Tensor:
+) -> TensorData:
     """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and what undoes them.
 
     ``take_grad`` and ``gather_grad`` add the rows or elements of ``x`` into zeros of ``shape``, or to what ``out``
@@ -124,6 +124,6 @@ def index(
     return target
 
 
-def nonzero(engine: Any, mask: Tensor) -> Tensor:
+def nonzero(engine: Any, mask: TensorData) -> TensorData:
     """The flat positions of what is true in ``mask`` (bool), int64, in order. Their number is read on the host."""
     return engine.tensor(np.flatnonzero(engine.read(mask)), "int64")  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ import numpy as np
 from .storage import Array, store
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 # Bits of a uniform number: as many as a dtype holds below one.
 UNIFORM_BITS = {"float32": 24, "float64": 24, "float16": 11, "bfloat16": 8}
@@ -110,14 +110,14 @@ def _draw(kind: str, state: Array, out: Array, dtype: str, offset: int, low: int
 
 def random(
     engine: Any, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
-) -> Tensor:
+) -> TensorData:
     """Philox4x32-10 numbers from the engine's ``rng_state`` (seed, base); element i is word i % 4 of counter
     base + ``offset`` + i // 4, and ``ceil(size / 4)`` counters are used.
 
     ``uniform`` is in [0, 1) in steps of 2**-24 (2**-11 float16, 2**-8 bfloat16), ``normal`` by Box and Muller from
     pairs of words, ``bits`` the word itself (int32), ``randint`` in [``low``, ``high``) by (word * range) >> 32.
     """
-    out: Tensor = engine.empty(tuple(shape), dtype)
+    out: TensorData = engine.empty(tuple(shape), dtype)
     if out.size:
         engine.launch(_draw, kind, engine.rng_state.storage, out.storage, dtype, offset, low, high)
     return out

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 Array = np.ndarray[Any, Any]
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
@@ -23,9 +23,17 @@ def _order(steps: int, reverse: bool) -> list[int]:
 
 
 def _forward(
-    kind: str, x: Array, weight: Array, state: Array, bias: Array | None, cell: Array | None, out: Array, cells: Array,
-    kept: Array, reverse: bool,
-) -> None:  # fmt: skip
+    kind: str,
+    x: Array,
+    weight: Array,
+    state: Array,
+    bias: Array | None,
+    cell: Array | None,
+    out: Array,
+    cells: Array,
+    kept: Array,
+    reverse: bool,
+) -> None:
     h, c = state, cell
     for now in _order(len(x), reverse):
         product = h @ weight.T if bias is None else h @ weight.T + bias
@@ -46,10 +54,21 @@ def _forward(
 
 
 def _backward(
-    kind: str, weight: Array, state: Array, cell: Array | None, out: Array, cells: Array, kept: Array,
-    by_out: Array | None, by_cells: Array | None, by_x: Array, by_sum: Array, by_state: Array, by_cell: Array,
+    kind: str,
+    weight: Array,
+    state: Array,
+    cell: Array | None,
+    out: Array,
+    cells: Array,
+    kept: Array,
+    by_out: Array | None,
+    by_cells: Array | None,
+    by_x: Array,
+    by_sum: Array,
+    by_state: Array,
+    by_cell: Array,
     reverse: bool,
-) -> None:  # fmt: skip
+) -> None:
     order = _order(len(out), reverse)
     dh, dc = np.zeros_like(state), np.zeros_like(state)
     for past, now in reversed(list(zip([None, *order], order))):
@@ -80,14 +99,20 @@ def _backward(
         by_cell[...] = dc
 
 
-def _storage(tensor: Tensor | None) -> Any:
+def _storage(tensor: TensorData | None) -> Any:
     return None if tensor is None else tensor.storage
 
 
 def recurrence(
-    engine: Any, kind: str, x: Tensor, weight: Tensor, state: Tensor, bias: Tensor | None, cell: Tensor | None,
+    engine: Any,
+    kind: str,
+    x: TensorData,
+    weight: TensorData,
+    state: TensorData,
+    bias: TensorData | None,
+    cell: TensorData | None,
     reverse: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[TensorData, TensorData, TensorData]:
     """All steps of a net of ``kind`` (see ``DeviceBackend.recurrence``)."""
     steps, n, hidden = *x.shape[:2], state.shape[-1]
     out = engine.empty((steps, n, hidden), x.dtype)
@@ -99,9 +124,18 @@ def recurrence(
 
 
 def recurrence_back(
-    engine: Any, kind: str, weight: Tensor, state: Tensor, cell: Tensor | None, out: Tensor, cells: Tensor,
-    kept: Tensor, by_out: Tensor | None, by_cells: Tensor | None, reverse: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    engine: Any,
+    kind: str,
+    weight: TensorData,
+    state: TensorData,
+    cell: TensorData | None,
+    out: TensorData,
+    cells: TensorData,
+    kept: TensorData,
+    by_out: TensorData | None,
+    by_cells: TensorData | None,
+    reverse: bool,
+) -> tuple[TensorData, TensorData, TensorData, TensorData]:
     """The gradients of ``recurrence`` (see ``DeviceBackend.recurrence_back``)."""
     by_sum = engine.empty((*out.shape[:2], GATES[kind] * out.shape[2]), out.dtype)
     by_x = engine.empty(by_sum.shape, out.dtype) if kind == "gru" else by_sum

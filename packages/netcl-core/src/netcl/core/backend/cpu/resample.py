@@ -9,7 +9,7 @@ import numpy as np
 from .storage import Array
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 def _taps(extent: int, out: int, taps: int, places: tuple[int, int, int], dtype: Any) -> tuple[Array, Array]:
@@ -56,8 +56,8 @@ def _gradient(grad: Array, out: Array, axis: int, taps: int, places: tuple[int, 
 
 
 def resample(
-    engine: Any, kind: str, x: Tensor, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
-) -> Tensor:
+    engine: Any, kind: str, x: TensorData, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+) -> TensorData:
     """``forward`` resizes ``axis`` to ``size`` outputs, each a sum of ``taps`` neighbours: 1, 2 or 4 with the weights
     of nearest, linear or cubic interpolation.
 
@@ -65,7 +65,7 @@ def resample(
     ``gradient`` takes the gradient of such a result back to ``size`` inputs; it computes on float32 and float64, and
     so does ``forward`` with more than one tap.
     """
-    out: Tensor = engine.empty((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
+    out: TensorData = engine.empty((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
     if out.size:
         function = _forward if kind == "forward" else _gradient
         engine.launch(function, x.storage, out.storage, axis, taps, places)

@@ -9,7 +9,7 @@ import numpy as np
 from .storage import Array, store, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _TOTALS = {"sum": np.add, "prod": np.multiply, "logsumexp": np.logaddexp}
 
@@ -44,13 +44,15 @@ def _linear(x: Array, factors: Array, out: Array, axis: int, dtype: str) -> None
     store(out, np.moveaxis(offset, 0, axis), dtype)
 
 
-def scan(engine: Any, kind: str, x: Tensor, other: Tensor | None = None, *, axis: int, reverse: bool = False) -> Any:
+def scan(
+    engine: Any, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
+) -> Any:
     """Combines along ``axis`` what lies up to each position (``reverse``: from it on), in ``x``'s shape and dtype.
 
     ``sum``, ``prod`` and ``logsumexp`` give a tensor, ``max`` and ``min`` (values, places int64: of the last extremum,
     NaN being one), ``linear`` y[i] = x[i] + other[i] * y[i - 1]. Floats are combined in float64.
     """
-    out: Tensor = engine.empty(x.shape, x.dtype)
+    out: TensorData = engine.empty(x.shape, x.dtype)
     extremum = kind in ("max", "min")
     places = [engine.empty(x.shape, "int64")] if extremum else []
     if x.size:

@@ -9,7 +9,7 @@ import numpy as np
 from .storage import Array, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 def _sort(x: Array, values: Array, places: Array, descending: bool, dtype: str) -> None:
@@ -59,8 +59,8 @@ def _place(x: Array, other: Array, out: Array) -> None:
 def sort(
     engine: Any,
     kind: str,
-    x: Tensor,
-    other: Tensor | None = None,
+    x: TensorData,
+    other: TensorData | None = None,
     *,
     size: int = 0,
     descending: bool = False,

@@ -9,7 +9,7 @@ import numpy as np
 from .storage import Array, store, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 def _log_sum(paths: Array, jumps: Array) -> Array:
@@ -40,13 +40,13 @@ def _walk(x: Array, jumps: Array, begins: Array | None, out: Array, dtype: str) 
     store(out, result, dtype)
 
 
-def trellis(engine: Any, x: Tensor, jumps: Tensor, begins: Tensor | None = None) -> Tensor:
+def trellis(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
     """What all paths up to each step and state of ``x`` (steps, n, states) amount to, in logarithms, x included; with
     ``begins`` of x's shape what all paths from there on do, x left out, of which those that end there give begins.
 
     A path stays, goes on by one state, or jumps by two into a state that ``jumps`` (n, states), bool, allows.
     """
-    out: Tensor = engine.empty(x.shape, x.dtype)
+    out: TensorData = engine.empty(x.shape, x.dtype)
     if x.size:
         storage = None if begins is None else begins.storage
         engine.launch(_walk, x.storage, jumps.storage, storage, out.storage, x.dtype)

@@ -13,7 +13,7 @@ import numpy as np
 from .storage import Array, store, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 Place = tuple[Any, ...]
@@ -168,14 +168,14 @@ _FUNCTIONS = {"avg": _avg, "avg_grad": _avg_grad, "im2col": _im2col, "col2im": _
 def window(
     engine: Any,
     kind: str,
-    x: Tensor,
+    x: TensorData,
     *,
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[tuple[int, int]],
     dilation: Sequence[int],
     shape: Sequence[int] | None = None,
-    indices: Tensor | None = None,
+    indices: TensorData | None = None,
     count_include_pad: bool = True,
     divisor: int = 0,
 ) -> Any:

@@ -50,6 +50,7 @@ from netcl.core.expr.schedule import Target
 from netcl.core.host import to_storage
 from netcl.core.memory import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
 from netcl.core.tensor import Tensor
+from netcl.core.tensor_data import TensorData, TensorT
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
@@ -157,7 +158,7 @@ class OpenCLBackend(TwinCalls):
 
     # -- tensors -------------------------------------------------------------------------------------------------------
 
-    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Tensor:
+    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
         shape = tuple(shape)
         self._check_dtype(dtype)
         if pool is None:
@@ -202,7 +203,7 @@ class OpenCLBackend(TwinCalls):
                 "take get_persistent_pool(queue), or a BufferPool of the queue's context"
             )
 
-    def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Tensor:
+    def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Any:
         storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
         self.forbid_upload()
         tensor = self.empty(storage.shape, dtype, persistent=persistent)
@@ -235,7 +236,7 @@ class OpenCLBackend(TwinCalls):
         return (target.buffer, None, target.pool_handle), event, pending, host_ref
 
     @noted
-    def fill(self, tensor: Tensor, value: float) -> None:
+    def fill(self, tensor: TensorData, value: float) -> None:
         """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
         stored = to_storage(np.asarray(value), tensor.dtype)[0]
         recording, self.launcher.recording = (
@@ -250,27 +251,27 @@ class OpenCLBackend(TwinCalls):
         finally:
             self.launcher.recording = recording
 
-    def write(self, target: Tensor, data: Array) -> None:
+    def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
         _check_lease(target)
         target.pending_event, _, target.host_ref = self.transfer.upload(target.buffer, data)
 
-    def read(self, source: Tensor) -> Array:
+    def read(self, source: TensorData) -> Array:
         _check_lease(source)
         return self.to_host(source.buffer, source.shape, source.dtype)
 
-    def receive(self, source: Tensor) -> Tensor:
+    def receive(self, source: TensorT) -> TensorT:
         queue = source.engine.queue
         if self.context != getattr(queue, "context", None) or self.queue.device != queue.device:
             return super().receive(source)
         _check_lease(source)
         host_read_allowed(source.engine)
         self.forbid_upload()
-        target = self.empty(source.shape, source.dtype)
+        target: TensorT = self.empty(source.shape, source.dtype)
         self.transfer.copy_from(queue, source.buffer, target.buffer, source.nbytes)
         return target
 
-    def read_async(self, source: Tensor) -> HostTransfer:
+    def read_async(self, source: TensorData) -> HostTransfer:
         """A copy to the host under way."""
         _check_lease(source)
         out, event = self.to_host_async(source.buffer, source.shape, source.dtype)
@@ -315,31 +316,31 @@ class OpenCLBackend(TwinCalls):
     def run(
         self,
         outputs: Sequence[Expr],
-        inputs: Sequence[Tensor],
+        inputs: Sequence[TensorT],
         scalars: Mapping[str, float | int] | None = None,
         *,
         shapes: Sequence[Sequence[int]] | None = None,
-        out: Sequence[Tensor | None] | None = None,
-    ) -> tuple[Tensor, ...]:
+        out: Sequence[TensorT | None] | None = None,
+    ) -> tuple[TensorT, ...]:
         return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
 
     @noted
     def run_each(
         self,
         outputs: Sequence[Expr],
-        inputs: Sequence[Sequence[Tensor]],
-        shared: Sequence[Tensor] = (),
+        inputs: Sequence[Sequence[TensorT]],
+        shared: Sequence[TensorT] = (),
         scalars: Mapping[str, float | int] | None = None,
         *,
-        out: Sequence[Sequence[Tensor]] | None = None,
-    ) -> list[tuple[Tensor, ...]]:
+        out: Sequence[Sequence[TensorT]] | None = None,
+    ) -> list[tuple[TensorT, ...]]:
         made = each.run_each(self, outputs, inputs, shared, scalars or {}, out)
         return super().run_each(outputs, inputs, shared, scalars, out=out) if made is None else made
 
     @noted
     def reduce_each(
-        self, kind: str, expression: Expr, inputs: Sequence[Sequence[Tensor]], shared: Sequence[Tensor] = ()
-    ) -> Tensor:
+        self, kind: str, expression: Expr, inputs: Sequence[Sequence[TensorT]], shared: Sequence[TensorT] = ()
+    ) -> TensorT:
         made = each.reduce_each(self, kind, expression, inputs, shared)
         return super().reduce_each(kind, expression, inputs, shared) if made is None else made
 
@@ -388,7 +389,7 @@ class OpenCLBackend(TwinCalls):
             raise IndexError(flags.message(int(code[0])))
 
 
-def _check_lease(tensor: Tensor) -> None:
+def _check_lease(tensor: TensorData) -> None:
     """UnsupportedError where the tensor's lease was released: its buffer may be another tensor's by now."""
     lease = tensor.pool_handle
     if lease is not None and lease.buffer is None:

@@ -23,7 +23,7 @@ from .parts import add_parts
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 try:
     import pyopencl as cl
@@ -75,7 +75,7 @@ class _Shape(NamedTuple):
         return steps[0], steps[1], steps[2]
 
 
-def _shape(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> _Shape:
+def _shape(q: TensorData, k: TensorData, v: TensorData, mask: TensorData | None, causal: bool) -> _Shape:
     heads, kept = (x.shape[-3] if x.ndim > 2 else 1 for x in (q, k))
     seen = mask is not None and mask.dtype == "bool"
     return _Shape(
@@ -181,14 +181,14 @@ def _refuse(engine: Any, dtype: str, error: KernelBuildError) -> None:
 
 def attention(
     engine: Any,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
+    q: TensorData,
+    k: TensorData,
+    v: TensorData,
+    mask: TensorData | None,
     causal: bool,
     scale: float,
     variant: str | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[TensorData, TensorData]:
     """softmax(scale q k^T + mask) v and the logarithms of the weights' divisors; ``variant`` forces ``online`` or
     ``blocks``.
     """
@@ -205,17 +205,17 @@ def attention(
 
 def attention_grad(
     engine: Any,
-    grad: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    out: Tensor,
-    lse: Tensor,
+    grad: TensorData,
+    q: TensorData,
+    k: TensorData,
+    v: TensorData,
+    mask: TensorData | None,
+    out: TensorData,
+    lse: TensorData,
     causal: bool,
     scale: float,
     variant: str | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[TensorData, TensorData, TensorData]:
     """The gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
     s = _shape(q, k, v, mask, causal)
     if _is_online(engine, s, q.dtype, variant):
@@ -230,7 +230,7 @@ def attention_grad(
     return blocks.attention_grad(engine, grad, q, k, v, mask, out, lse, causal, scale)
 
 
-def _read_mask(engine: Any, mask: Tensor | None, q: Tensor) -> Tensor:
+def _read_mask(engine: Any, mask: TensorData | None, q: TensorData) -> TensorData:
     """What kernels read as the mask: one of bools, or in the computing type; ``q``, unread, where there is none."""
     if mask is None:
         return q
@@ -238,8 +238,8 @@ def _read_mask(engine: Any, mask: Tensor | None, q: Tensor) -> Tensor:
 
 
 def _attend(
-    engine: Any, s: _Shape, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float
-) -> tuple[Tensor, Tensor]:
+    engine: Any, s: _Shape, q: TensorData, k: TensorData, v: TensorData, mask: TensorData, scale: float
+) -> tuple[TensorData, TensorData]:
     device, wide = traits(engine), compute_dtype(q.dtype)
     plan = _cpu_plan(device, q.dtype, s, False) if device.is_cpu else _gpu_plan(device, q.dtype, s, "attend_tiles")
     out = engine.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
@@ -248,7 +248,9 @@ def _attend(
     return out, lse
 
 
-def _gradients(engine: Any, s: _Shape, given: list[Tensor], scale: float) -> tuple[Tensor, Tensor, Tensor]:
+def _gradients(
+    engine: Any, s: _Shape, given: list[TensorData], scale: float
+) -> tuple[TensorData, TensorData, TensorData]:
     """By the kernel of CPU devices, whose parts of the keys have gradients by q of their own, added up in order."""
     q, k, v = given[1:4]
     wide = compute_dtype(q.dtype)
@@ -262,7 +264,9 @@ def _gradients(engine: Any, s: _Shape, given: list[Tensor], scale: float) -> tup
     return by_q, by_k, by_v
 
 
-def _gradients_in_groups(engine: Any, s: _Shape, given: list[Tensor], scale: float) -> tuple[Tensor, Tensor, Tensor]:
+def _gradients_in_groups(
+    engine: Any, s: _Shape, given: list[TensorData], scale: float
+) -> tuple[TensorData, TensorData, TensorData]:
     q, k, v = given[1:4]
     wide = compute_dtype(q.dtype)
     by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
@@ -272,7 +276,7 @@ def _gradients_in_groups(engine: Any, s: _Shape, given: list[Tensor], scale: flo
     return by_q, by_k, by_v
 
 
-def _launch(engine: Any, plan: _Plan | None, kernel: str, buffers: list[Tensor], wide: str, scale: float) -> None:
+def _launch(engine: Any, plan: _Plan | None, kernel: str, buffers: list[TensorData], wide: str, scale: float) -> None:
     assert plan is not None
     numbers = [plan.argument, np.dtype(wide).type(scale)]
     if plan.bytes:

@@ -26,7 +26,7 @@ from .parts import add_parts
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _DEPTH = 384  # rows of B that a work-item holds
 _CHUNK = 16  # row tiles whose sums can wait for the next rows of B
@@ -204,17 +204,17 @@ def _plan(
     return others * chunks, argument
 
 
-def rows_for(engine: Any, c: Contraction, a: Tensor, variant: str | None = None) -> tuple[Tensor, Rows]:
+def rows_for(engine: Any, c: Contraction, a: TensorData, variant: str | None = None) -> tuple[TensorData, Rows]:
     """What the CPU kernel reads as A, and its walk: A itself where that is possible and ``variant`` is not "packed"."""
     program = cpu_program(traits(engine), a.dtype, few=_has_few(c))
     walk = None if variant == "packed" else rows_in_place(c, program, a.dtype)
     return (a, walk) if walk is not None else (_pack(engine, c, program, a), _packed_rows(c, program))
 
 
-def _pack(engine: Any, c: Contraction, program: Program, a: Tensor) -> Tensor:
+def _pack(engine: Any, c: Contraction, program: Program, a: TensorData) -> TensorData:
     """A in panels of rows for the CPU kernel, in the computing type."""
     plan = _packing(c, program)
-    panels: Tensor = engine.empty((plan.size,), compute_dtype(a.dtype))
+    panels: TensorData = engine.empty((plan.size,), compute_dtype(a.dtype))
     if plan.size:
         engine.launch(program.text, "pack_rows", plan.global_size, (1, 1, 1), [a, panels, plan.argument])
     return panels
@@ -223,9 +223,9 @@ def _pack(engine: Any, c: Contraction, program: Program, a: Tensor) -> Tensor:
 def contract_rows(
     engine: Any,
     c: Contraction,
-    a: tuple[Tensor, Rows],
-    b: Tensor,
-    out: Tensor,
+    a: tuple[TensorData, Rows],
+    b: TensorData,
+    out: TensorData,
     *,
     splits: int = 1,
     out_part: int = 0,
@@ -261,7 +261,7 @@ def _planes_program(device: Traits, dtype: str) -> str:
     return source(("storage", "contract_places", "contract_planes"), defines)
 
 
-def _contract_planes(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, variant: str) -> None:
+def _contract_planes(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, variant: str) -> None:
     text = _planes_program(traits(engine), a.dtype)
     rows = c.m * prod(c.batch)
     if variant == "taps":
@@ -303,7 +303,7 @@ def kernels(engine: Any, c: Contraction) -> tuple[str, ...]:
     return tuple(dict.fromkeys((first, *(name for name, can in able.items() if can))))
 
 
-def finishes(engine: Any, c: Contraction, out: Tensor, variant: str | None) -> int:
+def finishes(engine: Any, c: Contraction, out: TensorData, variant: str | None) -> int:
     """The lanes of the ``finish`` that ``contract`` takes, 0 where it takes none: sums are cut in parts, or the kernel,
     such as ``plain``, which is left where a driver builds no other, has no epilogue.
     """
@@ -315,7 +315,7 @@ def finishes(engine: Any, c: Contraction, out: Tensor, variant: str | None) -> i
     return int(variant in gpu.FINISHING and not c.parts and not c.accumulate)
 
 
-def _splits(engine: Any, c: Contraction, out: Tensor, variant: str) -> int:
+def _splits(engine: Any, c: Contraction, out: TensorData, variant: str) -> int:
     """Parts into which ``contract`` cuts the sums; one where ``out`` holds more than this contraction."""
     if c.parts or c.m * prod(c.n) * prod(c.batch) != out.size:
         return 1
@@ -343,9 +343,9 @@ def _possible(engine: Any, c: Contraction, variant: str) -> str:
 def contract(
     engine: Any,
     c: Contraction,
-    a: Tensor,
-    b: Tensor,
-    out: Tensor,
+    a: TensorData,
+    b: TensorData,
+    out: TensorData,
     *,
     variant: str | None = None,
     finish: Finish | None = None,

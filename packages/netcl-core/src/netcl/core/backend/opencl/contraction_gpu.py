@@ -14,7 +14,7 @@ from .epilogue import Finish, behind, definitions
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 SPAN = 128  # edge of a tile of the GPU kernel for large matrices
 _EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
@@ -55,7 +55,9 @@ def plain_program(dtype: str) -> str:
     return source(("storage", "contract_operands", "contract_places", "contract_gpu"), defines)
 
 
-def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:
+def contract_tiled(
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+) -> None:
     """The GPU kernel: tiles of 64 x 64 (32 x 32 where groups are small) through local memory."""
     epilogue, operands, more = behind(finish, b)
     text, edge = gpu_program(traits(engine), a.dtype, epilogue, operands)
@@ -63,18 +65,20 @@ def contract_tiled(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tenso
     engine.launch(text, "tiled", size, (edge, edge, 1), [a, b, out, places_argument(c), *more])
 
 
-def contract_direct(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:
+def contract_direct(
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+) -> None:
     """The kernel of one work-item per output."""
     epilogue, operands, more = behind(finish, b)
     _one_by_one(engine, c, gpu_program(traits(engine), a.dtype, epilogue, operands)[0], [a, b, out], more)
 
 
-def contract_plain(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor) -> None:
+def contract_plain(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData) -> None:
     """The same for drivers that do not build the others."""
     _one_by_one(engine, c, plain_program(a.dtype), [a, b, out], [])
 
 
-def _one_by_one(engine: Any, c: Contraction, text: str, tensors: list[Tensor], more: list[Any]) -> None:
+def _one_by_one(engine: Any, c: Contraction, text: str, tensors: list[TensorData], more: list[Any]) -> None:
     local = (1, 1, 1) if traits(engine).is_cpu else None
     engine.launch(text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [*tensors, places_argument(c), *more])
 
@@ -105,7 +109,9 @@ def _wide_program(device: Traits, dtype: str, epilogue: str, operands: int) -> s
     return finishing_source(device, dtype, names, (("SPAN_ROWS", SPAN), ("SPAN", SPAN), SHORT), epilogue, operands)
 
 
-def contract_wide(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:
+def contract_wide(
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+) -> None:
     """The GPU kernel for large matrices: tiles of 128 x 128."""
     epilogue, operands, more = behind(finish, b)
     text = _wide_program(traits(engine), a.dtype, epilogue, operands)
@@ -131,7 +137,9 @@ def _broadcast_program(device: Traits, dtype: str, epilogue: str, operands: int)
     return finishing_source(device, dtype, ("contract_product", "contract_broadcast"), defines, epilogue, operands)
 
 
-def contract_broadcast(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None) -> None:
+def contract_broadcast(
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+) -> None:
     """The GPU kernel for sub-groups, whose work-items hand each other the elements of A."""
     rows, columns, group = SUB_GROUPS_TILE
     epilogue, operands, more = behind(finish, b)

@@ -22,7 +22,7 @@ from .parts import add_parts
 from .templates import traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image may take more
 _GPU_WORKSPACE = 64 * 2**20  # the same for devices that need many work-groups at a time
@@ -53,7 +53,7 @@ def _blocks_for(engine: Any, plan: Plan, dtype: str) -> tuple[bool, tuple[tuple[
     return _blocks(plan, itemsize(dtype), _WORKSPACE if traits(engine).is_cpu else _GPU_WORKSPACE)
 
 
-def _pad(engine: Any, plan: Plan, x: Tensor, first: int, images: int) -> Tensor:
+def _pad(engine: Any, plan: Plan, x: TensorData, first: int, images: int) -> TensorData:
     return padded_images(engine, x, plan.planes, plan.extent, plan.low, plan.padded, first, images)
 
 
@@ -61,8 +61,8 @@ def _pad(engine: Any, plan: Plan, x: Tensor, first: int, images: int) -> Tensor:
 def conv(
     engine: Any,
     kind: str,
-    a: Tensor,
-    b: Tensor,
+    a: TensorData,
+    b: TensorData,
     *,
     stride: Sequence[int],
     padding: Sequence[Sequence[int]],
@@ -72,7 +72,7 @@ def conv(
     algo: str | None = None,
     epilogue: Epilogue | None = None,
     variant: str | None = None,
-) -> Tensor:
+) -> TensorData:
     """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
 
     Images are padded in a workspace of bounded size, a block of images at a time; strided input gradients fall into
@@ -91,7 +91,7 @@ def conv(
     plan = plan_of(kind, a.shape, b.shape, *call)
     # The shape without the dimensions that were put in front.
     spatial = len(a.shape) - 2
-    out: Tensor = engine.empty(plan.shape[:2] + plan.shape[5 - spatial :], a.dtype)
+    out: TensorData = engine.empty(plan.shape[:2] + plan.shape[5 - spatial :], a.dtype)
     if out.size == 0:
         return out
     few = few_channels.chosen(engine, kind, g, a.dtype, variant)
@@ -123,8 +123,8 @@ def conv(
 
 
 def _sparse(
-    engine: Any, kind: str, g: Geometry, a: Tensor, b: Tensor, epilogue: Epilogue | None, **wishes: str | None
-) -> Tensor:
+    engine: Any, kind: str, g: Geometry, a: TensorData, b: TensorData, epilogue: Epilogue | None, **wishes: str | None
+) -> TensorData:
     """A strided pointwise convolution, as a dense one of the elements that it meets."""
     spatial = a.ndim - 2
     ones = (1,) * spatial
@@ -147,7 +147,7 @@ def _sparse(
     return conv(engine, kind, met, b, shape=shape, epilogue=epilogue, **options)
 
 
-def _finish(engine: Any, plan: Plan, epilogue: Epilogue, out: Tensor, variant: str | None) -> Finish | None:
+def _finish(engine: Any, plan: Plan, epilogue: Epilogue, out: TensorData, variant: str | None) -> Finish | None:
     """The epilogue as part of the contractions; None where it needs a pass of its own. Its places are of image 0."""
     parts = [part.contraction for part in plan.parts]
     lanes = {contraction.finishes(engine, c, out, _variant_of(engine, c, variant)) for c in parts}
@@ -156,7 +156,7 @@ def _finish(engine: Any, plan: Plan, epilogue: Epilogue, out: Tensor, variant: s
     return finish_of(epilogue, [_place(plan, out, operand.shape) for operand in epilogue.operands], lanes.pop())
 
 
-def _place(plan: Plan, out: Tensor, shape: tuple[int, ...]) -> Place | None:
+def _place(plan: Plan, out: TensorData, shape: tuple[int, ...]) -> Place | None:
     c = plan.parts[0].contraction
     if shape == out.shape:
         return Place(0, c.out_row, c.out_batch, RESULT)
@@ -188,7 +188,7 @@ def kernels(engine: Any, x: tuple[int, ...], weight: tuple[int, ...], **options:
 
 
 def _measured(
-    engine: Any, x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
+    engine: Any, x: TensorData, weight: TensorData, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> str | None:
     """The variant that was measured to be the fastest for a plain 2-d convolution; None where the rule holds."""
     if len(stride) != 2 or groups != 1 or any(step != 1 for step in dilation) or 0 in x.shape:
@@ -210,7 +210,13 @@ def _wish(engine: Any, algo: str | None) -> str | None:
 
 
 def _per_image(
-    engine: Any, plan: Plan, images: Tensor, weight: Tensor, out: Tensor, variant: str | None, finish: Finish | None
+    engine: Any,
+    plan: Plan,
+    images: TensorData,
+    weight: TensorData,
+    out: TensorData,
+    variant: str | None,
+    finish: Finish | None,
 ) -> None:
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     rows: dict[int, Any] = {}
@@ -247,9 +253,9 @@ def _through_windows(
     engine: Any,
     plan: Plan,
     tiles: list[windows.Tiles],
-    images: Tensor,
-    weight: Tensor,
-    out: Tensor,
+    images: TensorData,
+    weight: TensorData,
+    out: TensorData,
     finish: Finish | None,
 ) -> None:
     """``_per_image`` by the GPU kernel for convolutions."""
@@ -291,7 +297,7 @@ def _split(c: Contraction, splits: int, part: int) -> Contraction:
 
 
 def _summed_over_images(
-    engine: Any, plan: Plan, images: Tensor, grad_output: Tensor, out: Tensor, variant: str | None
+    engine: Any, plan: Plan, images: TensorData, grad_output: TensorData, out: TensorData, variant: str | None
 ) -> None:
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     (part,) = plan.parts

@@ -16,7 +16,7 @@ from . import templates
 from .templates import Traits, share, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _DIMS = 6
 _LONG = 4096  # elements of a row that one tile holds at most
@@ -98,8 +98,8 @@ def _launches(
 
 def copy(
     engine: Any,
-    source: Tensor,
-    out: Tensor,
+    source: TensorData,
+    out: TensorData,
     *,
     shape: Sequence[int],
     source_strides: Sequence[int],

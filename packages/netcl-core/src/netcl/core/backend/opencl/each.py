@@ -32,7 +32,7 @@ from netcl.core.layout import broadcast_shapes
 if TYPE_CHECKING:
     from netcl.core.backend.opencl import OpenCLBackend
     from netcl.core.backend.opencl.launch import PreparedLaunch
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 Shape = tuple[int, ...]
 
@@ -55,11 +55,11 @@ class _Ready:
 def run_each(
     engine: OpenCLBackend,
     outputs: Sequence[Expr],
-    inputs: Sequence[Sequence[Tensor]],
-    shared: Sequence[Tensor],
+    inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData],
     scalars: Mapping[str, float | int],
-    out: Sequence[Sequence[Tensor]] | None,
-) -> list[tuple[Tensor, ...]] | None:
+    out: Sequence[Sequence[TensorData]] | None,
+) -> list[tuple[Any, ...]] | None:
     """The results of each set; None where they have to be computed one by one. See DeviceBackend.run_each."""
     outputs = tuple(outputs)
     if len(inputs) < 2:
@@ -72,6 +72,7 @@ def run_each(
         ready = _kept(engine, key, _elementwise(engine, outputs, inputs, shared, scalars, in_place))
     if ready is None:
         return None
+    results: list[tuple[TensorData, ...]]
     if out is None:
         dtypes = [output.dtype for output in outputs]
         results = [tuple(engine.empty(space, dtype) for dtype in dtypes) for space in ready.spaces]
@@ -88,8 +89,12 @@ def run_each(
 
 
 def reduce_each(
-    engine: OpenCLBackend, kind: str, expression: Expr, inputs: Sequence[Sequence[Tensor]], shared: Sequence[Tensor]
-) -> Tensor | None:
+    engine: OpenCLBackend,
+    kind: str,
+    expression: Expr,
+    inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData],
+) -> Any:
     """The parts of a reduction over all sets; None where they have to be computed one by one."""
     key = ("reduce each", kind, expression, _shapes(inputs), tuple([t.shape for t in shared]))
     ready = engine.plans.get(key, _UNKNOWN)
@@ -114,11 +119,13 @@ def _kept(engine: OpenCLBackend, key: Any, ready: _Ready | None) -> _Ready | Non
     return ready
 
 
-def _shapes(inputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[Shape, ...], ...]:
+def _shapes(inputs: Sequence[Sequence[TensorData]]) -> tuple[tuple[Shape, ...], ...]:
     return tuple([tuple([tensor.shape for tensor in one]) for one in inputs])
 
 
-def _in_place(inputs: Sequence[Sequence[Tensor]], out: Sequence[Sequence[Tensor]] | None) -> tuple[int | None, ...]:
+def _in_place(
+    inputs: Sequence[Sequence[TensorData]], out: Sequence[Sequence[TensorData]] | None
+) -> tuple[int | None, ...]:
     """For each result the input that it is written over in all sets, None for none."""
     if out is None:
         return ()
@@ -134,7 +141,7 @@ def _in_place(inputs: Sequence[Sequence[Tensor]], out: Sequence[Sequence[Tensor]
 
 
 def _flat(
-    inputs: Sequence[Sequence[Tensor]], shared: Sequence[Tensor], outputs: Sequence[Expr]
+    inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData], outputs: Sequence[Expr]
 ) -> tuple[tuple[Shape, ...], dict[int, tuple[int, ...]]] | None:
     """The space of each set, and by slot the axes of a flat space along which it varies; None where it is not flat."""
     if any(tensor.size != 1 for tensor in shared):
@@ -151,8 +158,8 @@ def _flat(
 def _elementwise(
     engine: OpenCLBackend,
     outputs: tuple[Expr, ...],
-    inputs: Sequence[Sequence[Tensor]],
-    shared: Sequence[Tensor],
+    inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData],
     scalars: Mapping[str, float | int],
     in_place: tuple[int | None, ...],
 ) -> _Ready | None:
@@ -189,7 +196,7 @@ def _elementwise(
 
 
 def _reduction(
-    engine: OpenCLBackend, whole: Reduce, inputs: Sequence[Sequence[Tensor]], shared: Sequence[Tensor]
+    engine: OpenCLBackend, whole: Reduce, inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData]
 ) -> _Ready | None:
     flat = _flat(inputs, shared, (whole,))
     special = (Reduce, Index, Scalar)

@@ -15,7 +15,7 @@ from .templates import struct
 
 if TYPE_CHECKING:
     from netcl.core.backend.epilogue import Epilogue
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 MOST_OPERANDS = 4  # that the templates take
 SAME, COLUMN, RESULT = 0, 1, 2  # how an operand goes along a row: one value, a value for each column, as the result
@@ -34,7 +34,7 @@ class Finish(NamedTuple):
     """An epilogue as the kernels take it."""
 
     text: str
-    operands: tuple[Tensor, ...]
+    operands: tuple[TensorData, ...]
     places: tuple[Place, ...]
 
 
@@ -63,7 +63,7 @@ def _argument(places: tuple[Place, ...]) -> Any:
     return struct(members(places))
 
 
-def behind(finish: Finish | None, spare: Tensor) -> tuple[str, int, list[Any]]:
+def behind(finish: Finish | None, spare: TensorData) -> tuple[str, int, list[Any]]:
     """The function's text and the number of operands, none without an epilogue, for the text of a GPU's kernel, and the
     arguments behind its own; ``spare`` stands where the epilogue has no operand.
     """

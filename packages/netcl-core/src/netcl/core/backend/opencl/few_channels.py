@@ -14,7 +14,7 @@ from .parts import add_parts
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _MOST_TAPS = 192
 _CHANNELS = 8  # up to which it was faster on two drivers
@@ -166,7 +166,7 @@ def _program(kind: str, dtype: str, tile: _Tile, epilogue: str, operands: int) -
     return source(names, defines) + epilogue
 
 
-def run(engine: Any, p: Problem, a: Tensor, b: Tensor, out: Tensor, finish: Finish | None = None) -> None:
+def run(engine: Any, p: Problem, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None = None) -> None:
     """One direction, of operands as ``conv`` has them, into ``out``; the forward one takes an epilogue."""
     text, operands, places = finish or ("", (), None)
     tile = _tile(traits(engine), p.kind, out.dtype)
@@ -174,7 +174,7 @@ def run(engine: Any, p: Problem, a: Tensor, b: Tensor, out: Tensor, finish: Fini
     assert plan is not None  # chosen() has seen to it
     weights = p.kind == "grad_weight"
     program = _program(p.kind, out.dtype, tile, text, max(1, len(operands)))
-    scratch: Tensor = engine.empty((plan.units * plan.scratch,), compute_dtype(out.dtype))
+    scratch: TensorData = engine.empty((plan.units * plan.scratch,), compute_dtype(out.dtype))
     target = engine.empty((plan.units, out.size), compute_dtype(out.dtype)) if weights else out
     more = (operands or (a,)) if p.kind == "forward" else ()
     engine.launch(program, _KERNELS[p.kind], (plan.units,), (1,), [a, b, target, scratch, plan.argument, *more])

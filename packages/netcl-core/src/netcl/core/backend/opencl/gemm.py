@@ -18,7 +18,7 @@ from .epilogue import COLUMN, RESULT, Finish, Place, finish_of
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _THIN = 4  # rows or columns up to which the other operand is read once, in place
 _UNITS = 64
@@ -117,7 +117,7 @@ def _thin_plan(c: Contraction, kind: str) -> tuple[int, Any]:
     return row_blocks * column_blocks * z, argument
 
 
-def _thin(engine: Any, c: Contraction, a: Tensor, b: Tensor, out: Tensor, kind: str) -> None:
+def _thin(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, kind: str) -> None:
     text = _thin_program(traits(engine), a.dtype)
     units, argument = _thin_plan(c, kind)
     engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
@@ -141,7 +141,7 @@ def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
     return found if found == plan.variant or found in contraction.kernels(engine, c) else None
 
 
-def _finish(engine: Any, plan: _Matrices, epilogue: Epilogue, out: Tensor, variant: str | None) -> Finish | None:
+def _finish(engine: Any, plan: _Matrices, epilogue: Epilogue, out: TensorData, variant: str | None) -> Finish | None:
     """The epilogue as part of the product; None where it needs a pass of its own."""
     lanes = finishes(engine, plan.contractions[0], out, variant) if len(plan.contractions) == 1 else 0
     return finish_of(epilogue, [_place(plan, operand.shape) for operand in epilogue.operands], lanes) if lanes else None
@@ -162,15 +162,15 @@ def _place(plan: _Matrices, shape: tuple[int, ...]) -> Place | None:
 @falls_back
 def matmul(
     engine: Any,
-    a: Tensor,
-    b: Tensor,
+    a: TensorData,
+    b: TensorData,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
-    out: Tensor | None = None,
+    out: TensorData | None = None,
     epilogue: Epilogue | None = None,
     variant: str | None = None,
-) -> Tensor:
+) -> TensorData:
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
 
     ``variant`` forces ``rows`` (A as it lies, where it is small), ``packed``, ``dot`` or ``stream`` (where the layout
@@ -178,7 +178,7 @@ def matmul(
     ``slices`` or ``direct``.
     """
     plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
-    result: Tensor
+    result: TensorData
     if out is None:
         result = engine.empty(plan.shape, a.dtype)
     else:

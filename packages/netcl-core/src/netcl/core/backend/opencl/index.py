@@ -16,7 +16,7 @@ from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 from .templates import Traits, share, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _COPIES = 64  # work-items of a CPU that copy rows
 _WALKERS = 1 << 16  # work-items of other devices that walk all indices
@@ -84,14 +84,14 @@ def _tables(extent: int, count: int, units: int, device: Traits) -> int:
 def index(
     engine: Any,
     kind: str,
-    x: Tensor,
-    indices: Tensor,
+    x: TensorData,
+    indices: TensorData,
     *,
     axis: int,
     shape: Sequence[int] | None = None,
-    out: Tensor | None = None,
+    out: TensorData | None = None,
     op: str = "",
-) -> Tensor:
+) -> TensorData:
     """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and what undoes them.
 
     ``take_grad`` and ``gather_grad`` add the rows or elements of ``x`` into zeros of ``shape``, or to what ``out``
@@ -110,7 +110,7 @@ def index(
         result = whole
         if kind in ("take", "gather"):
             result = whole[:axis] + indices.shape + whole[axis + 1 :] if by_row else indices.shape
-        target: Tensor = engine.empty(result, x.dtype)
+        target: TensorData = engine.empty(result, x.dtype)
     else:
         target = out
     if target.size == 0 or out is not None and x.size == 0:
@@ -143,15 +143,15 @@ class _Sum(NamedTuple):
     """Adds rows or elements to a table, in float32 or wider, and rounds once."""
 
     engine: Any
-    x: Tensor
-    indices: Tensor
+    x: TensorData
+    indices: TensorData
     table: tuple[int, int, int]
     length: int
     by_row: bool
     units: int
     code: Any
 
-    def into(self, target: Tensor, keep: bool) -> None:
+    def into(self, target: TensorData, keep: bool) -> None:
         """Zeros and all rows, or (``keep``) what is there and all rows."""
         engine, dtype, (before, extent, after) = self.engine, self.x.dtype, self.table
         device = traits(engine)
@@ -178,13 +178,13 @@ class _Sum(NamedTuple):
         text = source(("storage", "index"), ((f"DTYPE_{self.x.dtype.upper()}", 1), ("INDEX", integer)), name)
         self.engine.launch(text, name, size, local, [self.x, *before, *behind, argument])
 
-    def _walk(self, name: str, sums: Tensor, table: tuple[int, int, int], count: int, keep: bool) -> None:
+    def _walk(self, name: str, sums: TensorData, table: tuple[int, int, int], count: int, keep: bool) -> None:
         total = self.table[0] * self.length
         columns = name == "gather_gradient"
         launch = _walking(table, count, total, columns, keep, self.units, traits(self.engine))
         self._launch(name, launch, [self.indices, sums], [self.engine.flag, self.code])
 
-    def _in_tables(self, target: Tensor, tables: int, wide: str, keep: bool) -> None:
+    def _in_tables(self, target: Any, tables: int, wide: str, keep: bool) -> None:
         """Many indices into a short vector: parts of them side by side, each in a table of its own."""
         dtype, extent = self.x.dtype, self.table[1]
         sums = self.engine.empty((tables, extent), wide)
@@ -196,7 +196,7 @@ class _Sum(NamedTuple):
         given = (sums, row) if keep else (sums,)
         self.engine.run((cast(total, dtype),), given, shapes=(row.shape,), out=(row,))
 
-    def _sorted(self, sums: Tensor) -> None:
+    def _sorted(self, sums: TensorData) -> None:
         """Many rows on many cores: equal indices side by side, in the order in which they came."""
         engine, (before, extent, after) = self.engine, self.table
         (places,) = engine.run((_place(self.indices.dtype, int(self.code)),), (self.indices,), {"n": extent})
@@ -211,7 +211,7 @@ def _place(dtype: str, code: int) -> Expr:
     return cast(place_of(Load(0, dtype), Scalar("n", "int64"), code), "int32")
 
 
-def nonzero(engine: Any, mask: Tensor) -> Tensor:
+def nonzero(engine: Any, mask: TensorData) -> TensorData:
     """The flat positions of what is true in ``mask`` (bool), int64, in order. Their number is read on the host."""
     host_read_allowed(engine)
     device = traits(engine)
@@ -224,7 +224,7 @@ def nonzero(engine: Any, mask: Tensor) -> Tensor:
     counts = engine.empty((items,), "int64")
     engine.launch(text, "count_true", (items,), local, [mask, counts, *sizes])
     ends = np.cumsum(engine.read(counts))
-    out: Tensor = engine.empty((int(ends[-1]),), "int64")
+    out: TensorData = engine.empty((int(ends[-1]),), "int64")
     if out.size:
         starts = engine.tensor(np.concatenate(([0], ends[:-1])), "int64")
         engine.launch(text, "list_true", (items,), local, [mask, starts, out, *sizes])

@@ -11,7 +11,7 @@ from netcl.core.dtypes import itemsize
 from .templates import Traits, share, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 Triple = tuple[int, int, int]
 
@@ -26,12 +26,12 @@ def _launch(
 
 
 def padded_images(
-    engine: Any, x: Tensor, planes: int, extent: Triple, low: Triple, padded: Triple, first: int, images: int
-) -> Tensor:
+    engine: Any, x: TensorData, planes: int, extent: Triple, low: Triple, padded: Triple, first: int, images: int
+) -> TensorData:
     """``images`` images of x from ``first`` on, (images, planes, *padded): x's of three dimensions ``extent`` with
     ``low`` zeros before each, cut off where ``low`` is negative or ``padded`` too short.
     """
-    out: Tensor = engine.empty((images, planes, *padded), x.dtype)
+    out: TensorData = engine.empty((images, planes, *padded), x.dtype)
     items, argument = _launch(planes, extent, low, padded, first, images, traits(engine))
     text = source(("pad",), (("BYTES", itemsize(x.dtype)),), "pad")
     engine.launch(text, "pad", (items,), (1,) if traits(engine).is_cpu else None, [x, out, argument])
@@ -45,12 +45,12 @@ def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device:
     return -(-rows // block), struct(rows, block, extent, result, step)
 
 
-def resampled(engine: Any, name: str, x: Tensor, extent: Triple, result: Triple, step: Triple) -> Tensor:
+def resampled(engine: Any, name: str, x: TensorData, extent: Triple, result: Triple, step: Triple) -> TensorData:
     """``sample``: every step-th element of images of three dimensions ``extent``, so many as ``result`` says;
     ``spread``: x's elements at every step-th of the result, zeros elsewhere.
     """
     shape = x.shape[:2] + result[5 - x.ndim :]
-    out: Tensor = engine.empty(shape, x.dtype)
+    out: TensorData = engine.empty(shape, x.dtype)
     if out.size:
         items, argument = _sampling(prod(shape[:2]), extent, result, step, traits(engine))
         text = source(("pad",), (("BYTES", itemsize(x.dtype)),), name)

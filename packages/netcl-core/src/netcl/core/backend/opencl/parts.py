@@ -9,10 +9,10 @@ import numpy as np
 from .templates import source, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
-def add_parts(engine: Any, parts: Tensor, out: Tensor, splits: int) -> None:
+def add_parts(engine: Any, parts: TensorData, out: TensorData, splits: int) -> None:
     """out = the sum of ``splits`` partial results of out's size, in order."""
     text = source(("storage", "contract_parts"), ((f"DTYPE_{out.dtype.upper()}", 1),))
     size = out.size

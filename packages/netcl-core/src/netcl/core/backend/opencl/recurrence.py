@@ -11,7 +11,7 @@ from netcl.core.capabilities import profile_of
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
@@ -67,9 +67,9 @@ def _split(engine: Any, tile: _Tile, n: int, hidden: int) -> tuple[tuple[int, in
     return (1, ceil(n / rows)), rows, hidden
 
 
-def _transposed(engine: Any, weight: Tensor) -> Tensor:
+def _transposed(engine: Any, weight: TensorData) -> TensorData:
     rows, columns = weight.shape
-    result: Tensor = engine.empty((columns, rows), weight.dtype)
+    result: TensorData = engine.empty((columns, rows), weight.dtype)
     engine.copy(
         weight, result, shape=(columns, rows), source_strides=(1, columns), source_offset=0, out_strides=(rows, 1),
         out_offset=0,
@@ -78,9 +78,15 @@ def _transposed(engine: Any, weight: Tensor) -> Tensor:
 
 
 def recurrence(
-    engine: Any, kind: str, x: Tensor, weight: Tensor, state: Tensor, bias: Tensor | None, cell: Tensor | None,
+    engine: Any,
+    kind: str,
+    x: TensorData,
+    weight: TensorData,
+    state: TensorData,
+    bias: TensorData | None,
+    cell: TensorData | None,
     reverse: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[TensorData, TensorData, TensorData]:
     """All steps of a net of ``kind`` (see ``DeviceBackend.recurrence``)."""
     steps, n, _ = x.shape
     hidden = state.shape[-1]
@@ -101,9 +107,18 @@ def recurrence(
 
 
 def recurrence_back(
-    engine: Any, kind: str, weight: Tensor, state: Tensor, cell: Tensor | None, out: Tensor, cells: Tensor,
-    kept: Tensor, by_out: Tensor | None, by_cells: Tensor | None, reverse: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    engine: Any,
+    kind: str,
+    weight: TensorData,
+    state: TensorData,
+    cell: TensorData | None,
+    out: TensorData,
+    cells: TensorData,
+    kept: TensorData,
+    by_out: TensorData | None,
+    by_cells: TensorData | None,
+    reverse: bool,
+) -> tuple[TensorData, TensorData, TensorData, TensorData]:
     """The gradients of ``recurrence`` (see ``DeviceBackend.recurrence_back``)."""
     steps, n, hidden = out.shape
     device, dtype = traits(engine), out.dtype

@@ -11,7 +11,7 @@ from netcl.core.backend.opencl import run as _run
 if TYPE_CHECKING:
     from netcl.core.backend.opencl import OpenCLBackend
     from netcl.core.expr.nodes import Expr
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 class Relaxed:
@@ -25,12 +25,12 @@ class Relaxed:
     def run(
         self,
         outputs: Sequence[Expr],
-        inputs: Sequence[Tensor],
+        inputs: Sequence[TensorData],
         scalars: Mapping[str, float | int] | None = None,
         *,
         shapes: Sequence[Sequence[int]] | None = None,
-        out: Sequence[Tensor | None] | None = None,
-    ) -> tuple[Tensor, ...]:
+        out: Sequence[TensorData | None] | None = None,
+    ) -> tuple[Any, ...]:
         """``DeviceBackend.run`` with fast math."""
         return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
 

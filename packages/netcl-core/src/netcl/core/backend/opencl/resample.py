@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .templates import Traits, share, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 _UNITS = 64  # work-items that keep the cores of a CPU busy
@@ -38,8 +38,8 @@ def _plan(kind: str, x: tuple[int, ...], axis: int, size: int, places: tuple[int
 
 
 def resample(
-    engine: Any, kind: str, x: Tensor, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
-) -> Tensor:
+    engine: Any, kind: str, x: TensorData, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+) -> TensorData:
     """``forward`` resizes ``axis`` to ``size`` outputs, each a sum of ``taps`` neighbours: 1, 2 or 4 with the weights
     of nearest, linear or cubic interpolation.
 
@@ -49,7 +49,7 @@ def resample(
     """
     device = traits(engine)
     plan = _plan(kind, x.shape, axis, size, places, device)
-    out: Tensor = engine.empty(plan.shape, x.dtype)
+    out: TensorData = engine.empty(plan.shape, x.dtype)
     if out.size:
         dtype = "uint8" if x.dtype == "bool" else x.dtype
         text = source(("storage", "resample"), ((f"DTYPE_{dtype.upper()}", 1), ("TAPS", taps)))

@@ -18,7 +18,7 @@ from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl import OpenCLBackend
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 Shape = tuple[int, ...]
 Scalars = Mapping[str, float | int]
@@ -105,7 +105,7 @@ class _Prepared:
 def _prepare(
     engine: OpenCLBackend,
     outputs: tuple[Expr, ...],
-    inputs: Sequence[Tensor],
+    inputs: Sequence[TensorData],
     shapes: Sequence[Shape] | None,
     in_place: bool,
 ) -> _Prepared:
@@ -123,12 +123,12 @@ def _prepare(
 def run(
     engine: OpenCLBackend,
     outputs: Sequence[Expr],
-    inputs: Sequence[Tensor],
+    inputs: Sequence[TensorData],
     scalars: Scalars | None = None,
     *,
     shapes: Sequence[Shape] | None = None,
-    out: Sequence[Tensor | None] | None = None,
-) -> tuple[Tensor, ...]:
+    out: Sequence[TensorData | None] | None = None,
+) -> tuple[Any, ...]:
     """Evaluates ``outputs`` over what inputs and ``shapes`` broadcast to; see DeviceBackend.run."""
     outputs = tuple(outputs)
     wanted = None if shapes is None else tuple(map(tuple, shapes))
@@ -158,7 +158,7 @@ def run(
     return tuple(results)
 
 
-def _overwrites(inputs: Sequence[Tensor], out: Sequence[Tensor | None]) -> bool:
+def _overwrites(inputs: Sequence[TensorData], out: Sequence[TensorData | None]) -> bool:
     written = {id(target.buffer) for target in out if target is not None}
     return any(id(tensor.buffer) in written for tensor in inputs)
 
@@ -166,11 +166,11 @@ def _overwrites(inputs: Sequence[Tensor], out: Sequence[Tensor | None]) -> bool:
 def _apart(
     engine: OpenCLBackend,
     outputs: Sequence[Expr],
-    inputs: Sequence[Tensor],
+    inputs: Sequence[TensorData],
     scalars: Scalars | None,
     shapes: Sequence[Shape] | None,
-    out: Sequence[Tensor | None],
-) -> tuple[Tensor, ...]:
+    out: Sequence[TensorData | None],
+) -> tuple[Any, ...]:
     """A run of several kernels that would overwrite its own inputs: computed beside them, then copied."""
     fresh = run(engine, outputs, inputs, scalars, shapes=shapes)
     for result, target in zip(fresh, out):

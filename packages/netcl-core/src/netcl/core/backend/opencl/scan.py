@@ -11,7 +11,7 @@ from netcl.core.dtypes import is_floating, itemsize
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _UNITS = 64  # work-items that share an axis on a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy
@@ -55,7 +55,9 @@ def _levels(
     return width, tuple(levels)
 
 
-def scan(engine: Any, kind: str, x: Tensor, other: Tensor | None = None, *, axis: int, reverse: bool = False) -> Any:
+def scan(
+    engine: Any, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
+) -> Any:
     """Combines along ``axis`` what lies up to each position (``reverse``: from it on), in ``x``'s shape and dtype.
 
     ``sum``, ``prod`` and ``logsumexp`` give a tensor, ``max`` and ``min`` (values, places int64: of the last extremum,

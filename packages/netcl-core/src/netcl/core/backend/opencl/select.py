@@ -12,7 +12,7 @@ from .scan import scan
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _UNITS = 64  # work-items of a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy, one for a chunk
@@ -35,7 +35,7 @@ def are_few(rows: int, extent: int, wanted: int, device: Traits) -> bool:
     return device.is_cpu and 0 < wanted <= min(_FEW, extent // 4) and rows >= _UNITS
 
 
-def few(engine: Any, x: Tensor, wanted: int, descending: bool) -> tuple[Tensor, Tensor]:
+def few(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
     """What ``sort`` puts first in each row (last axis), in order: ``wanted`` values and their places, int64."""
     shape = (*x.shape[:-1], wanted)
     values, places = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
@@ -48,14 +48,14 @@ def are_short(rows: int, extent: int, device: Traits) -> bool:
     return device.is_cpu and extent <= _LONGEST and rows >= _UNITS
 
 
-def kth_of_row(engine: Any, x: Tensor, positions: Tensor) -> Tensor:
+def kth_of_row(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     """``kth`` of many short rows."""
-    places: Tensor = engine.empty(positions.shape, "int64")
+    places: TensorData = engine.empty(positions.shape, "int64")
     _row_by_row(engine, "kth_of_row", x, 1, False, positions, places)
     return places
 
 
-def _row_by_row(engine: Any, kernel: str, x: Tensor, wanted: int, descending: bool, *buffers: Tensor) -> None:
+def _row_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending: bool, *buffers: TensorData) -> None:
     *lead, extent = x.shape
     rows = prod(lead)
     share = -(-rows // _UNITS)
@@ -63,7 +63,7 @@ def _row_by_row(engine: Any, kernel: str, x: Tensor, wanted: int, descending: bo
     engine.launch(_program(x, True), kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
 
 
-def _program(x: Tensor, is_cpu: bool) -> str:
+def _program(x: TensorData, is_cpu: bool) -> str:
     dtype = "uint8" if x.dtype == "bool" else x.dtype
     alone: tuple[tuple[str, object], ...] = (("ALONE", 1), ("FEW", _FEW), ("LONGEST", _LONGEST)) if is_cpu else ()
     return source(("storage", "keys", "select"), ((f"DTYPE_{dtype.upper()}", 1), *alone))
@@ -75,7 +75,7 @@ def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
     return -(-extent // min(length, extent)), min(length, extent)
 
 
-def first(engine: Any, x: Tensor, wanted: int, descending: bool) -> tuple[Tensor, Tensor]:
+def first(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
     """What ``sort`` puts first in each row (last axis): ``wanted`` values and their places, int64, as they come in the
     row.
     """
@@ -86,15 +86,15 @@ def first(engine: Any, x: Tensor, wanted: int, descending: bool) -> tuple[Tensor
     return values, places
 
 
-def kth(engine: Any, x: Tensor, positions: Tensor) -> Tensor:
+def kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     """The place (..., 1) of what ``sort`` puts to the position (..., 1) of each row, both int64."""
-    places: Tensor = engine.empty(positions.shape, "int64")
+    places: TensorData = engine.empty(positions.shape, "int64")
     _select(engine, x, positions, 1, False, "kth", places)
     return places
 
 
 def _select(
-    engine: Any, x: Tensor, positions: Tensor, wanted: int, descending: bool, name: str, *results: Tensor
+    engine: Any, x: TensorData, positions: TensorData, wanted: int, descending: bool, name: str, *results: TensorData
 ) -> None:
     *lead, extent = x.shape
     rows, device = prod(lead), traits(engine)

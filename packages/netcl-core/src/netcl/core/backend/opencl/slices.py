@@ -16,7 +16,7 @@ from .epilogue import Finish, behind
 from .templates import Traits, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _GROUP = 256
 MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
@@ -84,9 +84,9 @@ def contract(
     engine: Any,
     c: Contraction,
     slices: Slices,
-    a: Tensor,
-    b: Tensor,
-    out: Tensor,
+    a: TensorData,
+    b: TensorData,
+    out: TensorData,
     out_part: int,
     finish: Finish | None = None,
 ) -> None:

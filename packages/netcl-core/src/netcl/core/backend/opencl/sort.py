@@ -14,7 +14,7 @@ from .select import are_few, are_short, few, first, kth, kth_of_row, worth
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _UNITS = 64  # work-items of a CPU
 _EIGHT = 8  # elements that a work-item sorts in registers
@@ -64,7 +64,7 @@ def _plan(rows: int, extent: int, kept: int, descending: bool, device: Traits) -
     return _Plan(tuple(passes), swapped)
 
 
-def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor, Tensor]:
+def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[TensorData, TensorData]:
     *lead, extent = x.shape
     values, places = engine.empty((*lead, kept), x.dtype), engine.empty((*lead, kept), "int64")
     if values.size == 0:
@@ -94,7 +94,7 @@ def _sorted(engine: Any, x: Tensor, kept: int, descending: bool) -> tuple[Tensor
     return values, places
 
 
-def _kth(engine: Any, x: Tensor, positions: Tensor) -> Tensor:
+def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     if are_short(positions.size, x.shape[-1], traits(engine)):
         return kth_of_row(engine, x, positions)
     if worth(x.shape[-1], 0) and positions.size:
@@ -113,8 +113,8 @@ def _program(dtype: str, device: Traits, name: str) -> str:
 def sort(
     engine: Any,
     kind: str,
-    x: Tensor,
-    other: Tensor | None = None,
+    x: TensorData,
+    other: TensorData | None = None,
     *,
     size: int = 0,
     descending: bool = False,

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 from .templates import source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _GROUP = 128  # work-items that share the states of a sample
 
 
-def trellis(engine: Any, x: Tensor, jumps: Tensor, begins: Tensor | None = None) -> Tensor:
+def trellis(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
     """What all paths up to each step and state of ``x`` (steps, n, states) amount to, in logarithms, x included; with
     ``begins`` of x's shape what all paths from there on do, x left out, of which those that end there give begins.
 
     A path stays, goes on by one state, or jumps by two into a state that ``jumps`` (n, states), bool, allows.
     """
-    out: Tensor = engine.empty(x.shape, x.dtype)
+    out: TensorData = engine.empty(x.shape, x.dtype)
     if x.size == 0:
         return out
     steps, n, states = x.shape

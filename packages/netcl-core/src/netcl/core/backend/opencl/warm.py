@@ -22,8 +22,8 @@ from netcl.core import queue_state
 from netcl.core.backend.opencl.launch import PreparedLaunch, released
 from netcl.core.dtypes import compute_type, itemsize
 from netcl.core.errors import OutOfMemoryError
-from netcl.core.optable import Operand
 from netcl.core.tensor import Tensor
+from netcl.core.tensor_data import TensorData
 
 try:
     import pyopencl as cl
@@ -52,7 +52,7 @@ def warm_call(
 ) -> Callable[[Sequence[Any]], Tensor | None] | None:
     """The warm call of an op that has just run ``program`` on ``args``, its operands in order; None where there is
     none."""
-    places = [position for position, value in enumerate(args) if isinstance(value, Operand)]
+    places = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
     key = (program.outputs, tuple([args[position].shape for position in places]), program.shapes)
     ready = engine.plans.get(key)
     if ready is None or len(ready.launches) != 1 or len(program.outputs) != 1 or ready.plan.temporaries:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .templates import Traits, share, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 
 _GROUP = 64  # the size of a launch of single outputs is a multiple of this
@@ -85,14 +85,14 @@ _KERNELS = {
 def window(
     engine: Any,
     kind: str,
-    x: Tensor,
+    x: TensorData,
     *,
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[Sequence[int]],
     dilation: Sequence[int],
     shape: Sequence[int] | None = None,
-    indices: Tensor | None = None,
+    indices: TensorData | None = None,
     count_include_pad: bool = True,
     divisor: int = 0,
 ) -> Any:

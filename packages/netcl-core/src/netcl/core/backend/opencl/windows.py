@@ -12,7 +12,7 @@ from .epilogue import Finish, behind
 from .templates import Traits, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 _LEAST_ROWS = 8  # below, tiles are mostly empty
 _GROUPS = 264  # work-groups that keep a large GPU busy
@@ -86,9 +86,9 @@ def contract(
     engine: Any,
     c: Contraction,
     tiles: Tiles,
-    a: Tensor,
-    b: Tensor,
-    out: Tensor,
+    a: TensorData,
+    b: TensorData,
+    out: TensorData,
     out_part: int,
     finish: Finish | None = None,
 ) -> None:

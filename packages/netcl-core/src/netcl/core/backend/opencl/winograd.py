@@ -23,7 +23,7 @@ from .padding import padded_images
 from .templates import Traits, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor import Tensor
+    from netcl.core.tensor_data import TensorData
 
 # Bounds of |result - exact| in float32, by tile, over the sum of the products' absolute values: the largest of a plane,
 # since what goes through a tile errs together.
@@ -146,8 +146,8 @@ def _tiling(
 
 
 def _padded(
-    engine: Any, x: Tensor, first: int, images: int, low: tuple[int, int], extent: tuple[int, int]
-) -> tuple[Tensor, int]:
+    engine: Any, x: TensorData, first: int, images: int, low: tuple[int, int], extent: tuple[int, int]
+) -> tuple[TensorData, int]:
     """Images whose planes have ``extent``, and where the first lies: x itself where it has them."""
     planes, size = x.shape[1], (x.shape[2], x.shape[3])
     if size == extent and low == (0, 0):
@@ -155,27 +155,29 @@ def _padded(
     return padded_images(engine, x, planes, (1, *size), (0, *low), (1, *extent), first, images), 0
 
 
-def _transformed(engine: Any, p: Problem, name: str, x: Tensor, first: int, images: int, tiles: _Tiles) -> Tensor:
+def _transformed(
+    engine: Any, p: Problem, name: str, x: TensorData, first: int, images: int, tiles: _Tiles
+) -> TensorData:
     """The tiles of images (``data_tiles``) or of output gradients (``gradient_tiles``): (products, planes, stride)."""
     device = traits(engine)
     edge = 2 if name == "data_tiles" else 0
     extent = (p.across[0] * p.tile + edge, p.across[1] * p.tile + edge)
     images_in, offset = _padded(engine, x, first, images, p.low if edge else (0, 0), extent)
     planes = x.shape[1]
-    result: Tensor = engine.empty((p.products, planes, tiles.stride), "float32")
+    result: TensorData = engine.empty((p.products, planes, tiles.stride), "float32")
     units, argument = _tiling(p, tiles, planes, extent, offset, device.vector)
     engine.launch(_program(device, x.dtype, p.tile), name, (units,), (1,), [images_in, result, argument])
     return result
 
 
-def _weights(engine: Any, p: Problem, weight: Tensor, flipped: bool) -> tuple[Tensor, Rows]:
+def _weights(engine: Any, p: Problem, weight: TensorData, flipped: bool) -> tuple[TensorData, Rows]:
     """The weights' tiles as the contraction's panels of rows; ``flipped``: for the gradient of the input."""
     device = traits(engine)
     rows = contraction.cpu_program(device, "float32").rows
     tiles = -(-p.outs // rows)
     panel = -(-p.ins * rows // device.vector) * device.vector
     steps = (9, p.outs * 9) if flipped else (p.ins * 9, 9)
-    panels: Tensor = engine.empty((p.products, tiles * panel), "float32")
+    panels: TensorData = engine.empty((p.products, tiles * panel), "float32")
     argument = struct(p.outs, p.ins, panel, steps, int(flipped))
     text = _program(device, weight.dtype, p.tile)
     engine.launch(text, "weight_tiles", (tiles,), (1,), [weight, panels, argument])
@@ -206,7 +208,9 @@ def finishes(finish: Finish | None) -> bool:
     return finish is None or all(place.along == SAME for place in finish.places)
 
 
-def run(engine: Any, p: Problem, x: Tensor, weight: Tensor, out: Tensor, finish: Finish | None, flipped: bool) -> None:
+def run(
+    engine: Any, p: Problem, x: TensorData, weight: TensorData, out: TensorData, finish: Finish | None, flipped: bool
+) -> None:
     """The forward direction, or with ``flipped`` weights the gradient of the input, into ``out``."""
     device = traits(engine)
     rows = _weights(engine, p, weight, flipped)
@@ -215,19 +219,19 @@ def run(engine: Any, p: Problem, x: Tensor, weight: Tensor, out: Tensor, finish:
     for first, images in _blocks(p):
         tiles = _tiles(p, images, device)
         data = _transformed(engine, p, "data_tiles", x, first, images, tiles)
-        sums: Tensor = engine.empty((p.products, p.outs, tiles.stride), "float32")
+        sums: TensorData = engine.empty((p.products, p.outs, tiles.stride), "float32")
         contraction.contract_rows(engine, _products(p, tiles), rows, data, sums)
         offset = first * p.outs * prod(p.out)
         units, argument = _tiling(p, tiles, p.outs, p.out, offset, device.vector, places)
         engine.launch(program, "output_tiles", (units,), (1,), [sums, out, argument, *(operands or (x,))])
 
 
-def grad_weight(engine: Any, p: Problem, x: Tensor, grad: Tensor, out: Tensor) -> None:
+def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: TensorData) -> None:
     """The gradient of the weights into ``out``."""
     device = traits(engine)
     size = p.outs * p.ins
     # Whole vectors are read, also at the end.
-    sums: Tensor = engine.empty((p.products * size + device.vector,), "float32")
+    sums: TensorData = engine.empty((p.products * size + device.vector,), "float32")
     for first, images in _blocks(p):
         tiles = _tiles(p, images, device)
         data = _transformed(engine, p, "data_tiles", x, first, images, tiles)
