@@ -99,7 +99,7 @@ class Facade:
 
 
 def _import_core() -> None:
-    """Import every module of netcl-core, except commands, the fixtures of the suites, and modules that need OpenCL files
+    """Import every module of netcl-core, except commands, the fixtures of suites, and modules that need OpenCL files
     which this core does not have.
     """
     for package in CORE:
