@@ -1,7 +1,7 @@
 """Golden kernel texts: a change of the generator shows here as a change of OpenCL C, so that a refactor is provably
 neutral.
 
-``python packages/netcl-core/tests/test_golden_kernels.py`` writes the texts anew; read the difference before you
+``python packages/netcl-core/tests/expr/test_golden_kernels.py`` writes the texts anew; read the difference before you
 commit it.
 """
 
@@ -15,7 +15,7 @@ import pytest
 from netcl.core.expr import Const, Expr, Index, Load, apply, cast, mean, reduce, vjp
 from netcl.core.expr.schedule import Plan, Target, make_plan
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 CPU = Target(width=8, group=1, units=2, is_cpu=True)
 GPU = Target(width=4, group=128, units=16, is_cpu=False)
 
