@@ -144,7 +144,7 @@ def autocast_dtype() -> str | None:
     return None if _current.hook is None else _current.hook.dtype
 
 
-modes.register(autocast_dtype)
+modes.register(autocast_dtype, lambda dtype: autocast(dtype is not None, dtype or "float16"))
 
 
 def supports_fp16(q: Any = None) -> bool:

@@ -1,21 +1,42 @@
-"""States of a thread that change what an op does: whoever keeps one says here how to read it."""
+"""Registry of thread-local modes that change what an op does; they are part of the key of captured steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import zip_longest
+from typing import Any
+
+Scope = Callable[[Any], AbstractContextManager[Any]]
 
 _states: list[Callable[[], Hashable]] = []
+_scopes: list[Scope | None] = []
 
 
-def register(state: Callable[[], Hashable]) -> Callable[[], Hashable]:
-    """Has ``state()``, which gives what the calling thread is set to, taken into the key of captured steps."""
+def register(state: Callable[[], Hashable], scope: Scope | None = None) -> Callable[[], Hashable]:
+    """Registers ``state()``, which returns the mode of the calling thread.
+
+    ``scope(value)`` is a context manager inside of which ``state()`` returns ``value``; None is the value of a mode
+    that is not in use. A mode without a scope is not restored by ``restored``.
+    """
     _states.append(state)
+    _scopes.append(scope)
     return state
 
 
 def current() -> tuple[Hashable, ...]:
-    """All registered states of the calling thread."""
+    """All registered modes of the calling thread."""
     return tuple([state() for state in _states])
 
 
-__all__ = ["current", "register"]
+@contextmanager
+def restored(values: Sequence[Hashable]) -> Iterator[None]:
+    """Inside, the modes that have a scope are as ``current()`` returned them; modes registered since are not in use."""
+    with ExitStack() as stack:
+        for scope, value in zip_longest(_scopes, values):
+            if scope is not None:
+                stack.enter_context(scope(value))
+        yield
+
+
+__all__ = ["current", "register", "restored"]

@@ -11,8 +11,9 @@ import numpy as np
 from netcl.core.dispatch import Domain, Space, evaluate
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ShapeError
-from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce, size_of
+from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 from netcl.core.expr import mean as mean_of
+from netcl.core.expr.statistics import standardized, widened
 from netcl.core.tensor import Tensor
 from netcl.ops.reduce import safe_root
 from netcl.ops.shape import reshape
@@ -21,22 +22,11 @@ from netcl.ops.table import composite, expression
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
-def _wide(x: Expr) -> Expr:
-    """x in the dtype that statistics are kept in: float32 at least."""
-    return x if x.dtype in ("float32", "float64") else cast(x, "float32")
-
-
-def _moments(value: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
-    mean = mean_of(value, axes)
-    deviation = value - mean
-    return mean, reduce("sum", deviation * deviation, axes) / size_of(axes, value.dtype)
-
-
 def _affine(value: Expr, weight: Expr | None, bias: Expr | None, like: Expr) -> Expr:
     if weight is not None:
-        value = value * _wide(weight)
+        value = value * widened(weight)
     if bias is not None:
-        value = value + _wide(bias)
+        value = value + widened(bias)
     return cast(value, like.dtype) if is_floating(like.dtype) else value
 
 
@@ -55,9 +45,7 @@ def standardize(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, axes: Any = (), eps: float = 1e-5, *, space: Space
 ) -> Expr:
     """(x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: what all of these normalisations are."""
-    value = _wide(x)
-    mean, var = _moments(value, space.axes(axes))
-    return _affine((value - mean) * apply("rsqrt", var + eps), weight, bias, x)
+    return _affine(standardized(x, space.axes(axes), eps).value, weight, bias, x)  # type: ignore[arg-type]
 
 
 # -- batch
@@ -81,9 +69,9 @@ def batch_norm_training(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5, *, space: Space
 ) -> tuple[Expr, Expr, Expr]:
     """(y, mean, var) over all axes but 1, in one program; weight and bias broadcast, var is the biased one."""
-    value = _wide(x)
-    mean, var = _moments(value, tuple(axis for axis in range(space.rank) if axis != 1))
-    return _affine((value - mean) * apply("rsqrt", var + eps), weight, bias, x), mean, var
+    axes = tuple(axis for axis in range(space.rank) if axis != 1)
+    value, _, mean, var = standardized(x, axes, eps)  # type: ignore[arg-type]
+    return _affine(value, weight, bias, x), mean, var
 
 
 def _inference_cases(rng: np.random.Generator) -> Cases:
@@ -104,7 +92,7 @@ def batch_norm_inference(
     x: Expr, mean: Expr, var: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5
 ) -> Expr:
     """(x - mean) / sqrt(var + eps) * weight + bias with statistics that are given; all broadcast against x."""
-    return _affine((_wide(x) - _wide(mean)) * apply("rsqrt", _wide(var) + eps), weight, bias, x)
+    return _affine((widened(x) - widened(mean)) * apply("rsqrt", widened(var) + eps), weight, bias, x)
 
 
 def _whole_batch_cases(rng: np.random.Generator) -> Cases:
@@ -236,7 +224,7 @@ def _rms_cases(rng: np.random.Generator) -> Cases:
 )
 def rms_scale(x: Expr, weight: Expr | None = None, axes: Any = (), eps: float = 1e-6, *, space: Space) -> Expr:
     """x / sqrt(mean(x^2) + eps) over ``axes``, times weight."""
-    value = _wide(x)
+    value = widened(x)
     return _affine(value * apply("rsqrt", mean_of(value * value, space.axes(axes)) + eps), weight, None, x)
 
 
@@ -311,6 +299,6 @@ def _l2_reference(x: Any, axis: Any = -1, eps: float = 1e-12) -> Any:
 )
 def l2_normalize(x: Expr, axis: Any = -1, eps: float = 1e-12, *, space: Space) -> Expr:
     """x / max(||x||_2, eps) over ``axis``; the gradient of the length at 0 is 0."""
-    value = _wide(x)
+    value = widened(x)
     length = safe_root(reduce("sum", value * value, space.axes(axis)))
     return _affine(value / apply("maximum", length, eps), None, None, x)

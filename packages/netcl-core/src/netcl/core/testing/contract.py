@@ -132,6 +132,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "substitute_all": "(roots, replacements)",
         "walk": "(roots)",
     },
+    "netcl.core.expr.statistics": {
+        "standardized": "(x, axes, eps)",
+    },
     "netcl.core.cost": {
         "SPARE": "",
         "is_dear": "(expressions)",
@@ -204,7 +207,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "memory_summary": "(q=None)",
     },
     "netcl.core.modes": {
-        "register": "(state)",
+        "current": "()",
+        "register": "(state, scope=None)",
+        "restored": "(values)",
     },
     "netcl.profiling.autotuner": {
         "autotune_conv2d": (
