@@ -1,4 +1,4 @@
-"""The backward pass: from outputs to leaves, newest op first, without recursion."""
+"""The backward pass: gradients from outputs to leaves, newest op first, without recursion."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.autograd.grad_node import FLOATING, Edge, Step, edge_of
+from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
 from netcl.autograd.mode import state
 from netcl.autograd.node import hooks_of
 from netcl.core import Tensor, dispatch
@@ -17,9 +17,9 @@ from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
 Sink = Callable[[Tensor, Tensor], None]
 
 
-class Walk:
-    """One backward pass. ``sink(leaf, grad)`` takes each leaf's gradient, once; ``watched`` edges report theirs to
-    ``seen``.
+class BackwardPass(GradContext):
+    """One backward pass. ``sink(leaf, grad)`` receives each leaf's gradient once; ``watched`` maps edges to functions
+    that are called with their gradient. The saved tensors of the nodes are freed unless ``retain``.
     """
 
     def __init__(
@@ -30,22 +30,12 @@ class Walk:
         sink: Sink | None = None,
         watched: Mapping[Edge, Callable[[Tensor], None]] | None = None,
     ) -> None:
+        super().__init__(create_graph=create_graph, sink=sink)
         self.retain = retain
-        self.create_graph = create_graph
-        self._sink = sink
         self.watched = watched or {}
-        self._borrowed: set[int] = set()
-
-    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Runs an op of the table, recorded where a graph of the gradients is wanted."""
-        return dispatch.call(name, *args, record=self.create_graph, **kwargs)
-
-    def borrow(self, tensor: Tensor) -> None:
-        """Marks storage that somebody else holds, so that it becomes no leaf's gradient without a copy."""
-        self._borrowed.add(tensor.storage_id)
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
-        """Carries ``grads`` of ``roots`` to the leaves; ``only`` limits the walk to what leads to these edges."""
+        """Propagates ``grads`` of ``roots`` to the leaves; ``only`` limits the pass to what leads to these edges."""
         outer = state.enabled, state.tape, state.trace
         edges = [edge_of(root) for root in roots]
         state.enabled, state.tape, state.trace = self.create_graph, None, None
@@ -55,9 +45,9 @@ class Walk:
             state.enabled, state.tape, state.trace = outer
 
     def _run(self, roots: list[Edge], given: Sequence[Tensor], only: Iterable[Edge] | None) -> None:
-        steps, uses = _reachable(roots, only)
-        pending: dict[Step | Tensor, Any] = {}
-        heap: list[tuple[int, Step]] = []
+        nodes, uses = _reachable(roots, only)
+        pending: dict[GradNode | Tensor, Any] = {}
+        heap: list[tuple[int, GradNode]] = []
 
         def give(edge: Edge, grad: Tensor) -> None:
             target, index = edge
@@ -76,40 +66,40 @@ class Walk:
             self.borrow(first)
             give(root, first)
         while heap:
-            _, step = heappop(heap)
-            grads = pending.pop(step)
-            if step.hooks or self.watched:
-                self._report(step, grads)
-            wanted = steps[step]
-            results = step.backward(self, step, grads, wanted)
+            _, node = heappop(heap)
+            grads = pending.pop(node)
+            if node.hooks or self.watched:
+                self._report(node, grads)
+            wanted = nodes[node]
+            results = node.backward(self, node, grads, wanted)
             if not self.retain:
-                step.release()
-            if step.trace is not None:
-                _check_finite(step, results)
+                node.release()
+            if node.trace is not None:
+                _check_finite(node, results)
             result = None
-            for edge, wants, result in zip(step.edges, wanted, results):
+            for edge, wants, result in zip(node.edges, wanted, results):
                 if edge is None or not wants:
                     continue
                 if result is not None:
                     give(edge, result)
                 left = uses.get(edge[0])
-                if left is not None:  # a leaf: its gradient is whole once its last use has reported
+                if left is not None:  # a leaf: its gradient is complete after its last use
                     uses[edge[0]] = left - 1
                     if left == 1 and edge[0] in pending:
                         self._deliver(edge[0], pending.pop(edge[0]))
-            del grads, results, result  # what they hold is not needed while the next step runs
+            del grads, results, result  # frees their memory before the next node runs
         for leaf, whole in list(pending.items()):
             self._deliver(leaf, whole)
 
-    def _report(self, step: Step, grads: list[Tensor | None]) -> None:
-        """Runs the hooks on the outputs of a step and reports those that are watched."""
-        for index, hooks in (step.hooks or {}).items():
+    def _report(self, node: GradNode, grads: list[Tensor | None]) -> None:
+        """Runs the hooks on the outputs of a node and reports the gradients of watched edges."""
+        for index, hooks in (node.hooks or {}).items():
             for hook in tuple(hooks.values()):
                 if grads[index] is not None:
                     grads[index] = _hooked(hook, grads[index])
         if self.watched:
             for index, grad in enumerate(grads):
-                seen = self.watched.get((step, index))
+                seen = self.watched.get((node, index))
                 if seen is not None and grad is not None:
                     self.borrow(grad)
                     seen(grad)
@@ -118,19 +108,6 @@ class Walk:
         for hook in hooks_of(leaf):
             grad = _hooked(hook, grad)
         self.sink(leaf, grad)
-
-    def sink(self, leaf: Tensor, grad: Tensor) -> None:
-        """Hands over the gradient of a leaf: to the walk's sink, else to the leaf's ``grad``."""
-        if self._sink is not None:
-            self._sink(leaf, grad)
-            return
-        if leaf.grad is not None:
-            leaf.grad = self.call("add", leaf.grad, grad)
-            return
-        if grad.storage_id in self._borrowed:
-            grad = self.call("clone", grad)
-        self.borrow(grad)
-        leaf.grad = grad
 
 
 def _hooked(hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
@@ -144,46 +121,46 @@ def _hooked(hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
     return changed
 
 
-def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[Step, list[bool]], dict[Any, int]]:
-    """Per step which of its edges want a gradient, and per leaf how many wanted edges lead to it."""
-    found: dict[Step, list[bool]] = {}
-    stack = [edge[0] for edge in roots if isinstance(edge[0], Step)]
+def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[GradNode, list[bool]], dict[Any, int]]:
+    """Per node which of its edges take a gradient, and per leaf the number of such edges that lead to it."""
+    found: dict[GradNode, list[bool]] = {}
+    stack = [edge[0] for edge in roots if isinstance(edge[0], GradNode)]
     while stack:
-        step = stack.pop()
-        if step not in found:
-            found[step] = [edge is not None for edge in step.edges]
-            stack.extend(edge[0] for edge in step.edges if edge is not None and isinstance(edge[0], Step))
+        node = stack.pop()
+        if node not in found:
+            found[node] = [edge is not None for edge in node.edges]
+            stack.extend(edge[0] for edge in node.edges if edge is not None and isinstance(edge[0], GradNode))
     if only is not None:
         _keep_leading_to(found, set(only))
     uses: dict[Any, int] = {}
-    for step, wanted in found.items():
-        for edge, wants in zip(step.edges, wanted):
-            if wants and edge is not None and not isinstance(edge[0], Step):
+    for node, wanted in found.items():
+        for edge, wants in zip(node.edges, wanted):
+            if wants and edge is not None and not isinstance(edge[0], GradNode):
                 uses[edge[0]] = uses.get(edge[0], 0) + 1
     return found, uses
 
 
-def _keep_leading_to(found: dict[Step, list[bool]], targets: set[Edge]) -> None:
-    """Wants only those edges that lead to ``targets``; oldest steps first, so each is decided before its users."""
-    leading: set[Step] = {edge[0] for edge in targets if isinstance(edge[0], Step)}
-    for step in sorted(found, key=lambda one: one.order):
-        found[step] = [edge is not None and (edge in targets or edge[0] in leading) for edge in step.edges]
-        if step.opaque or any(found[step]):
-            leading.add(step)
+def _keep_leading_to(found: dict[GradNode, list[bool]], targets: set[Edge]) -> None:
+    """Keeps only edges that lead to ``targets``; oldest nodes first, so each is decided before its users."""
+    leading: set[GradNode] = {edge[0] for edge in targets if isinstance(edge[0], GradNode)}
+    for node in sorted(found, key=lambda one: one.order):
+        found[node] = [edge is not None and (edge in targets or edge[0] in leading) for edge in node.edges]
+        if node.opaque or any(found[node]):
+            leading.add(node)
 
 
-def _check_finite(step: Step, results: Sequence[Tensor | None]) -> None:
+def _check_finite(node: GradNode, results: Sequence[Tensor | None]) -> None:
     for position, grad in enumerate(results):
         if grad is not None and not bool(np.isfinite(grad.numpy()).all()):
             raise NonFiniteError(
-                f"{step.name}: the gradient of its input {position} has NaN or Inf; the op was called "
-                f"here:\n{step.trace}",
-                op=step.name,
+                f"{node.name}: the gradient of its input {position} has NaN or Inf; the op was called "
+                f"here:\n{node.trace}",
+                op=node.name,
             )
 
 
 def start(output: Tensor, grad: Any) -> Tensor:
-    """The gradient that a backward pass begins with: ones, or ``grad`` checked against ``output``."""
+    """The gradient that a backward pass starts with: ones, or ``grad`` checked against ``output``."""
     if not output.requires_grad:
         raise RuntimeError(
             "backward: this value does not require grad: no tensor that it was computed from does, or it was "
@@ -217,8 +194,8 @@ def backward(
     create_graph: bool,
     watched: Mapping[Edge, Callable[[Tensor], None]] | None = None,
 ) -> None:
-    """Accumulates the gradients of ``outputs`` on the leaves that require them."""
-    Walk(retain=retain, create_graph=create_graph, watched=watched).run(
+    """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them."""
+    BackwardPass(retain=retain, create_graph=create_graph, watched=watched).run(
         outputs, [start(output, grad) for output, grad in zip(outputs, grads)]
     )
 
@@ -231,11 +208,11 @@ def grad(
     allow_unused: bool = False,
     retain_graph: bool | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of sum(outputs * grad_outputs) by ``inputs`` (leaves or intermediate nodes); no ``grad`` field
-    changes.
+    """The gradients of sum(outputs * grad_outputs) with respect to ``inputs`` (leaves or intermediate tensors); no
+    ``grad`` field changes.
 
-    ``grad_outputs``: one per output, None for ones. An input without influence: RuntimeError, or None with
-    ``allow_unused``.
+    ``grad_outputs``: one per output, None for ones. RuntimeError if an input does not influence the outputs, or None
+    for it with ``allow_unused``.
     """
     ys = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
@@ -258,8 +235,8 @@ def grad(
 
     watched = {edge: keeper(edge) for edge in edges}
     retain = create_graph if retain_graph is None else retain_graph
-    walk = Walk(retain=retain, create_graph=create_graph, sink=sink, watched=watched)
-    walk.run(ys, [start(y, g) for y, g in zip(ys, grad_outputs)], only=edges)
+    backward_pass = BackwardPass(retain=retain, create_graph=create_graph, sink=sink, watched=watched)
+    backward_pass.run(ys, [start(y, g) for y, g in zip(ys, grad_outputs)], only=edges)
     results = tuple(found.get(edge) for edge in edges)
     if not allow_unused and None in [None if r is None else 1 for r in results]:
         unused = [position for position, result in enumerate(results) if result is None]

@@ -1,40 +1,38 @@
-"""Checkpointing: a part of the computation that keeps only its inputs and is computed again in the backward pass."""
+"""Gradient checkpointing: a function keeps only its inputs and is computed again in the backward pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
 
-from netcl.autograd.function import _as_nodes
-from netcl.autograd.grad_node import FLOATING, Grads, Step, edges_of
+from netcl.autograd.backward import BackwardPass
+from netcl.autograd.function import recorded
+from netcl.autograd.grad_node import FLOATING, GradContext, GradNode, Grads, edges_of
 from netcl.autograd.mode import enable_grad, no_grad, state
 from netcl.autograd.node import Node
-from netcl.core import Tensor
+from netcl.core import Tensor, modes
 from netcl.ops import get_rng_state, set_rng_state
 
-if TYPE_CHECKING:
-    from netcl.autograd.backward import Walk
 
+class _Static(NamedTuple):
+    """``args`` have None in the ``places`` of tensors, which the node saves."""
 
-class _Recorded(NamedTuple):
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     places: tuple[int, ...]
     rng: dict[str, int]
-    autocast: str | None
+    modes: tuple[Hashable, ...]
 
 
 def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)``, whose intermediate values are dropped and computed again when the gradient needs them.
+    """``fn(*args, **kwargs)``, whose intermediate values are freed and computed again when the gradient needs them.
 
-    Random draws repeat exactly, and autocast is as it was. ``fn`` gives a Tensor or a tuple of them; parameters that it
-    uses get their gradients too.
+    The second run repeats random numbers exactly, under the same autocast. ``fn`` returns a Tensor or a tuple of them;
+    parameters that it uses get their gradients too.
     """
     if not state.enabled:
         return fn(*args, **kwargs)
-    from netcl.amp.autocast import autocast_dtype
-
     rng = get_rng_state()
     with no_grad():
         result = fn(*args, **kwargs)
@@ -42,50 +40,47 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     places = tuple(position for position, arg in enumerate(args) if isinstance(arg, Tensor))
     inputs = tuple(args[position] for position in places)
     kept = tuple(None if isinstance(arg, Tensor) else arg for arg in args)
-    static = _Recorded(fn, kept, kwargs, places, rng, autocast_dtype())
-    step = Step("checkpoint", _run_again, edges_of(inputs), inputs, len(results), static, opaque=True)
-    nodes = _as_nodes(results, step)
-    return tuple(nodes) if isinstance(result, tuple) else nodes[0]
+    static = _Static(fn, kept, kwargs, places, rng, modes.current())
+    node = GradNode("checkpoint", _run_again, edges_of(inputs), inputs, len(results), static, opaque=True)
+    outputs = recorded(results, node)
+    return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _run_again(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
-    from netcl.amp.autocast import autocast
-    from netcl.autograd.backward import Walk as Inner
-
-    if walk.create_graph:
+def _run_again(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
+    if context.create_graph:
         raise RuntimeError(
             "checkpoint: a graph of the gradients cannot go through a checkpoint; call the function itself"
         )
-    saved = step.unpack()
-    recorded: _Recorded = step.static
-    args, inputs = list(recorded.args), []
-    for position, tensor in zip(recorded.places, saved):
+    saved = node.unpack()
+    static: _Static = node.static
+    args, inputs = list(static.args), []
+    for position, tensor in zip(static.places, saved):
         args[position] = Node(tensor, requires_grad=tensor.requires_grad and tensor.dtype in FLOATING)
         inputs.append(args[position])
     now = get_rng_state()
-    set_rng_state(recorded.rng)
+    set_rng_state(static.rng)
     try:
-        with enable_grad(), autocast(recorded.autocast is not None, recorded.autocast or "float16"):
-            result = recorded.function(*args, **recorded.kwargs)
+        with enable_grad(), modes.restored(static.modes):
+            result = static.function(*args, **static.kwargs)
     finally:
         set_rng_state(now)
     results = result if isinstance(result, tuple) else (result,)
     pairs = [(r, g) for r, g in zip(results, grads) if g is not None and r.requires_grad]
     found: dict[int, Tensor] = {}
-    mine = {id(node) for node in inputs}
+    mine = {id(tensor) for tensor in inputs}
 
     def sink(leaf: Tensor, grad: Tensor) -> None:
         if id(leaf) in mine:
             found[id(leaf)] = grad
         else:  # a parameter that the function uses
-            walk.sink(leaf, grad)
+            context.sink(leaf, grad)
 
-    inner = Inner(retain=False, create_graph=False, sink=sink)
+    inner = BackwardPass(retain=False, create_graph=False, sink=sink)
     inner.run([r for r, _ in pairs], [g for _, g in pairs])
     for grad in grads:
         if grad is not None:
-            walk.borrow(grad)
-    return [found.get(id(node)) if wants else None for node, wants in zip(inputs, wanted)]
+            context.borrow(grad)
+    return [found.get(id(tensor)) if wants else None for tensor, wants in zip(inputs, wanted)]
 
 
 __all__ = ["checkpoint"]

@@ -1,4 +1,4 @@
-"""Ops of the user's own: a function with its gradient, as a pair (apply_op) or as a class (Function)."""
+"""User-defined differentiable functions: a pair of functions (apply_op) or a class (Function)."""
 
 from __future__ import annotations
 
@@ -6,30 +6,41 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from netcl.autograd.grad_node import FLOATING, Fact, Grads, Step, belongs, checked, edges_of, user_step
+from netcl.autograd.grad_node import (
+    FLOATING,
+    GradContext,
+    GradNode,
+    Grads,
+    TensorMeta,
+    belongs,
+    checked,
+    edges_of,
+    user_step,
+)
 from netcl.autograd.mode import no_grad, state
 from netcl.autograd.node import Node
 from netcl.core import Tensor
 
 if TYPE_CHECKING:
-    from netcl.autograd.backward import Walk
     from netcl.autograd.tape import Tape
 
 
-def _as_nodes(results: Sequence[Any], step: Step | None, constant: Sequence[int] = ()) -> list[Any]:
-    """Fresh nodes on the storage of ``results``, outputs of ``step`` where they are floating."""
-    nodes: list[Any] = []
+def recorded(results: Sequence[Any], node: GradNode | None, constant: Sequence[int] = ()) -> list[Any]:
+    """New tensors on the storage of ``results``, outputs of ``node`` if they are floating; ``constant`` are ids of
+    results without a gradient.
+    """
+    outputs: list[Any] = []
     for index, result in enumerate(results):
         if not isinstance(result, Tensor):
-            nodes.append(result)
+            outputs.append(result)
             continue
-        node = Node(result)
-        if step is not None and node.dtype in FLOATING and id(result) not in constant:
-            belongs(node, step, index)
+        output = Node(result)
+        if node is not None and output.dtype in FLOATING and id(result) not in constant:
+            belongs(output, node, index)
             if state.tape is not None:
-                state.tape.nodes.append(node)
-        nodes.append(node)
-    return nodes
+                state.tape.nodes.append(output)
+        outputs.append(output)
+    return outputs
 
 
 def _records(parents: Sequence[Tensor]) -> bool:
@@ -44,10 +55,9 @@ def apply_op(
     op_name: str = "",
     attrs: Mapping[str, Any] | None = None,
 ) -> Node:
-    """``fn(*args, **attrs)`` as one recorded op: ``grad_fn(grad)`` gives a Tensor or None for each Tensor among
-    ``args``.
+    """``fn(*args, **attrs)`` as one recorded op: ``grad_fn(grad)`` returns a Tensor or None per Tensor among ``args``.
 
-    What ``fn`` calls is not recorded. ShapeError names the op where a gradient does not fit its parent.
+    Ops called by ``fn`` are not recorded. ShapeError names the op if a gradient does not have its parent's shape.
     """
     parents = tuple(arg for arg in args if isinstance(arg, Tensor))
     with no_grad():
@@ -56,16 +66,14 @@ def apply_op(
     state.tape = tape if tape is not None else outer
     try:
         name = op_name or getattr(fn, "__name__", "apply_op")
-        step = user_step(name, grad_fn, parents, (result,)) if _records(parents) else None
-        return _as_nodes([result], step)[0]  # type: ignore[no-any-return]
+        node = user_step(name, grad_fn, parents, (result,)) if _records(parents) else None
+        return recorded([result], node)[0]  # type: ignore[no-any-return]
     finally:
         state.tape = outer
 
 
 class Context:
-    """What ``forward`` of a Function leaves for its ``backward``: any attributes, and tensors by
-    ``save_for_backward``.
-    """
+    """Passes data from ``forward`` of a Function to ``backward``: attributes, and tensors by ``save_for_backward``."""
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -73,41 +81,40 @@ class Context:
         self._constant: tuple[int, ...] = ()
 
     def save_for_backward(self, *tensors: Tensor) -> None:
-        """Keeps inputs, outputs or other tensors; writing into one of them before the backward pass raises there."""
+        """Saves inputs, outputs or other tensors; the backward pass raises if one is overwritten before."""
         self._saved = tensors
 
     @property
     def saved_tensors(self) -> tuple[Tensor, ...]:
-        """The tensors that ``save_for_backward`` was given."""
+        """The tensors saved by ``save_for_backward``."""
         return self._saved
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
-        """Says that these outputs have no gradient."""
+        """Marks outputs that have no gradient."""
         self._constant = tuple(id(output) for output in outputs)
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _Static:
     function: type[Function]
     context: Context
-    facts: tuple[Fact, ...]
+    inputs: tuple[TensorMeta, ...]
     tensors: tuple[int, ...]
     count: int
     outputs: dict[int, int]
 
 
 class Function:
-    """An op as a class: ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, both static; ``Name.apply(*args)``
-    calls it.
+    """An op as a class with static methods ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, called by
+    ``Name.apply(*args)``.
 
-    ``backward`` gives one gradient or None per argument of ``forward``. It is differentiable itself where it uses
-    recorded ops.
+    ``backward`` returns one gradient or None per argument of ``forward``. It is differentiable if it uses recorded ops.
     """
 
-    # (*args, **kwargs) is what type checkers let a subclass replace by parameters of its own.
+    # Type checkers let a subclass replace (*args, **kwargs) by its own parameters.
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """``forward(ctx, *args)`` computes the result; nothing in it is recorded."""
+        """Computes the result from ``forward(ctx, *args)``; its ops are not recorded."""
         raise TypeError("a Function needs a static method forward(ctx, *args)")
 
     @staticmethod
@@ -126,39 +133,39 @@ class Function:
         with no_grad():
             result = cls.forward(context, *args)
         results = result if isinstance(result, tuple) else (result,)
-        step = None
+        node = None
         if records:
             owners = {id(output): index for index, output in enumerate(results)}
-            outputs = {at: owners[id(t)] for at, t in enumerate(context._saved) if id(t) in owners}
-            saved = tuple(t.detach() if at in outputs else t for at, t in enumerate(context._saved))
+            positions = {at: owners[id(t)] for at, t in enumerate(context._saved) if id(t) in owners}
+            saved = tuple(t.detach() if at in positions else t for at, t in enumerate(context._saved))
             context._saved = ()
-            facts = tuple(Fact(t.shape, t.dtype, t.queue) for t in parents)
-            static = _Recorded(cls, context, facts, places, len(args), outputs)
-            step = Step(cls.__name__, _run_function, edges_of(parents), saved, len(results), static)
-        nodes = _as_nodes(results, step, context._constant)
-        return tuple(nodes) if isinstance(result, tuple) else nodes[0]
+            metas = tuple(TensorMeta(t.shape, t.dtype, t.queue) for t in parents)
+            static = _Static(cls, context, metas, places, len(args), positions)
+            node = GradNode(cls.__name__, _run_function, edges_of(parents), saved, len(results), static)
+        outputs = recorded(results, node, context._constant)
+        return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _run_function(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
-    saved = list(step.unpack())
-    recorded: _Recorded = step.static
-    if walk.create_graph:
-        for position, index in recorded.outputs.items():
-            saved[position] = belongs(Node(saved[position]), step, index)
+def _run_function(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
+    saved = list(node.unpack())
+    static: _Static = node.static
+    if context.create_graph:
+        for position, index in static.outputs.items():
+            saved[position] = belongs(Node(saved[position]), node, index)
     for tensor in saved:
-        walk.borrow(tensor)
-    context = recorded.context
-    context._saved = tuple(saved)
+        context.borrow(tensor)
+    ctx = static.context
+    ctx._saved = tuple(saved)
     try:
-        given = recorded.function.backward(context, *grads)
+        given = static.function.backward(ctx, *grads)
     finally:
-        context._saved = ()
+        ctx._saved = ()
     results = given if isinstance(given, tuple) else (given,)
-    if len(results) != recorded.count:
+    if len(results) != static.count:
         raise RuntimeError(
-            f"{step.name}: backward gave {len(results)} gradients for {recorded.count} arguments of forward"
+            f"{node.name}: backward gave {len(results)} gradients for {static.count} arguments of forward"
         )
-    return checked(step, [results[position] for position in recorded.tensors], recorded.facts, walk)
+    return checked(node, [results[position] for position in static.tensors], static.inputs, context)
 
 
 __all__ = ["Context", "Function", "apply_op"]

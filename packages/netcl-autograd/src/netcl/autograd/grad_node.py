@@ -1,32 +1,63 @@
-"""Step: what the graph keeps of one recorded op: where its gradient goes and the tensors it needs for it."""
+"""Nodes of the gradient graph: one GradNode per recorded op, with its edges and the tensors saved for its gradient."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 from netcl.autograd.mode import state
 from netcl.autograd.user_frame import called_from
-from netcl.core import Tensor
+from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.pending import lock
-
-if TYPE_CHECKING:
-    from netcl.autograd.backward import Walk
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()
 
 Grads = Sequence[Tensor | None]
-Backward = Callable[["Walk", "Step", list[Tensor | None], Sequence[bool]], Grads]
-Edge = tuple[Union["Step", Tensor], int]
+Backward = Callable[["GradContext", "GradNode", list[Tensor | None], Sequence[bool]], Grads]
+Edge = tuple[Union["GradNode", Tensor], int]
 
 
-class Fact(NamedTuple):
-    """Shape, dtype and queue of a tensor that is not kept itself."""
+class GradContext:
+    """The part of a backward pass that gradient functions use: ops of the table and delivery to leaves.
+
+    With ``create_graph`` the ops are recorded, so that the gradients can be differentiated. ``sink(leaf, grad)``
+    receives the gradients of leaves; without it they are accumulated in ``leaf.grad``.
+    """
+
+    def __init__(self, *, create_graph: bool, sink: Callable[[Tensor, Tensor], None] | None = None) -> None:
+        self.create_graph = create_graph
+        self._sink = sink
+        self._borrowed: set[int] = set()
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Runs an op of the table; it is recorded if ``create_graph``."""
+        return dispatch.call(name, *args, record=self.create_graph, **kwargs)
+
+    def borrow(self, tensor: Tensor) -> None:
+        """Marks storage that is referenced elsewhere: it becomes the gradient of a leaf only as a copy."""
+        self._borrowed.add(tensor.storage_id)
+
+    def sink(self, leaf: Tensor, grad: Tensor) -> None:
+        """Delivers the gradient of a leaf to the given sink, else adds it to ``leaf.grad``."""
+        if self._sink is not None:
+            self._sink(leaf, grad)
+            return
+        if leaf.grad is not None:
+            leaf.grad = self.call("add", leaf.grad, grad)
+            return
+        if grad.storage_id in self._borrowed:
+            grad = self.call("clone", grad)
+        self.borrow(grad)
+        leaf.grad = grad
+
+
+class TensorMeta(NamedTuple):
+    """Shape, dtype and queue of a tensor that is not saved itself."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -38,12 +69,12 @@ class Fact(NamedTuple):
         return len(self.shape)
 
 
-class Step:
-    """One recorded op. It holds no output of its own, so that a graph without users is freed by reference counts.
+class GradNode:
+    """One recorded op. It does not reference its outputs, so an unused graph is freed by reference counts.
 
-    ``edges``: per input (step or leaf, index), None where no gradient is wanted. ``saved``: tensors the gradient
-    needs. ``backward(walk, step, grads, wanted)`` gives one gradient or None per edge; ``static`` is whatever it
-    needs beside.
+    ``edges``: per input (node or leaf, output index), None if the input takes no gradient. ``saved``: the tensors that
+    the gradient needs. ``backward(context, node, grads, wanted)`` returns one gradient or None per edge; ``static``
+    holds its other data. ``name`` is the name of the op; ``repr`` is PyTorch's, e.g. ``<MulBackward>``.
     """
 
     __slots__ = (
@@ -78,13 +109,13 @@ class Step:
         self.versions = [tensor.version for tensor in saved]
         self.outputs = outputs
         self.static: Any = static
-        self.opaque = opaque  # its gradient reaches leaves that are not among its edges
+        self.opaque = opaque  # its gradient also reaches leaves that are not among its edges
         self.hooks: dict[int, dict[int, Any]] | None = None
-        self.order = next(_order)  # larger than that of every step it depends on
+        self.order = next(_order)  # larger than that of every node it depends on
         self.trace = called_from() if state.anomaly else None
 
     def unpack(self) -> tuple[Tensor, ...]:
-        """The saved tensors; RuntimeError where they are freed or were overwritten since."""
+        """Returns the saved tensors; RuntimeError if they have been freed or overwritten since."""
         if self.saved is None:
             raise RuntimeError(
                 f"{self.name}: backward a second time through a graph that is freed; pass retain_graph=True to the "
@@ -101,57 +132,56 @@ class Step:
         return self.saved
 
     def release(self) -> None:
-        """Frees what was saved, so that another backward through this step raises; a step that saved nothing stays
-        usable.
-        """
+        """Frees the saved tensors; another backward through this node raises unless it had saved nothing."""
         if self.saved or self.backward is _user_backward:
             self.saved = self.static = None
 
     def __call__(self, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         """The gradients of the inputs for the gradients of the outputs."""
-        from netcl.autograd.backward import Walk
-
-        walk = Walk(retain=True, create_graph=False)
-        return tuple(self.backward(walk, self, list(grads), [edge is not None for edge in self.edges]))
+        context = GradContext(create_graph=False)
+        return tuple(self.backward(context, self, list(grads), [edge is not None for edge in self.edges]))
 
     def __repr__(self) -> str:
-        return f"<Step {self.name}>"
+        return f"<{''.join(part[:1].upper() + part[1:] for part in self.name.split('_'))}Backward>"
 
 
 @dataclass(frozen=True)
 class Output:
-    """``grad_fn`` of the second and further outputs of a step."""
+    """``grad_fn`` of the second and further outputs of a node."""
 
-    step: Step
+    node: GradNode
     index: int
 
     @property
     def name(self) -> str:
-        """The op's name."""
-        return self.step.name
+        """The name of the op."""
+        return self.node.name
+
+    def __repr__(self) -> str:
+        return repr(self.node)
 
 
 def edge_of(tensor: Tensor) -> Edge:
-    """Where the gradient of ``tensor`` goes: (the step that made it, which output), or (the leaf itself, -1)."""
+    """Where the gradient of ``tensor`` goes: (its GradNode, the output index), or (the leaf itself, -1)."""
     made: Any = tensor.grad_fn
     if made is None:
         if tensor.requires_grad:
-            with lock:  # another thread may be in the middle of computing it for a jitted function
+            with lock:  # another thread may be materializing it for a jitted function
                 made = tensor.grad_fn
         if made is None:
             return tensor, -1
-    return (made, 0) if type(made) is Step else (made.step, made.index)
+    return (made, 0) if type(made) is GradNode else (made.node, made.index)
 
 
 def edges_of(inputs: Sequence[Tensor]) -> tuple[Edge | None, ...]:
-    """Edges of inputs, None for those that take no gradient."""
+    """The edges of inputs; None for an input that takes no gradient."""
     return tuple(edge_of(t) if t.requires_grad and t.dtype in FLOATING else None for t in inputs)
 
 
-def belongs(tensor: Tensor, step: Step, index: int) -> Tensor:
-    """Makes ``tensor``, which nobody else holds, the output ``index`` of ``step``."""
+def belongs(tensor: Tensor, node: GradNode, index: int) -> Tensor:
+    """Makes ``tensor``, which must not be referenced elsewhere, output ``index`` of ``node``."""
     tensor.requires_grad = True
-    tensor.grad_fn = step if index == 0 else Output(step, index)  # type: ignore[assignment]
+    tensor.grad_fn = node if index == 0 else Output(node, index)  # type: ignore[assignment]
     return tensor
 
 
@@ -160,43 +190,44 @@ def belongs(tensor: Tensor, step: Step, index: int) -> Tensor:
 
 class _User(NamedTuple):
     grad_fn: Callable[..., Any]
-    facts: tuple[Fact, ...]
+    inputs: tuple[TensorMeta, ...]
 
 
-def user_step(name: str, grad_fn: Callable[..., Any], parents: tuple[Tensor, ...], outputs: Sequence[Tensor]) -> Step:
-    """A step whose gradient is a plain function: ``grad_fn(*grads)`` gives one Tensor or None per parent."""
-    facts = tuple(Fact(t.shape, t.dtype, t.queue) for t in parents)
-    return Step(name, _user_backward, edges_of(parents), (), len(outputs), _User(grad_fn, facts))
+def user_step(
+    name: str, grad_fn: Callable[..., Any], parents: tuple[Tensor, ...], outputs: Sequence[Tensor]
+) -> GradNode:
+    """A node whose gradient is a plain function: ``grad_fn(*grads)`` returns one Tensor or None per parent."""
+    inputs = tuple(TensorMeta(t.shape, t.dtype, t.queue) for t in parents)
+    return GradNode(name, _user_backward, edges_of(parents), (), len(outputs), _User(grad_fn, inputs))
 
 
-def _user_backward(walk: Walk, step: Step, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
-    step.unpack()
-    user: _User = step.static
-    given = user.grad_fn(*grads)
-    return checked(step, given, user.facts, walk)
+def _user_backward(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
+    node.unpack()
+    user: _User = node.static
+    return checked(node, user.grad_fn(*grads), user.inputs, context)
 
 
-def checked(step: Step, given: Any, facts: Sequence[Fact], walk: Walk) -> Grads:
-    """Gradients from a user's function, one per parent; errors name the op where number, shape or device do not fit."""
+def checked(node: GradNode, given: Any, inputs: Sequence[TensorMeta], context: GradContext) -> Grads:
+    """Gradients from a user's function, one per parent; errors name the op if number, shape or device are wrong."""
     results = list(given) if isinstance(given, (tuple, list)) else [given]
-    if len(results) != len(facts):
-        raise RuntimeError(f"{step.name}: the gradient function gave {len(results)} gradients for {len(facts)} inputs")
-    for position, (result, fact) in enumerate(zip(results, facts)):
-        if result is None or step.edges[position] is None:
+    if len(results) != len(inputs):
+        raise RuntimeError(f"{node.name}: the gradient function gave {len(results)} gradients for {len(inputs)} inputs")
+    for position, (result, meta) in enumerate(zip(results, inputs)):
+        if result is None or node.edges[position] is None:
             continue
         if not isinstance(result, Tensor):
-            raise TypeError(f"{step.name}: the gradient of input {position} is a {type(result).__name__}, not a Tensor")
-        if result.shape != fact.shape:
+            raise TypeError(f"{node.name}: the gradient of input {position} is a {type(result).__name__}, not a Tensor")
+        if result.shape != meta.shape:
             raise ShapeError(
-                f"{step.name}: the gradient of input {position} has shape {result.shape}, the input {fact.shape}",
-                op=step.name,
+                f"{node.name}: the gradient of input {position} has shape {result.shape}, the input {meta.shape}",
+                op=node.name,
             )
-        if result.queue is not fact.queue:
+        if result.queue is not meta.queue:
             raise BackendMismatchError(
-                f"{step.name}: the gradient of input {position} lives on {result.engine.device_label}, the input "
+                f"{node.name}: the gradient of input {position} lives on {result.engine.device_label}, the input "
                 "elsewhere",
-                op=step.name,
+                op=node.name,
             )
-        walk.borrow(result)
-        results[position] = walk.call("cast", result, dtype=fact.dtype) if result.dtype != fact.dtype else result
+        context.borrow(result)
+        results[position] = context.call("cast", result, dtype=meta.dtype) if result.dtype != meta.dtype else result
     return results

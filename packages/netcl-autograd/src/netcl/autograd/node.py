@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from netcl.autograd.grad_node import Output, Step, edge_of, user_step
+from netcl.autograd.grad_node import GradNode as Step
+from netcl.autograd.grad_node import Output, edge_of, user_step
 from netcl.autograd.mode import state
 from netcl.core import Tensor
 from netcl.core.tracer import touch

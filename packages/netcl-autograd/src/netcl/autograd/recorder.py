@@ -6,8 +6,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from netcl.autograd.derive.plan import plan_of, run_plan
-from netcl.autograd.grad_node import FLOATING, Step, belongs, edges_of
+from netcl.autograd.derive.fused_plan import plan_of
+from netcl.autograd.derive.run import run_plan
+from netcl.autograd.grad_node import FLOATING, belongs, edges_of
+from netcl.autograd.grad_node import GradNode as Step
 from netcl.autograd.mode import state
 from netcl.autograd.node import Node
 from netcl.autograd.rules import record_call

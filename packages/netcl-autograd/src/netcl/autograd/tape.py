@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from netcl.autograd.backward import backward
-from netcl.autograd.grad_node import Step, edge_of
+from netcl.autograd.grad_node import GradNode as Step
+from netcl.autograd.grad_node import edge_of
 from netcl.autograd.mode import state
 from netcl.autograd.node import Node
 from netcl.autograd.recorder import watch

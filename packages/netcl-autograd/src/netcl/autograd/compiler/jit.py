@@ -8,7 +8,7 @@ from threading import get_ident
 from typing import Any, TypeVar, overload
 
 from netcl.autograd.compiler.primitive import NOT_FUSIBLE
-from netcl.autograd.derive.plan import plan_of
+from netcl.autograd.derive.fused_plan import plan_of
 from netcl.autograd.derive.region import overhead, results_kept
 from netcl.autograd.grad_node import FLOATING, belongs
 from netcl.autograd.mode import state
@@ -103,10 +103,10 @@ def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
     if plan is not None:
         saved = [shapes[slot] for slot in plan.inputs] + [program.shapes[output] for output in plan.outputs]
         sources = [*saved, *program.shapes]
-        for group in plan.groups:
-            derived: Program = group.row.expression()  # type: ignore[operator, misc]
-            found.append((engine, derived, [sources[source] for source in group.sources]))
-            sources.extend(derived.shapes[len(group.inputs) :])
+        for gradient in plan.programs:
+            derived: Program = gradient.row.expression()  # type: ignore[operator, misc]
+            found.append((engine, derived, [sources[source] for source in gradient.sources]))
+            sources.extend(derived.shapes[len(gradient.inputs) :])
     return found
 
 

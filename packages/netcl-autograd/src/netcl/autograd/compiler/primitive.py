@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from netcl.autograd.derive.custom_gradients import GIVEN, TextGradient
+from netcl.autograd.derive.closed_forms import closed_form
+from netcl.autograd.derive.custom_gradients import TextGradient
 from netcl.core import Tensor
 from netcl.core.dispatch import TABLE, OpRow, call_row
 from netcl.core.errors import ExpressionError
@@ -83,7 +84,7 @@ def register_primitive(primitive: AutogradPrimitive | str, *args: Any, **kwargs:
     made._row = elementwise(made.name, made.forward, f"The primitive {made.forward}.", operands=operands).row
     _primitives[made.name] = made
     if made.backward is not None:
-        GIVEN[made.name] = TextGradient(made.backward)
+        closed_form(made.name)(TextGradient(made.backward))
     if not made.fusible:
         NOT_FUSIBLE.add(made.name)
     return made

@@ -1,12 +1,13 @@
-"""The gradient of a fused region: those of its ops, put together as the backward pass would run them one by one."""
+"""The gradient of a fused region: the gradients of its ops, composed in the order of an unfused backward pass."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.autograd.derive.gradient_cse import loaded, share_dear
-from netcl.autograd.derive.plan import Plan, narrowed, plan_of
+from netcl.autograd.derive.gradient_cse import load_outputs, share
+from netcl.autograd.derive.op_plan import narrowed_op_plan, op_plan
+from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.grad_node import FLOATING
 from netcl.core.cost import is_dear, repeated
 from netcl.core.dispatch import Program
@@ -21,8 +22,8 @@ MAX_SLOTS = 1 << 10  # above all slots of a program
 def region_gradients(program: Fused, grads: Sequence[Expr | None]) -> dict[int, Expr | None]:
     """The gradient of each input slot, in terms of the inputs and of ``grads`` of the outputs.
 
-    Ops are taken newest first and contributions added in that order, each by the op's own gradient program, so that
-    the rounding is that of the ops run apart.
+    Ops are visited newest first and contributions added in that order, each by the op's own gradient program, so the
+    rounding is that of the unfused ops.
     """
     region = program.region
     values = region.values
@@ -41,8 +42,8 @@ def region_gradients(program: Fused, grads: Sequence[Expr | None]) -> dict[int, 
     return {**dict.fromkeys(range(len(found))), **dict(zip(there, moved))}
 
 
-def dear_values(region: Region, results: tuple[int, ...]) -> list[int]:
-    """Values beside ``results`` that the gradient takes and that an elementary function has to make again."""
+def _expensive_values(region: Region, results: tuple[int, ...]) -> list[int]:
+    """Values besides ``results`` that the gradient uses and that take a transcendental function to recompute."""
     loads = [Load(len(region.inputs) + i, region.values[number].dtype) for i, number in enumerate(results)]
     found = region_gradients(fuse(region, results), loads)
     used = set(walk([gradient for gradient in found.values() if gradient is not None]))
@@ -57,7 +58,7 @@ def dear_values(region: Region, results: tuple[int, ...]) -> list[int]:
 
 
 def overhead(engine: Any, region: Region) -> int:
-    """Operations per element that the kernels of the region's last results and of their gradients do more than once."""
+    """Operations per element that the kernels of the region's last results and of their gradients repeat."""
     results = region.stages[-1].results
     if not any(region.values[number].requires_grad for number in results):
         return 0
@@ -74,49 +75,49 @@ def overhead(engine: Any, region: Region) -> int:
         if region.values[region.inputs[slot]].requires_grad
     }
     groups: dict[tuple[int, ...], list[Expr]] = {}
-    for slot, gradient in loaded(found, program.outputs, n).items():
+    for slot, gradient in load_outputs(found, program.outputs, n).items():
         if gradient is not None:
             groups.setdefault(region.values[region.inputs[slot]].shape, []).append(gradient)
-    exprs, shared = share_dear([tuple(group) for group in groups.values()], MAX_SLOTS)
+    exprs, shared = share([tuple(group) for group in groups.values()], MAX_SLOTS)
     forward: dict[Any, list[Expr]] = {}
-    for number, output in zip(kept, program.outputs):  # as a plan puts them into kernels
+    for number, output in zip(kept, program.outputs):  # grouped as a plan groups them into kernels
         reduced = frozenset(axis for node in walk((output,)) if isinstance(node, Reduce) for axis in node.axes)
         forward.setdefault((reduced, region.values[number].axes), []).append(output)
     return repeated([*forward.values()]) + repeated([(*own, *more.values()) for own, more in zip(exprs, shared)])
 
 
 def results_kept(engine: Any, region: Region, results: tuple[int, ...]) -> tuple[int, ...]:
-    """The results, and on a CPU those that the gradient would have to compute again at some cost."""
+    """The results to store: ``results``, and on a CPU also values that are expensive to recompute in the gradient."""
     if engine.handle.device_type != "cpu":
         return results
-    return (*results, *dear_values(region, results))
+    return (*results, *_expensive_values(region, results))
 
 
 def _parts(stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr]) -> list[tuple[int, Expr]]:
-    """What one op adds to the gradients of its operands, in their order."""
+    """The contributions of one op to the gradients of its operands, in their order."""
     if stage.program is None:  # a reshape
         return [(stage.operands[0], adjoint[stage.results[0]])] if values[stage.operands[0]].requires_grad else []
     program = stage.program
     needs = tuple(values[number].requires_grad and values[number].dtype in FLOATING for number in stage.operands)
-    plan = plan_of(program, stage.shapes, needs)
+    plan = op_plan(program, stage.shapes, needs)
     if plan is None:
         return []
     given = tuple(number in adjoint for number in stage.results)
     if not all(given):
-        plan = narrowed(program, stage.shapes, needs, given)
+        plan = narrowed_op_plan(program, stage.shapes, needs, given)
     sources = _sources(plan, stage, values, adjoint, program)
     parts: dict[int, Expr] = {slot: adjoint[stage.results[output]] for slot, output in plan.passed if given[output]}
-    for group in plan.groups:
-        derived: Program = group.row.expression()  # type: ignore[operator, misc]
-        loads = [sources[source] for source in group.sources]
-        parts.update(zip(group.inputs, place(derived.outputs, stage.axes, loads, stage.names)))
+    for gradient in plan.programs:
+        derived: Program = gradient.row.expression()  # type: ignore[operator, misc]
+        loads = [sources[source] for source in gradient.sources]
+        parts.update(zip(gradient.inputs, place(derived.outputs, stage.axes, loads, stage.names)))
     return [(number, parts[slot]) for slot, number in enumerate(stage.operands) if slot in parts]
 
 
 def _sources(
-    plan: Plan, stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr], program: Program
+    plan: GradientPlan, stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr], program: Program
 ) -> list[Expr]:
-    """What the gradient programs of an op load: its operands, its results, and the gradients of these."""
+    """The values that gradient programs of an op load: its operands, its results, and the gradients of the results."""
     return [
         *(values[stage.operands[slot]].expr for slot in plan.inputs),
         *(values[stage.results[output]].expr for output in plan.outputs),

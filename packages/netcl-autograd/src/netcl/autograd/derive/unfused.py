@@ -1,67 +1,69 @@
-"""The gradient of a fused region op by op, where a driver does not build the kernel that computes it at once."""
+"""The unfused gradient of a region, op by op: the fallback if a driver cannot build the fused gradient kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from netcl.autograd.derive.plan import plan_of, run_plan
-from netcl.autograd.grad_node import FLOATING, Step
+from netcl.autograd.derive.execute import run_programs
+from netcl.autograd.derive.op_plan import narrowed_op_plan, op_plan
+from netcl.autograd.derive.plan import GradientPlan
+from netcl.autograd.grad_node import FLOATING, GradContext, GradNode
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound
 from netcl.core.fusion import Fused, Stage
 
-if TYPE_CHECKING:
-    from netcl.autograd.backward import Walk
-    from netcl.autograd.derive.plan import Plan
 
+def unfused_gradients(
+    context: GradContext, node: GradNode, saved: Sequence[Tensor], grads: Sequence[Tensor | None]
+) -> list[Any]:
+    """The gradient of each input of ``node``, whose program is a fused region, from the tensors that it ``saved``.
 
-def gradients_apart(walk: Walk, step: Step, saved: Sequence[Tensor], grads: Sequence[Tensor | None]) -> list[Any]:
-    """The gradient of each input of ``step``, whose program is a fused region, from what the region has ``saved``.
-
-    Values that were not saved are computed again. What the gradient does not depend on is taken as zeros.
+    Values that were not saved are computed again. Inputs that the gradient does not depend on are taken as zeros.
     """
-    plan: Plan
+    plan: GradientPlan
     program: Fused
-    plan, program, shapes, _, scalars = step.static
+    plan, program, shapes, _, scalars = node.static
     region = program.region
-    beside = next(grad for grad in grads if grad is not None)
+    other = next(grad for grad in grads if grad is not None)
     held = {region.inputs[slot]: tensor for slot, tensor in zip(plan.inputs, saved)}
     held.update((program.results[out], tensor) for out, tensor in zip(plan.outputs, saved[len(plan.inputs) :]))
-    held = {number: _shaped(walk, tensor, region.values[number].shape) for number, tensor in held.items()}
+    held = {number: _shaped(context, tensor, region.values[number].shape) for number, tensor in held.items()}
     for number in region.inputs:
         if number not in held:
             value = region.values[number]
-            held[number] = Tensor.zeros(value.shape, value.dtype, queue=beside.queue)
+            held[number] = Tensor.zeros(value.shape, value.dtype, queue=other.queue)
     for stage in region.stages:
-        _compute(walk, stage, held, region.values, scalars)
+        _compute(context, stage, held, region.values, scalars)
     adjoint: dict[int, Tensor] = {}
     for number, grad in zip(program.results, grads):
         if grad is not None:
-            adjoint[number] = _shaped(walk, grad, region.values[number].shape)
+            adjoint[number] = _shaped(context, grad, region.values[number].shape)
     for stage in reversed(region.stages):
         if stage.recorded and any(result in adjoint for result in stage.results):
-            for number, part in _parts(walk, stage, held, region.values, adjoint, scalars):
+            for number, part in _parts(context, stage, held, region.values, adjoint, scalars):
                 before = adjoint.get(number)
-                adjoint[number] = part if before is None else walk.call("add", before, part)
+                adjoint[number] = part if before is None else context.call("add", before, part)
     found = [adjoint.get(number) for number in region.inputs]
-    return [None if grad is None else _shaped(walk, grad, shape) for grad, shape in zip(found, shapes)]
+    return [None if grad is None else _shaped(context, grad, shape) for grad, shape in zip(found, shapes)]
 
 
-def _shaped(walk: Walk, tensor: Tensor, shape: tuple[int, ...]) -> Any:
-    return tensor if tensor.shape == shape else walk.call("reshape", tensor, shape)
+def _shaped(context: GradContext, tensor: Tensor, shape: tuple[int, ...]) -> Any:
+    return tensor if tensor.shape == shape else context.call("reshape", tensor, shape)
 
 
 def _own(stage: Stage, scalars: dict[str, Any]) -> dict[str, Any]:
     return {old: scalars[new] for old, new in stage.names.items()}
 
 
-def _compute(walk: Walk, stage: Stage, held: dict[int, Any], values: Sequence[Any], scalars: dict[str, Any]) -> None:
+def _compute(
+    context: GradContext, stage: Stage, held: dict[int, Any], values: Sequence[Any], scalars: dict[str, Any]
+) -> None:
     if all(number in held for number in stage.results):
         return
     if stage.program is None:
         (number,) = stage.results
-        held[number] = _shaped(walk, held[stage.operands[0]], values[number].shape)
+        held[number] = _shaped(context, held[stage.operands[0]], values[number].shape)
         return
     operands = tuple([held[number] for number in stage.operands])
     for number, result in zip(stage.results, Bound(stage.program, operands, _own(stage, scalars)).run()):
@@ -69,25 +71,27 @@ def _compute(walk: Walk, stage: Stage, held: dict[int, Any], values: Sequence[An
 
 
 def _parts(
-    walk: Walk,
+    context: GradContext,
     stage: Stage,
     held: dict[int, Any],
     values: Sequence[Any],
     adjoint: dict[int, Tensor],
     scalars: dict[str, Any],
 ) -> list[tuple[int, Any]]:
-    """What one op adds to the gradients of its operands."""
+    """The contributions of one op to the gradients of its operands."""
     wanted = [values[number].requires_grad and values[number].dtype in FLOATING for number in stage.operands]
     if stage.program is None:
         (number,) = stage.operands
-        return [(number, _shaped(walk, adjoint[stage.results[0]], values[number].shape))] if wanted[0] else []
-    plan = plan_of(stage.program, stage.shapes, tuple(wanted))
+        return [(number, _shaped(context, adjoint[stage.results[0]], values[number].shape))] if wanted[0] else []
+    plan = op_plan(stage.program, stage.shapes, tuple(wanted))
     if plan is None:
         return []
     shapes = stage.program.shapes
     saved = [held[stage.operands[slot]] for slot in plan.inputs]
-    saved += [_shaped(walk, held[stage.results[out]], shapes[out]) for out in plan.outputs]
-    static = (plan, stage.program, list(stage.shapes), tuple(wanted), _own(stage, scalars))
-    own = Step(stage.name, run_plan, (None,) * len(wanted), tuple(saved), len(stage.results), static)
-    found = run_plan(walk, own, [adjoint.get(number) for number in stage.results], wanted)
+    saved += [_shaped(context, held[stage.results[out]], shapes[out]) for out in plan.outputs]
+    by_results = [adjoint.get(number) for number in stage.results]
+    given = tuple([grad is not None for grad in by_results])
+    if not all(given):
+        plan = narrowed_op_plan(stage.program, stage.shapes, tuple(wanted), given)
+    found = run_programs(context, plan, saved, _own(stage, scalars), by_results, wanted)
     return [(number, grad) for number, grad in zip(stage.operands, found) if grad is not None]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from netcl.autograd.rules import attention, conv, ctc, index, linalg, recurrence, resample, scan, shape, sort, window
-from netcl.autograd.rules.rule import RULES, Call, record_call, rule
+from netcl.autograd.rules.rule import RULES, RecordedCall, record_call, rule
 
 __all__ = [
     "RULES",
-    "Call",
+    "RecordedCall",
     "attention",
     "conv",
     "ctc",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from netcl.autograd.rules.rule import Call, rule
+from netcl.autograd.rules.rule import RecordedCall, rule
 
 _ALL = "q k v mask out out1"
 
 
 @rule("tiled_attention", q=_ALL, k=_ALL, v=_ALL)
-def tiled_attention(call: Call, grad: Any) -> Mapping[str, Any]:
+def tiled_attention(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The gradients by all three at once, since they share the weights."""
     if call.again:
         return _by_products(call, grad)
@@ -37,7 +37,7 @@ def _weights(op: Callable[..., Any], q: Any, k: Any, mask: Any, causal: bool, sc
     return wide, op("reshape", weights, (*wide.shape[:-1], k.shape[-2]))
 
 
-def _by_products(call: Call, grad: Any) -> Mapping[str, Any]:
+def _by_products(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     op, k, v = call.op, call.k, call.v
     wide, weights = _weights(op, call.q, k, call.mask, call.is_causal, call.scale)
     grad = op("reshape", grad, (*wide.shape[:-1], v.shape[-1]))

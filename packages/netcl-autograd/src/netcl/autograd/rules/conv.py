@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from netcl.autograd.rules.rule import Call, rule
+from netcl.autograd.rules.rule import RecordedCall, rule
 
 
-def _geometry(call: Call) -> dict[str, Any]:
+def _geometry(call: RecordedCall) -> dict[str, Any]:
     return {"stride": call.stride, "padding": call.padding, "dilation": call.dilation, "groups": call.groups}
 
 
@@ -16,7 +16,7 @@ def _rules(n: int) -> None:
     name = f"conv{n}d"
 
     @rule(name, x="weight", weight="x")
-    def forward(call: Call, grad: Any) -> Mapping[str, Any]:
+    def forward(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         found = {}
         if call.wants("x"):
             found["x"] = call.op(f"{name}_grad_input", grad, call.weight, call.x.shape, **_geometry(call))
@@ -27,7 +27,7 @@ def _rules(n: int) -> None:
         return found
 
     @rule(f"{name}_grad_input", grad_output="weight", weight="grad_output")
-    def grad_input(call: Call, grad: Any) -> Mapping[str, Any]:
+    def grad_input(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         found = {}
         if call.wants("grad_output"):
             found["grad_output"] = call.op(name, grad, call.weight, **_geometry(call))
@@ -38,7 +38,7 @@ def _rules(n: int) -> None:
         return found
 
     @rule(f"{name}_grad_weight", x="grad_output", grad_output="x")
-    def grad_weight(call: Call, grad: Any) -> Mapping[str, Any]:
+    def grad_weight(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         found = {}
         if call.wants("x"):
             found["x"] = call.op(f"{name}_grad_input", call.grad_output, grad, call.x.shape, **_geometry(call))

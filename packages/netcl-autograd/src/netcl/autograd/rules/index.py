@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from netcl.autograd.rules.rule import Call, rule
+from netcl.autograd.rules.rule import RecordedCall, rule
 
 
 @rule("take_at", x="index")
-def take_at(call: Call, grad: Any) -> Mapping[str, Any]:
+def take_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Each slice or element added where it was taken."""
     name = "index_select_grad" if call.rows else "gather_grad"
     return {"x": call.op(name, grad, call.index, call.axis, call.x.shape)}
 
 
 @rule("index_select_grad", grad_output="index")
-def index_select_grad(call: Call, grad: Any) -> Mapping[str, Any]:
+def index_select_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Taken from where it was added."""
     return {"grad_output": call.op("index_select", grad, call.axis, call.index)}
 
 
 @rule("gather_grad", grad_output="index")
-def gather_grad(call: Call, grad: Any) -> Mapping[str, Any]:
+def gather_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Taken from where it was added."""
     return {"grad_output": call.op("gather", grad, call.axis, call.index)}
 
 
 @rule("embedding_rows", weight="index")
-def embedding_rows(call: Call, grad: Any) -> Mapping[str, Any]:
+def embedding_rows(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Each row added where it was taken, but for those of the padding."""
     row = call.op("mod", call.index, call.weight.shape[0])
     kept = call.op("unsqueeze", call.op("ne", row, call.padding), -1)
@@ -37,7 +37,7 @@ def embedding_rows(call: Call, grad: Any) -> Mapping[str, Any]:
 
 
 @rule("add_at", source="index")
-def add_at(call: Call, grad: Any) -> Mapping[str, Any]:
+def add_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """To the copy as it is, to the source from where it was added."""
     found = {"x": grad}
     if call.wants("source"):
@@ -46,7 +46,7 @@ def add_at(call: Call, grad: Any) -> Mapping[str, Any]:
 
 
 @rule("put_at", x="index", source="index")
-def put_at(call: Call, grad: Any) -> Mapping[str, Any]:
+def put_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """To the copy but for what was overwritten; to the source, where it was the last to name its position."""
     found = {}
     if call.wants("x"):
@@ -63,5 +63,5 @@ def put_at(call: Call, grad: Any) -> Mapping[str, Any]:
     return found
 
 
-def _taken(call: Call, grad: Any) -> Any:
+def _taken(call: RecordedCall, grad: Any) -> Any:
     return call.op("index_select" if call.rows else "gather", grad, call.axis, call.index)

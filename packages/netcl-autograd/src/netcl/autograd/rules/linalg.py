@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from netcl.autograd.rules.rule import Call, rule
+from netcl.autograd.rules.rule import RecordedCall, rule
 from netcl.autograd.rules.shape import summed_to
 
 
 @rule("matmul", a="b", b="a")
-def matmul(call: Call, grad: Any) -> Mapping[str, Any]:
+def matmul(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """For C = A B: dA = dC B^T and dB = A^T dC, with the transposes of the call and stacks summed to the operand's
     shape.
     """
@@ -44,13 +44,13 @@ def matmul(call: Call, grad: Any) -> Mapping[str, Any]:
     return found
 
 
-def shaped(call: Call, x: Any, shape: tuple[int, ...]) -> Any:
+def shaped(call: RecordedCall, x: Any, shape: tuple[int, ...]) -> Any:
     """``x`` in another shape of the same size."""
     return x if x.shape == tuple(shape) else call.op("reshape", x, tuple(shape))
 
 
 @rule("linear", x="weight", weight="x")
-def linear(call: Call, grad: Any) -> Mapping[str, Any]:
+def linear(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """For y = x W^T + b: dx = dy W, dW = dy^T x, db = the sum of dy."""
     found = {}
     rows = math.prod(grad.shape[:-1])

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from netcl.autograd.rules.rule import Call, rule
+from netcl.autograd.backward import grad as gradients
+from netcl.autograd.rules.rule import RecordedCall, rule
 from netcl.core import Tensor
 
 _ALL = "x weight state bias cell out out1 out2"
 
 
 @rule("recurrence", x=_ALL, weight=_ALL, state=_ALL, bias=_ALL, cell=_ALL)
-def recurrence(call: Call, grad: Any) -> Mapping[str, Any]:
+def recurrence(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """With s the sums that the gates are taken of: dW = ds^T (the states before each step), db = the sum of ds."""
     if call.again:
         return _step_by_step(call)
@@ -36,15 +37,13 @@ def recurrence(call: Call, grad: Any) -> Mapping[str, Any]:
     return found
 
 
-def _step_by_step(call: Call) -> Mapping[str, Any]:
+def _step_by_step(call: RecordedCall) -> Mapping[str, Any]:
     """Gradients that have gradients: of the same net, written as the ops of each step."""
-    from netcl.autograd.backward import grad
-
     names = [name for name in ("x", "weight", "state", "bias", "cell") if call.wants(name)]
     given = (call.x, call.weight, call.state, call.bias, call.cell)
     out, cells = unrolled(call.op, *given, call.kind, call.reverse)
     pairs = [(value, by) for value, by in zip((out, cells), call.grads) if by is not None and value is not None]
-    found = grad(
+    found = gradients(
         [value for value, _ in pairs],
         [getattr(call, name) for name in names],
         [by for _, by in pairs],

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from netcl.autograd.rules.rule import Call, rule
+from netcl.autograd.rules.rule import RecordedCall, rule
 
 
 @rule("cumsum")
-def cumsum(call: Call, grad: Any) -> Mapping[str, Any]:
+def cumsum(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The sum over the positions that an element went into."""
     return {"x": call.op("cumsum", grad, call.axis, reverse=not call.reverse)}
 
 
-def _shifted(call: Call, y: Any, steps: int, value: float = 0.0) -> Any:
+def _shifted(call: RecordedCall, y: Any, steps: int, value: float = 0.0) -> Any:
     """y[i - steps] in place of y[i] along the call's axis, ``value`` where there is none."""
     if not y.ndim:
         return call.op("where", call.op("ne", y, y), value, call.op("clamp", y, value, value))
@@ -23,7 +23,7 @@ def _shifted(call: Call, y: Any, steps: int, value: float = 0.0) -> Any:
 
 
 @rule("cumprod", x="x out")
-def cumprod(call: Call, grad: Any) -> Mapping[str, Any]:
+def cumprod(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """dL/dx[k] = y[k - 1] r[k] with r[k] = g[k] + x[k + 1] r[k + 1]: no division, so zeros do not matter."""
     x = call.x if call.x.dtype == grad.dtype else call.op("cast", call.x, dtype=grad.dtype)
     behind = call.op("linear_recurrence", grad, _shifted(call, x, -1), call.axis, reverse=True)
@@ -31,7 +31,7 @@ def cumprod(call: Call, grad: Any) -> Mapping[str, Any]:
 
 
 @rule("cummax", x="out1")
-def cummax(call: Call, grad: Any) -> Mapping[str, Any]:
+def cummax(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """To the position that each extremum came from."""
     if not grad.ndim:
         return {"x": grad}
@@ -42,7 +42,7 @@ rule("cummin", x="out1")(cummax)
 
 
 @rule("logcumsumexp", x="x out")
-def logcumsumexp(call: Call, grad: Any) -> Mapping[str, Any]:
+def logcumsumexp(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """dL/dx[k] = exp(x[k] - y[k]) r[k] with r[k] = g[k] + exp(y[k] - y[k + 1]) r[k + 1]; y never falls."""
 
     def ratio(above: Any, below: Any) -> Any:
@@ -55,7 +55,7 @@ def logcumsumexp(call: Call, grad: Any) -> Mapping[str, Any]:
 
 
 @rule("linear_recurrence", x="decay", decay="decay out")
-def linear_recurrence(call: Call, grad: Any) -> Mapping[str, Any]:
+def linear_recurrence(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """r[i] = g[i] + decay[i + 1] r[i + 1] is the gradient of x, r[i] y[i - 1] that of decay."""
     step = -1 if call.reverse else 1
     reverse = not call.reverse

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from netcl.autograd.rules.rule import Call, rule
+from netcl.autograd.rules.rule import RecordedCall, rule
 
 
 @rule("reshape")
-def reshape(call: Call, grad: Any) -> Mapping[str, Any]:
+def reshape(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The gradient in the operand's shape."""
     return {"x": call.op("reshape", grad, call.x.shape)}
 
 
 @rule("permute")
-def permute(call: Call, grad: Any) -> Mapping[str, Any]:
+def permute(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The inverse permutation."""
     rank = call.x.ndim
     order = [axis % rank for axis in call.axes]
@@ -23,12 +23,12 @@ def permute(call: Call, grad: Any) -> Mapping[str, Any]:
 
 
 @rule("expand")
-def expand(call: Call, grad: Any) -> Mapping[str, Any]:
+def expand(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Summed over the axes that were broadcast."""
     return {"x": summed_to(call, grad, call.x.shape)}
 
 
-def summed_to(call: Call, grad: Any, shape: tuple[int, ...]) -> Any:
+def summed_to(call: RecordedCall, grad: Any, shape: tuple[int, ...]) -> Any:
     """``grad`` summed to ``shape``, which broadcasts to its own."""
     lead = grad.ndim - len(shape)
     axes = [axis for axis in range(grad.ndim) if axis < lead or (shape[axis - lead] == 1 and grad.shape[axis] != 1)]
@@ -38,25 +38,25 @@ def summed_to(call: Call, grad: Any, shape: tuple[int, ...]) -> Any:
 
 
 @rule("strided_slice")
-def strided_slice(call: Call, grad: Any) -> Mapping[str, Any]:
+def strided_slice(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Placed where the slice was taken."""
     return {"x": call.op("strided_place", grad, call.x.shape, call.starts, call.steps)}
 
 
 @rule("strided_place")
-def strided_place(call: Call, grad: Any) -> Mapping[str, Any]:
+def strided_place(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The slice where the operand was placed."""
     return {"x": call.op("strided_slice", grad, call.starts, call.steps, call.x.shape)}
 
 
 @rule("transfer")
-def transfer(call: Call, grad: Any) -> Mapping[str, Any]:
+def transfer(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Moved back to the operand's device."""
     return {"x": call.op("transfer", grad, call.x.queue)}
 
 
 @rule("concatenate")
-def concatenate(call: Call, grad: Any) -> Mapping[str, Any]:
+def concatenate(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Each operand's part of the gradient."""
     at, start, parts = call.axis % grad.ndim, 0, []
     for x in call.tensors:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from netcl.autograd.rules.rule import Call, rule
+from netcl.autograd.rules.rule import RecordedCall, rule
 
 
 @rule("max_pool", x="out1")
-def max_pool(call: Call, grad: Any) -> Mapping[str, Any]:
+def max_pool(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """To the position that each maximum came from."""
     return {
         "x": call.op(
@@ -28,14 +28,14 @@ def max_pool(call: Call, grad: Any) -> Mapping[str, Any]:
 
 
 @rule("adaptive_max_pool", x="out1")
-def adaptive_max_pool(call: Call, grad: Any) -> Mapping[str, Any]:
+def adaptive_max_pool(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """To the position that each maximum came from."""
     return {"x": call.op("adaptive_max_pool_grad", grad, call.out1, call.x.shape)}
 
 
 @rule("adaptive_max_pool_grad", grad_output="indices")
 @rule("max_pool_grad", grad_output="indices")
-def max_pool_grad(call: Call, grad: Any) -> Mapping[str, Any]:
+def max_pool_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Gathered from the positions that the gradient was sent to."""
     lead, place = grad.shape[:2], call.indices
     planes = call.op("reshape", grad, (*lead, math.prod(grad.shape[2:])))
@@ -44,30 +44,30 @@ def max_pool_grad(call: Call, grad: Any) -> Mapping[str, Any]:
 
 
 @rule("avg_pool")
-def avg_pool(call: Call, grad: Any) -> Mapping[str, Any]:
+def avg_pool(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Each average's gradient spread over its window."""
     return {"x": call.op("avg_pool_grad", grad, call.x.shape, *_average(call))}
 
 
 @rule("avg_pool_grad")
-def avg_pool_grad(call: Call, grad: Any) -> Mapping[str, Any]:
+def avg_pool_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The average again."""
     return {"grad_output": call.op("avg_pool", grad, *_average(call))}
 
 
 @rule("adaptive_avg_pool")
-def adaptive_avg_pool(call: Call, grad: Any) -> Mapping[str, Any]:
+def adaptive_avg_pool(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Each average's gradient spread over its section."""
     return {"x": call.op("adaptive_avg_pool_grad", grad, call.x.shape)}
 
 
 @rule("adaptive_avg_pool_grad")
-def adaptive_avg_pool_grad(call: Call, grad: Any) -> Mapping[str, Any]:
+def adaptive_avg_pool_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The average again."""
     return {"grad_output": call.op("adaptive_avg_pool", grad, call.grad_output.shape[2:])}
 
 
-def _average(call: Call) -> tuple[Any, ...]:
+def _average(call: RecordedCall) -> tuple[Any, ...]:
     return (
         call.kernel_size,
         call.stride,
@@ -79,12 +79,12 @@ def _average(call: Call) -> tuple[Any, ...]:
 
 
 @rule("im2col")
-def im2col(call: Call, grad: Any) -> Mapping[str, Any]:
+def im2col(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The columns added up into the image."""
     return {"x": call.op("col2im", grad, call.x.shape, call.kernel_size, call.stride, call.padding, call.dilation)}
 
 
 @rule("col2im")
-def col2im(call: Call, grad: Any) -> Mapping[str, Any]:
+def col2im(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The columns of the image."""
     return {"columns": call.op("im2col", grad, call.kernel_size, call.stride, call.padding, call.dilation)}

@@ -1,0 +1,142 @@
+"""Gradients in closed form, registered by the name of the op; all other expression rows are differentiated.
+
+A closed form is an expression like any other, so gradients of gradients follow from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from netcl.autograd.derive.problem import GradientProblem, Gradients, derived, through_outputs
+from netcl.core.expr import Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
+from netcl.core.expr.rewrite import axes_of, substitute_all, walk
+from netcl.core.expr.statistics import standardized
+
+ClosedForm = Callable[[GradientProblem], Gradients]
+FromOutput = Callable[[Expr, Expr, Expr], Expr]
+
+CLOSED_FORMS: dict[str, ClosedForm] = {}
+
+
+def closed_form(*names: str) -> Callable[[ClosedForm], ClosedForm]:
+    """Registers a function ``form(problem)`` as the gradient of the rows ``names``."""
+
+    def register(form: ClosedForm) -> ClosedForm:
+        CLOSED_FORMS.update(dict.fromkeys(names, form))
+        return form
+
+    return register
+
+
+def from_output(*names: str) -> Callable[[FromOutput], FromOutput]:
+    """Registers ``form(output, out, grad)`` as the gradient of rows with one operand and one output.
+
+    ``output`` is the output as an expression over the operand, ``out`` the saved output, ``grad`` its gradient.
+    """
+
+    def register(form: FromOutput) -> FromOutput:
+        closed_form(*names)(lambda problem: {0: form(problem.outputs[0], problem.saved(), problem.grad)})
+        return form
+
+    return register
+
+
+def op_gradients(problem: GradientProblem) -> Gradients:
+    """The gradients of an expression row: its closed form if one is registered, else by differentiation."""
+    return CLOSED_FORMS.get(problem.program.name, derived)(problem)
+
+
+# -- one operand, in terms of the output -------------------------------------------------------------------------------
+
+
+def _loaded(output: Expr) -> Load:
+    """The operand of an expression that loads a single one."""
+    (operand,) = [node for node in walk((output,)) if isinstance(node, Load)]
+    return operand
+
+
+def _reduced_axes(output: Expr) -> tuple[int, ...]:
+    """The axes of the reductions in an expression; empty if there is none."""
+    return next((node.axes for node in walk((output,)) if isinstance(node, Reduce)), ())
+
+
+@from_output("relu")
+def relu(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """dx = dy where y > 0, else 0."""
+    return apply("where", out <= 0, 0.0, grad)
+
+
+@from_output("softmax")
+def softmax(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """dx = y (dy - sum(y dy))."""
+    return out * (grad - reduce("sum", grad * out, _reduced_axes(output)))
+
+
+@from_output("log_softmax")
+def log_softmax(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """dx = dy - exp(y) sum(dy)."""
+    return grad - apply("exp", out) * reduce("sum", grad, _reduced_axes(output))
+
+
+@from_output("logsumexp")
+def logsumexp(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """dx = dy exp(x - y)."""
+    return grad * apply("exp", _loaded(output) - out)
+
+
+@from_output("erfinv")
+def erfinv(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """dx = dy sqrt(pi) / 2 exp(y^2)."""
+    return grad * (0.5 * math.sqrt(math.pi)) * apply("exp", out * out)
+
+
+@from_output("max_along", "min_along")
+def extremum_along(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """The first element along the axis that equals the extremum (or is NaN) receives the gradient."""
+    x = _loaded(output)
+    (axis,) = _reduced_axes(output)
+    hit = apply("eq", x, out) | apply("ne", x, x)
+    first = reduce("min", apply("where", hit, Index(axis), Const(2**31 - 1, "int32")), axis)
+    return apply("where", apply("eq", Index(axis), first), grad, 0.0)
+
+
+# -- attention and normalization ---------------------------------------------------------------------------------------
+
+
+@closed_form("attention_weights")
+def attention_weights(problem: GradientProblem) -> Gradients:
+    """Through a softmax of masked scores s: ds = y (dy - sum(y dy)), and from s by differentiation."""
+    (output,) = problem.outputs
+    # The scores are what the softmax takes the largest of.
+    scores = next(node.arg for node in walk((output,)) if isinstance(node, Reduce) and node.kind == "max")
+    value, weight = cast(problem.grad, scores.dtype), cast(problem.saved(), scores.dtype)
+    by_scores = weight * (value - reduce("sum", value * weight, _reduced_axes(output)))
+    return dict(zip(problem.wanted, vjp((scores,), (by_scores,), problem.wanted, problem.present)))
+
+
+@closed_form("standardize", "batch_norm_training")
+def standardize(problem: GradientProblem) -> Gradients:
+    """Input 0 is standardized: y = (x - mean) / sqrt(var + eps) has dx = (dy - mean(dy) - y mean(dy y)) / sqrt(var +
+    eps) (Ioffe and Szegedy 2015), two independent reductions instead of three dependent ones.
+    """
+    if 0 not in problem.wanted:
+        return derived(problem)
+    outputs, nodes = problem.outputs, walk(problem.outputs)
+    x = next(node for node in nodes if isinstance(node, Load) and node.slot == 0)
+    eps = next(node for node in nodes if isinstance(node, Scalar) and node.name == "eps")
+    (axes,) = {node.axes for node in nodes if isinstance(node, Reduce)}
+    core = standardized(x, axes, eps)  # interned: the same object as in the outputs
+    fresh = Load(problem.end, core.value.dtype)
+    present = {**problem.present, fresh.slot: axes_of(core.value, problem.present, {})}
+    opened = substitute_all(outputs, {core.value: fresh})
+    by_core, *others = vjp(opened, problem.grads, (fresh.slot, *problem.wanted), present)
+    found: dict[int, Any] = dict(zip(problem.wanted, others))
+    if by_core is not None:
+        inner = by_core - mean(by_core, axes) - core.value * mean(by_core * core.value, axes)
+        by_input = cast(inner * core.scale, x.dtype)
+        found[0] = by_input if found[0] is None else by_input + found[0]
+    known = [slot for slot, gradient in found.items() if gradient is not None]
+    found.update(zip(known, substitute_all([found[slot] for slot in known], {fresh: core.value})))
+    return through_outputs(problem, found)

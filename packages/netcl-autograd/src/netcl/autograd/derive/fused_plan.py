@@ -1,0 +1,54 @@
+"""Gradient plans of fused regions, and of any program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from netcl.autograd.derive.gradient_cse import load_outputs
+from netcl.autograd.derive.op_plan import floating_outputs, narrowed_op_plan, op_plan
+from netcl.autograd.derive.plan import GradientPlan, assemble
+from netcl.autograd.derive.problem import GradientProblem, Gradients, Shape, problem_of, through_outputs
+from netcl.autograd.derive.region import region_gradients
+from netcl.core.dispatch import Program
+from netcl.core.fusion import Fused
+
+
+def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> GradientPlan | None:
+    """The plan for the inputs in ``needs``; None if no output is floating. ``shapes`` of the inputs are part of the
+    program's key, so plans are cached in the program.
+    """
+    if needs in program.gradients:
+        return program.gradients[needs]  # type: ignore[no-any-return]
+    if not isinstance(program, Fused):
+        return op_plan(program, shapes, needs)
+    given = floating_outputs(program)
+    problem = problem_of(program, shapes, needs, given)
+    plan = assemble(problem, _fused_gradients(program, problem), eliminate=True) if any(given) else None
+    program.gradients[needs] = plan
+    return plan
+
+
+def narrowed(
+    program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...]
+) -> GradientPlan:
+    """The plan if only outputs in ``given`` have a gradient; the entire plan if that has not saved enough for it."""
+    if not isinstance(program, Fused):
+        return narrowed_op_plan(program, shapes, needs, given)
+    key = (needs, given)
+    if key not in program.gradients:
+        entire: GradientPlan = program.gradients[needs]
+        problem = problem_of(program, shapes, needs, given)
+        plan = assemble(problem, _fused_gradients(program, problem), entire, eliminate=True)
+        if plan is None:  # inputs without influence on the given outputs get no gradient, not zeros
+            every = region_gradients(program, problem.grads)
+            plan = replace(entire, absent=frozenset(slot for slot, gradient in every.items() if gradient is None))
+        program.gradients[key] = plan
+    return program.gradients[key]  # type: ignore[no-any-return]
+
+
+def _fused_gradients(program: Fused, problem: GradientProblem) -> Gradients:
+    """The gradients of a region; outputs are loaded as far as they were saved."""
+    every = region_gradients(program, problem.grads)
+    found = {slot: every[slot] for slot in problem.wanted}
+    return through_outputs(problem, load_outputs(found, problem.outputs, problem.inputs))
