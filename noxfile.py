@@ -108,26 +108,54 @@ def run_suites(
     """Run pytest on each folder with the session's further arguments; all run, then any failure fails the session.
 
     ``marked`` selects by marker: the tests marked deep (pyproject.toml) stay out of bare nox, "" takes every test.
-    ``ignore`` are warnings, ``without`` files that are left out.
+    ``ignore`` are warnings, ``without`` files that are left out. Tests marked timing run in a second pass, one at a
+    time; a failure among them counts only if they fail twice on a machine with no more load than cores (ADR 0028).
     """
-    # Building kernels takes most of the time where nothing is cached, one core at a time: two processes share it.
-    options = ["-m", marked, "-n", "2", "--dist", "worksteal"]
-    options += [*(["-p", plugin] if plugin else []), *(f"-Wignore:{warning}" for warning in ignore)]
+    options = [*(["-p", plugin] if plugin else []), *(f"-Wignore:{warning}" for warning in ignore)]
     options += [f"--ignore={file}" for file in without]
     env = {"PYTHONPATH": str(ROOT / "tools")} if plugin else {}
     if device:
         env["NETCL_DEVICE"] = device
+
+    def passes(folder: str, *how: str, may_be_empty: bool) -> bool:
+        # 5: no test of this folder is selected.
+        codes = [0, 5] if may_be_empty or session.posargs else [0]
+        try:
+            session.run("pytest", "-q", *how, *options, folder, *session.posargs, env=env, success_codes=codes)
+        except nox.command.CommandFailed:
+            return False
+        return True
+
     failed = []
     # One process each: a package that is imported adds its own rows to the op table of netcl-core.
     for folder in folders:
-        try:
-            # 5: this folder has no test with the marker.
-            codes = [0, 5] if marked == "deep" else [0]
-            session.run("pytest", "-q", *options, folder, *session.posargs, env=env, success_codes=codes)
-        except nox.command.CommandFailed:
+        # Building kernels takes most of the time where nothing is cached, one core at a time: two processes share it.
+        parallel = ("-m", f"({marked}) and not timing" if marked else "not timing", "-n", "2", "--dist", "worksteal")
+        if not passes(folder, *parallel, may_be_empty=marked == "deep"):
             failed.append(folder)
+        if not has_timing_tests(folder):
+            continue
+        serial = ("-m", f"({marked}) and timing" if marked else "timing")
+        if any(passes(folder, *serial, may_be_empty=True) for _ in range(2)):
+            continue
+        if machine_is_loaded():
+            session.warn(f"tests marked timing failed twice in {folder}, on a machine with more load than cores")
+        else:
+            failed.append(f"{folder} (timing)")
     if failed:
         session.error(f"failed: {', '.join(failed)}")
+
+
+def has_timing_tests(folder: str) -> bool:
+    """Returns True if a test file of ``folder``, or the file itself, has a test marked timing; another pass costs time."""
+    path = ROOT / folder
+    files = path.rglob("test_*.py") if path.is_dir() else [path]
+    return any("pytest.mark.timing" in file.read_text(encoding="utf-8") for file in files)
+
+
+def machine_is_loaded() -> bool:
+    """Returns True if more processes than cores were ready in the last minute; False on Windows, which does not tell."""
+    return hasattr(os, "getloadavg") and os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
 def everything(extras: dict[str, str] | None = None) -> dict[str, str]:

@@ -71,6 +71,7 @@ def test_the_workers_survive_an_exception(cases, assert_equal):
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX system: signals")
 @pytest.mark.parametrize(("kind", "exitcode"), [("kill", -9), ("exit", 3)])
 @pytest.mark.parametrize("start_method", [None, "spawn"])
+@pytest.mark.timing
 def test_a_worker_that_dies(kind, exitcode, start_method, cases):
     _, error, seconds = fault(cases, kind, start_method=start_method)
     assert isinstance(error, DataLoaderWorkerError)
@@ -100,6 +101,7 @@ def test_the_error_of_a_broken_pipe_is_not_kept(cases):
     assert caught.value.__context__ is None  # the collector of some CPythons crashes on what it holds
 
 
+@pytest.mark.timing
 def test_a_worker_that_hangs_passes_the_timeout(cases):
     _, error, seconds = fault(cases, "hang", timeout=0.5)
     assert isinstance(error, DataLoaderWorkerError) and "timeout=0.5" in str(error) and 13 in error.indices
@@ -107,6 +109,7 @@ def test_a_worker_that_hangs_passes_the_timeout(cases):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX system: signals")
+@pytest.mark.timing
 def test_a_stopped_worker_is_silent(cases, monkeypatch):
     monkeypatch.setattr(workers, "PING_AFTER_S", 0.2)
     monkeypatch.setattr(workers, "SILENCE_S", 0.6)

@@ -64,6 +64,7 @@ def told(capsys: Any, *arguments: object) -> tuple[int, str, str]:
     return code, out, error
 
 
+@pytest.mark.timing
 def test_help_teaches_and_is_fast() -> None:
     seconds = []
     for _ in range(5):

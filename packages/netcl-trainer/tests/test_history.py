@@ -103,6 +103,7 @@ def test_one_line_per_epoch_where_there_is_no_terminal(
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.timing
 def test_a_bar_in_a_terminal_while_an_epoch_runs(
     numpy_device: object,
     make_network: Make,

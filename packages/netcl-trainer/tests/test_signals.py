@@ -76,6 +76,7 @@ def test_the_first_ends_the_step_and_saves(
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs Linux: /dev/shm")
 @pytest.mark.parametrize(("number", "code", "workers"), [(signal.SIGINT, 130, 0), (signal.SIGTERM, 143, 2)])
+@pytest.mark.timing
 def test_the_second_ends_a_stuck_process_at_once(tmp_path: Path, number: int, code: int, workers: int) -> None:
     """The main thread is in C and comes back to no signal handler; the workers and their memory go with it."""
     script = [sys.executable, str(SCRIPT), str(tmp_path), str(workers), "cpu", "stuck"]

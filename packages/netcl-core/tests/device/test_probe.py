@@ -51,10 +51,10 @@ def test_a_child_that_hangs_is_ended_and_is_a_no(own_cache, caplog):
     assert probe.verdict("hangs", "driver", HANGS, timeout=1.0) is False
     assert time.monotonic() - start < 20
     assert "did not end within 1 s" in caplog.text
+    caplog.clear()
     as_a_new_process()
-    start = time.monotonic()
     assert probe.verdict("hangs", "driver", HANGS, timeout=1.0) is False
-    assert time.monotonic() - start < 0.5, "the verdict on disk was not used"
+    assert "did not end" not in caplog.text, "the verdict on disk was not used"
 
 
 def test_an_end_that_says_nothing_of_the_driver_is_not_kept(own_cache):

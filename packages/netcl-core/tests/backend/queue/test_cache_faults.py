@@ -134,6 +134,7 @@ def test_a_disk_that_fills_up_while_writing(queue, tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("*.clbin"))) == 1
 
 
+@pytest.mark.timing
 def test_a_read_only_folder_still_serves_what_it_has(queue, tmp_path, monkeypatch):
     run(queue, ProgramCache(tmp_path))
 

@@ -109,6 +109,7 @@ def test_idle_interrupt_is_a_keyboard_interrupt(start):
 @pytest.mark.parametrize(
     "wait", ["time.sleep(30)", "queue.finish()", "teardown.interruptible_finish(queue, 30)", "blocked()"]
 )
+@pytest.mark.timing
 def test_interrupt_of_a_stuck_kernel_ends_with_130_after_the_grace(start, wait):
     process = start(
         f"""
@@ -132,6 +133,7 @@ def test_grace_is_that_of_the_contract():
 
 
 @posix
+@pytest.mark.timing
 def test_second_interrupt_ends_at_once(start):
     process = start(f"teardown.install_sigint_handler(); spin({FOREVER}); print('ready', flush=True); queue.finish()")
     sent = interrupt_when_ready(process)
@@ -176,6 +178,7 @@ def test_handler_is_not_installed_where_it_must_not_be(start):
     assert on.communicate(timeout=20)[0] == "False True False\n"
 
 
+@pytest.mark.timing
 def test_interruptible_finish_raises_past_its_limit_and_the_work_goes_on(driver):
     queue = manager.default(driver).queue
     program = cl.Program(queue.context, SPIN)
