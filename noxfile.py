@@ -147,14 +147,14 @@ def run_suites(
 
 
 def has_timing_tests(folder: str) -> bool:
-    """Returns True if a test file of ``folder``, or the file itself, has a test marked timing; another pass costs time."""
+    """Returns True if a test file of ``folder``, or the file itself, has a test marked timing."""
     path = ROOT / folder
     files = path.rglob("test_*.py") if path.is_dir() else [path]
     return any("pytest.mark.timing" in file.read_text(encoding="utf-8") for file in files)
 
 
 def machine_is_loaded() -> bool:
-    """Returns True if more processes than cores were ready in the last minute; False on Windows, which does not tell."""
+    """Returns True if more processes than cores were ready in the last minute; always False on Windows."""
     return hasattr(os, "getloadavg") and os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
@@ -211,7 +211,7 @@ def alone(session: nox.Session) -> None:
             session.run("uv", "pip", "install", "--quiet", "--python", python, *wheels, external=True)
         else:
             session.run("python", "-m", "pip", "--python", python, "install", "--quiet", *wheels)
-        session.run(python, "-I", f"tests/alone/{part}.py", external=True)
+        session.run(python, "-I", f"checks/alone/{part}.py", external=True)
 
 
 @nox.session
@@ -284,7 +284,7 @@ def oclgrind(session: nox.Session) -> None:
     if shutil.which("oclgrind") is None:
         session.skip("oclgrind is missing: install your system's package or https://github.com/jrprice/Oclgrind")
     install(session, {"core": "[opencl]"})
-    session.run("python", "tests/simulator/kernels.py")
+    session.run("python", "checks/simulator/kernels.py")
 
 
 @nox.session(tags=["deep"], venv_backend="virtualenv", reuse_venv=False)
@@ -293,7 +293,7 @@ def parity(session: nox.Session) -> None:
     install(session, everything({"core": "[cpu,test]", "nn": "[onnx]"}), "torch==2.13.0", "onnxruntime>=1.18")
     parts = ("parity", "numeric", "spatial", "indexing", "layers", "curves", "optim", "onnx")
     beside = ("test_parity_*.py", "test_onnx*.py")  # skipped in their own sessions, where PyTorch and ONNX are missing
-    files = [f"tests/parity/torch_{part}.py" for part in parts]
+    files = [f"checks/parity/torch_{part}.py" for part in parts]
     for folder in (ROOT / f"packages/netcl-{part}/tests" for part in PACKAGES):
         files += [str(file.relative_to(ROOT)) for name in beside for file in sorted(folder.glob(name))]
     run_suites(session, *files, marked="")  # one by one: each prints the total of its family

@@ -71,8 +71,9 @@ def gradient_of(row: OpRow) -> tuple[str, str]:
 
 def simulated() -> set[str]:
     """The ops whose kernels run under oclgrind."""
-    spec = importlib.util.spec_from_file_location("simulator_kernels", ROOT / "tests/simulator/kernels.py")
-    assert spec is not None and spec.loader is not None
+    spec = importlib.util.spec_from_file_location("simulator_kernels", ROOT / "checks/simulator/kernels.py")
+    assert spec is not None
+    assert spec.loader is not None
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return {name for name, _, _ in module.from_the_table()}

@@ -1,6 +1,6 @@
 """Every kernel family on the simulator, as GPUs and as CPUs get it: results, data races, reads of what nobody wrote.
 
-``python tests/simulator/kernels.py`` starts oclgrind once per mode and counts kernels and reports; with a mode as its
+``python checks/simulator/kernels.py`` starts oclgrind once per mode and counts kernels and reports; with a mode as its
 argument it is what runs inside.
 """
 
