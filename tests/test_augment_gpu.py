@@ -53,7 +53,8 @@ def test_flip(place: DeviceHandle, dtype: str) -> None:
     expected = np.where(mask[:, None, None, None], x[..., ::-1], x)
     for given in (mask, mask.tolist(), Tensor.from_host(place, mask)):
         result = augment_gpu.flip_horizontal(Tensor.from_host(place, x, dtype), given).to_host()
-        assert np.array_equal(result, expected) and result.dtype == x.dtype
+        assert np.array_equal(result, expected)
+        assert result.dtype == x.dtype
 
 
 @pytest.mark.parametrize(("channels", "dtype"), [(3, "float32"), (3, "uint8"), (1, "float32"), (4, "float32")])
@@ -65,7 +66,8 @@ def test_jitter(place: DeviceHandle, channels: int, dtype: str) -> None:
     factors = [low + draws[:, at] * (1 + s - low) for at, (low, s) in enumerate(zip(lows, strengths))]
     given = factors[:2] if channels == 4 else factors
     result = augment_gpu.apply_color_jitter(Tensor.from_host(place, x, dtype), *given).to_host()
-    assert result.dtype == x.dtype and result.shape == x.shape
+    assert result.dtype == x.dtype
+    assert result.shape == x.shape
     # Sums over the image are rounded in another order; a whole number may fall to the other side of a half.
     if dtype == "uint8":
         assert np.abs(result.astype(int) - expected.astype(int)).max() <= 1
@@ -79,7 +81,8 @@ def test_jitter_by_one_number_and_by_none(place: DeviceHandle) -> None:
     tensor = Tensor.from_host(place, x)
     assert np.array_equal(augment_gpu.apply_color_jitter(tensor, 0.5).to_host(), x * np.float32(0.5))
     same = augment_gpu.apply_color_jitter(tensor)
-    assert np.array_equal(same.to_host(), x) and same is not tensor
+    assert np.array_equal(same.to_host(), x)
+    assert same is not tensor
 
 
 @pytest.mark.parametrize("size", [1, 4, 20])

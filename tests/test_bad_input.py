@@ -97,9 +97,14 @@ def test_an_index_out_of_range(place: DeviceHandle) -> None:
 
 def test_empty_and_0d_tensors_work(place: DeviceHandle) -> None:
     empty, point = Tensor.zeros((0, 3)), Tensor.from_host(2.0)
-    assert (empty + 1).shape == (0, 3) and empty.sum().item() == 0.0 and empty.sum(axis=0).tolist() == [0.0] * 3
-    assert (empty @ Tensor.ones((3, 2))).shape == (0, 2) and (Tensor.ones((2, 0)) @ empty).tolist() == [[0.0] * 3] * 2
-    assert point.shape == () and (point * 3).item() == 6.0 and point.softmax(axis=()).shape == ()
+    assert (empty + 1).shape == (0, 3)
+    assert empty.sum().item() == 0.0
+    assert empty.sum(axis=0).tolist() == [0.0] * 3
+    assert (empty @ Tensor.ones((3, 2))).shape == (0, 2)
+    assert (Tensor.ones((2, 0)) @ empty).tolist() == [[0.0] * 3] * 2
+    assert point.shape == ()
+    assert (point * 3).item() == 6.0
+    assert point.softmax(axis=()).shape == ()
     with pytest.raises(ShapeError, match="no elements"):
         empty.max(axis=0)
 
@@ -143,5 +148,6 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(RuntimeError, match=r"model\.netcl"):
             save_model(_model(), path)
         monkeypatch.undo()
-        assert path.read_bytes() == old and [p.name for p in tmp_path.iterdir()] == ["model.netcl"]
+        assert path.read_bytes() == old
+        assert [p.name for p in tmp_path.iterdir()] == ["model.netcl"]
         load_model(path)

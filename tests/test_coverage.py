@@ -25,4 +25,5 @@ def test_the_coverage_page_is_the_op_table(root: Path) -> None:
     listed = {name: rest for name, *rest in rows}
     assert len(rows) == len(listed) == int(re.search(r"^(\d+) ops", page, re.MULTILINE)[1])  # type: ignore[index]
     assert listed["softmax"] == ["derived", "yes", "numbers"]
-    assert listed["matmul"][:2] == ["rule", "yes"] and listed["argmax"][:2] == ["-", "-"]
+    assert listed["matmul"][:2] == ["rule", "yes"]
+    assert listed["argmax"][:2] == ["-", "-"]

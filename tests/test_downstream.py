@@ -66,6 +66,7 @@ def test_it_asks_for_netcl_core_with_opencl_alone(wheels: Path) -> None:
     (core,) = wheels.glob("netcl_core-*.dist-info")
     needs = [Requirement(text) for text in PathDistribution(info).requires or []]
     (need,) = [need for need in needs if need.marker is None]
-    assert need.name == "netcl-core" and need.extras == {"opencl"}
+    assert need.name == "netcl-core"
+    assert need.extras == {"opencl"}
     assert str(need.specifier) in (">=0.1,<0.2", "<0.2,>=0.1")
     assert PathDistribution(core).version in need.specifier, "the range fits the tree"

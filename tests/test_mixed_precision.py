@@ -89,8 +89,11 @@ def test_a_captured_step_scales_skips_and_grows_as_an_eager_one(name: str) -> No
             losses = _losses(step, 12, captured)
             found.append((losses, scaler.get_scale(), [p.numpy() for p in model.parameters()]))
         (eager, scale, weights), (replayed, other, others) = found
-        assert eager == replayed and scale == other and all(map(np.array_equal, weights, others))
-        assert (scale < start) == (dtype == "float16") and scale != start
+        assert eager == replayed
+        assert scale == other
+        assert all(map(np.array_equal, weights, others))
+        assert (scale < start) == (dtype == "float16")
+        assert scale != start
         assert all(np.isfinite(one).all() for one in weights)
         untrained = [p.numpy() for p in _step(None, None)[0].parameters()]
         assert not any(map(np.array_equal, weights, untrained)), "not every step was skipped"
@@ -110,7 +113,8 @@ def test_mixed_precision_ends_within_two_percent(name: str, dtype: str, build: C
             plain = _losses(_step(None, None, build, seed)[1], STEPS, True)
             scaler = GradScaler() if dtype == "float16" else None
             mixed = _losses(_step(dtype, scaler, build, seed)[1], STEPS, True)
-            assert plain[-1] < 0.8 * plain[0] and mixed != plain
+            assert plain[-1] < 0.8 * plain[0]
+            assert mixed != plain
             ends.append((np.mean(plain[80:]), np.mean(mixed[80:])))
     want, found = np.mean(ends, axis=0)
     assert abs(found - want) <= 0.02 * want

@@ -25,7 +25,8 @@ def test_a_second_process_reads_as_the_first(root: Path, tmp_path: Path) -> None
     loaded = quickstart(root, "--device", "cpu", "--evaluate", str(tmp_path / "digits.netcl")).stdout
     pattern = re.compile(r"^NumPy \S+ .*: accuracy (\d+\.\d{4}) % \((\d+) of 359 scans held out\)", re.MULTILINE)
     first, second = pattern.search(trained), pattern.search(loaded)
-    assert first is not None and second is not None, trained + loaded
+    assert first is not None, trained
+    assert second is not None, loaded
     assert first.groups() == second.groups()
     assert float(first[1]) > 50
     assert re.search(r"loss \d.*accuracy \d.*samples/s", trained)
@@ -43,4 +44,5 @@ def test_two_devices_share_the_work(root: Path, tmp_path: Path) -> None:
 def test_an_unknown_device_is_one_message(root: Path) -> None:
     done = quickstart(root, "--device", "no such thing", check=False)
     assert done.returncode == 1
-    assert "no such thing" in done.stderr and "Traceback" not in done.stderr
+    assert "no such thing" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -165,4 +165,5 @@ def test_models_go_both_ways_through_files(new: bool, tmp_path: Path) -> None:
     for options in ({"weights_only": True}, {"weights_only": False}, {"mmap": True}):
         back = torch.load(tmp_path / "back.pt", **options)
         for name, tensor in theirs.state_dict().items():
-            assert torch.equal(tensor, back[name]) and tensor.dtype == back[name].dtype
+            assert torch.equal(tensor, back[name])
+            assert tensor.dtype == back[name].dtype

@@ -39,7 +39,8 @@ def test_the_pool_serves_every_call_from_its_first(handle):
     stats = get_persistent_pool(handle.queue).get_stats()
     plate.spread(4)
     after = get_persistent_pool(handle.queue).get_stats()
-    assert after["misses"] == stats["misses"] and after["bytes_in_use"] == stats["bytes_in_use"]
+    assert after["misses"] == stats["misses"]
+    assert after["bytes_in_use"] == stats["bytes_in_use"]
 
 
 def test_what_is_wrong_is_said():

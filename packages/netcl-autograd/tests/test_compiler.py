@@ -83,7 +83,8 @@ def test_a_chain_is_one_kernel_forward_and_one_backward(handle):
     if handle.backend == "cpu":
         assert kernels == []
         return
-    assert len(kernels) == 2 and kernels[1].program == kernels[0].program + "_grad"
+    assert len(kernels) == 2
+    assert kernels[1].program == kernels[0].program + "_grad"
     assert all("__kernel" in kernel.source and kernel.global_size[0] > 0 for kernel in kernels)
     with ag.no_grad():
         assert [kernel.program for kernel in jitted.kernels(x)] == [kernels[0].program]
@@ -166,7 +167,8 @@ def test_written_in_place_inside(numpy_device):
 
     x = Tensor.from_host(np.array([1.0, 2.0], np.float32))
     before, after = fn(x)
-    assert before.tolist() == [1.0, 2.0] and after.tolist() == [7.0, 4.0]
+    assert before.tolist() == [1.0, 2.0]
+    assert after.tolist() == [7.0, 4.0]
     assert fn(x)[0].tolist() == [8.0, 6.0]
 
 
@@ -213,7 +215,8 @@ def test_a_gradient_that_does_not_build_is_run_op_by_op(numpy_device, monkeypatc
         return run(row, *args)
 
     monkeypatch.setattr(execute, "call_row", fail)
-    assert same(values_and_gradients(jit_compile(fn), *arrays), eager) and refused
+    assert same(values_and_gradients(jit_compile(fn), *arrays), eager)
+    assert refused
 
 
 def test_another_thread_may_use_what_is_pending(handle):
@@ -238,7 +241,8 @@ def test_another_thread_may_use_what_is_pending(handle):
         return h, others
 
     fn(x)
-    assert len(seen) == 4 and all(made for _, made in seen)
+    assert len(seen) == 4
+    assert all(made for _, made in seen)
     for result, _ in seen:
         x.grad = b.grad = None
         (result * result).sum().backward(retain_graph=True)
@@ -259,7 +263,8 @@ def test_threads_agree(handle):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 4 and all(same(one, plain) for each in found.values() for one in each)
+    assert len(found) == 4
+    assert all(same(one, plain) for each in found.values() for one in each)
 
 
 def test_values_kept_outside_are_ordinary_nodes(handle):
@@ -291,8 +296,11 @@ def test_gradient_modes(numpy_device):
 
     x, w = (Tensor.from_host(np.array([0.5, 1.0], np.float32), requires_grad=True) for _ in range(2))
     loss, cut, forward = fn(x, w)
-    assert loss.requires_grad and cut.requires_grad and not forward.requires_grad
-    assert type(forward) is Tensor and type(loss) is ag.Node
+    assert loss.requires_grad
+    assert cut.requires_grad
+    assert not forward.requires_grad
+    assert type(forward) is Tensor
+    assert type(loss) is ag.Node
     (loss + cut.sum()).backward()
     assert x.grad is None
     assert w.grad.numpy() == pytest.approx(np.exp(x.numpy()) + np.tanh(x.numpy()), rel=1e-6)
@@ -329,7 +337,8 @@ def test_backward_inside_and_hooks(numpy_device):
         x.grad = None
         return loss
 
-    assert step().item() == 3.0 and x.tolist() == [-0.5, -2.0]
+    assert step().item() == 3.0
+    assert x.tolist() == [-0.5, -2.0]
     assert seen[0].tolist() == [1.0, 0.0]
 
 
@@ -345,8 +354,10 @@ def test_leaves_made_inside(numpy_device):
 
     x = Tensor.from_host(np.array([1.0, 2.0], np.float32))
     by_h, by_leaf, parameter = fn(x)
-    assert by_h.tolist() == [2.0, 2.0] and by_leaf.tolist() == [2.0, 4.0]
-    assert type(parameter) is ag.Parameter and parameter.tolist() == [1.0, 2.0]
+    assert by_h.tolist() == [2.0, 2.0]
+    assert by_leaf.tolist() == [2.0, 4.0]
+    assert type(parameter) is ag.Parameter
+    assert parameter.tolist() == [1.0, 2.0]
 
 
 def test_results_from_a_pool_of_the_caller(numpy_device):
@@ -359,7 +370,8 @@ def test_results_from_a_pool_of_the_caller(numpy_device):
         ops.relu(y, out=out)
         return out + ops.exp(y * 0.0, pool=None)
 
-    assert fn(x).tolist() == [3.0, 5.0] and out.tolist() == [2.0, 4.0]
+    assert fn(x).tolist() == [3.0, 5.0]
+    assert out.tolist() == [2.0, 4.0]
 
 
 def test_tape_and_overwritten_inputs(numpy_device):
@@ -369,7 +381,8 @@ def test_tape_and_overwritten_inputs(numpy_device):
         loss = jitted(x).sum()
     tape.backward(loss)
     tape.backward(loss)
-    assert [node.op_name for node in tape.nodes] == ["jit(mul+exp)", "sum"] and tape.nodes[0].grad.tolist() == [2, 2]
+    assert [node.op_name for node in tape.nodes] == ["jit(mul+exp)", "sum"]
+    assert tape.nodes[0].grad.tolist() == [2, 2]
     loss = jitted(x).sum()
     x.write(np.zeros(2, np.float32))
     with pytest.raises(RuntimeError, match=r"jit\(mul\+exp\).*overwritten"):
@@ -408,7 +421,8 @@ def test_programs_are_bounded_and_shapes_retraced(numpy_device, monkeypatch):
     for n in [*range(1, 30), 1, 2]:
         assert jitted(Tensor.from_host(np.ones(n, np.float32))).numpy().sum() == 2 * n
         assert single(Tensor.from_host(np.ones(n, np.float32))).numpy().sum() == -n
-        assert jitted._cache.count <= 8 and single._cache.regions <= 32
+        assert jitted._cache.count <= 8
+        assert single._cache.regions <= 32
 
 
 def test_whole_numbers_masks_and_halves(numpy_device):
@@ -419,7 +433,8 @@ def test_whole_numbers_masks_and_halves(numpy_device):
     i = Tensor.from_host(np.arange(6, dtype=np.int32))
     x = Tensor.from_host(np.linspace(-1, 2, 6).astype(np.float32))
     for a, b in zip(fn(i, x), jit_compile(fn)(i, x)):
-        assert a.dtype == b.dtype and a.tolist() == b.tolist()
+        assert a.dtype == b.dtype
+        assert a.tolist() == b.tolist()
 
 
 def test_half_storage_is_not_less_exact(numpy_device):

@@ -59,7 +59,8 @@ def test_shorter_inputs_and_targets_in_a_row(numpy_device: Any) -> None:
     wanted = [by_all_paths(log_probs[: steps[n], n], target) for n, target in enumerate(TARGETS)]
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
     one = ag.ctc_loss(Tensor.from_host(log_probs[:, 0], "float64"), Tensor.from_host(np.array([1, 2])), [4], [2])
-    assert one.shape == () and float(one) == pytest.approx(wanted[0] / 2, rel=1e-12)
+    assert one.shape == ()
+    assert float(one) == pytest.approx(wanted[0] / 2, rel=1e-12)
 
 
 def test_targets_may_come_from_the_host(numpy_device: Any) -> None:
@@ -76,7 +77,8 @@ def test_gradient_of_impossible_samples_is_nothing(handle: Any) -> None:
     loss = ag.ctc_loss(x, Tensor.from_host(padded(TARGETS)), [4] * 6, counts, zero_infinity=True)
     loss.backward()
     grad = x.grad.numpy()
-    assert np.isfinite(grad).all() and not grad[:, -1].any()
+    assert np.isfinite(grad).all()
+    assert not grad[:, -1].any()
     # Each step of a sample is in some state: the gradient by log-probabilities sums to -1 per step.
     share = -1 / 6 / np.maximum(counts, 1)
     np.testing.assert_allclose(grad.sum(-1)[:, :-1], np.tile(share[:-1], (4, 1)), rtol=1e-4)

@@ -185,7 +185,8 @@ def test_an_exception_inside_leaves_everything_as_it_was(handle):
 
     with pytest.raises(ValueError, match="in the middle"):
         capture(fails, x, y)
-    assert all(p.grad is None for p in net.parameters()) and ops.get_rng_state() == drawn
+    assert all(p.grad is None for p in net.parameters())
+    assert ops.get_rng_state() == drawn
     for a, b in zip(before, state(net)):
         np.testing.assert_array_equal(a, b)
     saved = ag.square(net.w1).sum()
@@ -214,7 +215,8 @@ def test_threads_train_as_they_would_in_turn(handle):
         thread.start()
     for thread in threads:
         thread.join()
-    assert together == in_turn and len(in_turn) == 8
+    assert together == in_turn
+    assert len(in_turn) == 8
 
 
 def test_a_kernel_that_does_not_build_in_the_middle_of_a_step(handle, monkeypatch):
@@ -256,7 +258,8 @@ def test_training_steps_compile_themselves(handle):
     before = net.seen.item()
     for batch in batches(4):
         step(*batch)
-    assert step.replays > 4 and net.seen.item() == before
+    assert step.replays > 4
+    assert net.seen.item() == before
 
     @compile_training_step(warmup=1)
     def reads(x):
@@ -266,4 +269,5 @@ def test_training_steps_compile_themselves(handle):
     assert reads(x) == 6.0
     with pytest.warns(UserWarning, match="not compiled.*read on the host"):
         assert reads(x) == 6.0
-    assert reads(x) == 6.0 and reads.replays == 0
+    assert reads(x) == 6.0
+    assert reads.replays == 0

@@ -64,8 +64,10 @@ def test_a_gradient_that_is_given_is_used(numpy_device):
     for fn in (ste, ag.jit_compile(lambda x, w: ste(x, w) * 1.0)):  # numbers in the place of tensors
         x.grad = w.grad = None
         (fn(2.0, w) + fn(x, 3.0)).sum().backward()
-        assert x.grad.tolist() == [3.0, 3.0] and w.grad.tolist() == [4.0]
-    assert ag.straight_round(x, w).op_name == "straight_round" and ag.get_primitive("straight_round") is ste
+        assert x.grad.tolist() == [3.0, 3.0]
+        assert w.grad.tolist() == [4.0]
+    assert ag.straight_round(x, w).op_name == "straight_round"
+    assert ag.get_primitive("straight_round") is ste
 
 
 def test_second_gradients_follow_from_the_texts(numpy_device):
@@ -73,7 +75,8 @@ def test_second_gradients_follow_from_the_texts(numpy_device):
     x = leaf(2.0, -1.0)
     (first,) = ag.grad(cube(x).sum(), x, create_graph=True)
     (second,) = ag.grad(first.sum(), x)
-    assert first.tolist() == [12.0, 3.0] and second.tolist() == [12.0, -6.0]
+    assert first.tolist() == [12.0, 3.0]
+    assert second.tolist() == [12.0, -6.0]
     through = ag.AutogradPrimitive("through_output", "exp(v0)", "grad * out")
     (first,) = ag.grad(through(x).sum(), x, create_graph=True)
     (second,) = ag.grad(first.sum(), x)

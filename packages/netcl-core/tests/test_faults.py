@@ -199,7 +199,8 @@ def test_a_fault_at_every_call(queue, monkeypatch, job, name, error, times, rais
             try:
                 results = work(queue)
             except (NetclError, RuntimeError, KeyboardInterrupt) as caught:
-                assert raised is not None and isinstance(caught, raised), f"call {at}: {caught!r}"
+                assert raised is not None, f"call {at}: {caught!r}"
+                assert isinstance(caught, raised), f"call {at}: {caught!r}"
                 assert not isinstance(caught, cl.Error), "the driver's errors are netcl's by now"
                 results = None
         assert engine_for(queue).recording is None

@@ -169,7 +169,8 @@ x.to_host()
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
-        assert process.returncode == 130 and "0.5 s after the interrupt" in errors
+        assert process.returncode == 130
+        assert "0.5 s after the interrupt" in errors
     finally:
         process.kill()
         process.communicate()

@@ -70,14 +70,16 @@ def test_sample_5_of_seed_001_two_factories(chosen):
     names = run(TWO_FACTORIES, host_ndarray=values)
     assert names["q"] is chosen.queue
     assert np.array_equal(names["a"].to_host(), values)
-    assert names["b"].shape == (4, 8) and not names["b"].to_host().any()
+    assert names["b"].shape == (4, 8)
+    assert not names["b"].to_host().any()
 
 
 def test_sample_8_of_seed_001_cpu_backend(capsys):
     values = np.arange(32, dtype=np.float32).reshape(4, 8)
     names = run(CPU_BACKEND, host_arr=values)
     assert names["be"].to_host(names["x"], (4, 8), "float32") is names["x"], "the same ndarray"
-    assert names["y"].shape == (4, 8) and not names["y"].any()
+    assert names["y"].shape == (4, 8)
+    assert not names["y"].any()
     assert "31." in capsys.readouterr().out
 
 
@@ -93,14 +95,19 @@ def test_sample_21_of_seed_003_life_of_a_tensor(chosen, capsys):
     values = np.random.default_rng(1).random((4, 1024), np.float32)
     names = run(TENSOR_LIFE, numpy_array=values)
     assert capsys.readouterr().out == "(4, 1024)\nFalse\n"
-    assert np.array_equal(names["host"], values) and type(names["host"]) is np.ndarray
-    assert names["queue"] is chosen.queue and names["ctx"] is chosen.context and "t" not in names
+    assert np.array_equal(names["host"], values)
+    assert type(names["host"]) is np.ndarray
+    assert names["queue"] is chosen.queue
+    assert names["ctx"] is chosen.context
+    assert "t" not in names
 
 
 def test_seed_003_freed_buffers_go_back_to_the_pool(handle):
     if handle.backend == "cpu":
         tensor = Tensor.zeros((4, 1024), queue=handle.queue)
-        assert tensor.pool_handle is None and tensor.buffer is None and tensor.array.shape == (4, 1024)
+        assert tensor.pool_handle is None
+        assert tensor.buffer is None
+        assert tensor.array.shape == (4, 1024)
         return
     pool = engine_for(handle).pool
     tensor = Tensor.zeros((4, 1024), queue=handle.queue)
@@ -119,7 +126,8 @@ def test_sample_22_of_seed_003_asynchronous_read_and_persistent_tensors(handle):
 
         assert isinstance(transfer.event, cl.Event)
         transfer.event.wait()
-    assert np.array_equal(transfer.wait(), np.arange(6.0)) and transfer.done()
+    assert np.array_equal(transfer.wait(), np.arange(6.0))
+    assert transfer.done()
     kept = Tensor.zeros((1000,), queue=handle.queue, persistent=True)
     assert kept.persistent
     if handle.backend == "cl":
@@ -135,14 +143,17 @@ def test_seed_003_fields_and_dtypes_of_a_tensor(handle):
     assert [field.name for field in dataclasses.fields(Tensor)] == fields.split()
     t = Tensor.zeros((), queue=handle.queue)
     again = Tensor(t.buffer, (), "float", t.context, t.queue, t.pool_handle, array=t.array)
-    assert again.shape == () and again.backend == handle.backend and again.item() == 0.0
+    assert again.shape == ()
+    assert again.backend == handle.backend
+    assert again.item() == 0.0
     for name in ("float", "float32", "half", "float16", "double", "float64"):
         if name in ("double", "float64") and handle.backend == "cl" and not handle.profile.has_fp64:
             continue
         assert Tensor.ones((2,), name, queue=handle.queue).tolist() == [1.0, 1.0]
     from netcl.core.tensor import _dtype_nbytes, _np_dtype
 
-    assert _np_dtype("half") == np.float16 and _dtype_nbytes("double") == 8
+    assert _np_dtype("half") == np.float16
+    assert _dtype_nbytes("double") == 8
 
 
 def test_seed_001_transport_of_the_opencl_backend(handle):
@@ -158,7 +169,9 @@ def test_seed_001_transport_of_the_opencl_backend(handle):
         assert np.array_equal(backend.to_host(buffer, (4, 6), "float32"), values)
         del pending_release, host_ref
     buffer, lease = backend.from_shape((4, 8), "float32")
-    assert not backend.to_host(buffer, (4, 8), "float32").any() and lease.buffer is buffer
+    assert not backend.to_host(buffer, (4, 8), "float32").any()
+    assert lease.buffer is buffer
     array, event = backend.to_host_async(buffer, (4, 8), "float32")
     backend.wait(event)
-    assert not array.any() and backend.reshape(buffer, (8, 4)) is buffer
+    assert not array.any()
+    assert backend.reshape(buffer, (8, 4)) is buffer

@@ -48,7 +48,8 @@ def _assert_equal(left: Any, right: Any) -> None:
         for key in left:
             _assert_equal(left[key], right[key])
     elif isinstance(left, np.ndarray):
-        assert left.dtype == right.dtype and left.shape == right.shape
+        assert left.dtype == right.dtype
+        assert left.shape == right.shape
         assert left.tobytes() == right.tobytes()
     else:
         assert left == right

@@ -35,8 +35,10 @@ def test_images_are_new_and_keep_shape_and_dtype(function, dtype):
     images = (X * 100).astype(dtype)
     before = images.copy()
     result = function(images, rng=rng())
-    assert result.dtype == images.dtype and result.shape == images.shape
-    assert (images == before).all() and not np.shares_memory(result, images)
+    assert result.dtype == images.dtype
+    assert result.shape == images.shape
+    assert (images == before).all()
+    assert not np.shares_memory(result, images)
     assert (result != images).any()
     assert (function(images[7], rng=SampleRandom(1, 0, [7])) == result[7]).all()
     assert function(images[:0]).shape == (0, 3, 12, 10)
@@ -57,9 +59,11 @@ def test_random_erase():
     found = list(boxes(random_erase(0.5, scale=(0.1, 0.3), ratio=(0.5, 2))(X, rng=rng())))
     sizes = np.array([len(rows) * len(columns) for rows, columns in found])
     assert 0.3 < (sizes > 0).mean() < 0.7
-    assert (sizes[sizes > 0] >= 0.05 * 120).all() and (sizes <= 0.4 * 120).all()
+    assert (sizes[sizes > 0] >= 0.05 * 120).all()
+    assert (sizes <= 0.4 * 120).all()
     for rows, columns in found:
-        assert (np.diff(rows) == 1).all() and (np.diff(columns) == 1).all()
+        assert (np.diff(rows) == 1).all()
+        assert (np.diff(columns) == 1).all()
     assert len({(*rows[:1], *columns[:1]) for rows, columns in found}) > 10
     assert (random_erase(0.0)(X) == X).all()
     assert all(len(rows) for rows, _ in boxes(random_erase(1.0, value=-3)(X), -3))
@@ -85,15 +89,19 @@ def test_a_value_that_the_images_cannot_hold():
 def test_color_jitter_factors():
     brightness = color_jitter(0.3, 0, 0)(X, rng=rng()) / X
     assert np.ptp(brightness, axis=(1, 2, 3)).max() < 1e-5
-    assert brightness.min() >= 0.7 - 1e-5 and brightness.max() <= 1.3 + 1e-5 and np.ptp(brightness) > 0.3
+    assert brightness.min() >= 0.7 - 1e-5
+    assert brightness.max() <= 1.3 + 1e-5
+    assert np.ptp(brightness) > 0.3
     contrast = color_jitter(0, 0.3, 0)(X, rng=rng())
     luma = np.array([0.2989, 0.587, 0.114])
     means = [np.einsum("nchw,c->n", images, luma) / 120 for images in (X, contrast)]
     # The factors add up to 0.9999, so the mean is nearly kept.
-    assert np.allclose(*means, atol=1e-3) and contrast.std() != X.std()
+    assert np.allclose(*means, atol=1e-3)
+    assert contrast.std() != X.std()
     saturation = color_jitter(0, 0, 0.5)(X, rng=rng())
     grays = [np.einsum("nchw,c->nhw", images, luma) for images in (X, saturation)]
-    assert np.allclose(*grays, atol=1e-3) and (saturation != X).all()
+    assert np.allclose(*grays, atol=1e-3)
+    assert (saturation != X).all()
     assert (color_jitter(0, 0, 0)(X) == X).all()
     assert (color_jitter(0.2, 0, 0)(X, rng=rng()) == color_jitter(0.2, 0, 0.0)(X, rng=rng())).all()
 
@@ -104,16 +112,21 @@ def test_color_jitter_channels_and_limits():
     with pytest.raises(ValueError, match="1 or 3 channels, got 2"):
         color_jitter(0, 0, 1)(X[:, :2])
     bright = color_jitter(1.0, 0, 0)(np.full((N, 3, 2, 2), 250, np.uint8), rng=rng())
-    assert bright.max() == 255 and bright.min() < 100
+    assert bright.max() == 255
+    assert bright.min() < 100
 
 
 def test_mixup():
     function = mixup(0.4, num_classes=7)
     x, y = function(X, Y, rng=rng())
-    assert x.shape == X.shape and x.dtype == np.float32 and y.shape == (N, 7) and y.dtype == np.float32
+    assert x.shape == X.shape
+    assert x.dtype == np.float32
+    assert y.shape == (N, 7)
+    assert y.dtype == np.float32
     assert np.allclose(y.sum(1), 1, atol=1e-6)
     again = function(X, Y, rng=rng())
-    assert (again[0] == x).all() and (again[1] == y).all()
+    assert (again[0] == x).all()
+    assert (again[1] == y).all()
     # A mean of pixels is mixed with the weight of the labels; the partners are a permutation.
     assert np.isclose(x.mean(), X.mean(), rtol=1e-5)
     one_hot = np.eye(7, dtype=np.float32)[Y]

@@ -19,9 +19,12 @@ def test_array_dataset_samples_and_batches():
     data = ArrayDataset(x, y)
     assert len(data) == 6
     image, label = data[4]
-    assert (image == x[4]).all() and label == 4
+    assert (image == x[4]).all()
+    assert label == 4
     images, labels = data.get_batch(np.array([5, 0, 5]))
-    assert images.shape == (3, 2, 2) and (images == x[[5, 0, 5]]).all() and labels.tolist() == [5, 0, 5]
+    assert images.shape == (3, 2, 2)
+    assert (images == x[[5, 0, 5]]).all()
+    assert labels.tolist() == [5, 0, 5]
     images[:] = -1
     assert x.min() == 0  # a batch is a copy
 
@@ -50,7 +53,8 @@ def test_an_empty_array_dataset_has_no_samples():
 def test_concat_dataset():
     joined = ArrayDataset(np.arange(3)) + ArrayDataset(np.arange(0)) + ArrayDataset(np.arange(10, 12))
     assert [int(joined[i]) for i in range(len(joined))] == [0, 1, 2, 10, 11]
-    assert int(joined[-1]) == 11 and int(joined[-5]) == 0
+    assert int(joined[-1]) == 11
+    assert int(joined[-5]) == 0
     for outside in (5, -6):
         with pytest.raises(IndexError, match="5 samples"):
             joined[outside]
@@ -119,9 +123,11 @@ def test_random_split_refuses(lengths):
 def test_split_dataset():
     data = ArrayDataset(np.arange(10))
     left, right = split_dataset(data)
-    assert left.indices.tolist() == list(range(8)) and right.indices.tolist() == [8, 9]
+    assert left.indices.tolist() == list(range(8))
+    assert right.indices.tolist() == [8, 9]
     left, right = split_dataset(data, 4, shuffle=True, seed=1)
-    assert len(left) == 6 and sorted([*left.indices.tolist(), *right.indices.tolist()]) == list(range(10))
+    assert len(left) == 6
+    assert sorted([*left.indices.tolist(), *right.indices.tolist()]) == list(range(10))
     assert right.indices.tolist() == split_dataset(data, 4, shuffle=True, seed=1)[1].indices.tolist()
     assert [len(part) for part in split_dataset(data, 1.0)] == [0, 10]
     for wrong in (11, -1, 1.5, -0.1):

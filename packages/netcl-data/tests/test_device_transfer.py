@@ -42,14 +42,17 @@ def test_tensors_one_batch_ahead():
         assert len(FakeTensor.made) == 2 * min(number + 2, 3)
         assert loader.state_dict()["batch"] == number + 1  # what was handed over, not what is on its way
     assert next(iterator, None) is None
-    assert (np.concatenate(seen) == X).all() and y.data.tolist() == [10, 11]
+    assert (np.concatenate(seen) == X).all()
+    assert y.data.tolist() == [10, 11]
     assert all(queue == "queue" and options == {"use_pinned": None} for queue, _, options in FakeTensor.made)
 
 
 def test_pinned_and_what_is_no_number():
     samples = [(X[0], "name", 5)]
     ((x, names, number),) = DataLoader(samples, 1, device_queue="queue", pin_memory=True)
-    assert names == ["name"] and x.data.shape == (1, 2) and number.data.tolist() == [5]
+    assert names == ["name"]
+    assert x.data.shape == (1, 2)
+    assert number.data.tolist() == [5]
     assert all(options == {"use_pinned": True} for _, _, options in FakeTensor.made)
     (texts,) = DataLoader(np.array(["a", "b"]), 2, device_queue="queue")
     assert texts.tolist() == ["a", "b"]

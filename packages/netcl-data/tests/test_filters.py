@@ -22,8 +22,10 @@ def rng():
 def test_every_filter_makes_a_new_array_of_its_dtype(function):
     before = X.copy()
     result = function(X, rng=rng())
-    assert (before == X).all() and not np.shares_memory(result, X)
-    assert result.dtype == np.float32 and result.shape[:2] == X.shape[:2]
+    assert (before == X).all()
+    assert not np.shares_memory(result, X)
+    assert result.dtype == np.float32
+    assert result.shape[:2] == X.shape[:2]
     assert (function(X, rng=rng()) == result).all()
     assert function(X[:0], rng=SampleRandom(1, 0, [])).shape[0] == 0
     assert pickle.loads(pickle.dumps(function))(X, rng=rng()).tobytes() == result.tobytes()
@@ -79,7 +81,8 @@ def test_horizontal_flip():
 
 def test_random_crop_is_a_window_of_the_padded_image():
     cropped = random_crop(2, (4, 3))(X, rng=rng())
-    assert cropped.shape == (50, 3, 4, 3) and cropped.flags.c_contiguous
+    assert cropped.shape == (50, 3, 4, 3)
+    assert cropped.flags.c_contiguous
     padded = np.pad(X, ((0, 0), (0, 0), (2, 2), (2, 2)))
     places = set()
     for image, whole in zip(cropped, padded):

@@ -35,7 +35,8 @@ def test_batches_in_order():
     assert [x.shape for x, _ in batches] == [(5, 3, 8, 8)] * 4 + [(3, 3, 8, 8)]
     assert (np.concatenate([x for x, _ in batches]) == X).all()
     assert np.concatenate([y for _, y in batches]).tolist() == Y.tolist()
-    assert batches[0][0].dtype == np.float32 and batches[0][1].dtype == Y.dtype
+    assert batches[0][0].dtype == np.float32
+    assert batches[0][1].dtype == Y.dtype
 
 
 @pytest.mark.parametrize(("drop_last", "count"), [(False, 5), (True, 4)])
@@ -108,7 +109,8 @@ def test_augmentation_of_a_sample_does_not_depend_on_the_batch_size():
 def test_plain_transforms_see_the_input_of_a_sample():
     loader = DataLoader((X, Y), 4, transforms=[to_float, lambda image: image.mean()])
     x, y = next(iter(loader))
-    assert np.allclose(x, X[:4].mean(axis=(1, 2, 3))) and y.tolist() == [0, 1, 2, 3]
+    assert np.allclose(x, X[:4].mean(axis=(1, 2, 3)))
+    assert y.tolist() == [0, 1, 2, 3]
     assert next(iter(DataLoader(Y, 4, transforms=lambda label: label * 2))).tolist() == [0, 2, 4, 6]
 
 
@@ -121,7 +123,8 @@ def test_collate_fn_and_plain_augment():
         augment=lambda b, rng: (b, len(rng)),
     )
     labels, count = next(iter(loader))
-    assert [int(label) for label in labels] == [0, 1, 2, 3] and count == 4
+    assert [int(label) for label in labels] == [0, 1, 2, 3]
+    assert count == 4
 
 
 def test_global_random_numbers_are_by_sample_and_leave_no_trace():
@@ -165,7 +168,8 @@ def test_samplers_of_others():
     assert Reversed.epochs == [0, 1]
     assert [batch.tolist() for batch in DataLoader(Y, batch_sampler=[[1, 2], [5]])] == [[1, 2], [5]]
     own = DataLoader(Y, batch_sampler=BatchSampler(RandomSampler(Y, seed=3), 4, drop_last=True))
-    assert len(own) == len(list(own)) == 5 and own.batch_size == 4
+    assert len(own) == len(list(own)) == 5
+    assert own.batch_size == 4
     named = DataLoader({"a": 1, "b": 2}, 2, sampler=["b", "a"])
     assert [batch.tolist() for batch in named] == [[2, 1]]
 
@@ -202,7 +206,8 @@ def test_streams():
 def test_an_empty_dataset_has_no_batches():
     for shuffle in (False, True):
         loader = DataLoader(np.zeros((0, 2)), 4, shuffle=shuffle)
-        assert len(loader) == 0 and list(loader) == []
+        assert len(loader) == 0
+        assert list(loader) == []
 
 
 def test_an_error_names_the_sample_and_does_not_end_the_epoch():

@@ -37,7 +37,8 @@ def test_seed_epoch_index_and_stream_all_matter():
 
 def test_uniform_numbers_are_uniform():
     numbers = SampleRandom(3, 0, np.arange(4000)).random((4000, 5))
-    assert numbers.min() >= 0 and numbers.max() < 1
+    assert numbers.min() >= 0
+    assert numbers.max() < 1
     counts = np.histogram(numbers, 20, (0, 1))[0]
     assert ((counts - 1000) ** 2 / 1000).sum() < 60  # chi-square, 19 degrees of freedom
     assert abs(np.corrcoef(numbers.T) - np.eye(5)).max() < 0.06

@@ -18,8 +18,12 @@ RNG = np.random.default_rng(0)
 
 def test_digits_are_scikit_learns():
     x, y = example_digits()
-    assert x.shape == (1797, 1, 8, 8) and x.dtype == np.float32 and y.shape == (1797,) and y.dtype == np.int64
-    assert x.min() == 0 and x.max() == 1
+    assert x.shape == (1797, 1, 8, 8)
+    assert x.dtype == np.float32
+    assert y.shape == (1797,)
+    assert y.dtype == np.int64
+    assert x.min() == 0
+    assert x.max() == 1
     assert np.bincount(y).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     assert y[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
     # The first image as printed in scikit-learn's documentation.
@@ -35,9 +39,11 @@ def test_the_order_does_not_depend_on_the_seed_but_a_choice_does():
     x, y = example_digits(100)
     assert x.shape == (100, 1, 8, 8)
     places = [int(np.flatnonzero((whole == image).all(axis=(1, 2, 3)))[0]) for image in x]
-    assert places == sorted(set(places)) and places[:5] == [43, 44, 80, 108, 121]
+    assert places == sorted(set(places))
+    assert places[:5] == [43, 44, 80, 108, 121]
     assert y.tolist() == labels[places].tolist()
-    assert (example_digits(100)[0] == x).all() and (example_digits(100, seed=1)[0] != x).any()
+    assert (example_digits(100)[0] == x).all()
+    assert (example_digits(100, seed=1)[0] != x).any()
     for wrong in (0, 1798, -1, 2.0, True):
         with pytest.raises(ValueError, match="1797"):
             example_digits(wrong)
@@ -45,7 +51,9 @@ def test_the_order_does_not_depend_on_the_seed_but_a_choice_does():
 
 def test_the_digits_come_with_their_licence():
     text = (files("netcl.data") / "_digits_LICENSE.txt").read_text("utf-8")
-    assert "CC BY 4.0" in text and "Alpaydin" in text and "Kaynak" in text
+    assert "CC BY 4.0" in text
+    assert "Alpaydin" in text
+    assert "Kaynak" in text
 
 
 def write_idx(path, array, compress=False):
@@ -62,8 +70,11 @@ def test_mnist(tmp_path, folder, mark, suffix):
         write_idx(tmp_path / folder / f"{part}-labels{mark}idx1-ubyte{suffix}", labels[:count], suffix == ".gz")
     train, test = MNIST(tmp_path), MNIST(str(tmp_path), train=False)
     x, y = train.arrays
-    assert x.shape == (7, 1, 28, 28) and x.dtype == np.uint8 and (x[:, 0] == images).all()
-    assert y.dtype == np.int64 and (y == labels).all()
+    assert x.shape == (7, 1, 28, 28)
+    assert x.dtype == np.uint8
+    assert (x[:, 0] == images).all()
+    assert y.dtype == np.int64
+    assert (y == labels).all()
     assert len(test) == 3
 
 
@@ -109,8 +120,10 @@ def test_cifar10(tmp_path):
     (folder / "test_batch.bin").write_bytes(data[10 * size :])
     for dataset, part in ((CIFAR10(tmp_path), slice(10)), (CIFAR10(folder, train=False), slice(10, 12))):
         x, y = dataset.arrays
-        assert x.dtype == np.uint8 and (x == images[part]).all()
-        assert y.dtype == np.int64 and (y == labels[part, 0]).all()
+        assert x.dtype == np.uint8
+        assert (x == images[part]).all()
+        assert y.dtype == np.int64
+        assert (y == labels[part, 0]).all()
     (folder / "test_batch.bin").write_bytes(data[:-1])
     with pytest.raises(ValueError, match="3073"):
         CIFAR10(tmp_path, train=False)
@@ -130,7 +143,8 @@ def test_cifar100(tmp_path):
     (tmp_path / "train.bin").write_bytes(data)
     fine, coarse = CIFAR100(tmp_path), CIFAR100(tmp_path, coarse=True)
     assert (fine.arrays[0] == images).all()
-    assert (fine.arrays[1] == labels[:, 1]).all() and (coarse.arrays[1] == labels[:, 0]).all()
+    assert (fine.arrays[1] == labels[:, 1]).all()
+    assert (coarse.arrays[1] == labels[:, 0]).all()
     with pytest.raises(FileNotFoundError, match=r"test\.bin"):
         CIFAR100(tmp_path, train=False)
 
@@ -143,12 +157,16 @@ def test_image_folder(tmp_path):
         image_module.new("RGB", (5, 4), colour).save(tmp_path / name)
     (tmp_path / "dog" / "notes.txt").write_text("no image")
     data = ImageFolder(tmp_path)
-    assert data.classes == ["cat", "dog"] and len(data) == 3
+    assert data.classes == ["cat", "dog"]
+    assert len(data) == 3
     found = [(image[:, 0, 0].tolist(), label) for image, label in data]
     assert found == [([10, 20, 30], 0), ([1, 2, 3], 0), ([200, 100, 50], 1)]
-    assert data[0][0].shape == (3, 4, 5) and data[0][0].dtype == np.uint8
+    assert data[0][0].shape == (3, 4, 5)
+    assert data[0][0].dtype == np.uint8
     x, y = next(iter(DataLoader(ImageFolder(tmp_path, lambda image: image / 2, size=(8, 6)), 3)))
-    assert x.shape == (3, 3, 8, 6) and x.max() == 100.0 and y.tolist() == [0, 0, 1]
+    assert x.shape == (3, 3, 8, 6)
+    assert x.max() == 100.0
+    assert y.tolist() == [0, 0, 1]
     with pytest.raises(FileNotFoundError, match="dog has no file"):
         ImageFolder(tmp_path, extensions=[".png"])
     with pytest.raises(FileNotFoundError, match="no folders"):
@@ -166,12 +184,19 @@ def test_npy_dataset(tmp_path):
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "y.npy", y)
     both, one = NpyDataset(tmp_path / "x.npy", tmp_path / "y.npy"), NpyDataset(str(tmp_path / "x.npy"))
-    assert len(both) == 9 and (both[4][0] == x[4]).all() and both[4][1] == 4
-    assert (one[3] == x[3]).all() and type(one[3]) is np.ndarray and one[3].flags.writeable
+    assert len(both) == 9
+    assert (both[4][0] == x[4]).all()
+    assert both[4][1] == 4
+    assert (one[3] == x[3]).all()
+    assert type(one[3]) is np.ndarray
+    assert one[3].flags.writeable
     images, labels = next(iter(DataLoader(both, 4, sampler=[8, 0, 5])))
-    assert type(images) is np.ndarray and (images == x[[8, 0, 5]]).all() and labels.tolist() == [8, 0, 5]
+    assert type(images) is np.ndarray
+    assert (images == x[[8, 0, 5]]).all()
+    assert labels.tolist() == [8, 0, 5]
     pickled = pickle.dumps(both)
-    assert len(pickled) < 1000 and (pickle.loads(pickled)[8][0] == x[8]).all()
+    assert len(pickled) < 1000
+    assert (pickle.loads(pickled)[8][0] == x[8]).all()
 
 
 def test_damaged_npy(tmp_path):
@@ -205,17 +230,24 @@ def test_csv_targets(tmp_path):
     path = table(tmp_path, "a,b , label\n1,2.5,0\n\n-3,1e3, 2\n")
     data = CSVDataset(path, "label")
     x, y = data.arrays
-    assert x.dtype == np.float32 and x.tolist() == [[1, 2.5], [-3, 1000]]
-    assert y.dtype == np.int64 and y.tolist() == [0, 2] and data.columns == ["a", "b"] and data.classes is None
+    assert x.dtype == np.float32
+    assert x.tolist() == [[1, 2.5], [-3, 1000]]
+    assert y.dtype == np.int64
+    assert y.tolist() == [0, 2]
+    assert data.columns == ["a", "b"]
+    assert data.classes is None
     assert CSVDataset(path, 0).arrays[1].tolist() == [1, -3]
     assert CSVDataset(path, 1).arrays[1].dtype == np.float32
     assert CSVDataset(path, -1).arrays[1].tolist() == [0, 2]
-    assert CSVDataset(path).arrays[0].shape == (2, 3) and len(CSVDataset(path).arrays) == 1
+    assert CSVDataset(path).arrays[0].shape == (2, 3)
+    assert len(CSVDataset(path).arrays) == 1
 
 
 def test_csv_texts_and_other_forms(tmp_path):
     data = CSVDataset(table(tmp_path, "\ufeff1;cat\n2;ant\n3;cat\n"), 1, header=False, delimiter=";")
-    assert data.classes == ["ant", "cat"] and data.arrays[1].tolist() == [1, 0, 1] and data.columns == ["0"]
+    assert data.classes == ["ant", "cat"]
+    assert data.arrays[1].tolist() == [1, 0, 1]
+    assert data.columns == ["0"]
 
 
 @pytest.mark.parametrize(

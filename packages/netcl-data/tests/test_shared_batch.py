@@ -33,8 +33,11 @@ def test_slots_do_not_touch_each_other(ring):
         del views
     for slot in range(3):
         copied = ring.slot_copy(slot)
-        assert copied["x"].shape == (4, 3) and copied["x"].dtype == np.float32
-        assert (copied["x"] == slot).all() and (copied["y"] == slot + 10).all() and copied["flag"] == (slot == 1)
+        assert copied["x"].shape == (4, 3)
+        assert copied["x"].dtype == np.float32
+        assert (copied["x"] == slot).all()
+        assert (copied["y"] == slot + 10).all()
+        assert copied["flag"] == (slot == 1)
         copied["x"][:] = -1
     assert (ring.slot_copy(0)["x"] == 0).all()
     assert ring.slot_copy(0, 2)["x"].shape == (2, 3)
@@ -110,5 +113,6 @@ def test_another_process_writes(ring, cases):
     process.start()
     process.join(30)
     assert process.exitcode == 0
-    assert (ring.slot_copy(1)["y"] == 7).all() and not ring.slot_copy(0)["y"].any()
+    assert (ring.slot_copy(1)["y"] == 7).all()
+    assert not ring.slot_copy(0)["y"].any()
     process.close()

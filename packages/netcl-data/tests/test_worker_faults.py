@@ -41,13 +41,17 @@ def fault(cases, kind, **more):
 def test_a_worker_that_raises(kind, cases):
     batches, error, _ = fault(cases, kind)
     assert len(batches) == 3  # all before it
-    assert isinstance(error, DataLoaderWorkerError) and error.exitcode is None and error.worker_id in (0, 1)
+    assert isinstance(error, DataLoaderWorkerError)
+    assert error.exitcode is None
+    assert error.worker_id in (0, 1)
     if kind == "unpicklable":
         # Collation refuses a lock before anything is pickled.
         assert "ValueError: samples of one batch must have one shape" in str(error)
         return
     assert error.indices == [13]
-    assert "sample 13" in str(error) and "the sample is broken" in str(error) and "worker_cases.py" in str(error)
+    assert "sample 13" in str(error)
+    assert "the sample is broken" in str(error)
+    assert "worker_cases.py" in str(error)
     if kind == "raise":
         assert isinstance(error.__cause__, KeyError)
 
@@ -75,7 +79,8 @@ def test_the_workers_survive_an_exception(cases, assert_equal):
 def test_a_worker_that_dies(kind, exitcode, start_method, cases):
     _, error, seconds = fault(cases, kind, start_method=start_method)
     assert isinstance(error, DataLoaderWorkerError)
-    assert error.exitcode == exitcode and f"exit code {exitcode}" in str(error)
+    assert error.exitcode == exitcode
+    assert f"exit code {exitcode}" in str(error)
     assert 13 in error.indices
     assert seconds < 5
 
@@ -104,7 +109,9 @@ def test_the_error_of_a_broken_pipe_is_not_kept(cases):
 @pytest.mark.timing
 def test_a_worker_that_hangs_passes_the_timeout(cases):
     _, error, seconds = fault(cases, "hang", timeout=0.5)
-    assert isinstance(error, DataLoaderWorkerError) and "timeout=0.5" in str(error) and 13 in error.indices
+    assert isinstance(error, DataLoaderWorkerError)
+    assert "timeout=0.5" in str(error)
+    assert 13 in error.indices
     assert 0.4 < seconds < 5
 
 
@@ -114,7 +121,9 @@ def test_a_stopped_worker_is_silent(cases, monkeypatch):
     monkeypatch.setattr(workers, "PING_AFTER_S", 0.2)
     monkeypatch.setattr(workers, "SILENCE_S", 0.6)
     _, error, seconds = fault(cases, "stop")
-    assert isinstance(error, DataLoaderWorkerError) and "no sign of life" in str(error) and 13 in error.indices
+    assert isinstance(error, DataLoaderWorkerError)
+    assert "no sign of life" in str(error)
+    assert 13 in error.indices
     assert seconds < 5
 
 
@@ -126,7 +135,8 @@ def test_a_slow_worker_is_not_silent(cases, monkeypatch):
         workers.WorkerPool, "_tell", lambda pool, worker, what: told.append(what) or tell(pool, worker, what)
     )
     batches, error, _ = fault(cases, "slow")
-    assert error is None and len(batches) == 10
+    assert error is None
+    assert len(batches) == 10
     # The next one a while after the answer, not at once: the workers need the cores.
     assert 2 <= told.count("ping") < 100
 
@@ -144,7 +154,8 @@ def test_time_in_which_the_program_itself_is_stopped_does_not_count(cases, monke
     monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + stopped[0]))
     monkeypatch.setattr(workers, "connection", SimpleNamespace(wait=wait_and_stop))
     batches, error, _ = fault(cases, "slow", timeout=30)
-    assert error is None and len(batches) == 10
+    assert error is None
+    assert len(batches) == 10
 
 
 def test_the_limits_add_up_to_the_promised_five_seconds():
@@ -240,8 +251,10 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
         """,
     )
     output, errors = program.communicate(timeout=60)
-    assert program.returncode == 1 and output == ""
-    assert "DataLoaderWorkerError" in errors and 'if __name__ == "__main__":' in errors.splitlines()[-1]
+    assert program.returncode == 1
+    assert output == ""
+    assert "DataLoaderWorkerError" in errors
+    assert 'if __name__ == "__main__":' in errors.splitlines()[-1]
 
 
 def test_a_program_that_forgets_to_close_ends_quietly(tmp_path):

@@ -125,7 +125,8 @@ class WhoAmI(Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         info = get_worker_info()
-        assert info is not None and isinstance(info.dataset, WhoAmI)
+        assert info is not None
+        assert isinstance(info.dataset, WhoAmI)
         time.sleep(0.02)  # so that one worker cannot take all
         return info.id, info.num_workers, self.mark, os.getpid()
 

@@ -77,14 +77,16 @@ def test_sync_grads_is_the_weighted_mean_and_skips_what_nobody_has(handles: list
     expected = sum((rank + 1.0) * (2.0 if rank == 0 else 1.0) for rank in range(len(handles) - 1)) / total
     for params in replicas:
         grad = params[1].grad
-        assert grad is not None and params[0].grad is None
+        assert grad is not None
+        assert params[0].grad is None
         np.testing.assert_allclose(grad.numpy(), np.full(8, expected), rtol=1e-6)
 
 
 def test_prepare_replicas_keeps_the_parameters_on_their_own_device(handles: list[DeviceHandle]) -> None:
     params = _params(handles[0])
     replicas = dist.prepare_replicas(params, [handle.queue for handle in handles])
-    assert replicas[0] is not None and all(a is b for a, b in zip(replicas[0], params))
+    assert replicas[0] is not None
+    assert all(a is b for a, b in zip(replicas[0], params))
     assert all(a is not b for a, b in zip(replicas[1], params))
     params[0].write(np.ones((8, 5)))
     dist.broadcast_params(params, replicas)

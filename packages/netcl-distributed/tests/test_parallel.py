@@ -136,7 +136,8 @@ def test_a_run_killed_at_ten_random_moments_ends_with_the_bits_of_an_unbroken_on
         assert done.returncode == 0, done.stderr
         assert done.stderr.count("starting all again") == kills
         ends.append(done.stdout.split())
-    assert ends[0][0] == "0" and ends[1][0] == "10"
+    assert ends[0][0] == "0"
+    assert ends[1][0] == "10"
     assert ends[0][1] == ends[1][1]
 
 

@@ -51,7 +51,8 @@ class Descent:
 
     def load_state_dict(self, state) -> None:
         self.check_state_dict(state)
-        assert list(state["state"]) == list(range(len(self.params))) and state["param_groups"][0]["betas"] == (
+        assert list(state["state"]) == list(range(len(self.params)))
+        assert state["param_groups"][0]["betas"] == (
             0.9,
             0.999,
         )
@@ -110,7 +111,8 @@ def test_training_goes_on_bit_for_bit(tmp_path: Path, normal) -> None:
     scheduler = Counter()
     rest = load_checkpoint(tmp_path / "c.netcl", again, optimizer=resumed, scheduler=scheduler)
     assert (rest["epoch"], rest["step"], rest["metrics"], rest["extra"]) == (2, 5, {"loss": 0.5}, {"note": [1, "a"]})
-    assert scheduler.count == 3 and resumed.steps == 5
+    assert scheduler.count == 3
+    assert resumed.steps == 5
     assert train(again, resumed, x, 5) == expected
     for name, tensor in model.state_dict().items():
         np.testing.assert_array_equal(again.state_dict()[name].to_host(), tensor.to_host())
@@ -122,8 +124,10 @@ def test_what_nobody_takes_comes_back(tmp_path: Path) -> None:
     save_checkpoint(model, tmp_path / "c", optim_state=state, config={"width": 8}, rng=False)
     rest = load_checkpoint(tmp_path / "c")
     np.testing.assert_array_equal(rest["model"]["0.weight"], model[0].weight.to_host())
-    assert rest["optimizer"]["flag"] is True and rest["optimizer"]["big"] == float("inf")
-    assert rest["optimizer"]["numbers"] == (1.5, [2]) and rest["config"] == {"width": 8}
+    assert rest["optimizer"]["flag"] is True
+    assert rest["optimizer"]["big"] == float("inf")
+    assert rest["optimizer"]["numbers"] == (1.5, [2])
+    assert rest["config"] == {"width": 8}
     np.testing.assert_array_equal(rest["optimizer"]["m"], [0, 1, 2])
     assert "rng" not in rest
 
@@ -149,7 +153,8 @@ def test_one_that_does_not_fit_changes_nothing(tmp_path: Path, normal) -> None:
             np.testing.assert_array_equal(tensor.to_host(), before[name])
         if "optimizer" in given:
             assert given["optimizer"].steps == 0
-        assert scaler.count == 5 and random.getstate() == first
+        assert scaler.count == 5
+        assert random.getstate() == first
     missing, _ = nn.Linear(1, 1).load_state_dict({}, strict=False)
     assert missing == ["weight", "bias"]
 

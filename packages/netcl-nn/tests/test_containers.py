@@ -12,8 +12,11 @@ from netcl.core import Tensor
 def test_sequential(normal) -> None:
     a, b, c = nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)
     model = nn.Sequential(a, b).append(c)
-    assert len(model) == 3 and list(model) == [a, b, c] and model[-1] is c
-    assert isinstance(model[:2], nn.Sequential) and list(model[:2]) == [a, b]
+    assert len(model) == 3
+    assert list(model) == [a, b, c]
+    assert model[-1] is c
+    assert isinstance(model[:2], nn.Sequential)
+    assert list(model[:2]) == [a, b]
     x = normal(5, 3)
     np.testing.assert_array_equal(model(x).to_host(), c(b(a(x))).to_host())
     model.insert(1, nn.Identity())
@@ -35,11 +38,15 @@ def test_sequential_with_names(normal) -> None:
 def test_lists_and_dicts() -> None:
     layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(2))
     layers.extend([nn.ReLU()])
-    assert len(layers) == 3 and len(list(layers.parameters())) == 4
+    assert len(layers) == 3
+    assert len(list(layers.parameters())) == 4
     named = nn.ModuleDict({"a": nn.Linear(2, 2)})
     named["b"] = nn.ReLU()
-    assert list(named) == ["a", "b"] == list(named.keys()) and "a" in named and len(named) == 2
-    assert dict(named.items())["b"] is named["b"] and list(named.values())[0] is named["a"]
+    assert list(named) == ["a", "b"] == list(named.keys())
+    assert "a" in named
+    assert len(named) == 2
+    assert dict(named.items())["b"] is named["b"]
+    assert list(named.values())[0] is named["a"]
     del named["a"]
     assert list(named.parameters()) == []
     with pytest.raises(TypeError, match="no forward"):
@@ -52,4 +59,5 @@ def test_concat(normal) -> None:
     np.testing.assert_array_equal(model(x).to_host(), expected)
     joined = nn.Concat(axis=0)(x, x)
     assert joined.shape == (10, 3)
-    assert model[:1].axis == 1 and len(model[:1]) == 1
+    assert model[:1].axis == 1
+    assert len(model[:1]) == 1

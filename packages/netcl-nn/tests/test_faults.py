@@ -59,7 +59,8 @@ def test_a_failing_call(call: str, old, monkeypatch) -> None:
     with pytest.raises(CheckpointError, match="No space left") as caught:
         save_model(nn.Linear(100, 100), path)
     monkeypatch.undo()
-    assert caught.value.path == str(path) and caught.value.bytes > 40_000
+    assert caught.value.path == str(path)
+    assert caught.value.bytes > 40_000
     assert isinstance(caught.value.__cause__, OSError)
     assert_untouched(path, content)
 
@@ -224,8 +225,10 @@ def test_every_form_is_written_whole_or_not_at_all(form: str, tmp_path: Path, mo
     monkeypatch.setattr(atomic.os, "fsync", fail)
     with pytest.raises(CheckpointError, match="No space left") as caught:
         SAVERS[form](nn.Linear(100, 100), path)
-    assert caught.value.path == str(path) and caught.value.bytes > 40_000
-    assert path.read_bytes() == content and [p.name for p in tmp_path.iterdir()] == ["m"]
+    assert caught.value.path == str(path)
+    assert caught.value.bytes > 40_000
+    assert path.read_bytes() == content
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
 LOADERS = {"checkpoint": load_checkpoint, "safetensors": load_safetensors, "torch": load_torch}

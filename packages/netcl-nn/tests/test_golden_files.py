@@ -19,7 +19,8 @@ def test_models(version: int) -> None:
     path = GOLDEN / f"version{version}.netcl"
     assert verify(path)["version"] == version
     model = load_model(path)
-    assert isinstance(model, nn.Sequential) and [type(layer).__name__ for layer in model] == ["Linear", "BatchNorm1d"]
+    assert isinstance(model, nn.Sequential)
+    assert [type(layer).__name__ for layer in model] == ["Linear", "BatchNorm1d"]
     np.testing.assert_array_equal(model[0].weight.to_host(), np.arange(6.0).reshape(2, 3) / 4)
     np.testing.assert_array_equal(model[0].bias.to_host(), [0.5, -1.0])
     np.testing.assert_array_equal(model[1].running_var.to_host(), [2.0, 2.0])

@@ -258,7 +258,8 @@ def test_values(name: str, normal) -> None:
     state = {key: value.to_host().astype(np.float64) for key, value in layer.state_dict().items()}
     y = layer(x)
     expected = reference(x.to_host().astype(np.float64), state)
-    assert y.shape == expected.shape and y.dtype == "float32"
+    assert y.shape == expected.shape
+    assert y.dtype == "float32"
     np.testing.assert_allclose(y.to_host(), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -378,9 +379,11 @@ def test_each_is_rebuilt_from_its_config(name: str) -> None:
     layer = CASES[name][0]()
     config = json.loads(json.dumps(to_config(layer)))
     again = from_config(config)
-    assert repr(again) == repr(layer) and type(again) is type(layer)
+    assert repr(again) == repr(layer)
+    assert type(again) is type(layer)
     shapes = [{name: (t.shape, t.dtype) for name, t in each.state_dict().items()} for each in (layer, again)]
-    assert shapes[0] == shapes[1] and to_config(again) == to_config(layer)
+    assert shapes[0] == shapes[1]
+    assert to_config(again) == to_config(layer)
 
 
 def test_every_layer_is_tested_here() -> None:

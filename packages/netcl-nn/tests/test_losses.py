@@ -144,7 +144,8 @@ def test_ctc() -> None:
     loss = nn.CTCLoss()(log_probs, Tensor.from_host(np.array([[1]])), np.array([2]), np.array([1]))
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     none = nn.CTCLoss(zero_infinity=True)(log_probs, Tensor.from_host(np.array([[1, 1]])), np.array([2]), np.array([2]))
-    assert none.item() == 0.0 and repr(nn.CTCLoss(blank=2)) == "CTCLoss(blank=2)"
+    assert none.item() == 0.0
+    assert repr(nn.CTCLoss(blank=2)) == "CTCLoss(blank=2)"
 
 
 def test_weights_move_with_the_module() -> None:

@@ -132,12 +132,16 @@ def test_dtypes_modes_and_frozen_parameters(tmp_path: Path) -> None:
     save_model(model, tmp_path / "m.netcl")
     again = load_model(tmp_path / "m.netcl")
     same(model, again)
-    assert isinstance(again[0].weight, ag.Parameter) and not again[0].weight.requires_grad
+    assert isinstance(again[0].weight, ag.Parameter)
+    assert not again[0].weight.requires_grad
     with np.load(tmp_path / "m.netcl", allow_pickle=False) as arrays:
         assert arrays["0.weight"].dtype == np.uint16
         meta = json.loads(str(arrays["__netcl_meta__"]))
-    assert arrays is not None and meta["format"] == "netcl.single-file" and meta["type"] == "Sequential"
-    assert meta["dtypes"]["0.weight"] == "bfloat16" and len(meta["sha256"]) == 64
+    assert arrays is not None
+    assert meta["format"] == "netcl.single-file"
+    assert meta["type"] == "Sequential"
+    assert meta["dtypes"]["0.weight"] == "bfloat16"
+    assert len(meta["sha256"]) == 64
 
 
 def test_a_shared_module_stays_shared(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ def test_names_are_torchvisions() -> None:
         state = resnet.resnet50(10).state_dict()
     assert state["layer1.0.downsample.0.weight"].shape == (256, 64, 1, 1)
     assert state["layer4.2.bn3.running_var"].shape == (2048,)
-    assert state["conv1.weight"].shape == (64, 3, 7, 7) and state["fc.weight"].shape == (10, 2048)
+    assert state["conv1.weight"].shape == (64, 3, 7, 7)
+    assert state["fc.weight"].shape == (10, 2048)
 
 
 @pytest.mark.parametrize("block", [resnet.BasicBlock, resnet.Bottleneck])
@@ -73,7 +74,9 @@ def test_gpt_continues_by_its_cache_as_without(tmp_path: Path) -> None:
     model = GPT(11, block_size=8, n_layer=2, n_head=2, n_embd=8, dropout=0.5)
     ids = np.array([[1, 2, 3], [4, 5, 6]])
     out = model.generate(ids, 7, temperature=0)
-    assert model.training and out.shape == (2, 10) and out.dtype == "int64"
+    assert model.training
+    assert out.shape == (2, 10)
+    assert out.dtype == "int64"
     model.eval()
     expected = ids
     for _ in range(7):  # the last two are beyond the block

@@ -100,7 +100,8 @@ def test_a_state_that_does_not_fit_lists_everything_and_writes_nothing() -> None
         np.testing.assert_array_equal(tensor.to_host(), before[name])
     del state["body.0.weight"], state["offset"]
     missing, unexpected = block.load_state_dict(state, strict=False)
-    assert missing == ["scale", "offset", "body.0.weight"] and unexpected == ["extra"]
+    assert missing == ["scale", "offset", "body.0.weight"]
+    assert unexpected == ["extra"]
     np.testing.assert_array_equal(block.body[0].bias.to_host(), state["body.0.bias"])
 
 
@@ -136,7 +137,8 @@ def test_to_dtype_keeps_whole_numbers_and_flags() -> None:
     assert block.to(dtype="bfloat16") is block
     assert {t.dtype for n, t in block.state_dict().items() if "num" not in n} == {"bfloat16"}
     assert block.body[1].num_batches_tracked.dtype == "int64"
-    assert isinstance(block.body[0].weight, ag.Parameter) and not block.scale.requires_grad
+    assert isinstance(block.body[0].weight, ag.Parameter)
+    assert not block.scale.requires_grad
     np.testing.assert_allclose(block.body[0].weight.to_host(), weight, rtol=4e-3)
 
 
@@ -154,8 +156,10 @@ def test_deepcopy_shares_nothing_but_what_was_shared() -> None:
     block.twin = block.body
     block.scale.requires_grad = False
     other = copy.deepcopy(block)
-    assert other.twin is other.body and other.body is not block.body
-    assert not other.scale.requires_grad and isinstance(other.scale, ag.Parameter)
+    assert other.twin is other.body
+    assert other.body is not block.body
+    assert not other.scale.requires_grad
+    assert isinstance(other.scale, ag.Parameter)
     before = other.body[0].weight.to_host()
     np.testing.assert_array_equal(before, block.body[0].weight.to_host())
     block.body[0].weight.write(before + 1)
@@ -274,7 +278,8 @@ def test_summary_of_layers_with_several_results() -> None:
 
     text = Reader().summary((5, 3), dtype="int64")
     rows = {line.split()[0]: line for line in text.splitlines()}
-    assert "(5, 3, 12), (2, 3, 6), (2, 3, 6)" in rows["net"] and rows["net"].split()[-1] == f"{15 * 480:,}"
+    assert "(5, 3, 12), (2, 3, 6), (2, 3, 6)" in rows["net"]
+    assert rows["net"].split()[-1] == f"{15 * 480:,}"
     projections, products = 3 * 15 * 12 * 12, 2 * 3 * 5 * 5 * 12
     assert rows["attention"].split()[-2:] == [f"{3 * 12 * 13}", f"{projections + products:,}"]
     assert rows["attention.out_proj"].split()[-1] == f"{15 * 144:,}"
@@ -305,8 +310,11 @@ def test_repr_and_summary() -> None:
     )
     model.train()
     text = model.summary((1, 1, 5, 5))
-    assert "0 (Conv2d)" in text and "(1, 4, 5, 5)" in text
+    assert "0 (Conv2d)" in text
+    assert "(1, 4, 5, 5)" in text
     rows = {line.split()[0]: line.split() for line in text.splitlines()}
-    assert rows["0"][-2:] == ["36", str(4 * 25 * 9)] and rows["2"][-2:] == ["202", "200"]
+    assert rows["0"][-2:] == ["36", str(4 * 25 * 9)]
+    assert rows["2"][-2:] == ["202", "200"]
     assert rows["total"][1:] == ["238", "1,100"]
-    assert model.training and not model[0]._hooks
+    assert model.training
+    assert not model[0]._hooks

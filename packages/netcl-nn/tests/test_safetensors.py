@@ -37,7 +37,8 @@ def test_every_dtype(dtype: str, shape: tuple[int, ...], tmp_path: Path, rng) ->
     tensor = Tensor.from_host(values, dtype=dtype)
     save_safetensors({"x": tensor}, tmp_path / "x")
     (loaded,) = load_safetensors(tmp_path / "x").values()
-    assert loaded.dtype == dtype and loaded.shape == shape
+    assert loaded.dtype == dtype
+    assert loaded.shape == shape
     np.testing.assert_array_equal(loaded.to_host(), tensor.to_host())
 
 
@@ -52,7 +53,8 @@ def test_bfloat16_bits(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.to_host()[:2], [1.0, -2.5])
     save_safetensors({"x": loaded}, tmp_path / "y")
     ((_, written),) = safetensors.deserialize((tmp_path / "y").read_bytes())
-    assert written["dtype"] == "BF16" and bytes(written["data"]) == bits.tobytes()
+    assert written["dtype"] == "BF16"
+    assert bytes(written["data"]) == bits.tobytes()
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def test_a_file_of_pytorch(form: str) -> None:
     np.testing.assert_array_equal(found["spread"].to_host(), [7, 7, 7])
     np.testing.assert_array_equal(found["halves"].to_host(), [1.5, -2])
     assert [found[name].dtype for name in ("halves", "half", "flags")] == ["bfloat16", "float16", "bool"]
-    assert found["none"].shape == (0, 3) and found["number"].item() == 5
+    assert found["none"].shape == (0, 3)
+    assert found["number"].item() == 5
     assert found["plain"] == {
         "epoch": 3,
         "best": 0.5,
@@ -74,10 +75,13 @@ def test_round(tmp_path: Path, normal) -> None:
     }
     save_torch(value, path)
     found = load_torch(path)
-    assert found["a"][0] is found["a"][1] and found["a"][2] == value["a"][2]
-    assert found[3]["bfloat16"].dtype == "bfloat16" and found[3]["number"] == 0.25
+    assert found["a"][0] is found["a"][1]
+    assert found["a"][2] == value["a"][2]
+    assert found[3]["bfloat16"].dtype == "bfloat16"
+    assert found[3]["number"] == 0.25
     np.testing.assert_array_equal(found[3]["array"].to_host(), np.arange(3))
-    assert found["empty"][:3] == [{}, [], ()] and found["empty"][3].shape == (0, 2)
+    assert found["empty"][:3] == [{}, [], ()]
+    assert found["empty"][3].shape == (0, 2)
 
 
 def test_storages_begin_where_they_can_be_mapped(tmp_path: Path) -> None:
@@ -164,7 +168,8 @@ def test_no_code_runs(tmp_path: Path) -> None:
                 path.write_bytes(pickle.dumps(value, protocol))
                 with pytest.raises(CheckpointError):
                     load_torch(path)
-    assert not witness.exists() and "this" not in sys.modules
+    assert not witness.exists()
+    assert "this" not in sys.modules
 
 
 @pytest.mark.parametrize(

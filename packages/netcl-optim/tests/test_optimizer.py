@@ -188,7 +188,8 @@ def test_closure_zero_grad_and_loss(parameter) -> None:
         assert optimizer.step(closure).item() == 4.0
     assert p.item() == 1.0
     optimizer.zero_grad(set_to_none=False)
-    assert p.grad is not None and p.grad.item() == 0.0
+    assert p.grad is not None
+    assert p.grad.item() == 0.0
     optimizer.zero_grad()
     assert p.grad is None
     optimizer.step()

@@ -267,7 +267,8 @@ def test_a_half_parameter_has_a_master_that_keeps_small_steps(dtype: str, rng, p
     assert master.dtype == "float32"
     np.testing.assert_allclose(master.to_host(), start - 1e-2, rtol=1e-5)
     rounded = master.astype(dtype).to_host()
-    assert np.array_equal(p.to_host(), rounded) and not np.array_equal(rounded, start), "no step alone moves it"
+    assert np.array_equal(p.to_host(), rounded)
+    assert not np.array_equal(rounded, start), "no step alone moves it"
     # What somebody else writes counts, and a state that is loaded goes on where it was.
     state = dict(optimizer.state_dict()["state"][0])
     p.write(np.full(4, 8.0))
@@ -288,4 +289,5 @@ def test_a_master_stands_still_where_a_gradient_was_not_finite(parameter) -> Non
     before = optimizer.state[p]["master"].to_host()
     optimizer.found_inf = Tensor.ones((), queue=p.queue)
     optimizer.step()
-    assert np.array_equal(optimizer.state[p]["master"].to_host(), before) and before[0] < 1
+    assert np.array_equal(optimizer.state[p]["master"].to_host(), before)
+    assert before[0] < 1

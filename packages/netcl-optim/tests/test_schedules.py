@@ -97,7 +97,9 @@ def test_one_cycle_moves_the_momentum_the_other_way(parameter) -> None:
         momenta.append(sgd.param_groups[0]["momentum"])
         rates.append(sgd.lr)
         schedule.step()
-    assert momenta[0] == 0.95 and momenta[10] == pytest.approx(0.85) and momenta[20] == pytest.approx(0.95)
+    assert momenta[0] == 0.95
+    assert momenta[10] == pytest.approx(0.85)
+    assert momenta[20] == pytest.approx(0.95)
     assert np.argmax(rates) == np.argmin(momenta) == 10
     assert rates[20] == pytest.approx(1.0 / 25 / 1e4)
     with pytest.raises(ValueError, match="21 steps"):
@@ -117,7 +119,8 @@ def test_sequential(parameter) -> None:
         state = schedule.state_dict()
         schedule.step()
     schedule.load_state_dict(state)
-    assert schedule.last_epoch == 14 and optimizer.lr == pytest.approx(0, abs=1e-12)
+    assert schedule.last_epoch == 14
+    assert optimizer.lr == pytest.approx(0, abs=1e-12)
 
 
 def test_plateau(parameter) -> None:
@@ -132,7 +135,8 @@ def test_plateau(parameter) -> None:
     other_optimizer = optim.SGD([parameter([1.0])], lr=7.0)
     other = optim.ReduceLROnPlateau(other_optimizer, factor=0.5, patience=2, threshold=0.1, min_lr=0.2)
     other.load_state_dict(schedule.state_dict())
-    assert other_optimizer.lr == 0.2 and other.best == 8.9
+    assert other_optimizer.lr == 0.2
+    assert other.best == 8.9
 
 
 def test_plateau_upwards_with_cooldown(parameter) -> None:

@@ -52,7 +52,8 @@ def test_a_group_counts_as_one_batch(handle: DeviceHandle) -> None:
 
 def test_groups_are_captured_to_the_bit(handle: DeviceHandle) -> None:
     captured, eager = trained(8, 2), trained(8, 2, compile=False)
-    assert captured._step is not None and captured._step.replays > 0
+    assert captured._step is not None
+    assert captured._step.replays > 0
     assert all(np.array_equal(a, b) for a, b in zip(weights(captured), weights(eager)))
 
 
@@ -72,8 +73,10 @@ def test_mixed_precision_learns(
     trainer = Trainer(model, optimizer, None, precision, grad_clip=1.0, seed=0)
     history = trainer.fit(make_loader(n=64), make_loader(n=90), epochs=8, log_every=0)
     assert all(p.dtype == "float32" for p in model.parameters())
-    assert history[-1]["val_accuracy"] > 0.9 and history[-1]["loss"] < history[0]["loss"]
-    assert trainer._step is not None and trainer._step.replays > 20
+    assert history[-1]["val_accuracy"] > 0.9
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert trainer._step is not None
+    assert trainer._step.replays > 20
     assert (trainer.scaler is None) == (precision == "bfloat16")
     # A device without half arithmetic says so, and nothing else warns.
     assert all("has no cl_khr_fp16" in str(warning.message) for warning in recwarn)

@@ -104,7 +104,8 @@ def test_early_stopping(make_network: Make, make_loader: Make) -> None:
         trainer = Trainer(model, SGD(model.parameters(), lr=0.1), callbacks=callbacks)
         history = trainer.fit(make_loader(), epochs=6, log_every=0)
         assert len(history) == early.stopped_epoch == stopped
-        assert early.best_epoch == best and early.best == values[best - 1]
+        assert early.best_epoch == best
+        assert early.best == values[best - 1]
         assert np.array_equal(model[6].weight.to_host(), weights[best - 1])
         assert not np.array_equal(weights[-1], weights[best - 1])
 
@@ -125,7 +126,8 @@ def test_learning_rates_are_those_of_the_epoch(make_network: Make, make_loader: 
     callbacks = [LearningRateMonitor(), CSVLogger(tmp_path / "logs" / "run.csv")]
     trainer = Trainer(model, optimizer, scheduler=ExponentialLR(optimizer, 0.5), callbacks=callbacks)
     history = trainer.fit(make_loader(), epochs=2, log_every=0)
-    assert history.column("lr_0") == [1.0, 0.5] and history.column("lr_1") == [0.1, 0.05]
+    assert history.column("lr_0") == [1.0, 0.5]
+    assert history.column("lr_1") == [0.1, 0.05]
     with (tmp_path / "logs" / "run.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [{name: float(value) for name, value in row.items()} for row in rows] == list(history)
@@ -178,7 +180,8 @@ def test_a_checkpoint_that_cannot_be_written(make_network: Make, make_loader: Ma
         if policy == "warn":
             with pytest.warns(UserWarning, match=r"last\.netcl.*training goes on"):
                 assert len(trainer.fit(make_loader(), epochs=1, log_every=0)) == 1
-            assert saver.best_path is not None and saver.best_path.is_file()
+            assert saver.best_path is not None
+            assert saver.best_path.is_file()
         else:
             with pytest.raises((OSError, RuntimeError), match=r"last\.netcl"):
                 trainer.fit(make_loader(), epochs=1, log_every=0)
@@ -189,4 +192,5 @@ def test_a_checkpoint_that_cannot_be_written(make_network: Make, make_loader: Ma
 def test_the_history_is_the_trainers(make_network: Make, make_loader: Make) -> None:
     model = make_network()
     trainer = Trainer(model, SGD(model.parameters()))
-    assert isinstance(trainer.fit(make_loader(), epochs=0), History) and trainer.history == []
+    assert isinstance(trainer.fit(make_loader(), epochs=0), History)
+    assert trainer.history == []

@@ -73,7 +73,8 @@ def test_help_teaches_and_is_fast() -> None:
         seconds.append(time.perf_counter() - start)
     for name in ("doctor", "devices", "train", "evaluate", "predict", "tune", "profile", "bench", "export", "convert"):
         assert f"\n    {name} " in out
-    assert "first steps" in out and "exit codes" in out
+    assert "first steps" in out
+    assert "exit codes" in out
     # The bound is 0.3 s on a machine that does nothing else.
     assert min(seconds) < 0.3, statistics.median(seconds)
 
@@ -83,7 +84,8 @@ def test_the_help_of_every_command_has_examples(capsys: Any) -> None:
     for name, text in EXAMPLES.items():
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
-        assert ended.value.code == 0 and text.strip() in capsys.readouterr().out
+        assert ended.value.code == 0
+        assert text.strip() in capsys.readouterr().out
         examples = re.findall(rf"^  (?:[A-Z_]+=\S+ )?netcl ({name}(?: \S+)*)", text.partition("examples:")[2], re.M)
         assert examples
         for line in examples:
@@ -103,16 +105,23 @@ def test_the_help_of_train_is_a_configuration_that_trains(tmp_path: Path, capsys
 def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
     code, out, _ = told(capsys, "train", config)
     folder = config.parent / "out"
-    assert code == 0 and "epoch 2/2" in out and str(folder / "report.html") in out
+    assert code == 0
+    assert "epoch 2/2" in out
+    assert str(folder / "report.html") in out
     assert {path.name for path in folder.iterdir()} >= {"model.netcl", "last.netcl", "history.csv", "report.html"}
     code, out, _ = told(capsys, "evaluate", config, "--json")
     measured = json.loads(out)
-    assert code == 0 and 0 < measured["accuracy"] <= 1 and "epoch_00" in measured["model"]
+    assert code == 0
+    assert 0 < measured["accuracy"] <= 1
+    assert "epoch_00" in measured["model"]
     code, out, _ = told(capsys, "evaluate", config, "--model", folder / "model.netcl")
-    assert code == 0 and "on the validation data: loss" in out
+    assert code == 0
+    assert "on the validation data: loss" in out
 
     code, out, _ = told(capsys, "train", config, "--resume", "auto", "--set", "trainer.epochs=3")
-    assert code == 0 and "epoch 3/3" in out and "epoch 2/3" not in out
+    assert code == 0
+    assert "epoch 3/3" in out
+    assert "epoch 2/3" not in out
     assert len((folder / "history.csv").read_text(encoding="utf-8").splitlines()) == 4
     report = (folder / "report.html").read_text(encoding="utf-8")
     assert "patience = 3\n# --set trainer.epochs=3</pre>" in report
@@ -120,9 +129,12 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
     np.save(config.parent / "x.npy", np.zeros((5, 1, 8, 8), np.float32))
     predict = ("predict", folder / "model.netcl", config.parent / "x.npy", "--device", "cpu")
     code, out, _ = told(capsys, *predict)
-    assert code == 0 and len(out.splitlines()) == 5 and out.startswith("0 class ")
+    assert code == 0
+    assert len(out.splitlines()) == 5
+    assert out.startswith("0 class ")
     code, out, _ = told(capsys, *predict, "--output", config.parent / "y.npy")
-    assert code == 0 and np.load(config.parent / "y.npy").shape == (5, 10)
+    assert code == 0
+    assert np.load(config.parent / "y.npy").shape == (5, 10)
 
 
 @pytest.mark.parametrize(
@@ -161,16 +173,19 @@ def test_a_wrong_configuration_is_told_with_its_place(
 ) -> None:
     config.write_text(CONFIG.replace(old, new, 1), encoding="utf-8")
     code, out, error = told(capsys, "train", config)
-    assert code == 2 and out == ""
+    assert code == 2
+    assert out == ""
     assert re.search(message, error), error
 
 
 def test_settings_are_told_with_their_own_place(config: Path, capsys: Any) -> None:
     code, _, error = told(capsys, "train", config, "--set", "optimizer.lr=fast")
-    assert code == 2 and "--set optimizer.lr: lr in [optimizer] is a number, not the text 'fast'" in error
+    assert code == 2
+    assert "--set optimizer.lr: lr in [optimizer] is a number, not the text 'fast'" in error
     assert told(capsys, "train", config, "--set", "optimizer")[0] == 2
     code, _, error = told(capsys, "train", config.parent / "none.toml")
-    assert code == 2 and "none.toml: the configuration cannot be read: No such file" in error
+    assert code == 2
+    assert "none.toml: the configuration cannot be read: No such file" in error
     with pytest.raises(SystemExit) as wrong:
         main(["trane"])
     assert wrong.value.code == 2
@@ -193,30 +208,40 @@ def test_files_of_the_users_own(config: Path, capsys: Any) -> None:
     assert told(capsys, "train", config)[0] == 0
     config.write_text(config.read_text(encoding="utf-8").replace("width", "with"), encoding="utf-8")
     code, _, error = told(capsys, "train", config)
-    assert code == 2 and "unknown key 'with' in [model]; did you mean 'width'?" in error
+    assert code == 2
+    assert "unknown key 'with' in [model]; did you mean 'width'?" in error
 
 
 def test_errors_of_a_run_are_one_line(config: Path, capsys: Any) -> None:
     config.write_text(CONFIG.replace("256, 10", "255, 10"), encoding="utf-8")
     code, _, error = told(capsys, "train", config)
-    assert code == 1 and error.startswith("netcl: ShapeError: ") and len(error.splitlines()) <= 2
+    assert code == 1
+    assert error.startswith("netcl: ShapeError: ")
+    assert len(error.splitlines()) <= 2
     code, _, error = told(capsys, "evaluate", config)
-    assert code == 2 and "there is no model in" in error
+    assert code == 2
+    assert "there is no model in" in error
     code, _, error = told(capsys, "predict", config, "none.npy", "--device", "cpu")
-    assert code == 1 and "netcl: CheckpointError" in error
+    assert code == 1
+    assert "netcl: CheckpointError" in error
 
 
 def test_devices_profile_and_bench(config: Path, capsys: Any) -> None:
     code, out, _ = told(capsys, "devices", "--json")
     found = [json.loads(line) for line in out.splitlines()]
-    assert code == 0 and sum(device["default"] for device in found) == 1
+    assert code == 0
+    assert sum(device["default"] for device in found) == 1
     assert any(device["selector"] == "cpu" and device["gflops"] > 0 for device in found)
     code, out, _ = told(capsys, "devices")
-    assert code == 0 and "NumPy" in out and "GFLOP/s" in out
+    assert code == 0
+    assert "NumPy" in out
+    assert "GFLOP/s" in out
     code, out, _ = told(capsys, "bench", "--devices", "cpu", "--runs", "1", "--json")
-    assert code == 0 and json.loads(out)["seconds"]["training step, digits"] > 0
+    assert code == 0
+    assert json.loads(out)["seconds"]["training step, digits"] > 0
     code, out, _ = told(capsys, "profile", config, "--steps", "3", "--folder", config.parent / "profile")
-    assert code == 0 and "ms in" in out
+    assert code == 0
+    assert "ms in" in out
     trace = json.loads((config.parent / "profile" / "trace.json").read_text(encoding="utf-8"))
     assert trace["traceEvents"]
     assert "<svg" in (config.parent / "profile" / "roofline.html").read_text(encoding="utf-8")
@@ -228,7 +253,8 @@ def test_weights_travel(config: Path, capsys: Any) -> None:
     model = io.load_model(folder / "model.netcl")
     for kind, suffix in (("safetensors", ".safetensors"), ("torch", ".pt")):
         code, out, _ = told(capsys, "export", folder / "model.netcl", "--to", kind)
-        assert code == 0 and out.strip() == str(folder / f"model{suffix}")
+        assert code == 0
+        assert out.strip() == str(folder / f"model{suffix}")
     code, _, _ = told(capsys, "convert", folder / "model.pt", folder / "again.safetensors")
     assert code == 0
     again = io.load_safetensors(folder / "again.safetensors")
@@ -236,18 +262,22 @@ def test_weights_travel(config: Path, capsys: Any) -> None:
         assert np.array_equal(np.asarray(again[name].to_host()), tensor.to_host())
     pytest.importorskip("onnx", reason="onnx is not installed")
     code, out, _ = told(capsys, "export", folder / "model.netcl", "--to", "onnx", "--shape", "1,1,8,8")
-    assert code == 0 and (folder / "model.onnx").stat().st_size > 1000
+    assert code == 0
+    assert (folder / "model.onnx").stat().st_size > 1000
     code, _, error = told(capsys, "export", folder / "model.netcl", "--to", "onnx")
-    assert code == 2 and "give the shape of an input" in error
+    assert code == 2
+    assert "give the shape of an input" in error
 
 
 def test_what_cannot_be_converted(config: Path, capsys: Any) -> None:
     folder = config.parent
     io.save_torch({"weight": np.zeros(3, np.float32)}, folder / "model.pt")
     code, _, error = told(capsys, "convert", folder / "model.pt", folder / "back.netcl")
-    assert code == 2 and "holds a model, and the source has weights alone" in error
+    assert code == 2
+    assert "holds a model, and the source has weights alone" in error
     code, _, error = told(capsys, "convert", folder / "model.pt", folder / "back.xyz")
-    assert code == 2 and "goes by the suffix" in error
+    assert code == 2
+    assert "goes by the suffix" in error
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
@@ -264,7 +294,8 @@ def test_an_interrupted_run_is_saved_and_says_how_to_go_on(config: Path, number:
     start = time.monotonic()
     out, error = process.communicate(timeout=60)
     assert process.returncode == code, error
-    assert "go on with: netcl train" in out and time.monotonic() - start < 20
+    assert "go on with: netcl train" in out
+    assert time.monotonic() - start < 20
     assert io.verify(config.parent / "out" / "last.netcl")["type"] == "checkpoint"
 
 

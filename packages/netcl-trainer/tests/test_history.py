@@ -58,7 +58,8 @@ def test_columns_and_csv(history: History, tmp_path: Path) -> None:
     with path.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["epoch", "loss", "accuracy", "val_loss", "val_accuracy", "lr"]
-    assert rows[0]["lr"] == "" and float(rows[2]["val_loss"]) == 1 / 3
+    assert rows[0]["lr"] == ""
+    assert float(rows[2]["val_loss"]) == 1 / 3
 
 
 def test_a_plot_has_a_curve_for_each_column(history: History, tmp_path: Path) -> None:
@@ -162,7 +163,8 @@ def test_accuracy_of_ids_and_of_probabilities(handle: DeviceHandle) -> None:
     share = (output.argmax(axis=1) == ids).mean()
     for target in (ids, ids.astype(np.int32), ids.astype(np.float32), np.eye(4, dtype=np.float32)[ids].swapaxes(1, 2)):
         found = accuracy(Tensor.from_host(output), Tensor.from_host(np.ascontiguousarray(target)))
-        assert found.shape == () and found.item() == pytest.approx(share)
+        assert found.shape == ()
+        assert found.item() == pytest.approx(share)
     with pytest.raises(ShapeError, match=r"output has shape \(10, 4, 3\), target \(10,\)"):
         accuracy(Tensor.from_host(output), Tensor.from_host(ids[:, 0].copy()))
 

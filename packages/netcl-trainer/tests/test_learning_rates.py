@@ -24,10 +24,13 @@ def test_it_suggests_a_rate_and_changes_nothing(handle: DeviceHandle, make_netwo
     before = {name: tensor.to_host() for name, tensor in model.state_dict().items()}
     position, randomness = loader.state_dict(), ops.get_rng_state()
     found = trainer.lr_find(loader, 1e-6, 10.0, steps=40)
-    assert found.lrs == sorted(found.lrs) and 1e-4 < found.suggestion < 1.0
+    assert found.lrs == sorted(found.lrs)
+    assert 1e-4 < found.suggestion < 1.0
     assert len(found.lrs) == len(found.losses)
-    assert optimizer.lr == 3e-4 and optimizer.state_dict()["state"] == {}
-    assert loader.state_dict() == position and ops.get_rng_state() == randomness
+    assert optimizer.lr == 3e-4
+    assert optimizer.state_dict()["state"] == {}
+    assert loader.state_dict() == position
+    assert ops.get_rng_state() == randomness
     after = {name: tensor.to_host() for name, tensor in model.state_dict().items()}
     assert all(np.array_equal(before[name], after[name]) for name in before)
 

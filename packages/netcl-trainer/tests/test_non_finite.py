@@ -55,7 +55,8 @@ def test_raise_names_the_step_the_op_and_the_parameter(handle: DeviceHandle, mak
     trainer = Trainer(model, SGD(model.parameters(), lr=0.05), callbacks=[TerminateOnNaN()], metrics_stride=5, seed=1)
     with pytest.raises(NonFiniteError, match=r"epoch 1, step 7: the batch itself holds NaN .* in field 0") as caught:
         trainer.fit(batches(7), log_every=0)
-    assert caught.value.op == "conv2d" and caught.value.parameter == "0.weight"
+    assert caught.value.op == "conv2d"
+    assert caught.value.parameter == "0.weight"
     assert trainer.step == 10
     # The weights and the running statistics are those before step 7.
     good = make_network()
@@ -87,7 +88,8 @@ def test_rollback_goes_back_and_on(handle: DeviceHandle, make_network: Make) -> 
     assert all(np.isfinite(value).all() for value in weights(trainer).values())
     assert math.isfinite(trainer.history[0]["loss"])
     callback = trainer.callbacks[0]
-    assert isinstance(callback, TerminateOnNaN) and callback.rollbacks == 1
+    assert isinstance(callback, TerminateOnNaN)
+    assert callback.rollbacks == 1
 
 
 def test_rollbacks_end(numpy_device: object, make_network: Make) -> None:
@@ -139,7 +141,8 @@ def test_a_skipped_group_and_its_average(numpy_device: object, make_network: Mak
         model, SGD(model.parameters(), lr=0.1), ema=average, callbacks=[TerminateOnNaN("skip")], accumulation_steps=3
     )
     trainer.fit(batches(7), epochs=2, log_every=0)
-    assert trainer.step == 8 and [row["skipped_steps"] for row in trainer.history] == [1, 1]
+    assert trainer.step == 8
+    assert [row["skipped_steps"] for row in trainer.history] == [1, 1]
     assert all(np.isfinite(shadow.to_host()).all() for shadow in average.shadow.values())
 
 

@@ -37,7 +37,8 @@ def test_it_holds_everything_and_asks_for_nothing(
     position = val.state_dict()
     page = history.report(tmp_path / "report.html", config="lr = <as given>").read_text(encoding="utf-8")
     assert val.state_dict() == position
-    assert re.findall(r'(?:src|href)="(?!data:)', page) == [] and "<script" not in page
+    assert re.findall(r'(?:src|href)="(?!data:)', page) == []
+    assert "<script" not in page
     for text in (
         "best epoch",
         handle.device_name,
@@ -72,7 +73,8 @@ def test_a_browser_shows_it(numpy_device: object, make_network: Make, make_loade
     # What the browser has parsed: nothing is swallowed by an element that was never closed.
     for heading in ("Curves", "Samples misjudged", "Epochs", "What was run"):
         assert f"<h2>{heading}</h2>" in shown
-    assert shown.count("<svg") == 4 and shown.count("<polyline") == 6
+    assert shown.count("<svg") == 4
+    assert shown.count("<polyline") == 6
     assert len(re.findall(r"<tr[ >]", shown.partition("What was run")[0])) == 4
     subprocess.run(
         [browser, *options, f"--screenshot={picture}", page.as_uri()], capture_output=True, timeout=100, check=True
@@ -85,7 +87,9 @@ def test_a_history_made_by_hand_has_its_curves(tmp_path: Path) -> None:
         {"epoch": at, "loss": 1 / at, "note": "<b>", "val_loss": None if at == 2 else float("nan")} for at in (1, 2)
     ]
     page = History(rows).report(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "&lt;b&gt;" in page and "<b>2</b>" in page and "Samples misjudged" not in page
+    assert "&lt;b&gt;" in page
+    assert "<b>2</b>" in page
+    assert "Samples misjudged" not in page
     with pytest.raises(ValueError, match="the history is empty"):
         History().report(tmp_path / "none.html")
 

@@ -244,6 +244,8 @@ def test_the_file_is_whole_in_the_end(
     loader: DataLoader = make_loader()
     trainer.fit(loader, loader, epochs=1, log_every=0)
     rest = load_checkpoint(tmp_path / "last.netcl")
-    assert rest["epoch"] == 1 and rest["step"] == 3 and rest["extra"]["history"] == list(trainer.history)
+    assert rest["epoch"] == 1
+    assert rest["step"] == 3
+    assert rest["extra"]["history"] == list(trainer.history)
     with pytest.raises(RuntimeError, match="has not trained yet"):
         Trainer(make_network()).save_checkpoint(tmp_path / "none.netcl")

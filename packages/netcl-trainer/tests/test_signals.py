@@ -64,8 +64,11 @@ def test_the_first_ends_the_step_and_saves(
     trainer = Trainer(model, SGD(model.parameters()), callbacks=[send, saver], seed=0)
     start = time.monotonic()
     error = caught(trainer, make_loader(), epochs=4)
-    assert isinstance(error, kind) and send.error is error and time.monotonic() - start < 60
-    assert send.after == [1, 2, 3, 4, 5] and verify(saver.last_path)["type"] == "checkpoint"
+    assert isinstance(error, kind)
+    assert send.error is error
+    assert time.monotonic() - start < 60
+    assert send.after == [1, 2, 3, 4, 5]
+    assert verify(saver.last_path)["type"] == "checkpoint"
     # What was saved goes on to the numbers of a run that nobody interrupted.
     send.step = 0
     resumed = trainer.fit(make_loader(), epochs=4, log_every=0, resume="auto")
@@ -110,7 +113,8 @@ def test_one_signal_sent_twice_counts_once(make_network: Make, make_loader: Make
     model, send = make_network(), Send(2, signal.SIGTERM, signal.SIGTERM)
     saver = ModelCheckpoint(tmp_path, "loss")
     caught(Trainer(model, SGD(model.parameters()), callbacks=[send, saver]), make_loader())
-    assert send.after == [1, 2] and load_checkpoint(saver.last_path)["step"] == 2
+    assert send.after == [1, 2]
+    assert load_checkpoint(saver.last_path)["step"] == 2
 
 
 def test_what_was_there_before_is_there_again(make_network: Make, make_loader: Make) -> None:

@@ -51,8 +51,10 @@ def test_captured_equals_eager_bit_for_bit_over_a_hundred_steps(
     (captured, history), (eager, expected) = runs
     assert captured.step == eager.step == 102
     # Two shapes of batch, each with two steps op by op and one shadow step.
-    assert captured._step is not None and captured._step.replays == 102 - 2 * 3
-    assert eager._step is not None and eager._step.replays == 0
+    assert captured._step is not None
+    assert captured._step.replays == 102 - 2 * 3
+    assert eager._step is not None
+    assert eager._step.replays == 0
     assert_same_bits(values(captured), values(eager))
     assert measured(history) == measured(expected)
     assert history[-1]["loss"] < 0.5 * history[0]["loss"]
@@ -71,7 +73,8 @@ def test_the_schedule_and_the_average_reach_a_captured_step(
         history = trainer.fit(loader, loader, epochs=20, log_every=0)
         runs.append((trainer, average, history))
     for (trainer, average, history), (other, expected, rows) in [runs]:
-        assert trainer._step is not None and trainer._step.replays == 37
+        assert trainer._step is not None
+        assert trainer._step.replays == 37
         assert_same_bits(values(trainer), values(other))
         assert_same_bits(
             {name: t.to_host() for name, t in average.shadow.items()},
@@ -107,7 +110,8 @@ def test_the_shadow_step_catches_a_model_whose_python_state_changes(handle: Devi
             with pytest.warns(UserWarning, match=r"another result .* first in linear.weight.*op by op") as caught:
                 trainer.fit(loader, epochs=4, log_every=0)
             assert len(caught) == 1
-            assert trainer._step is not None and trainer._step.replays == 0
+            assert trainer._step is not None
+            assert trainer._step.replays == 0
         else:
             trainer.fit(loader, epochs=1, log_every=0)
             model.calls += 1  # by the capture
@@ -164,7 +168,8 @@ def test_the_check_repeats_every_n_steps(numpy_device: object, make_network: Mak
     with config.override(CHECK_CAPTURE=4):
         trainer.fit(make_loader(n=32), epochs=10, log_every=0)
     # 20 steps: two op by op, the shadow step of the capture, and then every fourth of 17.
-    assert trainer._step is not None and trainer._step.replays == 17 - 4
+    assert trainer._step is not None
+    assert trainer._step.replays == 17 - 4
 
 
 def test_a_fit_goes_on_with_its_captures(numpy_device: object, make_network: Make, make_loader: Make) -> None:
@@ -175,7 +180,9 @@ def test_a_fit_goes_on_with_its_captures(numpy_device: object, make_network: Mak
     trainer.evaluate(make_loader())
     trainer.predict(make_loader())
     trainer.fit(make_loader(n=32), epochs=1, log_every=0)
-    assert trainer._step is first and first is not None and first.replays == 3
+    assert trainer._step is first
+    assert first is not None
+    assert first.replays == 3
     trainer.fit(make_loader(n=32), epochs=1, log_every=0, loss_fn=lambda out, y: ag.cross_entropy(out, y) * 2.0)
     assert trainer._step is not first
 

@@ -29,7 +29,8 @@ def test_it_learns_and_the_history_says_how(handle: DeviceHandle, make_network: 
     model = make_network()
     trainer = Trainer(model, AdamW(model.parameters(), lr=2e-2), seed=0)
     history = trainer.fit(make_loader(n=200), make_loader(n=90, shuffle=False), epochs=8, log_every=0)
-    assert trainer.history is history and len(history) == 8
+    assert trainer.history is history
+    assert len(history) == 8
     assert list(history[0]) == [
         "epoch",
         "step",
@@ -42,7 +43,8 @@ def test_it_learns_and_the_history_says_how(handle: DeviceHandle, make_network: 
     ]
     assert [row["epoch"] for row in history] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert [row["step"] for row in history] == [13 * epoch for epoch in range(1, 9)]
-    assert history[-1]["val_accuracy"] > 0.9 and history[-1]["val_loss"] < history[0]["val_loss"]
+    assert history[-1]["val_accuracy"] > 0.9
+    assert history[-1]["val_loss"] < history[0]["val_loss"]
     for row in history:
         assert row["samples_per_second"] * row["seconds"] == pytest.approx(200)
 
@@ -53,7 +55,8 @@ def test_evaluate_and_predict_agree_with_numpy(handle: DeviceHandle, make_networ
     trainer.fit(make_loader(), epochs=2, log_every=0)
     loader = make_loader(n=50, shuffle=False)
     logits, labels = trainer.predict(loader), np.concatenate([y for _, y in loader])
-    assert logits.shape == (50, 3) and logits.dtype == np.float32
+    assert logits.shape == (50, 3)
+    assert logits.dtype == np.float32
     result = trainer.evaluate(loader)
     assert list(result) == ["loss", "accuracy"]
     # Batches of 16, 16, 16 and 2: a mean of the batches' means would be another number.
@@ -96,7 +99,8 @@ def test_evaluate_and_predict_run_in_eval_mode_without_a_tape(numpy_device: obje
     trainer.predict(make_loader())
     assert set(model[0].seen) == {(False, False)}
     assert [module.training for module in model] == [True, True, False]
-    assert model.training and model[0].linear.training
+    assert model.training
+    assert model[0].linear.training
     assert ag.is_grad_enabled()
     model[0].seen.clear()
     trainer.fit(make_loader(), make_loader(), epochs=1, log_every=0)
@@ -107,7 +111,8 @@ def test_modes_come_back_after_an_error_in_evaluate(numpy_device: object, make_l
     model = nn.Sequential(nn.Flatten(), nn.Linear(15, 3))
     with pytest.raises(ShapeError):
         Trainer(model).evaluate(make_loader())
-    assert model.training and ag.is_grad_enabled()
+    assert model.training
+    assert ag.is_grad_enabled()
 
 
 def test_other_losses_and_metrics(handle: DeviceHandle) -> None:
@@ -163,7 +168,8 @@ def test_schedulers_are_stepped_at_the_end_of_an_epoch(
     plateau = ReduceLROnPlateau(optimizer, "max", patience=1)
     Trainer(model, optimizer, scheduler=plateau).fit(make_loader(), make_loader(), epochs=3, log_every=0)
     # The weights never change, so neither does the validation: two epochs without progress, and the rate is reduced.
-    assert plateau.num_bad_epochs == 0 and plateau.best == Trainer(model).evaluate(make_loader())["accuracy"]
+    assert plateau.num_bad_epochs == 0
+    assert plateau.best == Trainer(model).evaluate(make_loader())["accuracy"]
 
 
 def test_the_seed_fixes_dropout(numpy_device: object, make_network: Make, make_loader: Make) -> None:

@@ -20,7 +20,9 @@ def test_engines_are_one_per_queue(handle, engine):
     t = Tensor.ones(3)
     assert get_backend(t) is engine
     assert is_opencl(t) == (engine.name == "cl")
-    assert is_queue(handle) and is_queue(handle.queue) and not is_queue(t)
+    assert is_queue(handle)
+    assert is_queue(handle.queue)
+    assert not is_queue(t)
 
 
 def test_operands_of_two_devices_are_named(engine):
@@ -59,7 +61,8 @@ def test_a_wrong_backend_is_reported(monkeypatch):
     monkeypatch.setattr(CPUBackend, "matmul", wrong)
     report = check_backend(cpu_engine(), ["add", "matmul", "linear"])
     assert not report
-    assert set(report.failed) == {"matmul", "linear"} and report.passed > 10
+    assert set(report.failed) == {"matmul", "linear"}
+    assert report.passed > 10
     assert "AssertionError" in str(report)
 
 

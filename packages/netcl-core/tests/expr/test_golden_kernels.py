@@ -106,7 +106,8 @@ def test_cross_entropy_and_its_gradient_are_one_kernel_each() -> None:
 
 def test_a_large_sum_is_cut_into_pieces_for_all_cores() -> None:
     first, second = plans()["sum_all"].launches
-    assert first.items >= 2 * CPU.units and second.items == 1
+    assert first.items >= 2 * CPU.units
+    assert second.items == 1
 
 
 def test_positions_have_64_bits_where_a_gpu_needs_them() -> None:
@@ -120,8 +121,10 @@ def test_positions_have_64_bits_where_a_gpu_needs_them() -> None:
         )
 
     small, large = text((1 << 15) - 17, GPU), text(1 << 15, GPU)
-    assert "uint i1" in small and "size_t" not in small
-    assert "size_t i1" in large and "uint" not in large
+    assert "uint i1" in small
+    assert "size_t" not in small
+    assert "size_t i1" in large
+    assert "uint" not in large
     assert text(1 << 10, CPU) == text(1 << 15, CPU)
 
 
@@ -130,7 +133,8 @@ def test_vectors_are_read_plainly_where_they_lie_aligned() -> None:
         shape = (64, columns)
         return make_plan([X + Y], [shape], [shape, (1, columns)], shape, target).launches[0].source
 
-    assert "(__global const float4 *)" in text(96, GPU) and "vload4" in text(97, GPU)
+    assert "(__global const float4 *)" in text(96, GPU)
+    assert "vload4" in text(97, GPU)
     assert text(96, CPU) == text(97, CPU)
 
 
@@ -138,7 +142,8 @@ def test_the_exp_of_a_softmax_waits_in_its_output() -> None:
     named = plans()
     for name in ("softmax", "softmax_columns", "gpu_softmax", "cross_entropy_gradient"):
         (launch,) = named[name].launches
-        assert "*out0" in launch.source and launch.source.count("exp(") == 2  # whole vectors, and the rest
+        assert "*out0" in launch.source
+        assert launch.source.count("exp(") == 2  # whole vectors, and the rest
     # What the output needs beside it may be overwritten, so nothing waits there.
     weighted = make_plan([_softmax(X, 1) * X], [(64, 96)], [(64, 96)], (64, 96), CPU)
     assert weighted.launches[0].source.count("exp(") == 4

@@ -54,7 +54,8 @@ def vec_add():
 
 def test_seed_001_vec_add_source_compiles(queue):
     source = vec_add().to_source()
-    assert source.startswith("#define LOAD") and source.count("__kernel void vec_add(") == 1
+    assert source.startswith("#define LOAD")
+    assert source.count("__kernel void vec_add(") == 1
     a, b = np.random.default_rng(0).random((2, N), np.float32)
     buffers = [device_copy(queue, values) for values in (a, b, np.zeros_like(a))]
     vec_add().build(queue.context).run(queue, (N,), None, *buffers)
@@ -66,7 +67,8 @@ def test_seed_001_elementwise_spec_is_built(queue):
     spec = builder.elementwise_spec(name="mul_add", arity=2, expression="MUL(ADD(v0, v1), 2.0f)")
     assert isinstance(spec, KernelSpec)
     kernel = builder.build(queue.context, spec)
-    assert kernel.function_name == "mul_add" and kernel.num_args == 4
+    assert kernel.function_name == "mul_add"
+    assert kernel.num_args == 4
 
 
 @pytest.mark.parametrize("dtype", ["float", "half", "float16"])
@@ -138,7 +140,8 @@ def test_seed_004_scale_by_two_on_a_tensor(queue):
     )  # fmt: skip
     prg = spec.build(queue)
     prg.run(queue, (n,), None, x)
-    assert np.array_equal(x.to_host(), np.arange(n) * 2) and x._version[0] == version + 1
+    assert np.array_equal(x.to_host(), np.arange(n) * 2)
+    assert x._version[0] == version + 1
 
 
 def test_a_tensor_of_another_dtype_or_device_is_named(queue):
@@ -197,7 +200,8 @@ def test_tuning_measures_on_copies_and_is_recorded(queue):
     spec = scale_by_two()
     best = spec.tune(queue, (N,), x)
     assert np.array_equal(read(queue, x, values), values), "the argument is untouched"
-    assert N % best[0] == 0 and spec.build(queue)._local_size(queue, (N,)) == best
+    assert N % best[0] == 0
+    assert spec.build(queue)._local_size(queue, (N,)) == best
     spec.build(queue).run(queue, (N,), None, x)
     assert (read(queue, x, values) == 2).all()
 
@@ -246,7 +250,8 @@ def test_relu_lets_nan_pass(queue):
 
 def test_no_context_no_kernel():
     spec, kernel = build_elementwise_kernel(None, "f", 1, "v0")
-    assert kernel is None and spec.name == "f"
+    assert kernel is None
+    assert spec.name == "f"
     with pytest.raises(DTypeError, match="complex"):
         PrimitiveBuilder("complex")
 
@@ -262,6 +267,10 @@ def test_signatures():
     """
     a, b, tmp, n, alpha = parameters_of(source, "k")
     assert (a.space, a.base, a.writes, b.base, b.writes) == ("global", "float4", False, "half", True)
-    assert a.takes("float") and not a.takes("half") and b.takes("half") and tmp.space == "local"
+    assert a.takes("float")
+    assert not a.takes("half")
+    assert b.takes("half")
+    assert tmp.space == "local"
     assert (n.scalar, n.name, alpha.scalar) == (np.uint32, "n", np.float32)
-    assert parameters_of(source, "other") == () and parameters_of(source, "missing") is None
+    assert parameters_of(source, "other") == ()
+    assert parameters_of(source, "missing") is None

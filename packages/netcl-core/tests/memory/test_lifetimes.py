@@ -204,7 +204,8 @@ def test_no_host_array_is_kept_once_its_copy_is_over(queues, n):
     del values, taken
     x.wait()
     gc.collect()
-    assert given() is None and [ref() for ref in alive] == [None, None]
+    assert given() is None
+    assert [ref() for ref in alive] == [None, None]
 
 
 def events():
@@ -257,6 +258,7 @@ def test_a_pool_that_is_cleared_drops_what_waits_for_its_markers(queues):
     pool = BufferPool(queues[0].context)
     with Gate(queues[0]):
         pool.allocate(1000).release()
-        assert pool.stats.bytes_cached == 0 and pool.stats.bytes_allocated == 1024
+        assert pool.stats.bytes_cached == 0
+        assert pool.stats.bytes_allocated == 1024
         pool.clear()
         assert pool.stats.bytes_allocated == 0

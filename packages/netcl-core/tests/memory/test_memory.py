@@ -54,19 +54,24 @@ def test_seed_001_pool_sample(queue):
     assert (pool.stats.hits, pool.stats.misses, pool.stats.bytes_cached) == (0, 1, 1024)
     again = pool.allocate(nbytes)
     assert (pool.stats.hits, pool.stats.bytes_cached) == (1, 0)
-    assert again.nbytes == nbytes and again.bucket_size == 1024 and again.buffer.size == 1024 and again.pool is pool
+    assert again.nbytes == nbytes
+    assert again.bucket_size == 1024
+    assert again.buffer.size == 1024
+    assert again.pool is pool
 
 
 def test_seed_001_persistent_pool_sample(queue):
     pool = get_persistent_pool(queue)
     stats = pool.get_stats()
     assert {"hits", "misses", "hit_rate", "bytes_allocated", "bytes_cached", "buckets"} <= set(stats)
-    assert pool is get_persistent_pool(queue) and isinstance(pool, PersistentBufferPool)
+    assert pool is get_persistent_pool(queue)
+    assert isinstance(pool, PersistentBufferPool)
 
 
 def test_seed_001_pinned_pool_and_shared_memory(queue):
     pool = get_pinned_pool(queue)
-    assert isinstance(pool, PinnedBufferPool) and pool is get_pinned_pool(queue)
+    assert isinstance(pool, PinnedBufferPool)
+    assert pool is get_pinned_pool(queue)
     assert pool.allocate(100).buffer.flags & cl.mem_flags.ALLOC_HOST_PTR
     assert is_integrated_gpu(queue), "an OpenCL CPU device shares memory with the host"
     assert is_integrated_gpu(manager.default("cpu"))
@@ -78,7 +83,8 @@ def test_release_is_once_and_ends_the_lease(pool):
     handle.release()
     handle.release()
     pool.release(handle)
-    assert handle.released and handle.buffer is None
+    assert handle.released
+    assert handle.buffer is None
     assert pool.get_stats()["buckets"] == {1024: 1}
 
 
@@ -114,7 +120,9 @@ def test_power_of_two_buckets(queue):
 )
 def test_persistent_buckets(pool, nbytes, bucket):
     assert pool.bucket_for(nbytes) == bucket
-    assert pool.BUCKETS[0] == 1024 and pool.BUCKETS[-1] == 256 * MIB and len(pool.BUCKETS) == 10
+    assert pool.BUCKETS[0] == 1024
+    assert pool.BUCKETS[-1] == 256 * MIB
+    assert len(pool.BUCKETS) == 10
 
 
 def test_rounding_wastes_at_most_an_eighth(pool):
@@ -124,7 +132,8 @@ def test_rounding_wastes_at_most_an_eighth(pool):
 
 def test_zero_bytes_get_a_buffer(pool):
     handle = pool.allocate(0)
-    assert handle.nbytes == 0 and handle.buffer.size == 1024
+    assert handle.nbytes == 0
+    assert handle.buffer.size == 1024
 
 
 def test_bad_sizes_are_named(pool):
@@ -160,14 +169,16 @@ def test_bound_comes_from_the_variable(queue):
     with config.override(MAX_CACHED_GB=4096 / 2**30):
         pool = PersistentBufferPool(queue.context, queue)
         del (handles := [pool.allocate(4096) for _ in range(3)])[:]
-        assert pool.stats.bytes_cached == 4096 and handles == []
+        assert pool.stats.bytes_cached == 4096
+        assert handles == []
 
 
 def test_number_of_large_buffers_is_bounded(queue):
     pool = PersistentBufferPool(queue.context, queue, max_buffers_per_bucket=2, large_bucket_bytes=4096)
     for size, kept in ((1024, 5), (4096, 2)):
         del (handles := [pool.allocate(size) for _ in range(5)])[:]
-        assert pool.get_stats()["buckets"][size] == kept and not handles
+        assert pool.get_stats()["buckets"][size] == kept
+        assert not handles
 
 
 def test_training_loop_hits_above_99_percent(pool):
@@ -184,9 +195,11 @@ def test_statistics(pool):
     first.release()
     stats = pool.get_stats()
     assert (stats["bytes_in_use"], stats["bytes_cached"], stats["peak_bytes"]) == (16384, 1024, 17408)
-    assert stats["bytes_allocated"] == 17408 and stats["buckets"] == {1024: 1}
+    assert stats["bytes_allocated"] == 17408
+    assert stats["buckets"] == {1024: 1}
     pool.clear()
-    assert pool.stats.bytes_allocated == 16384 and second.buffer is not None
+    assert pool.stats.bytes_allocated == 16384
+    assert second.buffer is not None
 
 
 def test_buffer_waits_for_its_event(queue):
@@ -208,7 +221,8 @@ def test_budget_names_the_holders(queue):
         held = pool.allocate(7 * MIB, note=((3, MIB // 2), "float32"))
         with pytest.raises(OutOfMemoryError, match=r"float32 tensor of shape \(3, 524288\)") as caught:
             pool.allocate(2 * MIB)
-        assert caught.value.requested == 2 * MIB and caught.value.free < 2 * MIB
+        assert caught.value.requested == 2 * MIB
+        assert caught.value.free < 2 * MIB
         assert caught.value.largest == queue.device.max_mem_alloc_size
         held.release()
         assert pool.allocate(2 * MIB).buffer.size == 2 * MIB, "usable after"
@@ -231,7 +245,8 @@ def test_a_larger_buffer_is_lent_the_smallest_that_fits(queue):
     two, four = pool.allocate(2 * MIB), pool.allocate(4 * MIB)
     assert (two.buffer, four.buffer) == buffers
     assert (two.nbytes, two.bucket_size, four.bucket_size) == (2 * MIB, 5 * MIB, 12 * MIB)
-    assert pool.get_stats()["bytes_in_use"] == 17 * MIB and pool.stats.misses == 3
+    assert pool.get_stats()["bytes_in_use"] == 17 * MIB
+    assert pool.stats.misses == 3
     four.release()
     assert pool.allocate(1000).bucket_size == 1024, "small buckets are served by their own"
     assert pool.allocate(3 * MIB).bucket_size == 3 * MIB, "twelve are more than three times three"
@@ -251,7 +266,8 @@ def test_unused_buffers_are_dropped_before_new_ones_are_made(queue, drops):
     other = pool.allocate(4 * MIB)
     assert pool.get_stats()["peak_bytes"] == 91 * MIB
     assert pool.stats.bytes_allocated == sum(size * n for size, n in pool.get_stats()["buckets"].items()) + 52 * MIB
-    assert held.bucket_size == 48 * MIB and other.bucket_size == 4 * MIB
+    assert held.bucket_size == 48 * MIB
+    assert other.bucket_size == 4 * MIB
 
 
 def test_more_than_the_device_grants(pool, queue):
@@ -274,7 +290,8 @@ def test_driver_out_of_memory_empties_all_pools_and_tries_once_more(queue, monke
 
     monkeypatch.setattr(cl, "Buffer", failing)
     handle = PersistentBufferPool(queue.context, queue).allocate(100)
-    assert handle.buffer is not None and calls == [4096, 0]
+    assert handle.buffer is not None
+    assert calls == [4096, 0]
 
 
 def test_holders_say_where_they_were_allocated_while_tracing(queue):
@@ -305,7 +322,8 @@ def test_release_from_the_collector_in_the_middle_of_pool_code(pool):
         gc.set_threshold(*threshold)
     gc.collect()
     stats = pool.get_stats()
-    assert stats["bytes_in_use"] == 0 and stats["hits"] + stats["misses"] == 2000
+    assert stats["bytes_in_use"] == 0
+    assert stats["hits"] + stats["misses"] == 2000
 
 
 def test_threads_share_a_pool_without_sharing_buffers(pool):
@@ -332,7 +350,9 @@ def test_threads_share_a_pool_without_sharing_buffers(pool):
     finally:
         sys.setswitchinterval(interval)
     stats = pool.get_stats()
-    assert not clashes and stats["bytes_in_use"] == 0 and stats["hits"] + stats["misses"] == 24000
+    assert not clashes
+    assert stats["bytes_in_use"] == 0
+    assert stats["hits"] + stats["misses"] == 24000
 
 
 def test_two_threads_release_one_handle_once(pool):
@@ -348,7 +368,9 @@ def test_two_threads_release_one_handle_once(pool):
 
 def test_pinned_buffer_is_mapped(queue):
     buffer, array = create_pinned_buffer(queue, 100)
-    assert array.nbytes == 100 and array.dtype == np.uint8 and buffer.size == 100
+    assert array.nbytes == 100
+    assert array.dtype == np.uint8
+    assert buffer.size == 100
     array[:] = 7
     assert (array == 7).all()
     with pytest.raises(ShapeError):
@@ -372,7 +394,8 @@ def test_zero_copy_of_an_array_that_cannot_be_shared_is_a_copy(queue):
     buffer, kept = create_zero_copy_buffer(queue, strided)
     out = np.empty(50, np.float32)
     cl.enqueue_copy(queue, out, buffer)
-    assert kept is not strided and np.array_equal(out, strided)
+    assert kept is not strided
+    assert np.array_equal(out, strided)
     with pytest.raises(ShapeError, match="empty"):
         create_zero_copy_buffer(queue, np.empty(0))
 
@@ -400,7 +423,8 @@ def test_large_buffers_of_a_cpu_are_advised_to_large_pages(queue, monkeypatch):
     assert not advised
     lease = pool.allocate(8 * MIB + 5)
     ((address, nbytes),) = advised
-    assert address % 4096 == nbytes % 4096 == 0 and lease.bucket_size - 8192 <= nbytes <= lease.bucket_size
+    assert address % 4096 == nbytes % 4096 == 0
+    assert lease.bucket_size - 8192 <= nbytes <= lease.bucket_size
     lease.release()
     pool.allocate(8 * MIB + 5)
     assert len(advised) == 1  # what is lent again is advised already

@@ -29,7 +29,8 @@ def test_results_come_from_the_pool_that_is_given(engine: Any, name: str) -> Non
         return
     pool = BufferPool(engine.context)
     found = CALLS[name](x, pool=pool)
-    assert found.pool_handle.pool is pool and plain.pool_handle.pool is engine.pool
+    assert found.pool_handle.pool is pool
+    assert plain.pool_handle.pool is engine.pool
     np.testing.assert_array_equal(found.numpy(), plain.numpy())
     assert CALLS[name](x).pool_handle.pool is engine.pool
     del found

@@ -100,14 +100,19 @@ def test_the_seed_of_the_environment(engine, monkeypatch):
 
 def test_uniform_and_normal_statistics(engine):
     u, n = ops.rand(100_000).numpy(), ops.randn(100_000).numpy()
-    assert u.min() >= 0 and u.max() < 1
-    assert abs(u.mean() - 0.5) < 0.005 and abs(u.var() - 1 / 12) < 0.002
-    assert abs(n.mean()) < 0.02 and abs(n.std() - 1) < 0.01 and 4 < np.abs(n).max() < 6.5
+    assert u.min() >= 0
+    assert u.max() < 1
+    assert abs(u.mean() - 0.5) < 0.005
+    assert abs(u.var() - 1 / 12) < 0.002
+    assert abs(n.mean()) < 0.02
+    assert abs(n.std() - 1) < 0.01
+    assert 4 < np.abs(n).max() < 6.5
 
 
 def test_whole_numbers_cover_their_range(engine):
     drawn = ops.randint(3, 8, (5000,)).numpy()
-    assert drawn.dtype == np.int64 and set(drawn.tolist()) == {3, 4, 5, 6, 7}
+    assert drawn.dtype == np.int64
+    assert set(drawn.tolist()) == {3, 4, 5, 6, 7}
     assert np.abs(np.bincount(drawn)[3:] - 1000).max() < 150
     assert sorted(ops.randperm(100).tolist()) == list(range(100))
     assert ops.randperm(0).shape == (0,)
@@ -115,10 +120,14 @@ def test_whole_numbers_cover_their_range(engine):
 
 def test_ranges_and_scales(engine):
     u = ops.uniform(-3, 5, (50_000,)).numpy()
-    assert u.min() >= -3 and u.max() < 5 and abs(u.mean() - 1) < 0.05
+    assert u.min() >= -3
+    assert u.max() < 5
+    assert abs(u.mean() - 1) < 0.05
     n = ops.normal(2, 0.5, (50_000,)).numpy()
-    assert abs(n.mean() - 2) < 0.02 and abs(n.std() - 0.5) < 0.01
-    assert ops.uniform(dtype="float16").dtype == "float16" and ops.normal(shape=(0, 2)).shape == (0, 2)
+    assert abs(n.mean() - 2) < 0.02
+    assert abs(n.std() - 0.5) < 0.01
+    assert ops.uniform(dtype="float16").dtype == "float16"
+    assert ops.normal(shape=(0, 2)).shape == (0, 2)
     ops.manual_seed(5)
     plain = ops.rand(9).numpy()
     ops.manual_seed(5)
@@ -140,7 +149,8 @@ def test_dropout_keeps_and_scales(engine):
     x = Tensor.from_host(np.linspace(1, 2, 10_000, dtype=np.float32))
     y, mask = ops.dropout(x, 0.25, return_mask=True)
     kept = mask.numpy()
-    assert mask.dtype == "bool" and abs(kept.mean() - 0.75) < 0.02
+    assert mask.dtype == "bool"
+    assert abs(kept.mean() - 0.75) < 0.02
     np.testing.assert_allclose(y.numpy(), np.where(kept, x.numpy() / 0.75, 0), rtol=1e-6)
     assert not np.array_equal(ops.dropout(x, 0.25).numpy(), y.numpy())
     assert ops.dropout(x, 0.5, training=False) is x
@@ -167,7 +177,9 @@ def test_empty_and_0d_draws(engine):
 def test_probabilities_per_element(engine):
     p = Tensor.from_host(np.repeat([0.0, 1.0, 0.5], 1000).astype(np.float32))
     drawn = ops.bernoulli(p).numpy().reshape(3, 1000)
-    assert drawn[0].sum() == 0 and drawn[1].sum() == 1000 and 400 < drawn[2].sum() < 600
+    assert drawn[0].sum() == 0
+    assert drawn[1].sum() == 1000
+    assert 400 < drawn[2].sum() < 600
 
 
 def test_bad_arguments(engine):

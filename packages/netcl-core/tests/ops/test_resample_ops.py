@@ -110,7 +110,8 @@ def test_the_nearest_element_is_moved_as_it_is(engine: Any) -> None:
         np.testing.assert_array_equal(found.reshape(-1), values[np.arange(7) * 3 // 7])
     mask = Tensor.from_host(np.array([[[[True, False], [False, True]]]]))
     found = ops.interpolate(mask, scale_factor=(1, 2))
-    assert found.dtype == "bool" and found.tolist() == [[[[True, True, False, False], [False, False, True, True]]]]
+    assert found.dtype == "bool"
+    assert found.tolist() == [[[[True, True, False, False], [False, False, True, True]]]]
     # 49 * (1 / 49) is below 1 in floats: input 1 would be lost.
     steps = np.arange(2, dtype=np.float32).reshape(1, 1, 2)
     assert ops.interpolate(Tensor.from_host(steps), size=98).numpy().sum() == 49
@@ -134,7 +135,8 @@ def test_adaptive_pooling_takes_none_and_gives_positions(engine: Any) -> None:
     x = Tensor.from_host(values)
     assert ops.adaptive_avg_pool2d(x, (None, 2)).shape == (1, 2, 7, 2)
     y, positions = ops.adaptive_max_pool2d(x, (3, 4), return_indices=True)
-    assert positions.dtype == "int32" and y.shape == positions.shape == (1, 2, 3, 4)
+    assert positions.dtype == "int32"
+    assert y.shape == positions.shape == (1, 2, 3, 4)
     planes = values.reshape(1, 2, 35)
     np.testing.assert_array_equal(
         np.take_along_axis(planes, positions.numpy().reshape(1, 2, 12), 2).reshape(y.shape), y

@@ -53,7 +53,8 @@ def test_whole_numbers_add_up_in_int64(handle: Any, dtype: str) -> None:
 def test_a_dtype_is_computed_in_and_returned(handle: Any) -> None:
     x = Tensor.from_host(np.full(3000, 1, np.int32))
     found = ops.cumsum(x, 0, dtype="float32")
-    assert found.dtype == "float32" and found[-1].item() == 3000
+    assert found.dtype == "float32"
+    assert found[-1].item() == 3000
     half = ops.cumsum(Tensor.from_host(np.full(5000, 0.25), "bfloat16"), 0, dtype="float32")
     assert half[-1].item() == 1250
 
@@ -70,7 +71,8 @@ def test_infinities_stay_and_become_nan_where_they_cancel(handle: Any) -> None:
 def test_of_equal_extrema_the_last_counts(handle: Any, dtype: str) -> None:
     x = Tensor.from_host(np.array([[0, 1, 1, 0, 1], [1, 0, 0, 1, 0]]), dtype)
     values, places = ops.cummax(x, 1)
-    assert values.dtype == dtype and places.dtype == "int64"
+    assert values.dtype == dtype
+    assert places.dtype == "int64"
     assert places.tolist() == [[0, 1, 2, 2, 4], [0, 0, 0, 3, 3]]
     assert ops.cummin(x, 1)[1].tolist() == [[0, 0, 0, 3, 3], [0, 1, 2, 2, 4]]
 

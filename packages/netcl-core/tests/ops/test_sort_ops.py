@@ -180,7 +180,8 @@ def test_every_nan_is_distinct(handle: Any) -> None:
     x = Tensor.from_host(np.array([NAN, 1, NAN, 1], np.float32))
     values, inverse, counts = ops.unique(x, return_inverse=True, return_counts=True)
     np.testing.assert_array_equal(values.numpy(), [1, NAN, NAN])
-    assert inverse.tolist() == [1, 0, 2, 0] and counts.tolist() == [2, 1, 1]
+    assert inverse.tolist() == [1, 0, 2, 0]
+    assert counts.tolist() == [2, 1, 1]
 
 
 def test_unique_is_refused_in_a_capture(handle: Any) -> None:
@@ -192,7 +193,8 @@ def test_medians_are_the_lower_ones_and_nan_where_there_is_one(handle: Any) -> N
     x = np.array([[3, 1, 2, 4], [1, NAN, 0, NAN]], np.float32)
     values, places = ops.median(Tensor.from_host(x), 1)
     np.testing.assert_array_equal(values.numpy(), [2, NAN])
-    assert places[0].item() == 2 and places[1].item() in (1, 3)
+    assert places[0].item() == 2
+    assert places[1].item() in (1, 3)
     assert math.isnan(ops.median(Tensor.from_host(x)).item())
     assert ops.median(Tensor.from_host(np.array([5, 3, 9, 7])), 0)[0].item() == 5
 
@@ -214,7 +216,8 @@ def test_histograms_leave_out_nan_and_what_is_outside(handle: Any) -> None:
     x = Tensor.from_host(np.array([-1, 0, 0.5, 1, 2, NAN, 2.1, INF], np.float32))
     counts, edges = ops.histogram(x, bins=2, range=(0, 2))
     assert (counts.dtype, edges.dtype) == ("int64", "float32")
-    assert counts.tolist() == [2, 2] and edges.tolist() == [0, 1, 2]
+    assert counts.tolist() == [2, 2]
+    assert edges.tolist() == [0, 1, 2]
 
 
 def test_large_histograms_count_everything(handle: Any) -> None:

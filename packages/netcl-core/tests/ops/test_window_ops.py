@@ -99,7 +99,8 @@ def test_statistics_of_half_are_kept_in_float(engine):
     mean, var = Tensor.zeros(2), Tensor.zeros(2)
     y = ops.batch_norm(x, mean, var, training=True, momentum=1.0)
     stored = x.numpy().astype(np.float64)
-    assert y.dtype == "float16" and mean.dtype == "float32"
+    assert y.dtype == "float16"
+    assert mean.dtype == "float32"
     np.testing.assert_allclose(mean.numpy(), stored.mean((0, 2, 3)), rtol=1e-5)
     np.testing.assert_allclose(var.numpy(), stored.var((0, 2, 3), ddof=1), rtol=1e-4)
 
@@ -124,4 +125,5 @@ def test_the_positions_of_maxima(engine):
     x = Tensor.from_host(np.array([[[[1, 5, 2], [7, np.nan, 0], [3, 3, 3]]]]), "float32")
     y, positions = ops.max_pool2d(x, 2, stride=1, return_indices=True)
     np.testing.assert_array_equal(y.numpy(), np.full((1, 1, 2, 2), np.nan))
-    assert positions.dtype == "int32" and positions.tolist() == [[[[4, 4], [4, 4]]]]
+    assert positions.dtype == "int32"
+    assert positions.tolist() == [[[[4, 4], [4, 4]]]]

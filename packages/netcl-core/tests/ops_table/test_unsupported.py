@@ -37,7 +37,9 @@ def test_every_op_takes_a_dtype_or_names_it(host, found):
     assert not [pair for pair in found if pair[1] in ("float32", "float16", "bfloat16", "float64")]
     for (name, dtype), error in found.items():
         assert error.op in TABLE, name
-        assert error.op in str(error) and dtype in str(error) and host.device_label in str(error), str(error)
+        assert error.op in str(error)
+        assert dtype in str(error)
+        assert host.device_label in str(error)
 
 
 def test_a_device_refuses_what_numpy_refuses(host, found, engine):
@@ -46,7 +48,8 @@ def test_a_device_refuses_what_numpy_refuses(host, found, engine):
         pytest.skip("needs an OpenCL device: NumPy is what is compared with")
     for (name, dtype), error in found.items():
         there = refusal(name, dtype, engine)
-        assert there is not None and type(there) is type(error), (name, dtype)
+        assert there is not None, (name, dtype)
+        assert type(there) is type(error), (name, dtype)
         assert engine.device_label in str(there)
 
 
@@ -54,7 +57,8 @@ def test_bool_is_no_number_for_kernels_that_add_or_compare(engine):
     x = Tensor.from_host(np.ones((1, 1, 2, 2), bool))
     with pytest.raises(UnsupportedError, match=r"max_pool computes on numbers, not bool.*bool on ") as caught:
         netcl.ops.max_pool2d(x, 2)
-    assert isinstance(caught.value, DTypeError) and isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, DTypeError)
+    assert isinstance(caught.value, ValueError)
 
 
 def test_double_precision_is_refused_by_a_device_without_it(handle):

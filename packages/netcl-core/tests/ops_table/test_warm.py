@@ -42,7 +42,9 @@ def warm_calls(row):
 
 def test_the_second_run_is_warm_and_equal(x):
     first, second = ops.add(x, x).to_host(), ops.add(x, x).to_host()
-    assert warm_calls(ops.add.row) and np.array_equal(first, 2 * VALUES) and np.array_equal(second, first)
+    assert warm_calls(ops.add.row)
+    assert np.array_equal(first, 2 * VALUES)
+    assert np.array_equal(second, first)
 
 
 def test_numbers_and_attributes_are_those_of_the_call(x):
@@ -56,7 +58,8 @@ def test_numbers_and_attributes_are_those_of_the_call(x):
         for keepdims in (False, True, 1):
             result = ops.sum(square, axis, keepdims=keepdims)
             expected = VALUES.reshape(4, 4).sum(axis, keepdims=bool(keepdims))
-            assert result.shape == expected.shape and np.array_equal(result.to_host(), expected)
+            assert result.shape == expected.shape
+            assert np.array_equal(result.to_host(), expected)
     for slope in (0.5, 0.25):
         assert np.array_equal(ops.leaky_relu(ops.neg(x), slope).to_host(), -VALUES * np.float32(slope))
 
@@ -90,7 +93,8 @@ def test_a_number_too_large_for_the_operands(queue):
 def test_shapes_dtypes_and_devices_are_told_apart(x, queue):
     other = Tensor.from_host(queue, np.arange(16, dtype=np.int32))
     for _ in range(2):
-        assert ops.add(x, other).dtype == "float32" and ops.add(other, other).dtype == "int32"
+        assert ops.add(x, other).dtype == "float32"
+        assert ops.add(other, other).dtype == "int32"
         assert ops.add(ops.reshape(x, (4, 4)), ops.reshape(x, (1, 16))[:, :4]).shape == (4, 4)
         with pytest.raises(BackendMismatchError, match="move them together"):
             ops.add(x, x.cpu())
@@ -143,7 +147,8 @@ def test_a_finaliser_in_the_middle_of_a_call_does_not_change_it(x, monkeypatch):
 
     monkeypatch.setattr(cl, "enqueue_nd_range_kernel", interrupted)
     result = ops.add(x, x)
-    assert np.array_equal(result.to_host(), 2 * VALUES) and not inner[0].to_host().any()
+    assert np.array_equal(result.to_host(), 2 * VALUES)
+    assert not inner[0].to_host().any()
 
 
 def test_outputs_come_from_the_pool_and_go_back(x):
@@ -152,12 +157,15 @@ def test_outputs_come_from_the_pool_and_go_back(x):
     before = pool.get_stats()
     for _ in range(100):
         result = ops.add(x, x)
-    assert result.pool_handle.note == ((16,), "float32") and result.pool_handle.nbytes == 64
+    assert result.pool_handle.note == ((16,), "float32")
+    assert result.pool_handle.nbytes == 64
     alive = weakref.ref(result.pool_handle)
     del result
     gc.collect()
     after = pool.get_stats()
-    assert alive() is None and after["hits"] - before["hits"] >= 99 and after["misses"] <= before["misses"] + 1
+    assert alive() is None
+    assert after["hits"] - before["hits"] >= 99
+    assert after["misses"] <= before["misses"] + 1
     assert after["bytes_in_use"] == before["bytes_in_use"]
 
 
@@ -166,7 +174,8 @@ def test_outputs_come_from_the_pool_of_the_block(x):
     pool = BufferPool(x.context)
     with x.engine.allocating_from(pool):
         result = ops.add(x, x)
-    assert result.pool_handle.pool is pool and ops.add(x, x).pool_handle.pool is x.engine.pool
+    assert result.pool_handle.pool is pool
+    assert ops.add(x, x).pool_handle.pool is x.engine.pool
 
 
 def eight_threads(queue, launches):

@@ -47,7 +47,8 @@ def test_sample_17_of_seed_002_autotune(handle: DeviceHandle) -> None:
 def test_autotune_matmul_measures_every_kernel(handle: DeviceHandle) -> None:
     best = autotune_matmul(*MATMUL, warmup=1, runs=2)
     times = best.extra["candidates"]
-    assert best.extra["kernel"] in times and best.extra["time_ms"] == min(times.values())
+    assert best.extra["kernel"] in times
+    assert best.extra["time_ms"] == min(times.values())
     assert best.extra["gflops"] == pytest.approx(2 * np.prod(MATMUL) / best.extra["time_ms"] / 1e6)
     if handle.backend == "cl":
         assert set(times) == set(engine_for(handle).twins.gemm.kernels(engine_for(handle), (40, 56), (56, 24)))
@@ -61,7 +62,8 @@ def test_autotune_matmul_measures_every_kernel(handle: DeviceHandle) -> None:
 
 def test_autotune_conv2d(handle: DeviceHandle) -> None:
     best = autotune_conv2d(*CONV, stride=2, pad=1, warmup=1, runs=1)
-    assert best.variant.name.startswith("CONV2D") and best.extra["kernel"] in best.extra["candidates"]
+    assert best.variant.name.startswith("CONV2D")
+    assert best.extra["kernel"] in best.extra["candidates"]
     assert best.extra["gflops"] == pytest.approx(2 * 2 * 5 * 5 * 4 * 27 / best.extra["time_ms"] / 1e6)
     n, c, h, w, f, kh, kw = CONV
     if handle.backend == "cl":
@@ -96,20 +98,23 @@ def test_a_measurement_is_kept_on_disk_and_near_shapes_use_it(handle: DeviceHand
         return
     (file,) = files
     content = json.loads(file.read_text())
-    assert content["driver"] == measurements.driver_key_of(engine_for(handle)) and len(content["entries"]) == 1
+    assert content["driver"] == measurements.driver_key_of(engine_for(handle))
+    assert len(content["entries"]) == 1
     measurements._tables.clear()  # another process
     measurements.forget_choices()
     selector = get_kernel_selector(handle)
     assert selector.select_matmul_kernel(*MATMUL) == best
     near = selector.select_matmul_kernel(60, 24, 100)
-    assert near.extra["measured_for"] == MATMUL and near.extra["kernel"] == best.extra["kernel"]
+    assert near.extra["measured_for"] == MATMUL
+    assert near.extra["kernel"] == best.extra["kernel"]
     for far in ((100, 24, 56), (40, 24, 20)):
         assert "kernel" not in selector.select_matmul_kernel(*far).extra
     assert "kernel" not in selector.select_matmul_kernel(*MATMUL, dtype="float16").extra
     autotune_matmul(10, 10, 10, runs=1, warmup=0, save=False)
     assert len(json.loads(file.read_text())["entries"]) == 1
     measurements.forget()
-    assert not file.exists() and "kernel" not in selector.select_matmul_kernel(*MATMUL).extra
+    assert not file.exists()
+    assert "kernel" not in selector.select_matmul_kernel(*MATMUL).extra
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"entries": [{"op": 3}]}', b"[]"])
@@ -161,11 +166,14 @@ def test_a_tuned_kernel_that_differs_is_dropped_with_one_warning(handle: DeviceH
     bad = names[:1]
     with pytest.warns(RuntimeWarning, match="differs from the plain kernel") as seen:
         best = autotune_matmul(8, 8, 8, warmup=0, runs=1)
-    assert len(seen) == 1 and best.extra["kernel"] in names[1:] and set(best.extra["candidates"]) == set(names[1:])
+    assert len(seen) == 1
+    assert best.extra["kernel"] in names[1:]
+    assert set(best.extra["candidates"]) == set(names[1:])
     bad = names
     with pytest.warns(RuntimeWarning, match="differs from the plain kernel"):
         best = autotune_matmul(8, 8, 8, warmup=0, runs=1)
-    assert best.extra["kernel"] == "plain" and best.variant is KernelVariant.MATMUL_NAIVE
+    assert best.extra["kernel"] == "plain"
+    assert best.variant is KernelVariant.MATMUL_NAIVE
 
 
 def test_bad_input_is_named(handle: DeviceHandle) -> None:
@@ -195,12 +203,15 @@ def test_work_group_tuner(handle: DeviceHandle) -> None:
     x = Tensor.ones((1024,), queue=handle.queue)
     kernel.set_args(x.buffer)
     tuner = WorkGroupTuner(kernel, 1024)
-    assert tuner.best_local_size is None and tuner.runtime_us is None
+    assert tuner.best_local_size is None
+    assert tuner.runtime_us is None
     assert tuner.tune(handle.queue, candidates=[16, (64,), 7, 1 << 20]) is tuner
-    assert set(tuner.measured) == {(16,), (64,)} and tuner.best_local_size in tuner.measured
+    assert set(tuner.measured) == {(16,), (64,)}
+    assert tuner.best_local_size in tuner.measured
     assert tuner.runtime_us == tuner.measured[tuner.best_local_size] > 0
     every = WorkGroupTuner(kernel, (1024,)).tune(handle)
-    assert {(1,), (2,)} <= set(every.measured) and "twice" in repr(every)
+    assert {(1,), (2,)} <= set(every.measured)
+    assert "twice" in repr(every)
     with pytest.raises(UnsupportedError, match="twice"):
         WorkGroupTuner(kernel, 1024).tune(handle.queue, candidates=[7])
     for size in ((), (0,), (1, 1, 1, 1)):

@@ -26,9 +26,11 @@ def stream(engine: Any) -> Stream:
 
 def test_what_is_made_on_a_stream_belongs_to_it(engine: Any, stream: Stream) -> None:
     with stream as entered:
-        assert entered is stream and get_active_device() is stream.handle
+        assert entered is stream
+        assert get_active_device() is stream.handle
         y = ops.exp(Tensor.from_host(ROWS))
-    assert y.engine.queue is stream.queue and y.engine is not engine
+    assert y.engine.queue is stream.queue
+    assert y.engine is not engine
     np.testing.assert_allclose(y.numpy(), np.exp(ROWS), rtol=1e-6)
     with pytest.raises(BackendMismatchError, match="move them together"):
         ops.add(y, Tensor.from_host(engine.queue, ROWS))
@@ -111,7 +113,8 @@ def test_an_op_that_fails_fails_what_comes_after_it(engine: Any, async_mode: boo
     well = scheduler.submit(lambda: 2)
     with pytest.raises(ShapeError):
         scheduler.run()
-    assert isinstance(after.exception(), ShapeError) and well.result() == 2
+    assert isinstance(after.exception(), ShapeError)
+    assert well.result() == 2
     scheduler.run()  # nothing is left of it
     with pytest.raises(TypeError, match="a function without arguments, not int"):
         scheduler.submit(3)
@@ -136,7 +139,9 @@ def test_a_graph_gives_what_nobody_reads_and_frees_the_rest(engine: Any) -> None
         name = graph.add_op(f"step {number}", watched(lambda a: ops.add(a, 1.0)), [name], (6, 50))
     graph.add_op("total", ops.sum, ["step 2"], ())
     found = GraphExecutor().run(graph)
-    assert list(found) == ["step 5", "total"] and len(graph) == 7 and graph["total"].dtype == "float32"
+    assert list(found) == ["step 5", "total"]
+    assert len(graph) == 7
+    assert graph["total"].dtype == "float32"
     np.testing.assert_allclose(found["step 5"].numpy(), ROWS + 6, rtol=1e-6)
     np.testing.assert_allclose(found["total"].numpy(), (ROWS.astype(np.float64) + 3).sum(), rtol=1e-5)
     assert max(alive) <= 3, alive  # the one that is read, and step 2, which is read again
@@ -183,6 +188,7 @@ def test_a_copy_between_queues_of_a_device_does_not_pass_the_host(
         with monkeypatch.context() as patch:
             patch.setattr(type(engine), "read", lambda *_: pytest.fail("a copy on the device was read by the host"))
             y = x.to(stream.queue)
-        assert y.engine.queue is stream.queue and y.dtype == dtype
+        assert y.engine.queue is stream.queue
+        assert y.dtype == dtype
         np.testing.assert_array_equal(y.numpy(), x.numpy())
     assert Tensor.zeros((0, 3), queue=engine.queue).to(stream.queue).shape == (0, 3)

@@ -15,7 +15,9 @@ from netcl.core.tensor import _dtype_nbytes, _np_dtype
 def test_the_three_forms_of_from_host(handle, engine):
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
     for t in (Tensor.from_host(handle.queue, data), Tensor.from_host(handle, data), Tensor.from_host(data)):
-        assert t.engine is engine and t.shape == (2, 3) and t.dtype == "float32"
+        assert t.engine is engine
+        assert t.shape == (2, 3)
+        assert t.dtype == "float32"
         np.testing.assert_array_equal(t.numpy(), data)
     assert t.from_host(data * 2) is t
     np.testing.assert_array_equal(t.to_host(), data * 2)
@@ -52,7 +54,8 @@ def test_given_dtypes(engine):
     values = np.array([0.1, -2.5, 300.0])
     assert Tensor.from_host(values, "half").numpy().dtype == np.float16
     bf = Tensor.from_host(values, "bfloat16")
-    assert bf.numpy().dtype == np.float32 and bf.nbytes == 6
+    assert bf.numpy().dtype == np.float32
+    assert bf.nbytes == 6
     np.testing.assert_allclose(bf.numpy(), values, rtol=2**-8)
     assert Tensor.from_host([1, 0, 2], "bool").tolist() == [True, False, True]
     with pytest.raises(DTypeError, match="complex128 has no counterpart"):
@@ -67,12 +70,15 @@ def test_factories(engine):
     assert Tensor.full((), 2.5).item() == 2.5
     assert Tensor.empty((4, 0)).shape == (4, 0)
     assert Tensor.eye(2, 3).tolist() == [[1, 0, 0], [0, 1, 0]]
-    assert Tensor.arange(2, 8, 3).tolist() == [2, 5] and Tensor.arange(3).dtype == "int64"
+    assert Tensor.arange(2, 8, 3).tolist() == [2, 5]
+    assert Tensor.arange(3).dtype == "int64"
     assert Tensor.arange(0, 1, 0.25).dtype == "float32"
-    assert Tensor.rand(2, 3).shape == (2, 3) and Tensor.randn((4,), requires_grad=True).requires_grad
+    assert Tensor.rand(2, 3).shape == (2, 3)
+    assert Tensor.randn((4,), requires_grad=True).requires_grad
     assert Tensor.from_shape(engine.queue, (4, 8)).numpy().any() == np.False_
     kept = Tensor.ones(3, persistent=True)
-    assert kept.persistent and kept.tolist() == [1, 1, 1]
+    assert kept.persistent
+    assert kept.tolist() == [1, 1, 1]
     for bad in (-1, (2, -3), (1.5,)):
         with pytest.raises(ShapeError, match="a shape needs whole, non-negative lengths"):
             Tensor.zeros(bad)
@@ -85,7 +91,9 @@ def test_reading(engine):
     assert transfer.done()
     np.testing.assert_array_equal(np.asarray(t), [0, 1, 2])
     assert np.asarray(t, dtype=np.int32).dtype == np.int32
-    assert float(t[1]) == 1.0 and int(t[2]) == 2 and bool(t[0]) is False
+    assert float(t[1]) == 1.0
+    assert int(t[2]) == 2
+    assert bool(t[0]) is False
     assert [10, 20, 30][Tensor.from_host(1)] == 20
     t.numpy()[0] = 9
     assert t.tolist() == [0, 1, 2]
@@ -101,7 +109,8 @@ def test_reading(engine):
 
 def test_repr(engine):
     text = repr(Tensor.from_host(np.array([1.0, 2.5]), requires_grad=True))
-    assert text.startswith("Tensor([1. , 2.5], dtype=float32, device=") and text.endswith("requires_grad=True)")
+    assert text.startswith("Tensor([1. , 2.5], dtype=float32, device=")
+    assert text.endswith("requires_grad=True)")
     assert "[" in repr(Tensor.zeros((100, 100)))
 
 
@@ -119,16 +128,19 @@ def test_writing(engine):
 
 def test_moving_and_converting(engine):
     t = Tensor.from_host(np.array([1.5, -2.5]), requires_grad=True)
-    assert t.to(engine.queue) is t and t.astype("float32") is t
+    assert t.to(engine.queue) is t
+    assert t.astype("float32") is t
     there = t.cpu()
-    assert there.backend == "cpu" and there.tolist() == [1.5, -2.5]
+    assert there.backend == "cpu"
+    assert there.tolist() == [1.5, -2.5]
     assert there.to(engine.queue).engine is engine
     assert t.to(dtype="int32").tolist() == [1, -2]
     assert t.to("cpu", "float64").dtype == "float64"
     copy = t.clone()
     copy[0] = 0
     assert t.tolist() == [1.5, -2.5]
-    assert not t.detach().requires_grad and t.detach().storage_id == t.storage_id
+    assert not t.detach().requires_grad
+    assert t.detach().storage_id == t.storage_id
     with pytest.raises(BackendMismatchError, match="does not fit the queue"):
         Tensor.from_host(engine.queue, [1.0], backend="cl" if engine.name == "cpu" else "cpu")
 
@@ -158,14 +170,18 @@ def test_methods(engine):
     for name in ("exp", "log", "sqrt", "tanh"):
         np.testing.assert_allclose(getattr(x, name)().numpy(), getattr(np, name)(v), rtol=1e-5)
     np.testing.assert_allclose(x.softmax().numpy().sum(1), 1, rtol=1e-6)
-    assert x.clamp(1.0, 1.5).numpy().max() == 1.5 and x.relu().shape == x.sigmoid().shape == (3, 4)
-    assert x.flatten().shape == (12,) and x.unsqueeze(0).squeeze().shape == (3, 4) and x.T.shape == (4, 3)
+    assert x.clamp(1.0, 1.5).numpy().max() == 1.5
+    assert x.relu().shape == x.sigmoid().shape == (3, 4)
+    assert x.flatten().shape == (12,)
+    assert x.unsqueeze(0).squeeze().shape == (3, 4)
+    assert x.T.shape == (4, 3)
     assert (x.ndim, x.size, x.nbytes, len(x)) == (2, 12, 48, 3)
     assert x.device.queue is engine.queue
 
 
 def test_dtype_facts():
-    assert _np_dtype("half") == np.float16 and _np_dtype("bfloat16") == np.uint16
+    assert _np_dtype("half") == np.float16
+    assert _np_dtype("bfloat16") == np.uint16
     assert [_dtype_nbytes(d) for d in ("float", "double", "bool", "int64")] == [4, 8, 1, 8]
 
 
@@ -206,4 +222,5 @@ def test_buffers_go_back_to_the_pool(handle, engine):
 def test_a_cpu_queue_of_its_own():
     second = manager.split(manager.default("cpu"), 2)[1]
     t = Tensor.ones(2, queue=second.queue)
-    assert t.queue is second.queue and (t + t).tolist() == [2, 2]
+    assert t.queue is second.queue
+    assert (t + t).tolist() == [2, 2]

@@ -96,17 +96,21 @@ def test_measuring_it_takes_only_what_is_faster_beyond_doubt(opencl, tmp_path, m
     times = {"": [4.0] * 9, "direct": [1.0, 9.0, 1.0] * 3}
     monkeypatch.setattr(shipping, "_taking_turns", lambda *_: {name: list(each) for name, each in times.items()})
     (row,) = shipping.measured_rows(opencl, [("matmul", SHAPE)])
-    assert row["config"] is None and row["gains"] == {"direct": 4.0}
+    assert row["config"] is None
+    assert row["gains"] == {"direct": 4.0}
     times["direct"] = [1.0, 3.0, 1.0] * 3
     (row,) = shipping.measured_rows(opencl, [("matmul", SHAPE)])
-    assert row["config"]["extra"] == {"kernel": "direct"} and row["gains"] == {"direct": 4.0}
+    assert row["config"]["extra"] == {"kernel": "direct"}
+    assert row["gains"] == {"direct": 4.0}
     path = tmp_path / "tuned.json"
     for units in (2, 2, 64):
         shipping.write(path, {**HERE, "units": units}, [row])
     tables = json.loads(path.read_text())["drivers"]
-    assert [table["driver"]["units"] for table in tables] == [2, 64] and tables[0]["rows"][0]["op"] == "matmul"
+    assert [table["driver"]["units"] for table in tables] == [2, 64]
+    assert tables[0]["rows"][0]["op"] == "matmul"
 
 
 def test_rule_and_kernels_take_turns(opencl):
     (row,) = shipping.measured_rows(opencl, [("matmul", (8, 8, 8))], seconds=0.0)
-    assert row["gains"] and all(gain > 0 for gain in row["gains"].values())
+    assert row["gains"]
+    assert all(gain > 0 for gain in row["gains"].values())

@@ -92,8 +92,10 @@ def check_handles(group: ProcessGroup) -> None:
     x, y = (Tensor.from_host(np.full(4, value + group.rank, np.float32)) for value in (0.0, 10.0))
     first, second = dist.all_reduce(x, async_op=True), dist.all_reduce(y, "max", overlap=True)
     group.barrier()
-    assert first.done() and second.done()
-    assert first.wait() is x and second.wait(timeout=1.0) is y
+    assert first.done()
+    assert second.done()
+    assert first.wait() is x
+    assert second.wait(timeout=1.0) is y
     np.testing.assert_array_equal(x.numpy(), np.full(4, sum(range(group.size))))
     np.testing.assert_array_equal(y.numpy(), np.full(4, 9.0 + group.size))
 

@@ -120,7 +120,8 @@ def check(engine: Any, name: str, dtype: str, variant: str | None = None) -> Non
     expected = reference(case, *values)
     scales = reference(case, *(np.abs(value) for value in values))
     for direction, result, value, scale in zip(("forward", "grad_input", "grad_weight"), results, expected, scales):
-        assert result.shape == value.shape and result.dtype == dtype
+        assert result.shape == value.shape
+        assert result.dtype == dtype
         error = np.abs(wide(engine.read(result), dtype) - value) / (scale + 1e-30)
         assert error.max(initial=0) < TOLERANCE[dtype], (name, direction, variant)
 
@@ -177,7 +178,8 @@ def test_gradients_are_the_adjoint(engine: Any) -> None:
         output, grad_input, grad_weight = (engine.read(t) for t in compute(engine, CASES[name], "float64", arrays))
         x, weight, grad = arrays
         whole = np.vdot(output, grad)
-        assert np.isclose(whole, np.vdot(x, grad_input)) and np.isclose(whole, np.vdot(weight, grad_weight))
+        assert np.isclose(whole, np.vdot(x, grad_input))
+        assert np.isclose(whole, np.vdot(weight, grad_weight))
 
 
 def test_results_are_the_same_bits_from_run_to_run(engine: Any) -> None:
@@ -255,10 +257,13 @@ def test_an_algorithm_that_is_asked_for_is_taken(engine: Any, monkeypatch: pytes
             found = ops.conv2d(x, weight, padding=1, algo=algo)
         np.testing.assert_allclose(engine.read(found), padded, rtol=1e-4, atol=1e-4)
     if engine.name == "cl":
-        assert taken["naive"][-1] == "direct" and taken["tiled_local"][-1] == "tiled"
-        assert "unfold" in taken["im2col"] and "unfold" not in taken["implicit_gemm"]
+        assert taken["naive"][-1] == "direct"
+        assert taken["tiled_local"][-1] == "tiled"
+        assert "unfold" in taken["im2col"]
+        assert "unfold" not in taken["implicit_gemm"]
     else:
-        assert taken["naive"] == ["_direct"] and taken["im2col"][0] == "_im2col"
+        assert taken["naive"] == ["_direct"]
+        assert taken["im2col"][0] == "_im2col"
     grouped = CASES["grouped and dilated"]
     arrays = data(grouped, "float32")
     x, weight = (engine.tensor(array, "float32") for array in arrays[:2])
@@ -300,7 +305,9 @@ def test_depthwise_convolutions_have_kernels_of_their_own(engine: Any, monkeypat
     with launches(engine, monkeypatch) as names:
         results = [engine.read(t) for t in compute(engine, case, "float32", arrays)]
     if is_opencl_cpu(engine):
-        assert "planes" in names and "taps" in names and "contract" not in names
+        assert "planes" in names
+        assert "taps" in names
+        assert "contract" not in names
     values = [array.astype(np.float64) for array in arrays]
     scales = reference(case, *(np.abs(value) for value in values))
     for found, value, scale in zip(results, reference(case, *values), scales):
@@ -382,7 +389,9 @@ def test_minimal_filtering_stays_within_its_bounds(engine: Any, variant: str, mo
             arrays = data(case, dtype)
             with launches(engine, monkeypatch) as names:
                 results = [engine.read(t) for t in compute(engine, case, dtype, arrays, variant)]
-            assert "data_tiles" in names and "weight_sums" in names and "direct" not in names
+            assert "data_tiles" in names
+            assert "weight_sums" in names
+            assert "direct" not in names
             again = [engine.read(t) for t in compute(engine, case, dtype, arrays, variant)]
             values = [wide(array, dtype) for array in arrays]
             scales = reference(case, *(np.abs(value) for value in values))

@@ -48,7 +48,8 @@ def check(engine: Any, dtype: str, a_shape: Any, b_shape: Any, flags: Any, varia
     left = np.swapaxes(left, -1, -2) if transpose_a else left
     right = np.swapaxes(right, -1, -2) if transpose_b else right
     expected = np.matmul(left, right)
-    assert result.shape == expected.shape and result.dtype == dtype
+    assert result.shape == expected.shape
+    assert result.dtype == dtype
     # Rounding grows with the absolute values that are summed.
     scale = np.matmul(np.abs(left), np.abs(right)) + 1e-30
     error = np.abs(wide(engine.read(result), dtype) - expected) / scale
@@ -149,7 +150,8 @@ def test_infinities_and_nans_stay_in_their_rows(engine: Any) -> None:
     a, b = random_matrices(((13, 30), (30, 35)), "float32")
     a[3, 4], a[12, 0] = np.nan, np.inf
     result = engine.read(engine.matmul(engine.tensor(a, "float32"), engine.tensor(b, "float32")))
-    assert np.isnan(result[3]).all() and np.isinf(result[12]).all()
+    assert np.isnan(result[3]).all()
+    assert np.isinf(result[12]).all()
     assert np.isfinite(np.delete(result, [3, 12], axis=0)).all()
 
 

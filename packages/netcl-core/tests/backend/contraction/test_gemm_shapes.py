@@ -137,7 +137,8 @@ def check(engine: Any, p: Drawn, variant: Variant) -> None:
             options["variant"] = variant.forced
             found = [gemm.matmul(engine, a, b, **options), gemm.matmul(engine, a, b, out=out, **options)]
         first, second = (engine.read(tensor) for tensor in found)
-    assert first.shape == exact.shape and np.array_equal(first, second), p
+    assert first.shape == exact.shape, p
+    assert np.array_equal(first, second), p
     relative, absolute = STORED[p.dtype]
     bound = variant.bound * (2.0**-29 if p.dtype == "float64" else 1)
     error = np.abs(wide(first, p.dtype) - exact) - relative * np.abs(exact) - absolute

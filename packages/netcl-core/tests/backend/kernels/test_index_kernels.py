@@ -36,7 +36,8 @@ def test_take_and_gather(engine: Any, dtype: str, index_dtype: str) -> None:
                 ids = rng.integers(-extent, extent, form)
                 out = engine.index("take", engine.tensor(x, dtype), engine.tensor(ids, index_dtype), axis=axis)
                 expected = np.take(x, ids, axis=axis)
-                assert out.shape == expected.shape and out.dtype == dtype
+                assert out.shape == expected.shape
+                assert out.dtype == dtype
                 assert np.array_equal(engine.read(out), expected)
             chosen = list(shape)
             chosen[axis] = 6
@@ -61,7 +62,8 @@ def test_gradients_add_up_what_is_taken_twice(engine: Any, dtype: str) -> None:
                 expected = np.zeros(shape)
                 rows = wide(grad, dtype).reshape(*shape[:place], ids.size, *shape[place + 1 :])
                 np.add.at(np.moveaxis(expected, place, 0), ids.reshape(-1), np.moveaxis(rows, place, 0))
-                assert out.shape == shape and out.dtype == dtype
+                assert out.shape == shape
+                assert out.dtype == dtype
                 assert np.array_equal(wide(engine.read(out), dtype), expected)
             if extent == 0:
                 continue
@@ -152,7 +154,8 @@ def test_places_of_what_is_true(engine: Any, size: int) -> None:
     for share in (0.0, 0.3, 1.0):
         mask = np.random.default_rng(13).random(size) < share
         found = engine.nonzero(engine.tensor(mask, "bool"))
-        assert found.dtype == "int64" and np.array_equal(engine.read(found), np.flatnonzero(mask))
+        assert found.dtype == "int64"
+        assert np.array_equal(engine.read(found), np.flatnonzero(mask))
 
 
 @pytest.mark.parametrize("bad", [5, -6, 2**31 - 1])

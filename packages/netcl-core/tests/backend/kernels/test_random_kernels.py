@@ -57,7 +57,8 @@ def test_bits_and_uniform_are_words(seeded: Any, shape: tuple[int, ...]) -> None
     size = int(np.prod(shape))
     expected = words(7, size) if size else np.zeros(0, np.uint32)
     bits = seeded.random("bits", shape, "int32", offset=7)
-    assert bits.shape == shape and np.array_equal(seeded.read(bits).reshape(-1).view(np.uint32), expected)
+    assert bits.shape == shape
+    assert np.array_equal(seeded.read(bits).reshape(-1).view(np.uint32), expected)
     uniform = seeded.read(seeded.random("uniform", shape, "float32", offset=7))
     assert np.array_equal(uniform.reshape(-1), (expected >> 8).astype(np.float32) * np.float32(2.0**-24))
 
@@ -95,7 +96,8 @@ def test_normal_is_box_muller_to_four_places(seeded: Any) -> None:
     radius = np.repeat(np.hypot(expected[:, ::2], expected[:, 1::2]), 2, axis=1)
     places = np.abs(drawn.reshape(-1, 4) - expected) / np.spacing(np.maximum(radius, 1e-30).astype(np.float32))
     assert places.max() < 4
-    assert abs(drawn.mean()) < 0.02 and abs(drawn.std() - 1) < 0.02
+    assert abs(drawn.mean()) < 0.02
+    assert abs(drawn.std() - 1) < 0.02
 
 
 def test_normal_is_the_same_on_every_backend_to_four_places(seeded: Any) -> None:
@@ -111,7 +113,8 @@ def test_randint_covers_its_range_with_equal_bits_everywhere(seeded: Any, dtype:
     drawn = seeded.read(seeded.random("randint", (3000,), dtype, offset=2, low=low, high=high))
     expected = (words(2, 3000).astype(np.uint64) * np.uint64(high - low) >> np.uint64(32)).astype(np.int64) + low
     assert np.array_equal(drawn, expected)
-    assert drawn.min() >= low and drawn.max() < high
+    assert drawn.min() >= low
+    assert drawn.max() < high
     if high - low == 22:
         assert len(np.unique(drawn)) == 22
 

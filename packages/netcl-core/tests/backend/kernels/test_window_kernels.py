@@ -88,7 +88,8 @@ def test_max_pooling(engine: Any, name: str, dtype: str) -> None:
     x = integers(case, dtype)
     values, indices = engine.window("max", engine.tensor(x, dtype), shape=sized(case), **options(case))
     assert values.shape == indices.shape == (*case.x[:2], *out)
-    assert values.dtype == dtype and indices.dtype == "int32"
+    assert values.dtype == dtype
+    assert indices.dtype == "int32"
     flat = (from_bfloat16(x) if dtype == "bfloat16" else x).reshape(*case.x[:2], int(np.prod(case.x[2:])))
     got, at = read(engine, values), engine.read(indices)
     for window, taps in places():
@@ -201,7 +202,8 @@ def test_padding_is_never_the_maximum(engine: Any) -> None:
     x = -np.ones((1, 1, 3, 3), np.float32)
     call: dict[str, Any] = {"kernel": (2, 2), "stride": (2, 2), "padding": ((1, 1), (1, 1)), "dilation": (1, 1)}
     values, indices = engine.window("max", engine.tensor(x, "float32"), **call)
-    assert (engine.read(values) == -1).all() and (engine.read(indices) >= 0).all()
+    assert (engine.read(values) == -1).all()
+    assert (engine.read(indices) >= 0).all()
 
 
 def test_rows_beyond_sixteen_bits(engine: Any) -> None:

@@ -128,7 +128,8 @@ def test_a_disk_that_fills_up_while_writing(queue, tmp_path, monkeypatch):
     with pytest.warns(RuntimeWarning, match="No space left"):
         run(queue, cache)
     cache.persist()  # says nothing again
-    assert list(tmp_path.iterdir()) == [] and descriptors() == before
+    assert list(tmp_path.iterdir()) == []
+    assert descriptors() == before
     monkeypatch.undo()
     run(queue, ProgramCache(tmp_path))
     assert len(list(tmp_path.glob("*.clbin"))) == 1
@@ -214,10 +215,12 @@ def test_a_process_killed_while_writing(tmp_path, moment):
     killed.communicate(timeout=60)
     assert killed.returncode == -signal.SIGKILL
     left = list(tmp_path.glob(".*.tmp"))
-    assert len(left) == 1 and not list(tmp_path.glob("*.clbin"))
+    assert len(left) == 1
+    assert not list(tmp_path.glob("*.clbin"))
     cache = ProgramCache(tmp_path)
     run(queue, cache)
-    assert cache.stats.corrupt == 0 and left[0].exists(), "it could still be another process's"
+    assert cache.stats.corrupt == 0
+    assert left[0].exists(), "it could still be another process's"
     os.utime(left[0], (1e9, 1e9))
     run(queue, cache, SOURCE + "// later")
     assert not left[0].exists(), "what a killed process left goes after an hour"

@@ -164,7 +164,8 @@ def test_prepared_launch(launcher, arena):
     prepared = launcher.prepare(SOURCE, "axpy", (N,), (64,), args)
     prepared(y, x)
     prepared(x.buffer, y.buffer)
-    assert (read(launcher, y) == 7).all() and (read(launcher, x) == 23).all()
+    assert (read(launcher, y) == 7).all()
+    assert (read(launcher, x) == 23).all()
     with pytest.raises(UnsupportedError, match="takes 2 buffers, 1 given"):
         prepared(y)
 
@@ -213,7 +214,8 @@ def test_recording_appends_and_replay_runs(launcher, arena):
     axpy(launcher, y, x, 2)
     prepared(y, x)
     launcher.recording = None
-    assert len(recording) == 3 and (read(launcher, y) == 1).all(), "nothing ran"
+    assert len(recording) == 3
+    assert (read(launcher, y) == 1).all(), "nothing ran"
     axpy(launcher, x, x, 1)  # the kept kernels' arguments are not the recorded ones'
     recording.replay()
     recording.replay()
@@ -227,7 +229,8 @@ def test_other_threads_run_while_one_records(launcher, arena):
     thread.start()
     thread.join()
     launcher.recording = None
-    assert len(recording) == 0 and (read(launcher, y) == 2).all()
+    assert len(recording) == 0
+    assert (read(launcher, y) == 2).all()
 
 
 def test_recording_keeps_foreign_leases_and_lends_its_own_again(launcher, arena):
@@ -261,7 +264,8 @@ def test_recording_of_plain_callables():
     recording.append(lambda: seen.append(2))
     recording.replay()
     recording.replay()
-    assert seen == [1, 2, 1, 2] and recording.thread == threading.get_ident()
+    assert seen == [1, 2, 1, 2]
+    assert recording.thread == threading.get_ident()
 
 
 def test_one_launcher_for_a_queue(launcher):

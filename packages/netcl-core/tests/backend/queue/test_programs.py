@@ -64,7 +64,8 @@ def test_key_has_source_and_options(queue, tmp_path):
     get(cache, queue)
     get(cache, queue, SOURCE + " ")
     get(cache, queue, options="-DX=1")
-    assert cache.stats.builds == 3 and len(list(tmp_path.glob("*.clbin"))) == 3
+    assert cache.stats.builds == 3
+    assert len(list(tmp_path.glob("*.clbin"))) == 3
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "garbage"])
@@ -104,7 +105,9 @@ def test_folder_is_bounded_least_recently_used_first(queue, tmp_path):
     get(ProgramCache(tmp_path), queue, SOURCE + "// 0")  # now the most recently used
     get(ProgramCache(tmp_path, max_bytes=int(2.5 * size)), queue, SOURCE + "// 3")
     left = set(tmp_path.glob("*.clbin"))
-    assert order[0] in left and order[1] not in left and len(left) == 2
+    assert order[0] in left
+    assert order[1] not in left
+    assert len(left) == 2
 
 
 def test_unwritable_folder_warns_once_and_keeps_memory(queue, tmp_path):
@@ -143,8 +146,11 @@ def test_build_failure_is_named(queue, tmp_path):
     with pytest.raises(KernelBuildError) as caught:
         get(cache, queue, "__kernel void bad() {\n  undeclared = 1;\n}", "-DX")
     error = caught.value
-    assert "undeclared" in error.source and error.options == "-DX" and "undeclared" in error.log
-    assert queue.device.name.strip() == error.device and queue.device.driver_version in error.driver
+    assert "undeclared" in error.source
+    assert error.options == "-DX"
+    assert "undeclared" in error.log
+    assert queue.device.name.strip() == error.device
+    assert queue.device.driver_version in error.driver
     assert "2 |" in str(error), "the source is numbered"
     assert not list(tmp_path.glob("*.clbin"))
     run(queue, get(cache, queue))
@@ -164,7 +170,8 @@ def test_texts_of_kernels_are_shown_on_request(queue, tmp_path, caplog):
         caplog.clear()
         with config.override(LOG="kernels"):
             get(ProgramCache(tmp_path), queue)
-        assert SOURCE in caplog.text and queue.device.name.strip() in caplog.text
+        assert SOURCE in caplog.text
+        assert queue.device.name.strip() in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -191,14 +198,16 @@ def test_threads_build_once(queue, tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert cache.stats.builds == 1 and len({id(program) for program in found}) == 1
+    assert cache.stats.builds == 1
+    assert len({id(program) for program in found}) == 1
 
 
 def test_clear(queue, tmp_path):
     cache = ProgramCache(tmp_path)
     get(cache, queue)
     cache.clear()
-    assert cache.stats.in_memory == 0 and not list(tmp_path.glob("*.clbin"))
+    assert cache.stats.in_memory == 0
+    assert not list(tmp_path.glob("*.clbin"))
     get(cache, queue)
     assert cache.stats.builds == 2
 
@@ -215,8 +224,10 @@ print(cache.stats.corrupt)
 """
     processes = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [process.communicate(timeout=60)[0].strip() for process in processes] == ["0"] * 3
-    assert len(list(tmp_path.glob("*.clbin"))) == 5 and not list(tmp_path.glob(".*.tmp"))
+    assert len(list(tmp_path.glob("*.clbin"))) == 5
+    assert not list(tmp_path.glob(".*.tmp"))
 
 
 def test_public_face():
-    assert public.ProgramCache is ProgramCache and public.cacher is default_cache()
+    assert public.ProgramCache is ProgramCache
+    assert public.cacher is default_cache()

@@ -155,7 +155,8 @@ def test_staging_buffers_under_way_are_bounded(transfer, pool):
     opener.join()
     out = np.empty(2 * MIB, np.float32)
     transfer.download(handle.buffer, out)
-    assert (out == 39).all() and 64 * MIB <= most <= 80 * MIB
+    assert (out == 39).all()
+    assert 64 * MIB <= most <= 80 * MIB
 
 
 @pytest.mark.parametrize("cap", [0, 4, 16])
@@ -207,7 +208,8 @@ def test_fill_is_recorded(transfer, pool):
     launcher.recording = None
     out = np.empty(25, np.float32)
     transfer.download(handle.buffer, out)
-    assert (out == 0).all() and len(recording) == 2
+    assert (out == 0).all()
+    assert len(recording) == 2
     recording.replay()
     transfer.download(handle.buffer, out)
     assert (out == 4).all()
@@ -247,7 +249,8 @@ def test_out_of_memory_in_a_copy(transfer, pool, monkeypatch):
     with pytest.raises(OutOfMemoryError) as caught:
         transfer.upload(handle.buffer, np.zeros(100, np.float32))
     monkeypatch.undo()
-    assert len(calls) == 2 and caught.value.requested == 400
+    assert len(calls) == 2
+    assert caught.value.requested == 400
     round_trip(transfer, pool, np.ones(100, np.float32))
 
 
@@ -260,4 +263,5 @@ def test_many_copies_leave_nothing(transfer, pool):
     for _ in range(500):
         round_trip(transfer, pool, array)
     gc.collect()
-    assert pool.get_stats()["bytes_allocated"] == held["bytes_allocated"] and held["bytes_in_use"] == 0
+    assert pool.get_stats()["bytes_allocated"] == held["bytes_allocated"]
+    assert held["bytes_in_use"] == 0

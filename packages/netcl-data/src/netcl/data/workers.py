@@ -271,7 +271,8 @@ class WorkerPool:
         if reply.kind == "pickle":
             return reply.value
         ring = self._resources.ring
-        assert ring is not None and reply.slot is not None
+        assert ring is not None
+        assert reply.slot is not None
         skeleton, rows = reply.value
         views = list(ring.slot_view(reply.slot).values())
         return map_type(lambda place: views[place.number][: rows[place.number]].copy(), ArrayPlace, skeleton)
