@@ -25,7 +25,8 @@ from measure import handles
 import netcl.autograd as ag
 from netcl import nn, optim
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.backend.calls import Calls, tensors_in
+from netcl.core.backend.calls import CallLog, tensors_in
+from netcl.core.backend.interceptors import interception
 from netcl.core.device import device
 from netcl.core.dtypes import itemsize
 from netcl.profiling import profile, region
@@ -70,10 +71,11 @@ def least(step: Step, batch: tuple[Tensor, ...]) -> int:
     """Bytes that the step has to move, from the engine calls that it makes."""
     engine: Any = batch[0].engine
     recording = engine.new_recording()
-    calls = recording.calls = Calls(recording)
+    calls = CallLog(recording)
     engine.recording = recording
     try:
-        step(*batch)
+        with interception(engine, calls):
+            step(*batch)
     finally:
         engine.recording = None
     read: dict[Any, int] = {}
@@ -103,7 +105,7 @@ def _moved(seen: profile) -> int:
     parts: dict[Any, int] = {}
     for number, one in enumerate(seen.launches):
         if one.kind == "kernel":
-            key = number if one.work is None else (id(one.work), one.name)
+            key = number if one.flop_count is None else (id(one.flop_count), one.name)
             parts[key] = max(parts.get(key, 0), one.nbytes)
     return sum(parts.values())
 

@@ -159,7 +159,7 @@ def test_an_epilogue_that_does_not_build(handle, monkeypatch):
             raise KernelBuildError("text", "", "log", "device", "driver")
         return whole(self, *args, **kwargs)
 
-    monkeypatch.setattr("netcl.core.waiting.Contraction.launch", _launch_by(matmul))
+    monkeypatch.setattr("netcl.core.waiting.DeferredContraction.launch", _launch_by(matmul))
     y = ag.jit_compile(lambda x, w: ag.relu(ag.linear(x, w)))(x, w)
     y.sum().backward()
     assert np.allclose(y.numpy(), (x.numpy() @ w.numpy().T).clip(0), atol=1e-5)
@@ -168,9 +168,9 @@ def test_an_epilogue_that_does_not_build(handle, monkeypatch):
 
 
 def _launch_by(matmul):
-    from netcl.core.waiting import Contraction
+    from netcl.core.waiting import DeferredContraction
 
-    launch = Contraction.launch
+    launch = DeferredContraction.launch
 
     def other(self, epilogue):
         self._method = matmul

@@ -51,7 +51,7 @@ def test_autotune_matmul_measures_every_kernel(handle: DeviceHandle) -> None:
     assert best.extra["time_ms"] == min(times.values())
     assert best.extra["gflops"] == pytest.approx(2 * np.prod(MATMUL) / best.extra["time_ms"] / 1e6)
     if handle.backend == "cl":
-        assert set(times) == set(engine_for(handle).twins.gemm.kernels(engine_for(handle), (40, 56), (56, 24)))
+        assert set(times) == set(engine_for(handle).kernel_modules.gemm.kernels(engine_for(handle), (40, 56), (56, 24)))
         assert len(times) > 1
         assert get_kernel_selector(handle).select_matmul_kernel(*MATMUL) == best
         with config.override(AUTOTUNE="off"):
@@ -155,7 +155,7 @@ def test_a_tuned_kernel_that_differs_is_dropped_with_one_warning(handle: DeviceH
     if handle.backend == "cpu":
         return
     engine = engine_for(handle)
-    gemm = engine.twins.gemm
+    gemm = engine.kernel_modules.gemm
     right, names = gemm.matmul, gemm.kernels(engine, (8, 8), (8, 8))
 
     def wrong(engine, a, b, variant=None):

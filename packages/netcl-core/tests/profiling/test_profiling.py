@@ -45,7 +45,7 @@ def some(handle: DeviceHandle, *shape: int) -> Tensor:
 
 def is_unwatched(handle: DeviceHandle) -> bool:
     engine = engine_for(handle)
-    return engine.watcher is None and engine not in watch._watches and not watch.doing.ops and not timing.listeners
+    return engine.sink is None and engine not in watch._watches and not watch.doing.ops and not timing.listeners
 
 
 def test_timing_counts_runs_and_waits(handle: DeviceHandle) -> None:
@@ -319,7 +319,7 @@ def test_results_are_the_same_and_nothing_is_kept(profiled: DeviceHandle) -> Non
         for _ in range(watch._PENDING + 10):
             ops.relu(x)
         if profiled.backend == "cl":
-            assert len(engine_for(profiled).watcher._pending) < watch._PENDING, "events are let go in between"
+            assert len(engine_for(profiled).sink._pending) < watch._PENDING, "events are let go in between"
     assert len([span for span in p.spans if span.name == "relu"]) == watch._PENDING + 10
     assert is_unwatched(profiled)
 

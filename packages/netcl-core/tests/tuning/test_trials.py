@@ -71,7 +71,11 @@ def verdicts(folder):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_what_kills_or_hangs_a_child_is_never_run_again(opencl, own_cache, monkeypatch, fault, reason):
     """Planted into the children alone, by what Python imports at its start from the path that they are given."""
-    if engine_for(opencl).twins.gemm.kernels(engine_for(opencl), (40, 56), (56, 24)) != ("rows", "packed", "direct"):
+    if engine_for(opencl).kernel_modules.gemm.kernels(engine_for(opencl), (40, 56), (56, 24)) != (
+        "rows",
+        "packed",
+        "direct",
+    ):
         pytest.skip("needs a CPU device, whose kernels are planted here")
     log = own_cache / "log"
     (own_cache / "sitecustomize.py").write_text(PLANTED.format(log=str(log), fault=fault))

@@ -4,7 +4,7 @@ floating-point operations that a profile counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -97,6 +97,15 @@ def attention_flops(result: Any, q: Any, k: Any, v: Any, *rest: Any, **options: 
 def attention_grad_flops(result: Any, grad: Any, q: Any, k: Any, v: Any, *rest: Any, **options: Any) -> int:
     """Those of the five products of its gradients."""
     return int(2 * prod(q.shape[:-1]) * k.shape[-2] * (3 * q.shape[-1] + 2 * v.shape[-1]))
+
+
+# By the name of the engine call; each is given the call's result and arguments.
+FLOPS: dict[str, Callable[..., int]] = {
+    "matmul": matmul_flops,
+    "conv": conv_flops,
+    "attention": attention_flops,
+    "attention_grad": attention_grad_flops,
+}
 
 
 def expression_flops(outputs: Sequence[Expr], inputs: Sequence[Shape], space: Shape) -> int:

@@ -12,7 +12,7 @@ from netcl.core.optable import OpRow
 from netcl.core.pending import Pending, fulfil, pending_class, promise, rename
 from netcl.core.program import Bound, Program, bound, set_shape
 from netcl.core.tensor import Tensor
-from netcl.core.waiting import contraction_of, finished_by
+from netcl.core.waiting import as_epilogue, contraction_of
 
 _PENDING = {Tensor: pending_class(Tensor)}
 
@@ -80,7 +80,7 @@ class Settling:
         if program.arranged[slot] is not None or not self.spares(program, inputs, value, slot):
             return False
         exact = not self.relaxed
-        epilogue = finished_by(contraction, slot, region, numbers[0], inputs, scalars, exact)
+        epilogue = as_epilogue(contraction, slot, region, numbers[0], inputs, scalars, exact)
         if epilogue is None:
             return False
         placed = [t if s is None else self.arrange(t, s) for t, s in zip(inputs, program.arranged)]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from netcl.core import dispatch
+from netcl.core.backend.interceptors import interception
 from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.fusion import Cache, Move, Region
 from netcl.core.joining import alias, extend
@@ -21,7 +22,7 @@ from netcl.core.program import Bound, bound
 from netcl.core.settling import Settling
 from netcl.core.tensor import Tensor
 from netcl.core.tensor_data import TensorData
-from netcl.core.waiting import Contraction, contraction_of, waiting_for
+from netcl.core.waiting import Deferral, DeferredContraction, contraction_of
 
 NOT_TRACED: Any = object()
 _WRITING = ("setitem",)
@@ -45,7 +46,7 @@ class Trace(Settling):
     ) -> None:
         super().__init__(cache, relaxed, node_class)
         self._refused = refused
-        self._contractions: list[Contraction] = []  # that wait; who touches a result settles its own
+        self._contractions: list[DeferredContraction] = []  # that wait; who touches a result settles its own
         self._stand_ins: dict[int, Any] = {}
         self._engine: Any = None
         self._begin()
@@ -74,16 +75,21 @@ class Trace(Settling):
                 touch(tuple(kwargs.values()))
             return found
 
-    def aside(self, row: OpRow, node: bool, run: Callable[[], Any]) -> Any:
-        """``run()``, a call that takes no part in a region; a contraction in it waits for what is done to its result.
+    def aside(self, row: OpRow, args: tuple[Any, ...], node: bool, run: Callable[[], Any]) -> Any:
+        """``run()``, a call on ``args`` that takes no part in a region; a contraction in it is deferred, as what is
+        done to its result may become its epilogue.
 
         ``node``: it gives nodes.
         """
         if row.name not in _CONTRACTIONS or dispatch._pooled:
             return run()
-        with waiting_for([]) as made:
+        engine = next((value.engine for value in args if isinstance(value, TensorData)), None)
+        if engine is None or engine.name != "cl":  # NumPy has no epilogues: they would be passes of their own
+            return run()
+        deferral = Deferral(Tensor)
+        with interception(engine, deferral):
             result = run()
-        self._contractions.extend(made)
+        self._contractions.extend(deferral.deferred)
         if node and type(result) is waiting_class(Tensor):
             result.__class__ = waiting_class(self._classes[1])
         return result

@@ -1,22 +1,21 @@
-"""Contractions of a traced function that wait: what the function does to their results may become their epilogue.
+"""Deferred contractions of a traced function: what the function does to their results may become their epilogue.
 
-``may_wait`` marks a call of an engine. Where a thread has said so (``waiting_for``) its result is a pending tensor, and
-the call is launched when somebody touches that, or as part of what is computed on it (``finished_by``).
+``Deferral`` is an interceptor of engine calls: it gives a pending tensor for a contraction, which is launched when that
+tensor is used, or with an epilogue that computes what is done to it (``as_epilogue``).
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.calls import tensors_in
 from netcl.core.backend.epilogue import Epilogue, check
 from netcl.core.backend.folding import epilogue_expression
+from netcl.core.backend.interceptors import Interceptor, Layer, intercepted
 from netcl.core.cost import is_exact
 from netcl.core.errors import ExpressionError, UnsupportedError
 from netcl.core.expr import Apply, Expr, Load
@@ -27,28 +26,18 @@ if TYPE_CHECKING:
     from netcl.core.fusion import Region, Value
     from netcl.core.tensor_data import TensorData
 
-F = TypeVar("F", bound=Callable[..., Any])
 Shape = tuple[int, ...]
 
 _DTYPES = ("float32", "float64")
 _NUMBERS_MAX = 4  # values of launch scalars that an epilogue is built for: they are constants in its kernel
 
 
-class _Thread(threading.local):
-    taken: list[Contraction] | None = None
+class DeferredContraction:
+    """One call of an engine that has not been launched yet; its tensors are pending until it is launched."""
 
-
-_thread = _Thread()
-
-
-class Contraction:
-    """One call of an engine that has not been launched yet; its tensors are pending until it is."""
-
-    def __init__(
-        self, method: Callable[..., Any], engine: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shape: Shape
-    ) -> None:
+    def __init__(self, name: str, engine: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shape: Shape) -> None:
         self.shape, self.dtype, self.engine = shape, args[-1].dtype, engine
-        self._method, self._args, self._kwargs = method, args, kwargs
+        self._name, self._args, self._kwargs = name, args, kwargs
         self._read = [(tensor, tensor.version) for tensor in tensors_in((args, kwargs))]
         self._tensors: list[weakref.ref[Any]] = []
         self.waits = True
@@ -94,50 +83,43 @@ class Contraction:
                     f"a tensor of shape {tensor.shape} was overwritten while a traced function still had to multiply "
                     "by it; write into it through netcl, or outside of the function"
                 )
-        result = self._method(self.engine, *self._args, **{**self._kwargs, "epilogue": epilogue})
+        given = {**self._kwargs, "epilogue": epilogue}
+        result = intercepted(self.engine, self._name, self._args, given, below=Layer.DEFERRAL)
         self.waits, self._read, self._args, self._kwargs = False, [], (), {}
         return result
 
 
-def may_wait(shape: Callable[..., Shape | None]) -> Callable[[F], F]:
-    """Marks a call of an engine that takes an epilogue; ``shape`` of its arguments is that of the result, None where
-    the call is not to wait.
+class Deferral(Interceptor):
+    """Defers the contractions of this thread that take an epilogue; they are put into ``deferred``.
+
+    ``tensor_class`` is the class of the pending results.
     """
 
-    def mark(method: F) -> F:
-        @wraps(method)
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            taken = _thread.taken
-            if taken is None or self.name != "cl" or args[-1].dtype not in _DTYPES or kwargs.get("out") is not None:
-                return method(self, *args, **kwargs)
-            found = shape(*args, **kwargs)
-            if found is None:
-                return method(self, *args, **kwargs)
-            from netcl.core.tensor_data import TensorData
+    layer = Layer.DEFERRAL
 
-            contraction = Contraction(method, self, args, kwargs, found)
-            taken.append(contraction)
-            return contraction.promised(TensorData)
+    def __init__(self, tensor_class: type[TensorData]) -> None:
+        self.thread = threading.get_ident()
+        self.deferred: list[DeferredContraction] = []
+        self._tensor_class = tensor_class
 
-        return call  # type: ignore[return-value]
-
-    return mark
-
-
-@contextmanager
-def waiting_for(taken: list[Contraction]) -> Iterator[list[Contraction]]:
-    """Within the block this thread's contractions wait, and are put into ``taken``."""
-    outer, _thread.taken = _thread.taken, taken
-    try:
-        yield taken
-    finally:
-        _thread.taken = outer
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        shape_of = _SHAPES.get(name)
+        if shape_of is None or args[-1].dtype not in _DTYPES or kwargs.get("out") is not None:
+            return proceed(*args, **kwargs)
+        shape = shape_of(*args, **kwargs)
+        if shape is None:
+            return proceed(*args, **kwargs)
+        contraction = DeferredContraction(name, engine, args, kwargs, shape)
+        self.deferred.append(contraction)
+        return contraction.promised(self._tensor_class)
 
 
-def contraction_of(tensor: Any) -> Contraction | None:
+def contraction_of(tensor: Any) -> DeferredContraction | None:
     """The contraction that a pending tensor is the result of."""
     work = work_of(tensor)[0]
-    return work if isinstance(work, Contraction) else None
+    return work if isinstance(work, DeferredContraction) else None
 
 
 def product_shape(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False, **options: Any) -> Shape:
@@ -157,8 +139,11 @@ def image_shape(kind: str, x: Any, weight: Any, **options: Any) -> Shape | None:
     return (x.shape[0], weight.shape[0], *sizes)
 
 
-def finished_by(
-    contraction: Contraction,
+_SHAPES: dict[str, Callable[..., Shape | None]] = {"matmul": product_shape, "conv": image_shape}  # by call
+
+
+def as_epilogue(
+    contraction: DeferredContraction,
     slot: int,
     region: Region,
     number: int,
@@ -187,7 +172,7 @@ def finished_by(
 
 
 def _expression(
-    contraction: Contraction,
+    contraction: DeferredContraction,
     slot: int,
     region: Region,
     value: Value,
@@ -221,12 +206,4 @@ def _along(operand: Any, shape: Shape) -> Any:
     return operand._alias(type(operand), shape)
 
 
-__all__ = [
-    "Contraction",
-    "contraction_of",
-    "finished_by",
-    "image_shape",
-    "may_wait",
-    "product_shape",
-    "waiting_for",
-]
+__all__ = ["Deferral", "DeferredContraction", "as_epilogue", "contraction_of", "image_shape", "product_shape"]

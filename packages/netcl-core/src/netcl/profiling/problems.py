@@ -33,7 +33,7 @@ def _matmul_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
     m, n, k = shape
     rows, columns = _random((m, k), 1), _random((k, n), 2)
     a, b = (Tensor.from_host(engine.queue, values, dtype) for values in (rows, columns))
-    gemm = engine.twins.gemm
+    gemm = engine.kernel_modules.gemm
     picked = _picked(m, 2 * n * k)
     some = Tensor.from_host(engine.queue, rows[picked], dtype)
     if engine.name != "cl":
@@ -41,7 +41,12 @@ def _matmul_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
         return Problem(lambda _: gemm.matmul(engine, a, b), ("numpy",), 2 * m * n * k, picked, wanted)
     wanted = _once(partial(gemm.matmul, engine, some, b, variant=PLAIN))
     kernels = gemm.kernels(engine, a.shape, b.shape)
-    return Problem(lambda kernel: gemm.matmul(engine, a, b, variant=kernel), kernels, 2 * m * n * k, picked, wanted)
+
+    def product(kernel: str | None) -> Tensor:  # the rule's kernel by the engine, which has a fallback
+        result: Tensor = engine.matmul(a, b) if kernel is None else gemm.matmul(engine, a, b, variant=kernel)
+        return result
+
+    return Problem(product, kernels, 2 * m * n * k, picked, wanted)
 
 
 def _conv2d_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
@@ -51,7 +56,7 @@ def _conv2d_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
         raise ShapeError(f"autotune_conv2d: a kernel of {shape[5:7]} does not fit {shape[3:5]} padded by {pad}")
     images, filtered = _random((batch, channels, height, width), 1), _random((filters, channels, kernel_h, kernel_w), 2)
     x, weight = (Tensor.from_host(engine.queue, values, dtype) for values in (images, filtered))
-    conv = engine.twins.conv
+    conv = engine.kernel_modules.conv
     options = {
         "stride": stride,
         "padding": tuple((each, each) for each in pad),
@@ -67,7 +72,12 @@ def _conv2d_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
         return Problem(lambda _: run(), ("numpy",), batch * each_image, picked, wanted)
     wanted = _once(partial(conv.conv, engine, "forward", some, weight, variant=PLAIN, **options))
     kernels = conv.kernels(engine, x.shape, weight.shape, **options)
-    return Problem(lambda kernel: run(variant=kernel), kernels, batch * each_image, picked, wanted)
+
+    def convolved(kernel: str | None) -> Tensor:
+        result: Tensor = engine.conv("forward", x, weight, **options) if kernel is None else run(variant=kernel)
+        return result
+
+    return Problem(convolved, kernels, batch * each_image, picked, wanted)
 
 
 def _once(compute: Callable[[], Tensor]) -> Callable[[], Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from netcl.core.backend.watching import Size, Work
+from netcl.core.backend.watching import FlopCount, Size
 from netcl.core.errors import format_bytes
 
 __all__ = ["KernelStats", "Launched", "OpStats", "Span", "Thread", "kernel_stats", "op_stats", "render"]
@@ -33,7 +33,7 @@ class Launched:
     start: float
     end: float
     sizes: tuple[Size, ...] = ()
-    work: Work | None = None
+    flop_count: FlopCount | None = None
     flops: int | None = None
 
     @property

@@ -179,14 +179,14 @@ class profile:
                 continue
             if one.flops is None:
                 one.flops = known.get((one.name, tuple(size.shape for size in one.sizes)))
-            if one.work is not None:
+            if one.flop_count is not None:
                 one.flops = one.flops or 0
-                other = longest.setdefault(id(one.work), one)
+                other = longest.setdefault(id(one.flop_count), one)
                 if _weight(one) > _weight(other):
-                    longest[id(one.work)] = one
+                    longest[id(one.flop_count)] = one
         for one in longest.values():
-            assert one.work is not None
-            one.flops = one.work.flops
+            assert one.flop_count is not None
+            one.flops = one.flop_count.flops
 
     # -- what it says --------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ from itertools import count
 from time import perf_counter
 from typing import Any
 
-from netcl.core.backend.watching import Size, Work, sizes
+from netcl.core.backend.interceptors import pop_interceptor, push_interceptor
+from netcl.core.backend.watching import FlopCount, ProfilerSink, Size, sizes
 from netcl.core.cost import expression_flops
 from netcl.core.expr.nodes import Expr
 from netcl.profiling.records import Launched, Span, Thread
@@ -39,16 +40,17 @@ class _Doing(threading.local):
     def __init__(self) -> None:
         self.thread = Thread(next(_numbers), threading.current_thread().name)
         self.ops: list[str] = []
-        self.work: Work | None = None
+        self.flop_count: FlopCount | None = None
 
 
 doing = _Doing()
 
 
-class Watch:
+class Watch(ProfilerSink):
     """Told by an engine of what it runs; hands a Launched for each to ``readers``, when its times are known."""
 
     def __init__(self, engine: Any) -> None:
+        super().__init__()
         self.engine = engine
         self.by_events: bool = has_event_times(engine.queue)
         self.readers: tuple[Callable[[Launched | Span], None], ...] = ()
@@ -58,19 +60,21 @@ class Watch:
         self._pending_bytes = 0
 
     @property
-    def work(self) -> Work | None:
+    def flop_count(self) -> FlopCount | None:
         """The contraction that this thread's kernels compute now."""
-        return doing.work
+        return doing.flop_count
 
-    @work.setter
-    def work(self, work: Work | None) -> None:
-        doing.work = work
+    @flop_count.setter
+    def flop_count(self, count: FlopCount | None) -> None:
+        doing.flop_count = count
 
-    def kernel(self, began: float, event: Any, name: str, args: Iterable[Any], work: Work | None = None) -> None:
+    def kernel(
+        self, began: float, event: Any, name: str, args: Iterable[Any], flop_count: FlopCount | None = None
+    ) -> None:
         """A kernel has been enqueued, or has run."""
         given = tuple(args)
         record = self._record("kernel", name.lstrip("_"), began, tuple(sizes(given)))
-        record.work = work or doing.work
+        record.flop_count = flop_count or doing.flop_count
         if given and isinstance(given[0], tuple) and given[0] and isinstance(given[0][0], Expr):
             # NumPy's evaluator: outputs, arrays, scalars, space, stores.
             record.flops = expression_flops(given[0], [array.shape for array in given[1]], given[3])
@@ -136,8 +140,8 @@ def start(engine: Any, reader: Callable[[Launched | Span], None]) -> Watch:
         watch = _watches.get(engine)
         if watch is None:
             watch = _watches[engine] = Watch(engine)
+            push_interceptor(engine, watch)
         watch.readers = (*watch.readers, reader)
-        engine.watcher = watch
         return watch
 
 
@@ -150,7 +154,7 @@ def stop(engine: Any, reader: Callable[[Launched | Span], None]) -> None:
         with _lock:
             watch.readers = tuple(other for other in watch.readers if other != reader)
             if not watch.readers:
-                engine.watcher = None
+                pop_interceptor(engine, watch)
                 del _watches[engine]
 
 

@@ -15,9 +15,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from netcl.core.backend.assembly import assemble
-from netcl.core.backend.calls import Calls, replaced, tensors_in
+from netcl.core.backend.calls import CallLog, replaced, tensors_in
 from netcl.core.backend.grouping import grouped
+from netcl.core.backend.interceptors import Interceptor, interception
 from netcl.core.backend.registry import ensure_same_backend
+from netcl.core.backend.watching import FlopCounter
 from netcl.core.dispatch import assign
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.tensor import Tensor
@@ -66,7 +68,7 @@ class _Gradient:
         self.after: Any = None
         self.added = False
 
-    def close(self, calls: Calls) -> None:
+    def close(self, calls: CallLog) -> None:
         """At the end of the step that is recorded: puts the parameter back as it was."""
         parameter, before = self.parameter, self.before
         self.after, parameter.grad = parameter.grad, before
@@ -125,9 +127,9 @@ class CapturedStep:
     def _record(self, fn: Callable[..., Any]) -> None:
         start = random.tell()
         recording = self._engine.new_recording()
-        calls = recording.calls = Calls(recording)
+        calls = CallLog(recording)
         try:
-            with self._recorded_into(recording):
+            with self._recorded_into(recording, calls):
                 result = fn(*self._inputs)
                 self._draws = random.tell() - start
                 if self._draws:
@@ -147,18 +149,18 @@ class CapturedStep:
             calls.outside[number]._version[0] = version  # nothing has been written yet
 
     @contextmanager
-    def _recorded_into(self, recording: Any) -> Iterator[None]:
+    def _recorded_into(self, recording: Any, *entries: Interceptor) -> Iterator[None]:
         self._engine.recording = recording
         try:
-            yield
+            with interception(self._engine, *entries, FlopCounter(recording, recording.thread)):
+                yield
         finally:
             self._engine.recording = None
 
-    def _finish(self, recording: Any, calls: Calls) -> None:
+    def _finish(self, recording: Any, calls: CallLog) -> None:
         """Takes the recording, put together anew where all its launches come from calls that are known."""
         held = calls.finish()
         self._recording = recording
-        recording.calls = None
         if self._engine.name != "cl" or not calls.complete:
             return
         second = self._engine.new_recording()
@@ -177,7 +179,7 @@ class CapturedStep:
             return  # of a fused kernel: the calls as they were have been built
         self._recording = second
 
-    def _moved(self, calls: Calls, known: dict[int, Tensor]) -> set[int]:
+    def _moved(self, calls: CallLog, known: dict[int, Tensor]) -> set[int]:
         """Makes results and gradients tensors of the second recording; their numbers."""
         moved: set[int] = set()
 

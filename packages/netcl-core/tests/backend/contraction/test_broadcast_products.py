@@ -36,14 +36,14 @@ def test_it_agrees_with_float64(grouped, dtype):
         a, b = (Tensor.from_host(grouped.queue, rng.standard_normal(shape), dtype) for shape in shapes)
         options = {"transpose_a": transpose_a, "transpose_b": transpose_b, "variant": "broadcast"}
         with profile(grouped) as p:
-            found = engine.twins.gemm.matmul(engine, a, b, **options).numpy().astype(np.float64)
+            found = engine.kernel_modules.gemm.matmul(engine, a, b, **options).numpy().astype(np.float64)
         assert k == 0 or "broadcast" in {row.name for row in p.kernels}
         left, right = (x.numpy().astype(np.float64) for x in (a, b))
         left = np.swapaxes(left, -1, -2) if transpose_a else left
         right = right.T if transpose_b else right
         error = np.abs(found - left @ right) / (np.abs(left) @ np.abs(right) + 1e-30)
         assert error.max() <= BOUND[dtype], (m, k, n, transpose_a, transpose_b)
-        again = engine.twins.gemm.matmul(engine, a, b, **options).numpy().astype(np.float64)
+        again = engine.kernel_modules.gemm.matmul(engine, a, b, **options).numpy().astype(np.float64)
         assert np.array_equal(found, again)
 
 
@@ -72,7 +72,7 @@ def test_without_sub_groups_it_is_the_tiled_kernel(handle):
         pytest.skip("needs an OpenCL device without sub-groups")
     engine = engine_for(handle)
     x = Tensor.ones((16, 16), queue=handle.queue)
-    assert "broadcast" not in engine.twins.gemm.kernels(engine, (16, 16), (16, 16))
+    assert "broadcast" not in engine.kernel_modules.gemm.kernels(engine, (16, 16), (16, 16))
     with profile(handle) as p:
-        assert (engine.twins.gemm.matmul(engine, x, x, variant="broadcast").numpy() == 16).all()
+        assert (engine.kernel_modules.gemm.matmul(engine, x, x, variant="broadcast").numpy() == 16).all()
     assert {row.name for row in p.kernels} == {"tiled"}

@@ -69,9 +69,11 @@ def problem(case: Any, dtype: str, engine: Any) -> tuple[list[Any], Any, float, 
 
 def results(engine: Any, stored: list[Any], mask: Any, causal: bool, scale: float, **variant: Any) -> list[Any]:
     q, k, v, grad = stored
-    both = engine.twins.attention
-    out, lse = both.attention(engine, q, k, v, mask, causal, scale, **variant)
-    grads = both.attention_grad(engine, grad, q, k, v, mask, out, lse, causal, scale, **variant)
+    options = {"causal": causal, "scale": scale, **variant}
+    calls = ("attention", "attention_grad")
+    forward, back = (partial(engine.kernel(call), engine) if variant else getattr(engine, call) for call in calls)
+    out, lse = forward(q, k, v, mask, **options)
+    grads = back(grad, q, k, v, mask, out, lse, **options)
     return [np.asarray(x.numpy(), np.float64) for x in (out, *grads)]
 
 
@@ -141,7 +143,9 @@ def test_what_does_not_fit_is_computed_in_blocks(engine: Any) -> None:
 def test_where_the_kernel_does_not_build_products_take_its_place(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy builds nothing")
-    monkeypatch.setattr(attention, "_refused", {})
+    (fallback,) = engine.interceptors
+    monkeypatch.setattr(fallback, "failed", {})
+    monkeypatch.setattr(engine, "intercepting", False)
 
     def refuse(*args: Any) -> None:
         raise KernelBuildError("text", "", "no registers left", "a device", "a driver")

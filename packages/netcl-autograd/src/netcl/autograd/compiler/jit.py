@@ -120,7 +120,7 @@ def _tracer(next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs:
         return result
     state.trace = None
     try:
-        return trace.aside(row, False, lambda: next(row, args, kwargs))
+        return trace.aside(row, (*args, *kwargs.values()), False, lambda: next(row, args, kwargs))
     finally:
         state.trace = trace
 

@@ -10,8 +10,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from netcl.core.backend.epilogue import Epilogue
+    from netcl.core.backend.interceptors import Interceptor
     from netcl.core.backend.recording import Recording
-    from netcl.core.backend.watching import Watcher
+    from netcl.core.backend.watching import ProfilerSink
     from netcl.core.device import DeviceHandle
     from netcl.core.expr import Expr
     from netcl.core.tensor_data import TensorData, TensorT
@@ -42,12 +43,28 @@ class DeviceBackend(Protocol):
     def recording(self, recording: Recording | None) -> None: ...
 
     @property
-    def watcher(self) -> Watcher | None:
-        """Who is told of each kernel and copy; None while nobody watches."""
+    def interceptors(self) -> tuple[Interceptor, ...]:
+        """The interceptors of computing calls, outermost first; see ``netcl.core.backend.interceptors``."""
         ...
 
-    @watcher.setter
-    def watcher(self, watcher: Watcher | None) -> None: ...
+    @interceptors.setter
+    def interceptors(self, entries: tuple[Interceptor, ...]) -> None: ...
+
+    @property
+    def intercepting(self) -> bool:
+        """Whether a computing call has to pass the interceptors: one of them is not idle."""
+        ...
+
+    @intercepting.setter
+    def intercepting(self, flag: bool) -> None: ...
+
+    @property
+    def sink(self) -> ProfilerSink | None:
+        """The profiler among the interceptors, which is told of each kernel and copy; None without one."""
+        ...
+
+    @sink.setter
+    def sink(self, sink: ProfilerSink | None) -> None: ...
 
     @property
     def rng_state(self) -> Any:
@@ -352,6 +369,10 @@ class DeviceBackend(Protocol):
         out_offset: int,
     ) -> None:
         """Strided copy of a block of ``shape``; strides and offsets in elements, strides may be 0 or negative."""
+        ...
+
+    def kernel(self, name: str) -> Callable[..., Any]:
+        """The function that computes the call ``name`` of this protocol; it takes the engine first."""
         ...
 
     def finish(self) -> None:

@@ -1,8 +1,9 @@
-"""What a recording knows of the engine calls that its launches come from, so that the step can be put together anew.
+"""The call log of a captured step: the engine calls that its launches come from, so that they can be fused and
+recorded again.
 
-``noted`` marks the computing calls of an engine. While a thread records with ``recording.calls`` set, each outermost of
-them is written down with its arguments, tensors standing as ``Ref``: a number for the storage and how often that has
-been written. Nothing here keeps a tensor of the recording's arena alive, so that the arena is used as without notes.
+A CallLog is an interceptor of the engine calls of the thread that records. It logs each outermost call with its
+arguments, each tensor as a ``Ref``: a number for the storage and how often that has been written (an SSA value).
+Nothing here keeps a tensor of the recording's arena alive, so that the arena is used as without a log.
 """
 
 from __future__ import annotations
@@ -10,18 +11,15 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.expr import Expr
 from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
     from netcl.core.tensor_data import TensorData
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 # Arguments that a call writes into; whatever else it is given it reads.
 _WRITTEN = ("out",)
@@ -55,19 +53,6 @@ class Call:
     def makes(self) -> list[tuple[int, int]]:
         """(number, version) of its results."""
         return [(ref.number, ref.version) for ref in tensors_in(self.results)]
-
-
-def noted(method: F) -> F:
-    """Marks a computing call of an engine."""
-
-    @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recording: Recording | None = self.recording
-        if recording is None or recording.calls is None or recording.thread != get_ident():
-            return method(self, *args, **kwargs)
-        return recording.calls.note(method, self, args, kwargs)
-
-    return call  # type: ignore[return-value]
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
@@ -119,11 +104,14 @@ def parts_of(call: Call) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, A
     )
 
 
-class Calls:
+class CallLog(Interceptor):
     """The calls of one recording, in order. ``complete`` is False once a launch came from elsewhere."""
 
+    layer = Layer.CALL_LOG
+
     def __init__(self, recording: Recording) -> None:
-        self._recording = weakref.proxy(recording)
+        self.thread = recording.thread
+        self._recording = recording
         self._pool = recording.pool
         self._inside = False
         self._launches = self._marked = 0  # that are known to come from calls
@@ -161,21 +149,22 @@ class Calls:
         number = self.number(tensor)
         return Ref(number, self._versions[number], tensor.shape, tensor.dtype)
 
-    def note(self, method: Callable[..., Any], engine: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs a call and writes it down, unless another call makes it."""
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs a call and logs it, unless another call makes it."""
         if self._inside:
-            return method(engine, *args, **kwargs)
+            return proceed(*args, **kwargs)
         if len(self._recording) != self._launches:
             self.complete = False
         given, named = replaced(args, self._ref), replaced(kwargs, self._ref)
         reads = {(ref.number, ref.version) for ref in tensors_in((given, named))}
-        name = method.__name__
         if name == "random":
             state = self._ref(engine.rng_state)
             reads.add((state.number, state.version))
         self._inside = True
         try:
-            results = method(engine, *args, **kwargs)
+            results = proceed(*args, **kwargs)
         finally:
             self._inside = False
         count, self._launches = self._launches, len(self._recording)

@@ -26,7 +26,12 @@ class Epilogue(NamedTuple):
 
 def added(operand: TensorData) -> Epilogue:
     """result + operand."""
-    return Epilogue(Load(0, operand.dtype) + Load(1, operand.dtype), (operand,))
+    return Epilogue(_sum(operand.dtype), (operand,))
+
+
+@lru_cache(maxsize=16)
+def _sum(dtype: str) -> Expr:
+    return Load(0, dtype) + Load(1, dtype)
 
 
 def check(epilogue: Epilogue, dtype: str) -> None:

@@ -17,15 +17,14 @@ from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
-from netcl.core.backend.calls import Calls
-from netcl.core.backend.watching import Note, Watcher, Work
+from netcl.core.backend.watching import FlopCount, LaunchRecord, ProfilerSink
 
 
 class Recording:
     """Launches of one thread in order.
 
     ``thread`` is the ident of the thread that made it: only its launches belong to the recording. ``guard`` makes the
-    context manager in which replays run; it turns the driver's errors into netcl's. ``owner.watcher`` is told of the
+    context manager in which replays run; it turns the driver's errors into netcl's. ``owner.sink`` is told of the
     launches of a replay.
     """
 
@@ -41,11 +40,10 @@ class Recording:
         self.thread: int = threading.get_ident() if thread is None else thread
         self._guard = guard
         self._launches: list[Callable[[], object]] = []
-        self._notes: list[Note | None] = []
-        self.work: Work | None = None  # the contraction that the launches compute now
+        self._records: list[LaunchRecord | None] = []
+        self.flop_count: FlopCount | None = None  # the contraction that the launches compute now
         self._kept: dict[int, Any] = {}
         self._marks: dict[Callable[[], object], Callable[[], object]] = {}
-        self.calls: Calls | None = None  # the engine calls that the launches come from, where these are noted
         self.marked: int = 0  # times that ``mark`` was called
         self.recorded: dict[int, Any] = {}  # by number: what a backend knows of a launch that may become part of one
 
@@ -54,14 +52,18 @@ class Recording:
         self._marks[before] = before
         self.marked += 1
 
-    def append(self, launch: Callable[[], object], keep: Iterable[Any] = (), note: Note | None = None) -> None:
-        """Add a launch; ``keep`` are objects that must live as long as the recording. Watchers are told the ``note``.
+    def append(
+        self, launch: Callable[[], object], keep: Iterable[Any] = (), record: LaunchRecord | None = None
+    ) -> None:
+        """Add a launch; ``keep`` are objects that must live as long as the recording. A profiler is told ``record``.
 
         A tensor or lease in ``keep`` stands for its lease and its storage. A lease of the arena is not kept, only its
         buffer, so that the recording itself can use the buffer again.
         """
         self._launches.append(launch)
-        self._notes.append(note if note is None or self.work is None else note._replace(work=self.work))
+        if record is not None and self.flop_count is not None:
+            record = record._replace(flop_count=self.flop_count)
+        self._records.append(record)
         for item in keep:
             handle = getattr(item, "pool_handle", item)
             buffer = getattr(item, "buffer", None)
@@ -78,9 +80,9 @@ class Recording:
         for before in self._marks.values():
             before()
         with self._guard():
-            watcher = self.owner.watcher if self.owner is not None else None
-            if watcher is not None:
-                self._replay_watched(watcher)
+            sink = self.owner.sink if self.owner is not None else None
+            if sink is not None:
+                self._replay_profiled(sink)
                 return
             self._run()
 
@@ -88,16 +90,17 @@ class Recording:
         for launch in self._launches:
             launch()
 
-    def _replay_watched(self, watcher: Watcher) -> None:
+    def _replay_profiled(self, sink: ProfilerSink) -> None:
         start = perf_counter()
-        works: dict[int, Work] = {}
-        for launch, note in zip(self._launches, self._notes):
+        counts: dict[int, FlopCount] = {}
+        for launch, record in zip(self._launches, self._records):
             began = perf_counter()
             event = launch()
-            if note is not None:
-                again = note.work and works.setdefault(id(note.work), Work(note.work.flops))
-                watcher.kernel(began, event, note.name, note.args, again)
-        watcher.replay(start, len(self._launches))
+            if record is not None:
+                count = record.flop_count
+                again = count and counts.setdefault(id(count), FlopCount(count.flops))
+                sink.kernel(began, event, record.name, record.args, again)
+        sink.replay(start, len(self._launches))
 
     def __len__(self) -> int:
         return len(self._launches)

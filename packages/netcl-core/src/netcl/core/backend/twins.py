@@ -1,310 +1,123 @@
-"""What both backends share: computing calls go to the twin file of their name, recordings refuse host writes."""
+"""The computing calls of an engine, generated from ``DeviceBackend``: each calls the function of its name in a kernel
+module of the engine.
+
+A generated method has the signature, annotations and docstring of the protocol's. It asks whether the engine has
+interceptors at work, and calls the kernel module itself if there are none.
+"""
 
 from __future__ import annotations
 
-import math
+import inspect
+import linecache
 import threading
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from netcl.core.backend.base import Pair
-from netcl.core.backend.calls import noted
-from netcl.core.backend.epilogue import Epilogue, check
+from netcl.core.backend.base import DeviceBackend
+from netcl.core.backend.interceptors import Interceptor, intercepted, recovered
 from netcl.core.backend.reading import flags
-from netcl.core.backend.watching import worked
-from netcl.core.cost import attention_flops, attention_grad_flops, conv_flops, matmul_flops
-from netcl.core.errors import CaptureError
-from netcl.core.expr import Expr, Load, apply, reduce
-from netcl.core.waiting import image_shape, may_wait, product_shape
+from netcl.core.errors import CaptureError, KernelBuildError
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
-    from netcl.core.tensor_data import TensorData, TensorT
+    from netcl.core.tensor_data import TensorT
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TEXT = """\
+def {name}({parameters}):
+    if self.intercepting:
+        return intercepted(self, {name!r}, ({args}), {{{named}}})
+    try:
+        return self.kernel_modules.{module}.{name}(self, {args}{kwargs})
+    except KernelBuildError as error:
+        return recovered(self, error, {name!r}, ({args}), {{{named}}})
+"""
+_MODULE_OF: dict[str, str] = {}  # by the name of the call
 
 
-_PAIRS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
-_NOTHING = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
+class KernelModules(NamedTuple):
+    """The files of a backend that compute; those of both backends have the same names and functions."""
+
+    run: ModuleType
+    each: ModuleType
+    gemm: ModuleType
+    conv: ModuleType
+    window: ModuleType
+    index: ModuleType
+    random: ModuleType
+    copy: ModuleType
+    resample: ModuleType
+    scan: ModuleType
+    sort: ModuleType
+    trellis: ModuleType
+    recurrence: ModuleType
+    attention: ModuleType
 
 
-class Twins(NamedTuple):
-    """The files of a backend that have a twin in the other."""
+def forwarded(call: F, module: str) -> F:
+    """The method of an engine for a call of the protocol: the function of its name in the kernel module ``module``."""
+    name = call.__name__
+    signature = inspect.signature(call)
+    given = list(signature.parameters.values())[1:]
+    positional = [one.name for one in given if one.kind is one.POSITIONAL_OR_KEYWORD]
+    keyword = [one.name for one in given if one.kind is one.KEYWORD_ONLY]
+    plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    text = _TEXT.format(
+        name=name,
+        module=module,
+        parameters=str(inspect.Signature(plain))[1:-1],
+        args="".join(f"{one}, " for one in positional),
+        kwargs="".join(f"{one}={one}, " for one in keyword),
+        named="".join(f"{one!r}: {one}, " for one in keyword),
+    )
+    file = f"<{__name__.replace('.', '/')}.py {name}>"
+    linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks
+    namespace: dict[str, Any] = {
+        "__name__": __name__,
+        "KernelBuildError": KernelBuildError,
+        "intercepted": intercepted,
+        "recovered": recovered,
+    }
+    exec(compile(text, file, "exec"), namespace)
+    method = namespace[name]
+    method.__doc__, method.__annotations__ = call.__doc__, dict(call.__annotations__)
+    method.__qualname__ = f"ForwardedCalls.{name}"
+    _MODULE_OF[name] = module
+    return method  # type: ignore[no-any-return]
 
-    gemm: Any
-    conv: Any
-    window: Any
-    index: Any
-    random: Any
-    copy: Any
-    resample: Any
-    scan: Any
-    sort: Any
-    trellis: Any
-    recurrence: Any
-    attention: Any
 
+class ForwardedCalls:
+    """The computing calls of an engine, as ``DeviceBackend`` describes them, and what else both backends share."""
 
-class TwinCalls:
-    """The computing calls of an engine, as ``DeviceBackend`` describes them; ``twins`` are the backend's files."""
+    kernel_modules: KernelModules
+    interceptors: tuple[Interceptor, ...] = ()
+    intercepting: bool = False
 
-    twins: Twins
+    fill = forwarded(DeviceBackend.fill, "copy")
+    run = forwarded(DeviceBackend.run, "run")
+    run_each = forwarded(DeviceBackend.run_each, "each")
+    reduce_each = forwarded(DeviceBackend.reduce_each, "each")
+    matmul = forwarded(DeviceBackend.matmul, "gemm")
+    conv = forwarded(DeviceBackend.conv, "conv")
+    window = forwarded(DeviceBackend.window, "window")
+    index = forwarded(DeviceBackend.index, "index")
+    nonzero = forwarded(DeviceBackend.nonzero, "index")
+    resample = forwarded(DeviceBackend.resample, "resample")
+    scan = forwarded(DeviceBackend.scan, "scan")
+    sort = forwarded(DeviceBackend.sort, "sort")
+    trellis = forwarded(DeviceBackend.trellis, "trellis")
+    recurrence = forwarded(DeviceBackend.recurrence, "recurrence")
+    recurrence_back = forwarded(DeviceBackend.recurrence_back, "recurrence")
+    attention = forwarded(DeviceBackend.attention, "attention")
+    attention_grad = forwarded(DeviceBackend.attention_grad, "attention")
+    random = forwarded(DeviceBackend.random, "random")
+    copy = forwarded(DeviceBackend.copy, "copy")
 
-    @noted
-    def run_each(
-        self,
-        outputs: Sequence[Expr],
-        inputs: Sequence[Sequence[TensorT]],
-        shared: Sequence[TensorT] = (),
-        scalars: Mapping[str, float | int] | None = None,
-        *,
-        out: Sequence[Sequence[TensorT]] | None = None,
-    ) -> list[tuple[TensorT, ...]]:
-        engine: Any = self
-        targets = [None] * len(inputs) if out is None else [list(one) for one in out]
-        return [
-            engine.run(outputs, (*one, *shared), scalars, shapes=None if to is None else [t.shape for t in to], out=to)
-            for one, to in zip(inputs, targets)
-        ]
-
-    @noted
-    def reduce_each(
-        self, kind: str, expression: Expr, inputs: Sequence[Sequence[TensorT]], shared: Sequence[TensorT] = ()
-    ) -> TensorT:
-        engine: Any = self
-        pair = Load(0, expression.dtype), Load(1, expression.dtype)
-        total: TensorT | None = None
-        for one in inputs:
-            if any(tensor.size == 0 for tensor in one):
-                continue
-            rank = max(tensor.ndim for tensor in one)
-            whole = reduce(kind, expression, tuple(range(rank)))
-            (part,) = engine.run((whole,), (*one, *shared), shapes=[(1,) * rank])
-            part = part._alias(type(part), (1,))
-            total = part if total is None else engine.run((apply(_PAIRS[kind], *pair),), (total, part))[0]
-        if total is None:
-            nothing: TensorT = engine.empty((1,), expression.dtype)
-            engine.fill(nothing, _NOTHING[kind])
-            return nothing
-        return total
-
-    @may_wait(product_shape)
-    @noted
-    @worked(matmul_flops)
-    def matmul(
-        self,
-        a: TensorT,
-        b: TensorT,
-        *,
-        transpose_a: bool = False,
-        transpose_b: bool = False,
-        out: TensorT | None = None,
-        epilogue: Epilogue | None = None,
-    ) -> TensorT:
-        if epilogue is not None:
-            check(epilogue, a.dtype)
-        result: TensorT = self.twins.gemm.matmul(
-            self, a, b, transpose_a=transpose_a, transpose_b=transpose_b, out=out, epilogue=epilogue
-        )
-        return result
-
-    @may_wait(image_shape)
-    @noted
-    @worked(conv_flops)
-    def conv(
-        self,
-        kind: str,
-        a: TensorT,
-        b: TensorT,
-        *,
-        stride: Sequence[int],
-        padding: Sequence[Pair],
-        dilation: Sequence[int],
-        groups: int,
-        shape: Sequence[int] | None = None,
-        algo: str | None = None,
-        epilogue: Epilogue | None = None,
-    ) -> TensorT:
-        if epilogue is not None:
-            check(epilogue, a.dtype)
-        result: TensorT = self.twins.conv.conv(
-            self,
-            kind,
-            a,
-            b,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-            shape=shape,
-            algo=algo,
-            epilogue=epilogue,
-        )
-        return result
-
-    @noted
-    def window(
-        self,
-        kind: str,
-        x: TensorData,
-        *,
-        kernel: Sequence[int],
-        stride: Sequence[int],
-        padding: Sequence[Pair],
-        dilation: Sequence[int],
-        shape: Sequence[int] | None = None,
-        indices: TensorData | None = None,
-        count_include_pad: bool = True,
-        divisor: int = 0,
-    ) -> Any:
-        return self.twins.window.window(
-            self,
-            kind,
-            x,
-            kernel=kernel,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            shape=shape,
-            indices=indices,
-            count_include_pad=count_include_pad,
-            divisor=divisor,
-        )
-
-    @noted
-    def index(
-        self,
-        kind: str,
-        x: TensorT,
-        indices: TensorT,
-        *,
-        axis: int,
-        shape: Sequence[int] | None = None,
-        out: TensorT | None = None,
-        op: str = "",
-    ) -> TensorT:
-        result: TensorT = self.twins.index.index(self, kind, x, indices, axis=axis, shape=shape, out=out, op=op)
-        return result
-
-    @noted
-    def nonzero(self, mask: TensorT) -> TensorT:
-        result: TensorT = self.twins.index.nonzero(self, mask)
-        return result
-
-    @noted
-    def resample(
-        self, kind: str, x: TensorT, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
-    ) -> TensorT:
-        result: TensorT = self.twins.resample.resample(self, kind, x, axis=axis, size=size, taps=taps, places=places)
-        return result
-
-    @noted
-    def scan(
-        self, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
-    ) -> Any:
-        return self.twins.scan.scan(self, kind, x, other, axis=axis, reverse=reverse)
-
-    @noted
-    def sort(
-        self,
-        kind: str,
-        x: TensorData,
-        other: TensorData | None = None,
-        *,
-        size: int = 0,
-        descending: bool = False,
-        right: bool = False,
-    ) -> Any:
-        return self.twins.sort.sort(self, kind, x, other, size=size, descending=descending, right=right)
-
-    @noted
-    def trellis(self, x: TensorT, jumps: TensorT, begins: TensorT | None = None) -> TensorT:
-        result: TensorT = self.twins.trellis.trellis(self, x, jumps, begins)
-        return result
-
-    @noted
-    def recurrence(
-        self,
-        kind: str,
-        x: TensorT,
-        weight: TensorT,
-        state: TensorT,
-        bias: TensorT | None,
-        cell: TensorT | None,
-        *,
-        reverse: bool,
-    ) -> tuple[TensorT, TensorT, TensorT]:
-        given = (x, weight, state, bias, cell)
-        return self.twins.recurrence.recurrence(self, kind, *given, reverse)  # type: ignore[no-any-return]
-
-    @noted
-    def recurrence_back(
-        self,
-        kind: str,
-        weight: TensorT,
-        state: TensorT,
-        cell: TensorT | None,
-        out: TensorT,
-        cells: TensorT,
-        kept: TensorT,
-        by_out: TensorT | None,
-        by_cells: TensorT | None,
-        *,
-        reverse: bool,
-    ) -> tuple[TensorT, TensorT, TensorT, TensorT]:
-        given = (weight, state, cell, out, cells, kept, by_out, by_cells)
-        return self.twins.recurrence.recurrence_back(self, kind, *given, reverse)  # type: ignore[no-any-return]
-
-    @noted
-    @worked(attention_flops)
-    def attention(
-        self, q: TensorT, k: TensorT, v: TensorT, mask: TensorT | None, *, causal: bool, scale: float
-    ) -> tuple[TensorT, TensorT]:
-        return self.twins.attention.attention(self, q, k, v, mask, causal, scale)  # type: ignore[no-any-return]
-
-    @noted
-    @worked(attention_grad_flops)
-    def attention_grad(
-        self,
-        grad: TensorT,
-        q: TensorT,
-        k: TensorT,
-        v: TensorT,
-        mask: TensorT | None,
-        out: TensorT,
-        lse: TensorT,
-        *,
-        causal: bool,
-        scale: float,
-    ) -> tuple[TensorT, TensorT, TensorT]:
-        given = (grad, q, k, v, mask, out, lse, causal, scale)
-        return self.twins.attention.attention_grad(self, *given)  # type: ignore[no-any-return]
-
-    @noted
-    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0) -> Any:
-        result: Any = self.twins.random.random(self, kind, shape, dtype, offset=offset, low=low, high=high)
-        return result
-
-    @noted
-    def copy(
-        self,
-        source: TensorData,
-        out: TensorData,
-        *,
-        shape: Sequence[int],
-        source_strides: Sequence[int],
-        source_offset: int,
-        out_strides: Sequence[int],
-        out_offset: int,
-    ) -> None:
-        self.twins.copy.copy(
-            self,
-            source,
-            out,
-            shape=shape,
-            source_strides=source_strides,
-            source_offset=source_offset,
-            out_strides=out_strides,
-            out_offset=out_offset,
-        )
+    def kernel(self, name: str) -> Callable[..., Any]:
+        """The function that computes the call ``name``; it takes the engine first."""
+        return getattr(getattr(self.kernel_modules, _MODULE_OF[name]), name)  # type: ignore[no-any-return]
 
     def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Any:
         engine: Any = self
@@ -323,7 +136,7 @@ class TwinCalls:
         return flags.code(message)
 
     def forbid_upload(self) -> None:
-        """CaptureError while this thread records: a replay would see the values of the recording."""
+        """Raises CaptureError while this thread records: a replay would see the values of the recording."""
         engine: Any = self
         recording: Recording | None = engine.recording
         if recording is not None and recording.thread == threading.get_ident():

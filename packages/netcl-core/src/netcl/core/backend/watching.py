@@ -1,32 +1,32 @@
-"""What a profiler is told by the backends: each kernel, copy and replay of an engine whose ``watcher`` is set.
+"""The profiler sink: an interceptor of engine calls that also sees each kernel, copy and replay of the engine.
 
-``engine.watcher`` is None while nobody watches, and that is all that a launch asks. What is watched goes the long way:
-there are no warm calls.
+``engine.sink`` is the ProfilerSink among the engine's interceptors, None without a profiler, and that is all that a
+launch asks. A profiled engine has no warm calls.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
-from threading import get_ident
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ["Note", "Size", "Watcher", "Work", "note", "sizes", "worked"]
+from netcl.core.backend.interceptors import Interceptor, Layer
+from netcl.core.cost import FLOPS
 
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["FlopCount", "FlopCounter", "LaunchRecord", "ProfilerSink", "Size", "launch_record", "sizes"]
 
 
 class Size(NamedTuple):
-    """What is known of an operand that is not kept: its shape (of a bare buffer None) and its bytes."""
+    """What is known of an operand that is not kept: its shape (None for a bare buffer) and its bytes."""
 
     shape: tuple[int, ...] | None
     nbytes: int
 
 
-class Work:
-    """What a contraction computes by all its kernels together: multiplications and additions, known at its end."""
+class FlopCount:
+    """The multiplications and additions of one contraction, by all its kernels together; known at its end."""
 
     __slots__ = ("flops",)
 
@@ -34,47 +34,95 @@ class Work:
         self.flops: int = flops
 
 
-class Watcher(Protocol):
-    """Told of what has just been enqueued, in the thread that did it.
+class CountsFlops(Protocol):
+    """A profiler or a recording: its launches belong to ``flop_count``, the contraction that is computed now."""
 
-    ``began`` is ``time.perf_counter()`` before the call; ``event`` the cl.Event of what runs now, None where it has run
+    flop_count: FlopCount | None
+
+
+class FlopCounter(Interceptor):
+    """Tells ``target`` the floating-point operations of each contraction."""
+
+    layer = Layer.FLOP_COUNT
+
+    def __init__(self, target: CountsFlops, thread: int | None = None) -> None:
+        self._target = target
+        self.thread = thread
+
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return _counted(self._target, proceed, name, args, kwargs)
+
+
+class ProfilerSink(Interceptor):
+    """Counts the floating-point operations of all threads, and is told of what has just been enqueued, in the thread
+    that did it.
+
+    ``began`` is ``time.perf_counter()`` before the call; ``event`` the cl.Event of what runs now, None if it has run
     already.
     """
 
+    layer = Layer.FLOP_COUNT
+    sees_launches = True
+
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return _counted(self, proceed, name, args, kwargs)
+
     @property
-    def work(self) -> Work | None:
+    @abstractmethod
+    def flop_count(self) -> FlopCount | None:
         """The contraction that the kernels of this thread compute now."""
-        ...
 
-    @work.setter
-    def work(self, work: Work | None) -> None: ...
+    @flop_count.setter
+    @abstractmethod
+    def flop_count(self, count: FlopCount | None) -> None: ...
 
-    def kernel(self, began: float, event: Any, name: str, args: Iterable[Any], work: Work | None = None) -> None:
-        """A kernel; ``args`` are what it was given: tensors, arrays, Sizes, and what else it takes. ``work`` is that of
-        a kernel that is replayed.
+    @abstractmethod
+    def kernel(
+        self, began: float, event: Any, name: str, args: Iterable[Any], flop_count: FlopCount | None = None
+    ) -> None:
+        """A kernel; ``args`` are its arguments: tensors, arrays, Sizes, and others. ``flop_count`` is that of a kernel
+        that is replayed.
         """
-        ...
 
+    @abstractmethod
     def copy(self, began: float, event: Any, name: str, nbytes: int) -> None:
         """A copy between the host and the device."""
-        ...
 
+    @abstractmethod
     def replay(self, began: float, launches: int) -> None:
-        """A recorded step, whose kernels have been told of one by one."""
-        ...
+        """A recorded step, after each of its kernels."""
 
 
-class Note(NamedTuple):
-    """What a replay tells of a recorded launch."""
+def _counted(
+    target: CountsFlops, proceed: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    flops = FLOPS.get(name)
+    if flops is None:
+        return proceed(*args, **kwargs)
+    count = target.flop_count = FlopCount()
+    try:
+        result = proceed(*args, **kwargs)
+    finally:
+        target.flop_count = None
+    count.flops = flops(result, *args, **kwargs)
+    return result
+
+
+class LaunchRecord(NamedTuple):
+    """What a replay tells a profiler of a recorded launch."""
 
     name: str
     args: tuple[Any, ...]
-    work: Work | None = None
+    flop_count: FlopCount | None = None
 
 
-def note(name: str, args: Iterable[Any]) -> Note:
-    """The Note of a kernel with ``args``, which are not kept."""
-    return Note(name, tuple(sizes(args)))
+def launch_record(name: str, args: Iterable[Any]) -> LaunchRecord:
+    """The LaunchRecord of a kernel with ``args``, which are not kept."""
+    return LaunchRecord(name, tuple(sizes(args)))
 
 
 def sizes(args: Iterable[Any]) -> Iterator[Size]:
@@ -90,29 +138,3 @@ def sizes(args: Iterable[Any]) -> Iterator[Size]:
             yield Size(arg.shape, arg.nbytes)
         elif hasattr(arg, "int_ptr") and hasattr(arg, "size"):
             yield Size(None, arg.size)
-
-
-def worked(flops: Callable[..., int]) -> Callable[[F], F]:
-    """Marks a computing call of an engine whose kernels together do ``flops(result, *args, **kwargs)``, which who
-    watches is told, and a recording of this thread keeps.
-    """
-
-    def mark(method: F) -> F:
-        @wraps(method)
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            recording, watcher = self.recording, self.watcher
-            if recording is not None and recording.thread == get_ident():
-                watcher = recording
-            if watcher is None:
-                return method(self, *args, **kwargs)
-            work = watcher.work = Work()
-            try:
-                result = method(self, *args, **kwargs)
-            finally:
-                watcher.work = None
-            work.flops = flops(result, *args, **kwargs)
-            return result
-
-        return call  # type: ignore[return-value]
-
-    return mark

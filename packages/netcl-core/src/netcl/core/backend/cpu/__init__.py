@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from netcl.core.backend import one_by_one
 from netcl.core.backend.base import HostTransfer
-from netcl.core.backend.calls import noted
 from netcl.core.backend.cpu import (
     attention,
     conv,
@@ -21,6 +21,7 @@ from netcl.core.backend.cpu import (
     random,
     recurrence,
     resample,
+    run,
     scan,
     sort,
     trellis,
@@ -28,25 +29,24 @@ from netcl.core.backend.cpu import (
 )
 from netcl.core.backend.reading import flags, host_read_allowed
 from netcl.core.backend.recording import Recording
-from netcl.core.backend.twins import TwinCalls, Twins
-from netcl.core.backend.watching import Note, Watcher
+from netcl.core.backend.twins import ForwardedCalls, KernelModules
+from netcl.core.backend.watching import LaunchRecord, ProfilerSink
 from netcl.core.device import CPUQueue, DeviceHandle
 from netcl.core.dtypes import from_bfloat16, numpy_dtype
-from netcl.core.expr.nodes import Expr
-from netcl.core.expr.numpy_eval import evaluate
 from netcl.core.host import to_storage
-from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor
-from netcl.core.tensor_data import TensorData, TensorT
+from netcl.core.tensor_data import TensorData
 
 Array = np.ndarray[Any, Any]
 
 
-class CPUBackend(TwinCalls):
+class CPUBackend(ForwardedCalls):
     """The engine of a CPUQueue: computes with NumPy in the calling thread."""
 
     name = "cpu"
-    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence, attention)
+    kernel_modules = KernelModules(
+        run, one_by_one, gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence, attention
+    )
 
     def __init__(self, queue: Any = None) -> None:
         self.queue: CPUQueue = queue if queue is not None else CPUQueue()
@@ -54,7 +54,7 @@ class CPUBackend(TwinCalls):
         self.handle: DeviceHandle = DeviceHandle("NumPy", f"NumPy {np.__version__}", "cpu", "cpu", None, self.queue)
         self.device_label = "cpu (NumPy)"
         self.recording: Recording | None = None
-        self.watcher: Watcher | None = None
+        self.sink: ProfilerSink | None = None
         self._flag = np.zeros(1, np.int32)
         self._rng_state: Tensor | None = None
         self._lock = threading.Lock()
@@ -117,15 +117,6 @@ class CPUBackend(TwinCalls):
         self.forbid_upload()
         return (None, data.copy() if copy else data, None), None, None, None if copy else data
 
-    @noted
-    def fill(self, tensor: TensorData, value: float) -> None:
-        """Sets every element to ``value``."""
-        stored = to_storage(np.asarray(value), tensor.dtype)[0]
-        if tensor.persistent:
-            _fill(tensor.storage, stored)
-        else:
-            self.launch(_fill, tensor.storage, stored)
-
     def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
         target.storage[...] = data
@@ -153,52 +144,15 @@ class CPUBackend(TwinCalls):
         """Runs ``function(*args)``, which writes into arrays among ``args``; a recording of this thread takes it
         instead.
         """
-        recording, watcher = self.recording, self.watcher
+        recording, sink = self.recording, self.sink
         if recording is not None and recording.thread == threading.get_ident():
-            recording.append(lambda: function(*args), note=Note(function.__name__, args))
-        elif watcher is None:
+            recording.append(lambda: function(*args), record=LaunchRecord(function.__name__, args))
+        elif sink is None:
             function(*args)
         else:
             began = perf_counter()
             function(*args)
-            watcher.kernel(began, None, function.__name__, args)
-
-    @noted
-    def run(
-        self,
-        outputs: Sequence[Expr],
-        inputs: Sequence[TensorT],
-        scalars: Mapping[str, float | int] | None = None,
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
-        out: Sequence[TensorT | None] | None = None,
-    ) -> tuple[TensorT, ...]:
-        space = broadcast_shapes([*(t.shape for t in inputs), *(tuple(s) for s in shapes or ())], "run")
-        wanted = list(shapes) if shapes is not None else [space] * len(outputs)
-        targets = list(out) if out is not None else [None] * len(outputs)
-        results = tuple(
-            target if target is not None else self.empty(shape, output.dtype)
-            for target, shape, output in zip(targets, wanted, outputs)
-        )
-        arrays = [tensor.storage for tensor in inputs]
-        stores = [result.storage.reshape(tuple(shape)) for result, shape in zip(results, wanted)]
-        self.launch(self._evaluate, tuple(outputs), arrays, dict(scalars or {}), space, stores)
-        for target in targets:
-            if target is not None:
-                target._version[0] += 1
-        return results
-
-    def _evaluate(
-        self,
-        outputs: Sequence[Expr],
-        arrays: list[Array],
-        scalars: Mapping[str, float | int],
-        space: tuple[int, ...],
-        stores: list[Array],
-    ) -> None:
-        # Values first, stores second: an output may alias an input.
-        for store, value in zip(stores, evaluate(outputs, arrays, scalars, shape=space, failed=self._raise_later)):
-            store[...] = value
+            sink.kernel(began, None, function.__name__, args)
 
     @property
     def rng_state(self) -> Tensor:
@@ -214,17 +168,11 @@ class CPUBackend(TwinCalls):
         """Reports a failed check: the next host read raises IndexError with its message."""
         self._flag[0] = max(int(self._flag[0]), code)
 
-    _raise_later = raise_flag
-
     def _raise_flag(self) -> None:
         code = int(self._flag[0])
         if code:
             self._flag[0] = 0
             raise IndexError(flags.message(code))
-
-
-def _fill(target: Array, value: Array) -> None:
-    target[...] = value
 
 
 __all__ = ["CPUBackend"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.epilogue import Epilogue, run_alone
+from netcl.core.backend.epilogue import Epilogue, check, run_alone
 
 from .storage import Array, store, widened
 
@@ -130,6 +130,8 @@ def conv(
     """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); forward by
     ``algo="naive"`` takes one product per tap and no workspace.
     """
+    if epilogue is not None:
+        check(epilogue, a.dtype)
     call = _Call(tuple(stride), tuple((low, high) for low, high in padding), tuple(dilation), groups, a.dtype)
     if kind == "forward":
         sizes = zip(a.shape[2:], b.shape[2:], stride, padding, dilation)

@@ -1,4 +1,4 @@
-"""Strided copies with NumPy: transposition, slicing, joining, padding, expansion and assignment."""
+"""Strided copies with NumPy: transposition, slicing, joining, padding, expansion and assignment; and fills."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from netcl.core.host import to_storage
 
 from .storage import Array
 
@@ -42,3 +44,16 @@ def copy(
         return
     target = _view(out.storage, shape, out_strides, out_offset)
     engine.launch(_copy, target, _view(source.storage, shape, source_strides, source_offset))
+
+
+def fill(engine: Any, tensor: TensorData, value: float) -> None:
+    """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
+    stored = to_storage(np.asarray(value), tensor.dtype)[0]
+    if tensor.persistent:
+        _fill(tensor.storage, stored)
+    else:
+        engine.launch(_fill, tensor.storage, stored)
+
+
+def _fill(target: Array, value: Array) -> None:
+    target[...] = value

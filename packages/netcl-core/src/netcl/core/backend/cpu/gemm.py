@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.epilogue import Epilogue, run_alone
+from netcl.core.backend.epilogue import Epilogue, check, run_alone
 
 from .storage import Array, store, widened
 
@@ -36,6 +36,8 @@ def matmul(
     epilogue: Epilogue | None = None,
 ) -> TensorData:
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64)."""
+    if epilogue is not None:
+        check(epilogue, a.dtype)
     m = a.shape[-1] if transpose_a else a.shape[-2]
     n = b.shape[-2] if transpose_b else b.shape[-1]
     result: TensorData

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.base import HostTransfer
-from netcl.core.backend.calls import noted
+from netcl.core.backend.interceptors import push_interceptor
 from netcl.core.backend.opencl import (
     attention,
     conv,
@@ -22,12 +22,13 @@ from netcl.core.backend.opencl import (
     random,
     recurrence,
     resample,
+    run,
     scan,
     sort,
     trellis,
     window,
 )
-from netcl.core.backend.opencl import run as _run
+from netcl.core.backend.opencl.fallback import KernelFallback
 from netcl.core.backend.opencl.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.teardown import (
     _after_fork_in_child,
@@ -40,12 +41,11 @@ from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.opencl.transfer import DeviceTransfer, Transfer
 from netcl.core.backend.opencl.warm import warm_call
 from netcl.core.backend.reading import flags, host_read_allowed
-from netcl.core.backend.twins import TwinCalls, Twins
+from netcl.core.backend.twins import ForwardedCalls, KernelModules
 from netcl.core.capabilities import profile_of
 from netcl.core.device import DeviceHandle
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
-from netcl.core.expr.nodes import Expr
 from netcl.core.expr.schedule import Target
 from netcl.core.host import to_storage
 from netcl.core.memory import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
@@ -54,7 +54,7 @@ from netcl.core.tensor_data import TensorData, TensorT
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
-    from netcl.core.backend.watching import Watcher
+    from netcl.core.backend.watching import ProfilerSink
     from netcl.core.program import Program
 
 Array = np.ndarray[Any, Any]
@@ -69,11 +69,13 @@ __all__ = [
 ]
 
 
-class OpenCLBackend(TwinCalls):
+class OpenCLBackend(ForwardedCalls):
     """The engine of a command queue (in order); making the first one installs the SIGINT handler and the exit hook."""
 
     name = "cl"
-    twins = Twins(gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence, attention)
+    kernel_modules = KernelModules(
+        run, each, gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence, attention
+    )
 
     def __init__(self, queue: Any = None) -> None:
         self.queue: Any = opencl_queue(queue)
@@ -89,8 +91,8 @@ class OpenCLBackend(TwinCalls):
         self.transfer: Transfer = Transfer(self.launcher)
         self.pool: PersistentBufferPool = get_persistent_pool(self.queue)
         seen = traits(self)
-        self.target: Target = _run.target_of(seen.is_cpu, seen.vector, device.max_compute_units, seen.group)
-        self.build_options = _run.exact_options(device, seen.is_cpu)
+        self.target: Target = run.target_of(seen.is_cpu, seen.vector, device.max_compute_units, seen.group)
+        self.build_options = run.exact_options(device, seen.is_cpu)
         self.plans: dict[Any, Any] = {}
         self._has_fp64 = profile_of(self.queue).has_fp64
         self._flag: BufferHandle | None = None
@@ -98,6 +100,7 @@ class OpenCLBackend(TwinCalls):
         self._rng_state: Tensor | None = None
         self._lock = threading.RLock()
         self.lent: dict[int, Any] = {}  # the pool that a thread's new tensors come from, where it is not the queue's
+        push_interceptor(self, KernelFallback())
         install_sigint_handler()
 
     # -- the transport of the contract, on buffers ---------------------------------------------------------------------
@@ -235,22 +238,6 @@ class OpenCLBackend(TwinCalls):
         )
         return (target.buffer, None, target.pool_handle), event, pending, host_ref
 
-    @noted
-    def fill(self, tensor: TensorData, value: float) -> None:
-        """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
-        stored = to_storage(np.asarray(value), tensor.dtype)[0]
-        recording, self.launcher.recording = (
-            self.launcher.recording,
-            None if tensor.persistent else self.launcher.recording,
-        )
-        try:
-            capacity = tensor.pool_handle.bucket_size if tensor.pool_handle is not None else 0
-            self.transfer.fill(
-                tensor, tensor.nbytes, stored.view(np.uint8)[()] if stored.dtype == np.bool_ else stored[()], capacity
-            )
-        finally:
-            self.launcher.recording = recording
-
     def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
         _check_lease(target)
@@ -302,47 +289,15 @@ class OpenCLBackend(TwinCalls):
         return self.launcher.new_recording()
 
     @property
-    def watcher(self) -> Watcher | None:
-        """Who is told of each launch and copy; None while nobody watches."""
-        return self.launcher.watcher
+    def sink(self) -> ProfilerSink | None:
+        """The profiler among the interceptors, which is told of each launch and copy; None without one."""
+        return self.launcher.sink
 
-    @watcher.setter
-    def watcher(self, watcher: Watcher | None) -> None:
-        self.launcher.watcher = watcher
+    @sink.setter
+    def sink(self, sink: ProfilerSink | None) -> None:
+        self.launcher.sink = sink
 
     # -- computing -----------------------------------------------------------------------------------------------------
-
-    @noted
-    def run(
-        self,
-        outputs: Sequence[Expr],
-        inputs: Sequence[TensorT],
-        scalars: Mapping[str, float | int] | None = None,
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
-        out: Sequence[TensorT | None] | None = None,
-    ) -> tuple[TensorT, ...]:
-        return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
-
-    @noted
-    def run_each(
-        self,
-        outputs: Sequence[Expr],
-        inputs: Sequence[Sequence[TensorT]],
-        shared: Sequence[TensorT] = (),
-        scalars: Mapping[str, float | int] | None = None,
-        *,
-        out: Sequence[Sequence[TensorT]] | None = None,
-    ) -> list[tuple[TensorT, ...]]:
-        made = each.run_each(self, outputs, inputs, shared, scalars or {}, out)
-        return super().run_each(outputs, inputs, shared, scalars, out=out) if made is None else made
-
-    @noted
-    def reduce_each(
-        self, kind: str, expression: Expr, inputs: Sequence[Sequence[TensorT]], shared: Sequence[TensorT] = ()
-    ) -> TensorT:
-        made = each.reduce_each(self, kind, expression, inputs, shared)
-        return super().reduce_each(kind, expression, inputs, shared) if made is None else made
 
     def warm_call(
         self, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]

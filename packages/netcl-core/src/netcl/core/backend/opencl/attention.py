@@ -6,17 +6,15 @@ over the other side with wide vectors; others a work-group for a tile, backward 
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from netcl.core.backend import attention_blocks as blocks
 from netcl.core.dtypes import itemsize
-from netcl.core.errors import KernelBuildError, UnsupportedError
+from netcl.core.errors import UnsupportedError
 
 from .contraction_form import compute_dtype
 from .parts import add_parts
@@ -159,24 +157,11 @@ def _fits(device: Traits, dtype: str, s: _Shape) -> bool:
     return _gpu_plan(device, dtype, s, "attend_tiles") is not None
 
 
-_refused: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # by engine: dtypes whose kernels do not build
-
-
 def _is_online(engine: Any, s: _Shape, dtype: str, variant: str | None) -> bool:
     fits = _fits(traits(engine), dtype, s)
     if variant == "online" and not fits:
         raise UnsupportedError(f"attention with heads of {s.width} and {s.values} in {dtype} does not fit the kernel")
-    return fits and dtype not in _refused.get(engine, ()) if variant is None else variant == "online"
-
-
-def _refuse(engine: Any, dtype: str, error: KernelBuildError) -> None:
-    _refused.setdefault(engine, set()).add(dtype)
-    warnings.warn(
-        f"{error.device} (driver {error.driver}) does not build the {dtype} kernel of attention, products of matrices "
-        f"take its place: {error.log.strip()[:400]}",
-        RuntimeWarning,
-        stacklevel=4,
-    )
+    return fits if variant is None else variant == "online"
 
 
 def attention(
@@ -194,12 +179,7 @@ def attention(
     """
     s = _shape(q, k, v, mask, causal)
     if _is_online(engine, s, q.dtype, variant):
-        try:
-            return _attend(engine, s, q, k, v, _read_mask(engine, mask, q), scale)
-        except KernelBuildError as error:
-            if variant is not None:
-                raise
-            _refuse(engine, q.dtype, error)
+        return _attend(engine, s, q, k, v, _read_mask(engine, mask, q), scale)
     return blocks.attention(engine, q, k, v, mask, causal, scale)
 
 
@@ -219,14 +199,9 @@ def attention_grad(
     """The gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
     s = _shape(q, k, v, mask, causal)
     if _is_online(engine, s, q.dtype, variant):
-        try:
-            inner = blocks.weighted(engine, grad, out)
-            given = [grad, q, k, v, _read_mask(engine, mask, q), lse, inner]
-            return (_gradients if traits(engine).is_cpu else _gradients_in_groups)(engine, s, given, scale)
-        except KernelBuildError as error:
-            if variant is not None:
-                raise
-            _refuse(engine, q.dtype, error)
+        inner = blocks.weighted(engine, grad, out)
+        given = [grad, q, k, v, _read_mask(engine, mask, q), lse, inner]
+        return (_gradients if traits(engine).is_cpu else _gradients_in_groups)(engine, s, given, scale)
     return blocks.attention_grad(engine, grad, q, k, v, mask, out, lse, causal, scale)
 
 

@@ -1,22 +1,19 @@
 """Contractions on OpenCL devices: the kernels of CPUs, and which kernel runs; products and convolutions share them.
 
-Where a driver does not build a template, the plain one (``variant="plain"``: a loop per output) takes its place.
+If a driver does not build a template, the engine's fallback asks for the plain one (``variant="plain"``: a loop per
+output).
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, wraps
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-
-from netcl.core.errors import KernelBuildError
 
 from . import contraction_gpu as gpu
 from . import slices, windows
@@ -77,40 +74,6 @@ def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
         depth,
         chunk,
     )
-
-
-_plain: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # by engine: dtypes whose templates do not build
-
-
-Computation = TypeVar("Computation", bound=Callable[..., Any])
-
-
-def falls_back(compute: Computation) -> Computation:
-    """``compute(engine, ..., variant=)`` on tensors of one dtype, by the plain kernel where the chosen one does not
-    build: after one warning, for good. A variant that was asked for by name raises KernelBuildError.
-    """
-
-    @wraps(compute)
-    def attempt(engine: Any, *args: Any, variant: str | None = None, **options: Any) -> Any:
-        dtype = next(arg.dtype for arg in args if hasattr(arg, "dtype"))
-        if variant is None and dtype in _plain.get(engine, ()):
-            variant = "plain"
-        try:
-            return compute(engine, *args, variant=variant, **options)
-        except KernelBuildError as error:
-            if variant is not None:
-                raise
-            _plain.setdefault(engine, set()).add(dtype)
-            result = compute(engine, *args, variant="plain", **options)
-            warnings.warn(
-                f"{error.device} (driver {error.driver}) does not build the {dtype} kernel of matrix products and "
-                f"convolutions, a plain and slower one is used: {error.log.strip()[:400]}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            return result
-
-    return cast(Computation, attempt)
 
 
 def _merged(extents: Levels, strides: Levels, enough: bool) -> tuple[Levels, Levels]:

@@ -9,7 +9,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core import config
-from netcl.core.backend.epilogue import Epilogue, run_alone
+from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.dtypes import itemsize
 from netcl.core.measurements import fastest_kernel
 
@@ -57,7 +57,6 @@ def _pad(engine: Any, plan: Plan, x: TensorData, first: int, images: int) -> Ten
     return padded_images(engine, x, plan.planes, plan.extent, plan.low, plan.padded, first, images)
 
 
-@contraction.falls_back
 def conv(
     engine: Any,
     kind: str,
@@ -81,6 +80,8 @@ def conv(
     works through local memory, ``implicit_gemm`` the device's. Tests force the ``variant``: ``rows`` (A as it lies),
     ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``channels``, ``winograd2`` or ``winograd4``.
     """
+    if epilogue is not None:
+        check(epilogue, a.dtype)
     call = (tuple(stride), tuple(map(tuple, padding)), tuple(dilation), groups, None if shape is None else tuple(shape))
     g = geometry(kind, a.shape, b.shape, *call)
     if g.sparse:

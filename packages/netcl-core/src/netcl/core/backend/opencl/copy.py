@@ -1,4 +1,4 @@
-"""Strided copies on OpenCL devices: transposition, slicing, joining, padding, expansion and assignment."""
+"""Strided copies on OpenCL devices: transposition, slicing, joining, padding, expansion and assignment; and fills."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from netcl.core.dtypes import itemsize
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
+from netcl.core.host import to_storage
 
 from . import templates
 from .templates import Traits, share, struct, traits
@@ -123,3 +126,16 @@ def copy(
     for items, argument in launches:
         sizes = ((items * (group or 1),), None if group is None else (group,))
         engine.launch(text, name, *sizes, [source, out, argument])
+
+
+def fill(engine: Any, tensor: TensorData, value: float) -> None:
+    """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
+    stored = to_storage(np.asarray(value), tensor.dtype)[0]
+    launcher = engine.launcher
+    recording, launcher.recording = launcher.recording, None if tensor.persistent else launcher.recording
+    try:
+        capacity = tensor.pool_handle.bucket_size if tensor.pool_handle is not None else 0
+        number = stored.view(np.uint8)[()] if stored.dtype == np.bool_ else stored[()]
+        engine.transfer.fill(tensor, tensor.nbytes, number, capacity)
+    finally:
+        launcher.recording = recording

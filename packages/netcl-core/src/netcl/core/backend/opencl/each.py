@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.core.backend import one_by_one
 from netcl.core.backend.opencl.run import PLANS_MAX, SCALAR_TYPES
 from netcl.core.dtypes import compute_type
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar
@@ -56,11 +57,37 @@ def run_each(
     engine: OpenCLBackend,
     outputs: Sequence[Expr],
     inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData] = (),
+    scalars: Mapping[str, float | int] | None = None,
+    *,
+    out: Sequence[Sequence[TensorData]] | None = None,
+) -> list[tuple[TensorData, ...]]:
+    """The results of each set; see DeviceBackend.run_each."""
+    made = _in_few_launches(engine, outputs, inputs, shared, scalars or {}, out)
+    return one_by_one.run_each(engine, outputs, inputs, shared, scalars, out=out) if made is None else made
+
+
+def reduce_each(
+    engine: OpenCLBackend,
+    kind: str,
+    expression: Expr,
+    inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData] = (),
+) -> TensorData:
+    """The parts of a reduction over all sets; see DeviceBackend.reduce_each."""
+    made = _reduced_in_few_launches(engine, kind, expression, inputs, shared)
+    return one_by_one.reduce_each(engine, kind, expression, inputs, shared) if made is None else made
+
+
+def _in_few_launches(
+    engine: OpenCLBackend,
+    outputs: Sequence[Expr],
+    inputs: Sequence[Sequence[TensorData]],
     shared: Sequence[TensorData],
     scalars: Mapping[str, float | int],
     out: Sequence[Sequence[TensorData]] | None,
-) -> list[tuple[Any, ...]] | None:
-    """The results of each set; None where they have to be computed one by one. See DeviceBackend.run_each."""
+) -> list[tuple[TensorData, ...]] | None:
+    """The results of each set; None if they have to be computed one by one."""
     outputs = tuple(outputs)
     if len(inputs) < 2:
         return None
@@ -88,14 +115,14 @@ def run_each(
     return results
 
 
-def reduce_each(
+def _reduced_in_few_launches(
     engine: OpenCLBackend,
     kind: str,
     expression: Expr,
     inputs: Sequence[Sequence[TensorData]],
     shared: Sequence[TensorData],
 ) -> Any:
-    """The parts of a reduction over all sets; None where they have to be computed one by one."""
+    """The parts of a reduction over all sets; None if they have to be computed one by one."""
     key = ("reduce each", kind, expression, _shapes(inputs), tuple([t.shape for t in shared]))
     ready = engine.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:

@@ -8,11 +8,11 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.epilogue import Epilogue, run_alone
+from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.measurements import fastest_kernel
 
 from . import contraction, slices
-from .contraction import contract, falls_back, finishes
+from .contraction import contract, finishes
 from .contraction_form import Contraction
 from .epilogue import COLUMN, RESULT, Finish, Place, finish_of
 from .templates import Traits, source, struct, traits
@@ -159,7 +159,6 @@ def _place(plan: _Matrices, shape: tuple[int, ...]) -> Place | None:
     return None
 
 
-@falls_back
 def matmul(
     engine: Any,
     a: TensorData,
@@ -177,6 +176,8 @@ def matmul(
     allows them), ``wide``, ``windows``, ``tiled``, ``broadcast`` (``tiled`` where the device has no sub-groups),
     ``slices`` or ``direct``.
     """
+    if epilogue is not None:
+        check(epilogue, a.dtype)
     plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
     result: TensorData
     if out is None:

@@ -44,7 +44,7 @@ from ...out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from ...pools import PersistentBufferPool
 from ...queue_state import is_lost, log_of, lose, settle, state_of
 from ..recording import Recording
-from ..watching import Watcher, note
+from ..watching import ProfilerSink, launch_record
 from . import teardown
 from .programs import ProgramCache, default_cache
 from .replay import KernelRecording
@@ -68,7 +68,7 @@ class Launcher:
         self.device: Any = queue.device
         self.programs: ProgramCache = default_cache() if programs is None else programs
         self.recording: Recording | None = None
-        self.watcher: Watcher | None = None
+        self.sink: ProfilerSink | None = None
         self.launched = log_of(queue)
         self.flushes = False  # whether each launch is followed by a flush
         self.state = state_of(queue.context)
@@ -95,7 +95,7 @@ class Launcher:
         if recording is not None and recording.thread == get_ident():
             kernel = self._new_kernel(source, kernel_name, args, options)
             enqueue = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size)
-            recording.append(enqueue, args, note(kernel_name, args))
+            recording.append(enqueue, args, launch_record(kernel_name, args))
             if self.flushes:
                 recording.append(self.queue.flush)
             return
@@ -219,16 +219,16 @@ class Launcher:
         if queue_state.forked or self.state.lost is not None:
             self.check()
         self.launched.append(kernel_name)
-        watcher = self.watcher
-        began = 0.0 if watcher is None else perf_counter()
+        sink = self.sink
+        began = 0.0 if sink is None else perf_counter()
         try:
             event = cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
         except cl.Error:
             event = self.enqueue_again(kernel, kernel_name, global_size, local_size)
         if self.flushes:
             self.queue.flush()
-        if watcher is not None:
-            watcher.kernel(began, event, kernel_name, args)
+        if sink is not None:
+            sink.kernel(began, event, kernel_name, args)
 
     def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> Any:
         """Enqueue what the driver has just refused; twice more where it is out of memory, then with netcl's error."""
@@ -317,7 +317,7 @@ class PreparedLaunch:
         kernel = self.new_kernel()
         self._launcher._set(kernel, zip(self._positions, buffers))
         enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self.global_size, self.local_size)
-        recording.append(enqueue, (*buffers, *self.args), note(self.name, buffers))
+        recording.append(enqueue, (*buffers, *self.args), launch_record(self.name, buffers))
         recording.recorded[len(recording) - 1] = self, [getattr(buffer, "buffer", buffer) for buffer in buffers]
         if self._launcher.flushes:
             recording.append(self._launcher.queue.flush)

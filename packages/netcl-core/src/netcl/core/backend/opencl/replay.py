@@ -33,18 +33,18 @@ class KernelRecording(Recording):
 
     def join(self, first: int) -> None:
         """Makes neighbours from ``first`` on that do not depend on each other one launch, where that is possible."""
-        kept = [(self._launches[n], self._notes[n], self.recorded.pop(n, None)) for n in range(first, len(self))]
+        kept = [(self._launches[n], self._records[n], self.recorded.pop(n, None)) for n in range(first, len(self))]
         groups = {group[0][0]: group for group in independent([(n, one) for n, (_, _, one) in enumerate(kept)])}
-        del self._launches[first:], self._notes[first:]
+        del self._launches[first:], self._records[first:]
         number = 0
         while number < len(kept):
             group = groups.get(number, [])
             if group and self._record_joined([launch for _, launch in group]):
                 number += len(group)
                 continue
-            launch, note, _ = kept[number]
+            launch, record, _ = kept[number]
             self._launches.append(launch)
-            self._notes.append(note)
+            self._records.append(record)
             number += 1
 
     def _record_joined(self, launches: Sequence[Any]) -> bool:

@@ -217,14 +217,14 @@ class Transfer:
 
     def _copy(self, target: Any, source: Any) -> Any:
         nbytes = min(item.nbytes for item in (target, source) if isinstance(item, np.ndarray))
-        watcher = self.launcher.watcher
-        began = 0.0 if watcher is None else perf_counter()
+        sink = self.launcher.sink
+        began = 0.0 if sink is None else perf_counter()
         event = self.launcher.call(
             lambda: cl.enqueue_copy(self.queue, target, source, is_blocking=False), "a copy", nbytes
         )
         self.queue.flush()
-        if watcher is not None:
-            watcher.copy(began, event, "to host" if isinstance(target, np.ndarray) else "to device", nbytes)
+        if sink is not None:
+            sink.copy(began, event, "to host" if isinstance(target, np.ndarray) else "to device", nbytes)
         self._keep(event, nbytes)
         return event
 
@@ -275,8 +275,8 @@ class Transfer:
 
     def _stage(self, pool: Any, buffer: Any, part: Array, start: int) -> Any:
         staging = self._staging_queue
-        watcher = self.launcher.watcher
-        began = 0.0 if watcher is None else perf_counter()
+        sink = self.launcher.sink
+        began = 0.0 if sink is None else perf_counter()
         lease = pool.allocate(part.nbytes)
         host, _ = cl.enqueue_map_buffer(
             staging, lease.buffer, cl.map_flags.WRITE, 0, (part.nbytes,), np.dtype(np.uint8), is_blocking=True
@@ -288,9 +288,9 @@ class Transfer:
             self.queue, buffer, lease.buffer, byte_count=part.nbytes, dst_offset=start, wait_for=[unmapped]
         )
         lease.release_after(event)
-        if watcher is not None:
+        if sink is not None:
             self.queue.flush()
-            watcher.copy(began, event, "to device", part.nbytes)
+            sink.copy(began, event, "to device", part.nbytes)
         return event
 
 

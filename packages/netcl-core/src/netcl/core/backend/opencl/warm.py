@@ -96,14 +96,14 @@ def _closed(
     kernels, launched, lent = prepared.kernels, launcher.launched, engine.lent
 
     def warm(args: Sequence[Any]) -> Tensor | None:
-        """The result for ``args``; None while this thread records, somebody watches or a pool is lent, and for a number
+        """The result for ``args``; None during capture and profiling, with an overriding pool, and for a number
         that the operands' dtype cannot hold."""
         if queue_state.forked or state.lost is not None:
             launcher.check()
         recording = launcher.recording
         if recording is not None and recording.thread == get_ident():
             return None
-        if launcher.watcher is not None or lent:
+        if launcher.sink is not None or lent:
             return None
         lease = lend_again(bucket, bucket, nbytes, note)
         if lease is None:

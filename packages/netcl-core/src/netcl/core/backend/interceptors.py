@@ -1,0 +1,137 @@
+"""The one ordered list of interceptors of engine calls.
+
+An engine keeps its interceptors in ``engine.interceptors``, outermost first. A computing call of the engine asks
+``engine.intercepting``, one branch, and calls its kernel module if that is False; else the call passes the entries in
+order. The order, by ``Layer``:
+
+* deferral: a contraction of a traced function is not run yet, its result is a deferred tensor;
+* call log: a captured step writes the call down;
+* FLOP count: the floating-point operations are told to a profiler or to a recording;
+* fallback: a call whose kernel does not build is computed by a plainer kernel.
+
+``intercepting`` is False if all entries are idle, as the fallback is until a kernel has failed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import IntEnum
+from functools import partial
+from threading import get_ident
+from types import TracebackType
+from typing import Any, ClassVar
+
+from netcl.core.errors import KernelBuildError
+
+__all__ = ["Interceptor", "Layer", "intercepted", "interception", "pop_interceptor", "push_interceptor", "recovered"]
+
+
+class Layer(IntEnum):
+    """The order of interceptors, outermost first."""
+
+    DEFERRAL = 0
+    CALL_LOG = 1
+    FLOP_COUNT = 2
+    FALLBACK = 3
+
+
+class Interceptor:
+    """An entry of the list: called in place of the engine's call ``name``.
+
+    ``proceed(*args, **kwargs)`` is the rest of the list and then the kernel module. The positional parameters of the
+    call are in ``args``, its keyword-only ones in ``kwargs``, all of them with their defaults.
+    """
+
+    layer: ClassVar[Layer]
+    thread: int | None = None  # the thread whose calls it intercepts; None for all threads
+    idle: bool = False  # True while it only proceeds
+    sees_launches: ClassVar[bool] = False  # True for a ProfilerSink
+
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        raise NotImplementedError
+
+    def recovers(self, engine: Any, error: KernelBuildError, name: str, args: tuple[Any, ...]) -> bool:
+        """Whether it computes the call ``name`` from now on without the kernel that failed with ``error``."""
+        return False
+
+
+_lock = threading.Lock()
+
+
+def push_interceptor(engine: Any, entry: Interceptor) -> None:
+    """Puts ``entry`` in the list of ``engine``: outermost of its layer."""
+    with _lock:
+        entries = engine.interceptors
+        at = 0
+        while at < len(entries) and entries[at].layer < entry.layer:
+            at += 1
+        _install(engine, (*entries[:at], entry, *entries[at:]))
+
+
+def pop_interceptor(engine: Any, entry: Interceptor) -> None:
+    """Takes ``entry`` off the list of ``engine``; raises ValueError if it is not there."""
+    with _lock:
+        rest = tuple([other for other in engine.interceptors if other is not entry])
+        if len(rest) == len(engine.interceptors):
+            raise ValueError("this interceptor is not in the list of the engine")
+        _install(engine, rest)
+
+
+def _install(engine: Any, entries: tuple[Interceptor, ...]) -> None:
+    sink, intercepting = None, False
+    for entry in entries:
+        if not entry.idle:
+            intercepting = True
+            if entry.sees_launches and sink is None:
+                sink = entry
+    engine.interceptors, engine.intercepting, engine.sink = entries, intercepting, sink
+
+
+class interception:
+    """A ``with`` block in which ``entries`` are in the list of ``engine``."""
+
+    def __init__(self, engine: Any, *entries: Interceptor) -> None:
+        self._engine, self._entries = engine, entries
+
+    def __enter__(self) -> None:
+        for entry in self._entries:
+            push_interceptor(self._engine, entry)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for entry in self._entries:
+            pop_interceptor(self._engine, entry)
+
+
+def intercepted(
+    engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], below: Layer | None = None
+) -> Any:
+    """The engine's call ``name`` by way of its interceptors; with ``below`` only of those of later layers."""
+    thread = get_ident()
+    proceed: Callable[..., Any] = partial(engine.kernel(name), engine)
+    for entry in reversed(engine.interceptors):
+        if (entry.thread is None or entry.thread == thread) and (below is None or entry.layer > below):
+            proceed = partial(_enter, entry, proceed, engine, name)
+    return proceed(*args, **kwargs)
+
+
+def _enter(
+    entry: Interceptor, proceed: Callable[..., Any], engine: Any, name: str, /, *args: Any, **kwargs: Any
+) -> Any:
+    return entry(proceed, engine, name, args, kwargs)
+
+
+def recovered(engine: Any, error: KernelBuildError, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call ``name``, whose kernel has failed with ``error``, by way of the interceptor that recovers it; raises
+    ``error`` if there is none.
+    """
+    for entry in engine.interceptors:
+        if entry.recovers(engine, error, name, args):
+            with _lock:
+                _install(engine, engine.interceptors)
+            return intercepted(engine, name, args, kwargs)
+    raise error

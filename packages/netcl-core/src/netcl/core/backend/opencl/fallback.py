@@ -1,0 +1,76 @@
+"""The fallback of kernels that a driver does not build: an interceptor of engine calls, idle until one has failed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from netcl.core.backend.interceptors import Interceptor, Layer
+from netcl.core.errors import KernelBuildError
+
+__all__ = ["KernelFallback"]
+
+
+class _Way(NamedTuple):
+    """What takes the place of kernels: a ``variant`` of the call, and how the warning names both."""
+
+    variant: str
+    kernels: str
+    instead: str
+
+
+_CONTRACTION = _Way("plain", "matrix products and convolutions", "a plain and slower one is used")
+_ATTENTION = _Way("blocks", "attention", "products of matrices take its place")
+_WAYS = {"matmul": _CONTRACTION, "conv": _CONTRACTION, "attention": _ATTENTION, "attention_grad": _ATTENTION}
+
+
+class KernelFallback(Interceptor):
+    """Computes the calls whose kernels do not build by another variant: after one warning for each dtype, for good.
+
+    A variant that is asked for by name, in a call of the kernel module, is not replaced: it raises KernelBuildError.
+    """
+
+    layer = Layer.FALLBACK
+
+    def __init__(self) -> None:
+        self.failed: dict[tuple[_Way, str], KernelBuildError | None] = {}  # the error while it is to be warned of
+
+    @property
+    def idle(self) -> bool:  # type: ignore[override]
+        return not self.failed
+
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        way = _WAYS.get(name)
+        if way is None:
+            return proceed(*args, **kwargs)
+        dtype = _dtype(args)
+        if (way, dtype) not in self.failed:
+            try:
+                return proceed(*args, **kwargs)
+            except KernelBuildError as error:
+                self.failed.setdefault((way, dtype), error)
+        result = proceed(*args, **kwargs, variant=way.variant)
+        error = self.failed[way, dtype]
+        if error is not None:
+            self.failed[way, dtype] = None
+            warnings.warn(
+                f"{error.device} (driver {error.driver}) does not build the {dtype} kernel of {way.kernels}, "
+                f"{way.instead}: {error.log.strip()[:400]}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return result
+
+    def recovers(self, engine: Any, error: KernelBuildError, name: str, args: tuple[Any, ...]) -> bool:
+        way = _WAYS.get(name)
+        if way is None or (way, _dtype(args)) in self.failed:
+            return False
+        self.failed[way, _dtype(args)] = error
+        return True
+
+
+def _dtype(args: tuple[Any, ...]) -> str:
+    return next(arg.dtype for arg in args if hasattr(arg, "dtype"))  # type: ignore[no-any-return]

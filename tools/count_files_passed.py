@@ -1,0 +1,141 @@
+"""Counts the files of netcl, and the Python calls in them, that the second call of some journeys passes on NumPy.
+
+    python tools/count_files_passed.py [--files] [journey ...]
+
+A journey is what a user does: an eager op, a training step, the call that captures it, its replay. Code that is
+generated for a file (``<netcl/...>``) counts as that file. ``--files`` also lists the files and the calls in each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NamedTuple
+
+os.environ["NETCL_DEVICE"] = "cpu"
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl import nn, ops, optim
+from netcl.core import Tensor
+from netcl.runtime.capture import capture
+
+_BATCH, _IN, _OUT = 8, 16, 4
+
+
+class Passed(NamedTuple):
+    """Python calls by file, and changes from one file to another."""
+
+    calls: Counter[str]
+    hops: int
+
+
+def passed(call: Callable[[], object]) -> Passed:
+    """The files of netcl that ``call()`` passes."""
+    calls: Counter[str] = Counter()
+    hops = 0
+    last = ""
+
+    def see(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal hops, last
+        if event != "call":
+            return
+        name = frame.f_code.co_filename.replace(os.sep, "/")
+        _, found, rest = name.rpartition("netcl/")
+        if found and "site-packages" not in name.rpartition("netcl/")[0]:
+            rest = rest.rstrip(">")
+            calls[rest] += 1
+            hops += rest != last
+            last = rest
+
+    sys.setprofile(see)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return Passed(calls, hops)
+
+
+def _tensor(*shape: int, requires_grad: bool = False) -> Tensor:
+    values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    tensor: Tensor = Tensor.from_host(values)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def _training() -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
+    model = nn.Linear(_IN, _OUT)
+    optimizer = optim.Adam(model.parameters(), lr=1e-3)
+    labels = Tensor.from_host(np.arange(_BATCH, dtype=np.int64) % _OUT)
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss: Tensor = ag.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step, (_tensor(_BATCH, _IN), labels)
+
+
+def journeys() -> dict[str, Callable[[], object]]:
+    """The journeys by name; the second call of each is counted."""
+    x, weight, bias = _tensor(_BATCH, _IN), _tensor(_IN, _OUT), _tensor(_OUT)
+    rows = _tensor(_OUT, _IN)
+    leaf = _tensor(_IN, _OUT, requires_grad=True)
+    step, batch = _training()
+    captured_step, captured_batch = _training()
+    replayed_step, replayed_batch = _training()
+    replayed_step(*replayed_batch)
+    recorded = capture(replayed_step, *replayed_batch)
+
+    def forward() -> Tensor:
+        result: Tensor = ag.sum(ag.relu(ag.matmul(x, leaf) + bias))
+        return result
+
+    def forward_and_backward() -> None:
+        leaf.grad = None
+        forward().backward()  # type: ignore[attr-defined]
+
+    jitted = ag.jit_compile(lambda a: ag.relu(ag.matmul(a, leaf) + bias))
+    return {
+        "add": lambda: ops.add(x, x),
+        "relu(matmul + bias)": lambda: ops.relu(ops.add(ops.matmul(x, weight), bias)),
+        "linear": lambda: ops.linear(x, rows, bias),
+        "forward": forward,
+        "forward and backward": forward_and_backward,
+        "jitted forward": lambda: jitted(x),
+        "training step": lambda: step(*batch),
+        "capture": lambda: capture(captured_step, *captured_batch),
+        "replay": lambda: recorded.replay(*replayed_batch),
+    }
+
+
+def main() -> int:
+    """Prints a line for each journey."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("journey", nargs="*", help="names of journeys; all of them if none is given")
+    parser.add_argument("--files", action="store_true", help="list the files and the calls in each")
+    options = parser.parse_args()
+    found = journeys()
+    unknown = set(options.journey) - set(found)
+    if unknown:
+        parser.error(f"unknown journeys {sorted(unknown)}; there are {sorted(found)}")
+    print(f"{'journey':24}{'files':>6}{'calls':>7}{'hops':>6}")
+    for name in options.journey or found:
+        found[name]()
+        seen = passed(found[name])
+        print(f"{name:24}{len(seen.calls):6}{sum(seen.calls.values()):7}{seen.hops:6}")
+        if options.files:
+            for file, count in seen.calls.most_common():
+                print(f"    {count:5}  {file}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
