@@ -11,8 +11,9 @@ import inspect
 import linecache
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.core.backend.base import DeviceBackend
 from netcl.core.backend.interceptors import Interceptor, intercepted, recovered
@@ -37,7 +38,8 @@ def {name}({parameters}):
 _MODULE_OF: dict[str, str] = {}  # by the name of the call
 
 
-class KernelModules(NamedTuple):
+@dataclass(frozen=True)
+class KernelModules:
     """The files of a backend that compute; those of both backends have the same names and functions."""
 
     run: ModuleType

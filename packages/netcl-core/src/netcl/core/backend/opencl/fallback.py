@@ -53,12 +53,11 @@ class KernelFallback(Interceptor):
             except KernelBuildError as error:
                 self.failed.setdefault((way, dtype), error)
         result = proceed(*args, **kwargs, variant=way.variant)
-        error = self.failed[way, dtype]
-        if error is not None:
-            self.failed[way, dtype] = None
+        news, self.failed[way, dtype] = self.failed[way, dtype], None
+        if news is not None:
             warnings.warn(
-                f"{error.device} (driver {error.driver}) does not build the {dtype} kernel of {way.kernels}, "
-                f"{way.instead}: {error.log.strip()[:400]}",
+                f"{news.device} (driver {news.driver}) does not build the {dtype} kernel of {way.kernels}, "
+                f"{way.instead}: {news.log.strip()[:400]}",
                 RuntimeWarning,
                 stacklevel=4,
             )
