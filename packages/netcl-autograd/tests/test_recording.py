@@ -25,6 +25,15 @@ def test_ag_ops_give_nodes_with_and_without_grad(handle: Any) -> None:
     assert all(part.requires_grad for part in parts)
 
 
+def test_a_grad_fn_is_written_as_pytorch_writes_it(leaf: Any) -> None:
+    w = leaf(2, 3)
+    assert repr((w * 2).grad_fn) == "<MulBackward>"
+    assert repr(ag.log_softmax(w).grad_fn) == "<LogSoftmaxBackward>"
+    assert [repr(part.grad_fn) for part in ag.topk(w, 2)[:1]] == ["<TopkBackward>"]
+    named = ag.apply_op(lambda x: x.detach() * 2, lambda grad: grad * 2, w, op_name="twice by hand")
+    assert repr(named.grad_fn) == "<TwiceByHandBackward>"
+
+
 def test_whole_numbers_take_no_gradient(leaf: Any) -> None:
     w = leaf(3)
     assert not (w > 0).requires_grad

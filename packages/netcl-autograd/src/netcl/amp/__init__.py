@@ -1,4 +1,4 @@
-"""netcl.amp: mixed precision: which op computes in which dtype, and a loss scale that lives on the device."""
+"""netcl.amp: automatic mixed precision: autocast, the dtype policy of each op, and dynamic loss scaling."""
 
 from __future__ import annotations
 

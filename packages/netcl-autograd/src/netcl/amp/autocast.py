@@ -1,4 +1,4 @@
-"""autocast: a hook that casts the inputs of ops as their policy says."""
+"""autocast: an op hook that casts inputs by the policy of the op."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _warned: set[str] = set()
 
 
 class _Cast:
-    """The hook of one autocast block; casts of parameters are kept until the block ends."""
+    """The hook of one autocast block; casts of parameters are cached until the block ends."""
 
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
@@ -41,7 +41,7 @@ class _Cast:
             target = "float32"
         else:
             source, target = ("float32", *_HALVES), self.dtype
-        # Batch norm reads its weights and statistics in float32; only the image is half.
+        # Batch norm reads its weights and statistics in float32; only its input is half.
         first = row.amp == "half" and row.expression is not None
 
         def changed(value: Any) -> Any:
@@ -53,7 +53,7 @@ class _Cast:
         return next(row, new, kwargs if first else {key: changed(value) for key, value in kwargs.items()})
 
     def _converted(self, next: Callable[..., Any], x: Tensor, dtype: str) -> Tensor:
-        """``x`` in ``dtype``, recorded as the op is; a parameter is cast once per block and value."""
+        """``x`` cast to ``dtype``, recorded as the op is; a parameter is cast once per block and version."""
         if not x.requires_grad or x.grad_fn is not None:
             return next(self._cast_row, (x,), {"dtype": dtype})  # type: ignore[no-any-return]
         key = (id(x), is_grad_enabled())
@@ -91,11 +91,11 @@ _current = _Current()
 
 
 class autocast:
-    """Inside, matrix products, convolutions and batch norms compute on ``dtype``, reductions and losses on float32.
+    """Inside, matrix products, convolutions and batch norms compute in ``dtype``, reductions and losses in float32.
 
-    ``with autocast():`` or ``@autocast()``; per thread; ``enabled=False`` switches an outer block off. Sums,
+    ``with autocast():`` or ``@autocast()``; per thread; ``enabled=False`` disables an outer block. Accumulators,
     statistics and parameters stay float32. float16 needs cl_khr_fp16: a device without it computes in float32, after
-    one warning; bfloat16 is storage with float32 arithmetic and works everywhere.
+    one warning; bfloat16 is a storage format with float32 arithmetic and works on all devices.
     """
 
     def __init__(self, enabled: bool = True, dtype: str = "float16") -> None:
@@ -126,7 +126,7 @@ class autocast:
 
 
 def _switch(hook: _Cast | None) -> None:
-    """Makes ``hook`` the one autocast hook of this thread."""
+    """Makes ``hook`` the only autocast hook of this thread."""
     if _current.hook is not None:
         pop_hook(_current.hook)
     if hook is not None:
@@ -135,12 +135,12 @@ def _switch(hook: _Cast | None) -> None:
 
 
 def is_autocast_enabled() -> bool:
-    """Whether this thread is inside of an autocast block that is enabled."""
+    """Returns True inside an enabled autocast block of this thread."""
     return _current.hook is not None
 
 
 def autocast_dtype() -> str | None:
-    """The dtype of the autocast block that this thread is inside of; None outside of one."""
+    """The dtype of this thread's autocast block; None outside of one."""
     return None if _current.hook is None else _current.hook.dtype
 
 
@@ -148,5 +148,5 @@ modes.register(autocast_dtype, lambda dtype: autocast(dtype is not None, dtype o
 
 
 def supports_fp16(q: Any = None) -> bool:
-    """Whether the device of a queue or handle (None: the active one) has cl_khr_fp16; NumPy has half of its own."""
+    """Returns True if the device of a queue or handle (None: the active one) has cl_khr_fp16; NumPy always has."""
     return bool(manager.profile(q).has_fp16)

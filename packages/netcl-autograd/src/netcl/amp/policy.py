@@ -1,18 +1,18 @@
-"""The policy of each op under autocast, as its row of the op table says: half, float32 or widest."""
+"""The autocast policy of each op, from its row of the op table: half, float32 or widest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import netcl.autograd  # noqa: F401  its losses are rows too
+import netcl.autograd  # noqa: F401  registers the losses
 from netcl.core.dispatch import TABLE, row_of
 
 
 def policy(op: str) -> str:
     """``half``: floating inputs are cast to autocast's dtype; ``float32``: half inputs are cast to float32;
-    ``widest``: inputs stay.
+    ``widest``: inputs are not cast.
 
-    UnsupportedError names an op that is not there.
+    UnsupportedError for an unknown op.
     """
     return row_of(op).amp
 

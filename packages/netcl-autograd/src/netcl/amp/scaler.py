@@ -1,6 +1,4 @@
-"""GradScaler: multiplies the loss so that small half gradients do not vanish, and finds the factor by itself, on the
-device.
-"""
+"""GradScaler: dynamic loss scaling, so that small half gradients do not underflow; its state is on the device."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ class GradScaler:
 
     ``scaler.scale_loss(loss).backward(); scaler.step(optimizer)``. The factor, the count of good steps and the
     overflow flags are tensors on the loss's device: a step reads nothing on the host, and an optimizer step is
-    skipped on the device, by the optimizer's ``found_inf``. ``update`` moves the factor; without it the next
-    ``scale_loss`` does.
+    skipped on the device, by the optimizer's ``found_inf``. ``update`` adjusts the factor; if it is not called, the
+    next ``scale_loss`` does so.
     """
 
     def __init__(
@@ -44,12 +42,12 @@ class GradScaler:
         self._start = (float(init_scale), 0.0)
         self._scale: Tensor | None = None
         self._good: Tensor | None = None
-        self._found: dict[int, Tensor] = {}  # by id of the optimizer: 1 where a gradient was not finite
+        self._found: dict[int, Tensor] = {}  # by id of the optimizer: 1 if a gradient was not finite
         self._unscaled: set[int] = set()
         self._pending = False
 
     def _on(self, queue: Any) -> Tensor:
-        """The factor, made on the device of the first loss."""
+        """The factor, allocated on the device of the first loss."""
         if self._scale is None:
             scale, good = self._start
             self._scale = Tensor.full((), scale, queue=queue, persistent=True)
@@ -57,9 +55,7 @@ class GradScaler:
         return self._scale
 
     def scale_loss(self, loss: Tensor) -> ag.Node:
-        """``loss`` times the factor, to call ``backward`` on; first moves the factor where a step has not been
-        counted yet.
-        """
+        """``loss`` times the factor, to call ``backward`` on; first adjusts the factor if a step is not counted yet."""
         if not self.enabled:
             return ag.tensor(loss)
         if self._pending:
@@ -67,8 +63,8 @@ class GradScaler:
         return ag.mul(loss, self._on(loss.queue))  # type: ignore[no-any-return]
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divides the gradients of the optimizer's parameters by the factor, in float32, and notes on the device
-        whether all are finite.
+        """Divides the gradients of the optimizer's parameters by the factor, in float32, and sets a flag on the device
+        if one is not finite.
 
         RuntimeError for a second call before ``step``.
         """
@@ -87,7 +83,7 @@ class GradScaler:
         self._unscaled.add(id(optimizer))
 
     def _checked(self, optimizer: Any) -> tuple[list[Tensor], Tensor, Tensor]:
-        """The parameters with gradients, the factor, and the flag, which is 1 from here on where one is not finite."""
+        """The parameters with gradients, the factor, and the flag, which is set to 1 if a gradient is not finite."""
         grads = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if not grads:
             raise RuntimeError(
@@ -102,9 +98,9 @@ class GradScaler:
         return grads, scale, found
 
     def step(self, optimizer: Any, *args: Any) -> Any:
-        """Steps the optimizer by the unscaled gradients; nothing changes where one was not finite.
+        """Steps the optimizer with the unscaled gradients; nothing changes if one was not finite.
 
-        Where ``unscale_`` has not been called, an optimizer with a ``grad_scale`` unscales them in its own pass.
+        If ``unscale_`` has not been called, an optimizer with a ``grad_scale`` unscales them in its own pass.
         """
         if not self.enabled:
             return optimizer.step(*args)
@@ -148,13 +144,13 @@ class GradScaler:
         evaluate(outputs, inputs, scalars, out=inputs)
 
     def get_scale(self) -> float:
-        """The factor, read from the device; 1 where the scaler is not enabled."""
+        """The factor, read from the device; 1 if the scaler is not enabled."""
         if not self.enabled:
             return 1.0
         return self._start[0] if self._scale is None else float(self._scale)
 
     def state_dict(self) -> dict[str, Any]:
-        """Factor, options and the count of good steps, as PyTorch lays them out; empty where not enabled."""
+        """Factor, options and the count of good steps in PyTorch's layout; empty if not enabled."""
         if not self.enabled:
             return {}
         return {
@@ -166,7 +162,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes over a state of ``state_dict``; ValueError where it has no usable factor."""
+        """Restores a state of ``state_dict``; ValueError if its factor is not a positive number."""
         if not self.enabled:
             return
         scale = float(state["scale"])
@@ -182,7 +178,7 @@ class GradScaler:
 
 
 def _by_dtype(params: Sequence[Tensor]) -> list[list[Any]]:
-    """The gradients of parameters, each once, those of one dtype together."""
+    """The distinct gradients of parameters, grouped by dtype."""
     grads = {id(p.grad): p.grad for p in params if p.grad is not None}
     found: dict[str, list[Any]] = {}
     for grad in grads.values():
@@ -191,14 +187,14 @@ def _by_dtype(params: Sequence[Tensor]) -> list[list[Any]]:
 
 
 def _is_wide(optimizer: Any) -> bool:
-    """Whether all gradients have the dtype that they are stepped in, and no two parameters share one."""
+    """Returns True if gradients are float32 or float64 like their parameter, and no two parameters share one."""
     params = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
     wide = all(p.grad.dtype == p.dtype and p.dtype in _WIDE for p in params)
     return wide and len({p.grad.storage_id for p in params}) == len(params)
 
 
 def _note_broken(grads: Sequence[Tensor], found: Tensor) -> None:
-    """Sets ``found`` to 1 where an element of ``grads``, all of one dtype, is not finite."""
+    """Sets ``found`` to 1 if an element of ``grads``, all of one dtype, is not finite."""
     each = [(grad,) for grad in grads if grad.size]
     if each:
         load = Load(0, grads[0].dtype)
@@ -208,7 +204,7 @@ def _note_broken(grads: Sequence[Tensor], found: Tensor) -> None:
 
 
 def _unscaled(grads: Sequence[Tensor], scale: Tensor) -> list[Tensor]:
-    """``grads``, all of one dtype, by ``scale`` in float32, in place where they are that already."""
+    """``grads``, all of one dtype, divided by ``scale`` in float32 at least; in place if they have that dtype."""
     dtype = grads[0].dtype
     wide = dtype if dtype in _WIDE else "float32"
     value = cast(Load(0, dtype), wide) / cast(Load(1, "float32"), wide)

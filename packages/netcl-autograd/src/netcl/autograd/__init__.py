@@ -1,4 +1,4 @@
-"""netcl.autograd: the gradient tape, differentiable ops and losses. Importing it sets the recorder of the process."""
+"""netcl.autograd: the gradient tape, differentiable ops and losses. Importing it installs the recorder."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A differentiable op registered after the import."""
+    """A differentiable op that was registered after the import."""
     return getattr(_ops, name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
@@ -142,7 +143,7 @@ class GradNode:
         return tuple(self.backward(context, self, list(grads), [edge is not None for edge in self.edges]))
 
     def __repr__(self) -> str:
-        return f"<{''.join(part[:1].upper() + part[1:] for part in self.name.split('_'))}Backward>"
+        return f"<{''.join(part[:1].upper() + part[1:] for part in re.split(r'[^0-9A-Za-z]+', self.name))}Backward>"
 
 
 @dataclass(frozen=True)

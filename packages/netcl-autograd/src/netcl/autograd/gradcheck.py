@@ -1,4 +1,4 @@
-"""Gradients against central differences, first and second."""
+"""Checks first and second derivatives against central differences."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ def gradcheck(
     atol: float | None = None,
     seed: int = 0,
 ) -> bool:
-    """Whether the gradients of ``fn(*inputs)`` by the inputs that require grad equal central differences; True, or
-    RuntimeError.
+    """Returns True if the gradients of ``fn(*inputs)`` with respect to inputs that require grad equal central
+    differences, else raises RuntimeError.
 
-    The outputs are weighed with random numbers and summed, so every output takes part. ``eps`` is the step (default
-    1e-6 in float64); other dtypes than float64 are checked coarsely. The error names the input, the place and both
-    numbers.
+    The outputs are weighted randomly and summed, so all are checked. ``eps`` is the step (default 1e-6 in float64);
+    dtypes other than float64 are checked coarsely. The error names the input, the element and both numbers.
     """
     args = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     xs = [arg for arg in args if isinstance(arg, Tensor) and arg.requires_grad and arg.dtype in FLOATING]
@@ -80,7 +79,7 @@ def gradcheck(
 
 
 def _differences(value: Callable[[], float], x: Tensor, step: float) -> Array:
-    """d value / d x by central differences, x being written in place and restored."""
+    """d value / d x by central differences; x is overwritten and restored."""
     start = x.numpy()
     result = np.zeros(x.shape)
     for at in np.ndindex(*x.shape):
@@ -106,9 +105,7 @@ def gradgradcheck(
     atol: float | None = None,
     seed: int = 0,
 ) -> bool:
-    """``gradcheck`` of the gradients themselves: second derivatives by the inputs and by the gradients of the
-    outputs.
-    """
+    """``gradcheck`` of the gradients: second derivatives by the inputs and by the gradients of the outputs."""
     args = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad and a.dtype in FLOATING]
     rng = np.random.default_rng(seed + 1)

@@ -1,4 +1,4 @@
-"""Where in the user's program an op was called: for warnings, and for what anomaly detection remembers."""
+"""The user's frame that called an op, for warnings and anomaly detection."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["called_from", "level_outside"]
 
 
 def _is_own(frame: FrameType) -> bool:
-    # By name, since each distribution has a folder of its own where netcl runs from its sources.
+    # By name, since an editable install has one folder per distribution.
     return str(frame.f_globals.get("__name__", "")).startswith("netcl.")
 
 
 def _outside(frame: FrameType | None) -> tuple[FrameType | None, int]:
-    """The nearest frame from ``frame`` outwards that is not netcl's, and its distance."""
+    """The nearest frame from ``frame`` outwards that is not in netcl, and its distance."""
     distance = 0
     while frame is not None and frame.f_back is not None and _is_own(frame):
         frame, distance = frame.f_back, distance + 1
@@ -23,7 +23,7 @@ def _outside(frame: FrameType | None) -> tuple[FrameType | None, int]:
 
 
 def level_outside() -> int:
-    """The ``stacklevel`` with which ``warnings.warn``, called where this is, names the line outside of netcl."""
+    """The ``stacklevel`` with which ``warnings.warn`` in the calling function names the line outside of netcl."""
     return _outside(sys._getframe(1))[1] + 1
 
 

@@ -1,4 +1,4 @@
-"""The compiler: functions whose chains of elementwise and reducing ops become one kernel forward and one backward."""
+"""Compilation of functions: jit fusion, user-defined primitives, captured graphs and training steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CompiledGraph: a function and its gradients, captured once for inputs of some shapes and then replayed."""
+"""CompiledGraph: a function and its gradients, captured once for given input shapes and then replayed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["CompiledGraph"]
 class CompiledGraph:
     """``function(*inputs)`` without Python per op: ``compile(inputs)`` once, then ``replay(inputs)``.
 
-    ``params`` are the tensors that the graph belongs to: parameters, or whatever has ``parameters()``. Where ``params``
-    can be called, as a Module can, ``function`` may be left out. The function may hold a backward pass and a step of an
-    optimizer; call it eagerly before, as the first call makes what stays. TypeError where there is nothing to call.
+    ``params``: tensors that the graph reads, or an object with ``parameters()``. If ``params`` is callable, as is a
+    Module, ``function`` may be left out. The function may contain a backward pass and an optimizer step; call it
+    eagerly once before, since the first call allocates persistent state. TypeError if there is nothing to call.
     """
 
     def __init__(self, params: Any, function: Callable[..., Any] | None = None) -> None:
@@ -35,17 +35,17 @@ class CompiledGraph:
         self._captured: CapturedStep | None = None
 
     def compile(self, inputs: Any) -> CompiledGraph:
-        """Captures the function for ``inputs``: a tensor, or a tuple or list of them and of values to be repeated.
+        """Captures the function for ``inputs``: a tensor, or a tuple or list of tensors and constants.
 
-        Nothing is computed. CaptureError where the function reads a value on the host.
+        Nothing is computed. CaptureError if the function reads a value on the host.
         """
         self._captured = capture(self._function, *_several(inputs), watch=self._watched)
         return self
 
     def replay(self, inputs: Any) -> Any:
-        """What the function gives for ``inputs``, with its effects on parameters, gradients and other tensors.
+        """Returns the function's result for ``inputs``, with its effects on parameters, gradients and other tensors.
 
-        CaptureError before ``compile``, for other shapes or dtypes, and once a parameter, a mode or a flag changed.
+        CaptureError before ``compile``, for other shapes or dtypes, and after a parameter, a mode or a flag changed.
         """
         if self._captured is None:
             raise CaptureError("replay: the graph has not been compiled; call compile(inputs) first")

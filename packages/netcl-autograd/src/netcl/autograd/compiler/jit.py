@@ -1,4 +1,4 @@
-"""jit_compile: a function traced at each call, its regions computed by fused programs that the first calls made."""
+"""jit_compile: traces a function at each call and runs fused regions by cached programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Trace(Trace):
-    """A trace whose regions are steps of the gradient graph."""
+    """A trace whose regions are nodes of the gradient graph."""
 
     def __init__(self, cache: Cache, relaxed: bool) -> None:
         super().__init__(cache, relaxed, Node, NOT_FUSIBLE)
@@ -34,7 +34,7 @@ class _Trace(Trace):
         self._thread = get_ident()
 
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
-        """On a CPU also those that the gradient would have to compute again at some cost."""
+        """The results to store; on a CPU also values that are expensive to recompute in the gradient."""
         found = region.kept.get(alive)
         if found is None:
             requires = any(region.values[number].requires_grad for number in alive)
@@ -42,11 +42,11 @@ class _Trace(Trace):
         return found
 
     def joins(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
-        """Not where kernels, forward and backward, would compute much of each other's values again."""
+        """Returns False if the forward and backward kernels would recompute much of each other's values."""
         return overhead(engine, after) - overhead(engine, alone) - overhead(engine, before) <= SPARE
 
     def spares(self, program: Program, inputs: Sequence[Any], value: Value, slot: int) -> bool:
-        """Whether the gradient does without input ``slot``."""
+        """Returns True if the gradient does not need input ``slot``."""
         if not value.requires_grad:
             return True
         needs = tuple([tensor.requires_grad and tensor.dtype in FLOATING for tensor in inputs])
@@ -60,7 +60,7 @@ class _Trace(Trace):
         tensors: Sequence[Any],
         made: Sequence[Tensor] | None = None,
     ) -> list[Tensor]:
-        """Runs a program unless its results are ``made``; what requires grad among them belongs to one step."""
+        """Runs a program unless its results are ``made``; results that require grad are outputs of one GradNode."""
         results = super().compute(ready, values, tensors, made)
         if self.seen is not None:
             self.seen.extend(_programs(ready)[made is not None :])
@@ -74,7 +74,7 @@ class _Trace(Trace):
         return results
 
     def arrange(self, tensor: Any, shape: tuple[int, ...]) -> Any:
-        """An input in another shape, recorded as gradients flow through it."""
+        """An input in another shape; the reshape is recorded so that gradients flow through it."""
         outer = state.trace, state.enabled
         state.trace, state.enabled = None, True
         try:
@@ -83,7 +83,7 @@ class _Trace(Trace):
             state.trace, state.enabled = outer
 
     def rename(self, value: Value, tensor: Any, source: Tensor) -> None:
-        """A reshape of something that was needed itself: the op, recorded as it was called."""
+        """A reshape of a value that has been materialized: runs the op, recorded as it was called."""
         outer = state.trace, state.enabled
         state.trace, state.enabled = None, value.requires_grad
         try:
@@ -94,7 +94,7 @@ class _Trace(Trace):
 
 
 def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
-    """A program and those of its gradient, each with its engine and the shapes of its inputs."""
+    """A program and the programs of its gradient, each with its engine and the shapes of its inputs."""
     program, inputs = ready.program, ready.inputs
     engine, shapes = inputs[0].engine, [tensor.shape for tensor in inputs]
     found: list[tuple[Any, Program, list[tuple[int, ...]]]] = [(engine, program, shapes)]
@@ -111,7 +111,7 @@ def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
 
 
 def _tracer(next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The hook that sees what is not recorded; what is, the recorder shows to the trace itself."""
+    """The hook for calls that are not recorded; the recorder passes recorded calls to the trace."""
     trace = state.trace
     if trace is None:
         return next(row, args, kwargs)
@@ -126,7 +126,7 @@ def _tracer(next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs:
 
 
 class Jitted:
-    """A function made by ``jit_compile``, called as before. ``kernels(*args)`` shows what a call runs on the device."""
+    """The result of ``jit_compile``, called like the function. ``kernels(*args)`` shows the kernels of a call."""
 
     def __init__(self, fn: Callable[..., Any], fast_math: bool = False, cache: Cache | None = None) -> None:
         functools.update_wrapper(self, fn)
@@ -136,11 +136,11 @@ class Jitted:
 
     @property
     def fast_math(self) -> bool:
-        """Whether kernels are built with -cl-fast-relaxed-math: asked for, or by NETCL_FAST_MATH."""
+        """True if kernels are built with -cl-fast-relaxed-math, by argument or NETCL_FAST_MATH."""
         return self._fast_math or bool(config.get("FAST_MATH"))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if state.anomaly:  # each op then remembers its own place
+        if state.anomaly:  # each op then records where it was called
             return self._fn(*args, **kwargs)
         outer = state.trace
         relaxed = self._fast_math or bool(config.get("FAST_MATH"))
@@ -173,7 +173,7 @@ class Jitted:
     def kernels(self, *args: Any, **kwargs: Any) -> list[KernelText]:
         """The kernels of the fused regions of a call with these arguments, forward and then backward, as KernelText.
 
-        Calls the function once, with all that it does. NumPy runs no kernels: an empty list.
+        Calls the function once, side effects included. Returns an empty list for NumPy, which runs no kernels.
         """
         trace = _Trace(self._cache, self.fast_math)
         trace.seen, trace.needs_program = [], True
@@ -209,12 +209,11 @@ def jit_compile(fn: Callable[..., Any] | None = None, *, fast_math: bool = False
     """``fn`` with its elementwise, broadcasting and row-reducing ops fused: ``@jit_compile``, ``@jit_compile(...)`` or
     ``jit_compile(model)``.
 
-    The function itself runs at each call, so that branches, attributes, printing and nested functions do what they
-    always do; the ops it calls are noted down and computed together, by one kernel forward and one backward where
-    possible. Contractions, reading values and writing in place end what is fused. In float32 the results are those
-    of the ops run apart, except that a reduction or the gradient of a broadcast operand may add up in another order;
-    ``fast_math`` allows the compiler to change results (-cl-fast-relaxed-math). Shapes that were not met before are
-    traced anew; 256 programs are kept.
+    The function itself runs at each call, so branches, attributes, printing and nested functions work as usual; its ops
+    are deferred and fused, if possible into one kernel forward and one backward. Contractions, reading values and
+    writing in place end a fused region. In float32 the results equal those of the unfused ops, except that a reduction
+    or the gradient of a broadcast operand may sum in another order; ``fast_math`` allows the compiler to change results
+    (-cl-fast-relaxed-math). New shapes are traced again; 256 programs are cached.
     """
     if fn is None:
         return lambda function: Jitted(function, fast_math)

@@ -1,4 +1,4 @@
-"""Ops of the user's own, written as text in the expression language, with a gradient that is derived or given."""
+"""User-defined elementwise ops, written as text in the expression language, with a derived or given gradient."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class AutogradPrimitive:
     """An elementwise op: ``AutogradPrimitive("cube", "v0 * v0 * v0", "grad * 3 * v0 * v0")(x)``.
 
     ``forward`` is an expression in C over the inputs v0, v1, ...; ``backward`` one per input over these, ``out`` and
-    ``grad`` (a single text for a single input); without it the gradient is derived. ``arity`` is found from the
-    text where it is not given. ``fusible=False`` keeps the op out of fused kernels. Inputs broadcast; gradients of
-    gradients follow from the texts. ExpressionError shows the position of what cannot be read.
+    ``grad`` (a single text for a single input); without it the gradient is derived. ``arity`` defaults to the
+    number of inputs in the text. ``fusible=False`` keeps the op out of fused kernels. Inputs broadcast; gradients of
+    gradients follow from the texts. ExpressionError shows the position of a syntax error.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class AutogradPrimitive:
         self._row: OpRow | None = None
 
     def __call__(self, *args: Any) -> Tensor:
-        """The op on tensors and numbers, recorded; registers it at first use."""
+        """Runs the op on tensors and numbers and records it; the first call registers it."""
         row = self._row or register_primitive(self)._row
         assert row is not None
         return call_row(row, args, {}, True)  # type: ignore[no-any-return]
@@ -61,7 +61,7 @@ class AutogradPrimitive:
 
 
 def _arity(text: str) -> int:
-    """One more than the highest of v0, v1, ... that a text names."""
+    """The number of inputs of a text: one more than the highest index of v0, v1, ..."""
     for arity in range(1, 33):
         try:
             parse(text, arity)
@@ -74,8 +74,8 @@ def _arity(text: str) -> int:
 
 
 def register_primitive(primitive: AutogradPrimitive | str, *args: Any, **kwargs: Any) -> AutogradPrimitive:
-    """Puts a primitive, or one made of these arguments, into the op table: from now on ``netcl.autograd.<name>`` and
-    ``get_primitive(name)`` give it. ValueError where the name is taken.
+    """Adds a primitive, or one made of these arguments, to the op table: ``netcl.autograd.<name>`` and
+    ``get_primitive(name)`` then return it. ValueError if the name is taken.
     """
     made = primitive if isinstance(primitive, AutogradPrimitive) else AutogradPrimitive(primitive, *args, **kwargs)
     if _primitives.get(made.name) is made:
@@ -91,7 +91,7 @@ def register_primitive(primitive: AutogradPrimitive | str, *args: Any, **kwargs:
 
 
 def get_primitive(name: str) -> AutogradPrimitive:
-    """The registered primitive ``name``; KeyError names those that there are."""
+    """The registered primitive ``name``; KeyError lists the registered primitives."""
     if name not in _primitives:
         kind = "an op of the table, not a primitive" if name in TABLE else "not registered"
         raise KeyError(f"{name!r} is {kind}; primitives are {', '.join(sorted(_primitives)) or 'none'}")

@@ -1,4 +1,4 @@
-"""Training steps that compile themselves: run op by op at first, then captured for each shape of their batches."""
+"""Training steps that are captured after a warm-up, once per batch shape, and then replayed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["CompiledTrainingStep", "compile_training_step"]
 
-_MOST_SHAPES = 8  # each keeps its own intermediate buffers
+_MOST_SHAPES = 8  # each captured step keeps its intermediate buffers
 
 
 class CompiledTrainingStep:
-    """A function made by ``compile_training_step``, called as before; ``replays`` counts the calls that ran no Python.
+    """The result of ``compile_training_step``, called like the function; ``replays`` counts replayed calls.
 
-    Where a replay would begin from another state (a parameter exchanged, train or eval, a param group added) the step
-    runs op by op again and is captured anew. A function that cannot be captured stays as it is, after one warning.
+    If the state differs from the captured one (a parameter replaced, train or eval, a param group added) the step runs
+    eagerly and is captured again. A function that cannot be captured runs eagerly, after one warning.
     """
 
     def __init__(self, step: Callable[..., Any], warmup: int = 2) -> None:
@@ -67,11 +67,11 @@ def compile_training_step(
     step: None = None, *, warmup: int = 2
 ) -> Callable[[Callable[..., Any]], CompiledTrainingStep]: ...
 def compile_training_step(step: Callable[..., Any] | None = None, *, warmup: int = 2) -> Any:
-    """Captures ``step(*batch)``, a function with forward pass, backward pass and optimizer, after ``warmup`` calls of a
-    shape; also as a decorator. Later calls replay it, with the same results.
+    """Captures ``step(*batch)``, a function with forward pass, backward pass and optimizer, after ``warmup`` calls per
+    shape; also usable as a decorator. Later calls replay it, with the same results.
 
-    What Python computes in the step is frozen when it is captured: a learning rate set through the optimizer, dropout,
-    statistics and moments live on the device and go on; a counter of its own or a random branch does not.
+    Values computed in Python are frozen at capture: the optimizer's learning rate, dropout, statistics and moments are
+    on the device and stay current; a Python counter or a random branch does not.
     """
     if step is None:
         return functools.partial(CompiledTrainingStep, warmup=warmup)

@@ -134,7 +134,7 @@ def _drafts(
 
 
 def _needed_axes(expressions: Iterable[Expr]) -> set[int]:
-    """The axes whose length expressions need beside the elements that they load."""
+    """The axes whose lengths expressions use: reduced, indexed, or in a size."""
     needed: set[int] = set()
     for node in walk(expressions):
         if isinstance(node, Reduce):

@@ -6,8 +6,6 @@ from netcl.autograd.losses.classes import cross_entropy, multi_margin_loss, nll_
 from netcl.autograd.losses.elementwise import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    contrastive_loss,
-    cosine_embedding_loss,
     focal_loss,
     hinge_loss,
     huber_loss,
@@ -15,9 +13,15 @@ from netcl.autograd.losses.elementwise import (
     l1_loss,
     mse_loss,
     smooth_l1_loss,
+)
+from netcl.autograd.losses.metric import (
+    batch_all_triplet_loss,
+    batch_hard_triplet_loss,
+    contrastive_loss,
+    cosine_embedding_loss,
+    info_nce_loss,
     triplet_loss,
 )
-from netcl.autograd.losses.metric import batch_all_triplet_loss, batch_hard_triplet_loss, info_nce_loss
 
 __all__ = [
     "batch_all_triplet_loss",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.autograd.losses.elementwise import averaged, reduced, zero_at_least
+from netcl.autograd.losses.reduction import averaged, reduced, zero_at_least
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating
@@ -23,7 +23,7 @@ Parts = tuple[Expr, Expr]
 
 
 def _without_classes(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape of what is left of (N, 1, ...) or, reduced, of (1, 1, ...)."""
+    """The final shape: (N, 1, ...) without the class axis, or 0-d if reduced."""
     return (shape[0], *shape[2:]) if attributes["reduction"] == "none" and len(shape) > 1 else ()
 
 
@@ -31,8 +31,8 @@ def _without_classes(shape: Shape, operands: Sequence[Shape], attributes: Mappin
 
 
 def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple[Expr, Expr]:
-    """(where the class axis is the label, which labels count); a label that is no class and not ignored raises the
-    flag.
+    """Two masks: positions of the label on the class axis, and labels that are not ignored; an invalid label sets the
+    device's error flag.
     """
     if labels.dtype == "uint8":
         labels = cast(labels, "int32")  # ignore_index may be negative
@@ -47,8 +47,8 @@ def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple
 
 
 def _weighted(value: Expr, hit: Expr, counts: Expr, weight: Expr | None, reduction: str, space: Space) -> Expr | Parts:
-    """``value`` (N, 1, ...) by the weights of its classes; the mean also gives the sum of the weights, for the
-    gradient to load.
+    """``value`` (N, 1, ...) times the weight of its class, reduced; the mean also returns the sum of the weights, which
+    the gradient loads.
     """
     share: Expr = cast(counts, value.dtype)
     if weight is not None:
@@ -66,7 +66,7 @@ def _picked(value: Expr, hit: Expr) -> Expr:
 
 
 def _log_sum(x: Expr) -> tuple[Expr, Expr]:
-    """x shifted by its largest over the classes, and the logarithm of the sum of its exponentials."""
+    """x minus its maximum over the classes, and the log-sum-exp of the shifted x."""
     shifted = x - apply("stop_gradient", reduce("max", x, 1))
     return shifted, apply("log", reduce("sum", apply("exp", shifted), 1))
 
@@ -121,13 +121,13 @@ def cross_entropy_ids(
     *,
     space: Space,
 ) -> Expr | Parts:
-    """``cross_entropy`` of labels (N, 1, ...) and weight (1, C, ...); the mean comes with the sum of the weights."""
+    """``cross_entropy`` of labels (N, 1, ...) and weight (1, C, ...); the mean also returns the sum of the weights."""
     hit, counts = _chosen(logits, labels, ignore_index, code)
     shifted, log_sum = _log_sum(logits)
     value = log_sum - _picked(shifted, hit)
     if not smooth:
         return _weighted(value, hit, counts, weight, reduction, space)
-    # (1 - s) of the label's part and s / C of every class's.
+    # (1 - s) times the label's part plus s / C times each class's.
     every = log_sum - shifted
     spread = reduce("sum", every if weight is None else every * weight, 1)
     share = _picked(cast(weight, value.dtype), hit) if weight is not None else 1.0
@@ -158,7 +158,7 @@ def nll_ids(
     *,
     space: Space,
 ) -> Expr | Parts:
-    """``nll_loss`` of labels (N, 1, ...) and weight (1, C, ...); the mean comes with the sum of the weights."""
+    """``nll_loss`` of labels (N, 1, ...) and weight (1, C, ...); the mean also returns the sum of the weights."""
     hit, counts = _chosen(log_probabilities, labels, ignore_index, code)
     return _weighted(-_picked(log_probabilities, hit), hit, counts, weight, reduction, space)
 
@@ -200,11 +200,11 @@ def cross_entropy_probabilities(
     return reduced(reduce("sum", value, 1), reduction, tuple(axis for axis in space.axes(None) if axis != 1))
 
 
-# -- as they are called ----------------------------------------------------------------------------------------------
+# -- public functions -----------------------------------------------------------------------------------------------
 
 
 def _called_cases(rng: np.random.Generator) -> Cases:
-    """The cases of ids as they are called: targets (N, ...), weights (C,)."""
+    """The cases of class ids with public shapes: targets (N, ...), weights (C,)."""
     for (x, labels, *weight), attributes in _id_cases(rng):
         if "smooth" not in attributes:
             yield (x, labels[:, 0], *(each[0] for each in weight)), attributes
@@ -225,7 +225,7 @@ def _called_reference(x: Any, target: Any, weight: Any = None, logits: bool = Tr
 
 
 def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """x (N, C, ...), labels (N, 1, ...), weight (1, C, ...); ShapeError names the shapes that do not fit."""
+    """x (N, C, ...), labels (N, 1, ...), weight (1, C, ...); ShapeError names shapes that do not match."""
     if x.ndim == 1 and target.ndim == 0:
         x, target = reshape(x, (1, -1)), reshape(target, (1,))
     if x.ndim < 2 or target.shape != (x.shape[0], *x.shape[2:]):
@@ -267,7 +267,7 @@ def cross_entropy(
     ...).
 
     Ids may be any integers or integer-valued floats; one outside 0..C-1 raises IndexError when the loss is read. Ids
-    equal to ``ignore_index`` count nothing. ``weight`` (C,) weighs the classes, and the mean divides by the weights
+    equal to ``ignore_index`` do not contribute. ``weight`` (C,) weighs the classes, and the mean divides by the weights
     of the labels (by N ... for probabilities). ``label_smoothing`` s gives every class s / C of the label's
     probability (Szegedy et al. 2016).
     """

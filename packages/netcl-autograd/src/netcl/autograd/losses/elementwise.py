@@ -1,53 +1,18 @@
-"""Elementwise and pairwise losses, each one expression: means by default, sums or single values by ``reduction``."""
+"""Elementwise losses, each one expression; ``reduction`` selects the mean, the sum or the single values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from netcl.core import Tensor
+from netcl.autograd.losses.reduction import averaged, reduced, whole, zero_at_least
 from netcl.core.dispatch import Domain, Space
-from netcl.core.errors import ShapeError
-from netcl.core.expr import Expr, apply, mean, reduce, size_of
-from netcl.ops import reshape
-from netcl.ops.table import composite, expression
+from netcl.core.expr import Expr, apply, size_of
+from netcl.ops.table import expression
 
-Shape = tuple[int, ...]
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
-
-def reduced(value: Expr, reduction: str, axes: Sequence[int]) -> Expr:
-    """``value`` averaged or summed over ``axes``, or as it is; ValueError for another ``reduction``."""
-    if reduction == "mean":
-        return mean(value, axes)
-    if reduction == "sum":
-        return reduce("sum", value, axes)
-    if reduction != "none":
-        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    return value
-
-
-def whole(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape: 0-d, or the elements' with ``reduction="none"``."""
-    return shape if attributes["reduction"] == "none" else ()
-
-
-def per_row(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape: 0-d, or without the last axis with ``reduction="none"``."""
-    return shape[:-1] if attributes["reduction"] == "none" else ()
-
-
-def zero_at_least(value: Expr) -> Expr:
-    """max(value, 0), with gradient 0 at 0."""
-    return apply("where", value > 0, value, 0.0)
-
-
-def averaged(values: Any, reduction: str = "mean") -> Any:
-    """What ``reduction`` makes of single values: for the references."""
-    how: dict[str, Any] = {"mean": np.mean, "sum": np.sum, "none": np.asarray}
-    return how[reduction](values)
 
 
 def _domain(reference: Any, low: float = -2.0, high: float = 2.0, t_low: float = -2.0, t_high: float = 2.0) -> Domain:
@@ -102,7 +67,7 @@ def smooth_l1_loss(x: Expr, target: Expr, reduction: str = "mean", beta: float =
 
 
 def _log(p: Expr) -> Expr:
-    """log(p), -100 at 0, as PyTorch limits it."""
+    """log(p), -100 at 0 as in PyTorch."""
     inside = p > 0
     return apply("where", inside, apply("log", apply("where", inside, p, 1.0)), -100.0)
 
@@ -115,7 +80,7 @@ def _bce(p: Any, t: Any) -> Any:
 def binary_cross_entropy(
     x: Expr, target: Expr, weight: Expr | None = None, reduction: str = "mean", *, space: Space
 ) -> Expr:
-    """-(t log x + (1 - t) log(1 - x)) of probabilities x, times ``weight``; logarithms are -100 at least."""
+    """-(t log x + (1 - t) log(1 - x)) of probabilities x, times ``weight``; logarithms are clamped at -100."""
     value = -(target * _log(x) + (1.0 - target) * _log(1.0 - x))
     return reduced(value if weight is None else value * weight, reduction, space.axes(None))
 
@@ -134,7 +99,7 @@ def binary_cross_entropy_with_logits(
     *,
     space: Space,
 ) -> Expr:
-    """The same of sigmoid(x), without overflow; ``pos_weight`` multiplies the part of target 1."""
+    """``binary_cross_entropy`` of sigmoid(x), without overflow; ``pos_weight`` multiplies the term of target 1."""
     value = _with_logits(x, target, pos_weight)
     return reduced(value if weight is None else value * weight, reduction, space.axes(None))
 
@@ -194,14 +159,10 @@ def kl_div(x: Expr, target: Expr, reduction: str = "mean", log_target: bool = Fa
     return reduced(value, reduction, axes)
 
 
-def _signs(rng: np.random.Generator, shape: Shape) -> Any:
-    return rng.choice([-1.0, 1.0], shape)
-
-
 def _hinge_cases(rng: np.random.Generator) -> Cases:
     for reduction in ("mean", "sum", "none"):
         yield (
-            (rng.permutation(np.linspace(-1.93, 1.9, 15)).reshape(3, 5), _signs(rng, (3, 5))),
+            (rng.permutation(np.linspace(-1.93, 1.9, 15)).reshape(3, 5), rng.choice([-1.0, 1.0], (3, 5))),
             {"reduction": reduction},
         )
 
@@ -217,132 +178,3 @@ def _hinge_cases(rng: np.random.Generator) -> Cases:
 def hinge_loss(x: Expr, target: Expr, reduction: str = "mean", margin: float = 1.0, *, space: Space) -> Expr:
     """max(0, margin - x target) for targets -1 and 1."""
     return reduced(zero_at_least(margin - x * target), reduction, space.axes(None))
-
-
-# -- pairs and triplets of vectors: distances over the last axis -----------------------------------------------------
-
-
-def _pair_cases(rng: np.random.Generator) -> Cases:
-    for reduction in ("mean", "sum", "none"):
-        yield (rng.normal(size=(6, 4)), rng.normal(size=(6, 4)), _signs(rng, (6, 1))), {"reduction": reduction}
-
-
-def _cosine_reference(a: Any, b: Any, t: Any, reduction: str = "mean", margin: float = 0.0) -> Any:
-    cosine = (a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
-    return averaged(np.where(t[..., 0] > 0, 1 - cosine, np.maximum(0, cosine - margin)), reduction)
-
-
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_pair_cases, reference=_cosine_reference))
-def cosine_embedding_pairs(
-    a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 0.0, *, space: Space
-) -> Expr:
-    """``cosine_embedding_loss`` with a target of shape (..., 1)."""
-    last = space.axis(-1)
-    norms = (reduce("sum", a * a, last) + 1e-12) * (reduce("sum", b * b, last) + 1e-12)
-    cosine = reduce("sum", a * b, last) * apply("rsqrt", norms)
-    value = apply("where", target > 0, 1.0 - cosine, zero_at_least(cosine - margin))
-    return reduced(value, reduction, space.axes(None)[:-1])
-
-
-def _one_each(op: str, x: Tensor, target: Tensor) -> Tensor:
-    if target.shape != x.shape[:-1]:
-        raise ShapeError(
-            f"{op}: target has shape {target.shape}, expected {x.shape[:-1]} for vectors of shape {x.shape}", op=op
-        )
-    return reshape(target, (*x.shape[:-1], 1))  # type: ignore[no-any-return]
-
-
-def _columns(reference: Any, cases: Any) -> Domain:
-    """The cases and the reference of pairs for targets of shape (...)."""
-
-    def called(rng: np.random.Generator) -> Cases:
-        for (a, b, target), attributes in cases(rng):
-            yield (a, b, np.sign(target[..., 0])), attributes
-
-    # Targets are labels: nobody wants their gradient, and differences by them cross a jump.
-    return Domain(
-        cases=lambda rng: (((a, b, t.astype(np.int32)), attributes) for (a, b, t), attributes in called(rng)),
-        reference=lambda a, b, target, **attributes: reference(a, b, target[..., None], **attributes),
-    )
-
-
-@composite(amp="float32", domain=_columns(_cosine_reference, _pair_cases))
-def cosine_embedding_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1; a and b (..., D), target (...)."""
-    column = _one_each("cosine_embedding_loss", a, target)
-    return cosine_embedding_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]
-
-
-def _distance(a: Expr, b: Expr, last: int, distance: str) -> Expr:
-    square = reduce("sum", (a - b) * (a - b), last)
-    if distance == "squared":
-        return square
-    if distance != "euclidean":
-        raise ValueError(f"distance is 'squared' or 'euclidean', not {distance!r}")
-    return apply("sqrt", square + 1e-12)
-
-
-def _triplet_cases(rng: np.random.Generator) -> Cases:
-    for attributes in ({}, {"reduction": "none"}, {"distance": "euclidean"}, {"reduction": "sum", "margin": 0.3}):
-        yield tuple(rng.normal(size=(6, 4)) for _ in range(3)), attributes
-
-
-def _triplet_reference(
-    a: Any, p: Any, n: Any, reduction: str = "mean", margin: float = 1.0, distance: str = "squared"
-) -> Any:
-    near, far = ((a - p) ** 2).sum(-1), ((a - n) ** 2).sum(-1)
-    if distance == "euclidean":
-        near, far = np.sqrt(near), np.sqrt(far)
-    return averaged(np.maximum(near - far + margin, 0), reduction)
-
-
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_triplet_cases, reference=_triplet_reference))
-def triplet_loss(
-    anchor: Expr,
-    positive: Expr,
-    negative: Expr,
-    margin: float = 1.0,
-    distance: str = "squared",
-    reduction: str = "mean",
-    *,
-    space: Space,
-) -> Expr:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance over the last
-    axis.
-    """
-    last = space.axis(-1)
-    gap = _distance(anchor, positive, last, distance) - _distance(anchor, negative, last, distance)
-    return reduced(zero_at_least(gap + margin), reduction, space.axes(None)[:-1])
-
-
-def _contrastive_cases(rng: np.random.Generator) -> Cases:
-    for reduction in ("mean", "sum", "none"):
-        yield (
-            (rng.normal(size=(6, 4)) * 0.4, rng.normal(size=(6, 4)) * 0.4, rng.choice([0.0, 1.0], (6, 1))),
-            {"reduction": reduction},
-        )
-
-
-def _contrastive_reference(a: Any, b: Any, t: Any, reduction: str = "mean", margin: float = 1.0) -> Any:
-    d = np.sqrt(((a - b) ** 2).sum(-1))
-    same = t[..., 0]
-    return averaged(same * d**2 + (1 - same) * np.maximum(margin - d, 0) ** 2, reduction)
-
-
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_contrastive_cases, reference=_contrastive_reference))
-def contrastive_pairs(
-    a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 1.0, *, space: Space
-) -> Expr:
-    """``contrastive_loss`` with a target of shape (..., 1)."""
-    d = _distance(a, b, space.axis(-1), "euclidean")
-    apart = zero_at_least(margin - d)
-    return reduced(target * d * d + (1.0 - target) * apart * apart, reduction, space.axes(None)[:-1])
-
-
-@composite(amp="float32", domain=_columns(_contrastive_reference, _contrastive_cases))
-def contrastive_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """d^2 where target is 1 (alike), max(0, margin - d)^2 where it is 0; d the distance of a and b (..., D) (Hadsell
-    et al. 2006).
-    """
-    column = _one_each("contrastive_loss", a, target)
-    return contrastive_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]

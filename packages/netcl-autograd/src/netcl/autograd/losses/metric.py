@@ -1,4 +1,4 @@
-"""Losses over a batch of embeddings: contrast with the others of the batch, hard and all triplets."""
+"""Metric-learning losses of vectors: pairs, triplets, and all pairs or triplets of a batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from netcl import ops
-from netcl.autograd.losses.elementwise import averaged, reduced, whole, zero_at_least
+from netcl.autograd.losses.reduction import averaged, per_row, reduced, whole, zero_at_least
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
 from netcl.core.errors import ShapeError
@@ -16,6 +16,141 @@ from netcl.core.expr import Expr, Index, apply, cast, reduce
 from netcl.ops.table import composite, expression
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+# -- pairs and triplets of vectors: distances over the last axis -----------------------------------------------------
+
+
+def _pair_cases(rng: np.random.Generator) -> Cases:
+    for reduction in ("mean", "sum", "none"):
+        yield (
+            (rng.normal(size=(6, 4)), rng.normal(size=(6, 4)), rng.choice([-1.0, 1.0], (6, 1))),
+            {"reduction": reduction},
+        )
+
+
+def _cosine_reference(a: Any, b: Any, t: Any, reduction: str = "mean", margin: float = 0.0) -> Any:
+    cosine = (a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
+    return averaged(np.where(t[..., 0] > 0, 1 - cosine, np.maximum(0, cosine - margin)), reduction)
+
+
+@expression(amp="float32", shapes=per_row, domain=Domain(cases=_pair_cases, reference=_cosine_reference))
+def cosine_embedding_pairs(
+    a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 0.0, *, space: Space
+) -> Expr:
+    """``cosine_embedding_loss`` with a target of shape (..., 1)."""
+    last = space.axis(-1)
+    norms = (reduce("sum", a * a, last) + 1e-12) * (reduce("sum", b * b, last) + 1e-12)
+    cosine = reduce("sum", a * b, last) * apply("rsqrt", norms)
+    value = apply("where", target > 0, 1.0 - cosine, zero_at_least(cosine - margin))
+    return reduced(value, reduction, space.axes(None)[:-1])
+
+
+def _one_each(op: str, x: Tensor, target: Tensor) -> Tensor:
+    if target.shape != x.shape[:-1]:
+        raise ShapeError(
+            f"{op}: target has shape {target.shape}, expected {x.shape[:-1]} for vectors of shape {x.shape}", op=op
+        )
+    return ops.reshape(target, (*x.shape[:-1], 1))  # type: ignore[no-any-return]
+
+
+def _columns(reference: Any, cases: Any) -> Domain:
+    """The cases and the reference of pairs with targets of shape (...)."""
+
+    def called(rng: np.random.Generator) -> Cases:
+        for (a, b, target), attributes in cases(rng):
+            yield (a, b, np.sign(target[..., 0])), attributes
+
+    # Targets are labels without a gradient; differences with respect to them would cross a jump.
+    return Domain(
+        cases=lambda rng: (((a, b, t.astype(np.int32)), attributes) for (a, b, t), attributes in called(rng)),
+        reference=lambda a, b, target, **attributes: reference(a, b, target[..., None], **attributes),
+    )
+
+
+@composite(amp="float32", domain=_columns(_cosine_reference, _pair_cases))
+def cosine_embedding_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+    """1 - cos(a, b) if target is 1, max(0, cos(a, b) - margin) if it is -1; a and b (..., D), target (...)."""
+    column = _one_each("cosine_embedding_loss", a, target)
+    return cosine_embedding_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]
+
+
+def _distance(a: Expr, b: Expr, last: int, distance: str) -> Expr:
+    square = reduce("sum", (a - b) * (a - b), last)
+    if distance == "squared":
+        return square
+    if distance != "euclidean":
+        raise ValueError(f"distance is 'squared' or 'euclidean', not {distance!r}")
+    return apply("sqrt", square + 1e-12)
+
+
+def _triplet_cases(rng: np.random.Generator) -> Cases:
+    for attributes in ({}, {"reduction": "none"}, {"distance": "euclidean"}, {"reduction": "sum", "margin": 0.3}):
+        yield tuple(rng.normal(size=(6, 4)) for _ in range(3)), attributes
+
+
+def _triplet_reference(
+    a: Any, p: Any, n: Any, reduction: str = "mean", margin: float = 1.0, distance: str = "squared"
+) -> Any:
+    near, far = ((a - p) ** 2).sum(-1), ((a - n) ** 2).sum(-1)
+    if distance == "euclidean":
+        near, far = np.sqrt(near), np.sqrt(far)
+    return averaged(np.maximum(near - far + margin, 0), reduction)
+
+
+@expression(amp="float32", shapes=per_row, domain=Domain(cases=_triplet_cases, reference=_triplet_reference))
+def triplet_loss(
+    anchor: Expr,
+    positive: Expr,
+    negative: Expr,
+    margin: float = 1.0,
+    distance: str = "squared",
+    reduction: str = "mean",
+    *,
+    space: Space,
+) -> Expr:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance over the last
+    axis.
+    """
+    last = space.axis(-1)
+    gap = _distance(anchor, positive, last, distance) - _distance(anchor, negative, last, distance)
+    return reduced(zero_at_least(gap + margin), reduction, space.axes(None)[:-1])
+
+
+def _contrastive_cases(rng: np.random.Generator) -> Cases:
+    for reduction in ("mean", "sum", "none"):
+        yield (
+            (rng.normal(size=(6, 4)) * 0.4, rng.normal(size=(6, 4)) * 0.4, rng.choice([0.0, 1.0], (6, 1))),
+            {"reduction": reduction},
+        )
+
+
+def _contrastive_reference(a: Any, b: Any, t: Any, reduction: str = "mean", margin: float = 1.0) -> Any:
+    d = np.sqrt(((a - b) ** 2).sum(-1))
+    same = t[..., 0]
+    return averaged(same * d**2 + (1 - same) * np.maximum(margin - d, 0) ** 2, reduction)
+
+
+@expression(amp="float32", shapes=per_row, domain=Domain(cases=_contrastive_cases, reference=_contrastive_reference))
+def contrastive_pairs(
+    a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 1.0, *, space: Space
+) -> Expr:
+    """``contrastive_loss`` with a target of shape (..., 1)."""
+    d = _distance(a, b, space.axis(-1), "euclidean")
+    gap = zero_at_least(margin - d)
+    return reduced(target * d * d + (1.0 - target) * gap * gap, reduction, space.axes(None)[:-1])
+
+
+@composite(amp="float32", domain=_columns(_contrastive_reference, _contrastive_cases))
+def contrastive_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """d^2 if target is 1 (similar), max(0, margin - d)^2 if it is 0; d the distance of a and b (..., D) (Hadsell
+    et al. 2006).
+    """
+    column = _one_each("contrastive_loss", a, target)
+    return contrastive_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]
+
+
+# -- pairs and triplets within a batch ---------------------------------------------------------------------------------
 
 
 def _contrast_reference(q: Any, k: Any, temperature: float = 0.07, reduction: str = "mean") -> Any:
@@ -36,8 +171,7 @@ def _unit(x: Tensor) -> Tensor:
 
 @composite(amp="float32", domain=Domain(cases=_contrast_cases, reference=_contrast_reference))
 def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07, reduction: str = "mean") -> Tensor:
-    """Cross entropy of the cosines of query i with all keys, over ``temperature``, key i being right (van den Oord et
-    al. 2018).
+    """Cross entropy over cosine(query i, key j) / ``temperature`` with the class j = i (van den Oord et al. 2018).
 
     query and keys (N, D); ``reduction="none"`` gives (N,).
     """
@@ -110,7 +244,7 @@ def _product_reference(products: Any, rows: Any, columns: Any, distance: str) ->
 
 @expression(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference))
 def pair_distances(squares: Expr, rows: Expr, columns: Expr, distance: str = "squared", *, space: Space) -> Expr:
-    """|a|^2 + |b|^2 - 2 ab from products (N, N) and squares (N, 1), (1, N); not below 0."""
+    """|a|^2 + |b|^2 - 2 ab from products (N, N) and squares (N, 1), (1, N); clamped at 0."""
     square = zero_at_least(rows + columns - squares * 2.0)
     if distance == "squared":
         return square
@@ -159,7 +293,7 @@ def hardest_triplets(
     far = reduce("max", apply("where", positive, d, float("-inf")), 1)
     near = reduce("min", apply("where", negative, d, float("inf")), 1)
     both = (far > float("-inf")) & (near < float("inf"))
-    # Anchors without a partner are taken out before the difference, which would be infinite.
+    # Anchors without a positive or a negative are masked before the difference, which would be infinite.
     gap = apply("where", both, far, 0.0) - apply("where", both, near, 0.0)
     value = apply("where", both, zero_at_least(gap + margin), 0.0)
     if reduction != "mean":
@@ -174,8 +308,8 @@ def batch_hard_triplet_loss(
 ) -> Tensor:
     """The mean over anchors of max(0, farthest of its class - nearest of another + margin) (Hermans et al. 2017).
 
-    x (N, D), labels (N,); anchors alone in their class, or without another class, count nothing. ``reduction="none"``
-    gives (N,), 0 for those.
+    x (N, D), labels (N,); anchors without a positive or a negative do not contribute. ``reduction="none"``
+    returns (N,), 0 for them.
     """
     n = x.shape[0]
     d = _pairwise("batch_hard_triplet_loss", x, labels, distance)
@@ -195,7 +329,7 @@ def every_triplet(
     *,
     space: Space,
 ) -> Expr:
-    """``batch_all_triplet_loss`` over (N, N, N): the triplets are never stored."""
+    """``batch_all_triplet_loss`` over (N, N, N): the values of the triplets are not stored."""
     valid = apply("eq", anchor, positive) & apply("ne", anchor, negative) & apply("ne", Index(0), Index(1))
     value = apply("where", valid, zero_at_least(near - far + margin), 0.0)
     if reduction != "mean":
@@ -211,8 +345,8 @@ def batch_all_triplet_loss(
     """The mean of d(anchor, positive) - d(anchor, negative) + margin over the triplets of the batch for which it is
     positive.
 
-    x (N, D), labels (N,) (Hermans et al. 2017); 0 where there is none. ``reduction="none"`` gives (N, N, N) by anchor,
-    positive and negative, 0 for what is no such triplet.
+    x (N, D), labels (N,) (Hermans et al. 2017); 0 if there is none. ``reduction="none"`` returns (N, N, N) by anchor,
+    positive and negative, 0 for all other triplets.
     """
     n = x.shape[0]
     d = _pairwise("batch_all_triplet_loss", x, labels, distance)

@@ -1,4 +1,4 @@
-"""The differentiable ops: every function of netcl.ops under the same name, recorded, and the losses."""
+"""The differentiable ops: every function of netcl.ops under the same name, and the losses; calls are recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _differentiable(row: OpRow) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """The op ``name``, also where it was registered after the import."""
+    """The op ``name``; it may have been registered after the import."""
     row = getattr(getattr(_forward, name, None), "row", None) or TABLE.get(name)
     if row is None or name.startswith("_"):
         raise AttributeError(f"module 'netcl.autograd' has no attribute {name!r}")

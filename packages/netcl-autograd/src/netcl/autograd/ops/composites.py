@@ -1,4 +1,4 @@
-"""Chains of ops that occur together, under one name each."""
+"""Common chains of ops under one name: add_relu, linear_relu, conv2d_relu, batch_norm2d."""
 
 from __future__ import annotations
 
@@ -85,5 +85,5 @@ def batch_norm2d(
     eps: float = 1e-5,
     training: bool = True,
 ) -> Tensor:
-    """``batch_norm`` of images (N, C, H, W); training moves the running statistics, where given, in place."""
+    """``batch_norm`` of images (N, C, H, W); training updates the running statistics in place, if given."""
     return batch_norm(x, running_mean, running_var, weight, bias, training=training, momentum=momentum, eps=eps)  # type: ignore[no-any-return]

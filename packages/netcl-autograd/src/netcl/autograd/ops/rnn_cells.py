@@ -1,4 +1,4 @@
-"""One step of a recurrent net from the products of its gates, as one expression with derived gradients."""
+"""LSTM and GRU cells: one time step from the pre-activations of the gates, as one expression."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _gates(x: Expr, h: Expr, axis: int, count: int) -> list[tuple[Expr, Expr]]:
-    """The parts of both products for each gate, in float32 at least: tensors are whole, so that cutting the gates out
-    would copy them.
+    """The parts of both products for each gate, in float32 at least. A masked sum selects a gate, as a slice would be a
+    copy.
     """
     wide = "float64" if x.dtype == "float64" else "float32"
 
@@ -65,7 +65,7 @@ def _gru_reference(x: Any, h: Any, state: Any) -> Any:
 
 @expression(amp="float32", domain=Domain(cases=_cases(3), reference=_gru_reference))
 def gru_gates(x: Expr, h: Expr, state: Expr, *, space: Space) -> Expr:
-    """The next state (N, 1, H) of a GRU (Cho et al. 2014, with the reset gate behind the product, as PyTorch has it).
+    """The next state (N, 1, H) of a GRU (Cho et al. 2014; the reset gate is applied after the product, as in PyTorch).
 
     ``x`` and ``h`` (N, 3, H) are the products of input and state with their weights, biases included, for the gates
     r, z, n; ``state`` is (N, 1, H): n' = tanh(x_n + sigmoid(r) h_n), h' = (1 - sigmoid(z)) n' + sigmoid(z) state.

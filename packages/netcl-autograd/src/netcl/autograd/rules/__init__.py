@@ -1,4 +1,4 @@
-"""Gradient rules of ops that are no expressions: contractions, windows, indexing, copies."""
+"""Gradient rules of ops that are not expressions: contractions, windows, indexing, copies."""
 
 from __future__ import annotations
 

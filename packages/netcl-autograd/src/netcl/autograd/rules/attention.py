@@ -1,4 +1,4 @@
-"""The gradient of attention as one operation: one as well, or products and a softmax where it is differentiated."""
+"""The gradient of fused attention: one fused op, or matrix products and a softmax if it is differentiated itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ALL = "q k v mask out out1"
 
 @rule("tiled_attention", q=_ALL, k=_ALL, v=_ALL)
 def tiled_attention(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The gradients by all three at once, since they share the weights."""
+    """The gradients of q, k and v in one op, since they share the attention weights."""
     if call.again:
         return _by_products(call, grad)
     given = (call.q, call.k, call.v, call.mask, call.out, call.out1, call.is_causal, call.scale)
@@ -22,15 +22,15 @@ def tiled_attention(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 def unrolled(
     op: Callable[..., Any], q: Any, k: Any, v: Any, mask: Any = None, is_causal: bool = False, scale: float = 1.0
 ) -> Any:
-    """The first result of ``tiled_attention`` by products and a softmax, which ``op(name, ...)`` calls."""
+    """The first result of ``tiled_attention`` by matrix products and a softmax; ``op(name, ...)`` runs an op."""
     if q.dtype in ("float16", "bfloat16"):
-        q, scale = op("mul", q, scale), 1.0  # before the product, which could leave the range of float16
+        q, scale = op("mul", q, scale), 1.0  # before the product, which could overflow float16
     _, weights = _weights(op, q, k, mask, is_causal, scale)
     return op("reshape", op("matmul", weights, v), (*q.shape[:-1], v.shape[-1]))
 
 
 def _weights(op: Callable[..., Any], q: Any, k: Any, mask: Any, causal: bool, scale: float) -> tuple[Any, Any]:
-    """q and the weights, the queries of all heads that share a head of k in a row."""
+    """q and the attention weights; the queries of all heads that share a head of k are one matrix."""
     wide = op("reshape", q, (*k.shape[:-2], -1, q.shape[-1]))
     scores = op("reshape", op("matmul", wide, k, transpose_b=True), (*q.shape[:-1], k.shape[-2]))
     weights = op("attention_weights", scores, mask, causal=causal, scale=scale)

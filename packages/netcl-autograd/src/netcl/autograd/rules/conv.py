@@ -1,4 +1,4 @@
-"""Gradients of convolutions: conv, conv_grad_input and conv_grad_weight are closed under differentiation."""
+"""Gradient rules of convolutions: conv, conv_grad_input and conv_grad_weight are closed under differentiation."""
 
 from __future__ import annotations
 

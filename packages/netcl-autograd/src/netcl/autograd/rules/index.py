@@ -1,4 +1,4 @@
-"""Gradients of addressing by indices: taking and adding back are each other's."""
+"""Gradient rules of indexing: gather and scatter-add are each other's gradient."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from netcl.autograd.rules.rule import RecordedCall, rule
 
 @rule("take_at", x="index")
 def take_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Each slice or element added where it was taken."""
+    """Scatter-add: each slice or element is added at its index."""
     name = "index_select_grad" if call.rows else "gather_grad"
     return {"x": call.op(name, grad, call.index, call.axis, call.x.shape)}
 
 
 @rule("index_select_grad", grad_output="index")
 def index_select_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Taken from where it was added."""
+    """Gather from the positions that were added to."""
     return {"grad_output": call.op("index_select", grad, call.axis, call.index)}
 
 
 @rule("gather_grad", grad_output="index")
 def gather_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Taken from where it was added."""
+    """Gather from the positions that were added to."""
     return {"grad_output": call.op("gather", grad, call.axis, call.index)}
 
 
 @rule("embedding_rows", weight="index")
 def embedding_rows(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Each row added where it was taken, but for those of the padding."""
+    """Scatter-add of rows; rows of the padding index get none."""
     row = call.op("mod", call.index, call.weight.shape[0])
     kept = call.op("unsqueeze", call.op("ne", row, call.padding), -1)
     grad = call.op("where", kept, grad, 0.0)
@@ -38,7 +38,7 @@ def embedding_rows(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("add_at", source="index")
 def add_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """To the copy as it is, to the source from where it was added."""
+    """To x unchanged, to the source gathered from the positions that were added to."""
     found = {"x": grad}
     if call.wants("source"):
         found["source"] = _taken(call, grad)
@@ -47,7 +47,7 @@ def add_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("put_at", x="index", source="index")
 def put_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """To the copy but for what was overwritten; to the source, where it was the last to name its position."""
+    """To x except at overwritten positions; to the source elements that were written last at their position."""
     found = {}
     if call.wants("x"):
         shape = call.index.shape

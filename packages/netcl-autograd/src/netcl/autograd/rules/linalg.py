@@ -1,4 +1,4 @@
-"""Gradients of matrix products: matrix products again."""
+"""Gradient rules of matrix products: matrix products again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from netcl.autograd.rules.shape import summed_to
 
 @rule("matmul", a="b", b="a")
 def matmul(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """For C = A B: dA = dC B^T and dB = A^T dC, with the transposes of the call and stacks summed to the operand's
+    """For C = A B: dA = dC B^T and dB = A^T dC, with the transposes of the call; batches are summed to the operand's
     shape.
     """
     a, b = call.a, call.b
@@ -21,7 +21,7 @@ def matmul(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     b_shape = b.shape if b.ndim > 1 else (*b.shape, 1)
     rows, columns = a_shape[-1 if swap_a else -2], b_shape[-2 if swap_b else -1]
     batch = grad.shape[: grad.ndim - (a.ndim > 1) - (b.ndim > 1)]
-    flat = len(b_shape) == 2 and len(a_shape) > 2 and not swap_a  # one large product in place of a stack of small ones
+    flat = len(b_shape) == 2 and len(a_shape) > 2 and not swap_a  # one large product instead of a batch of small ones
     if flat:
         rows, batch = math.prod(batch) * rows, ()
         a_shape = (rows, a_shape[-1])
@@ -51,7 +51,7 @@ def shaped(call: RecordedCall, x: Any, shape: tuple[int, ...]) -> Any:
 
 @rule("linear", x="weight", weight="x")
 def linear(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """For y = x W^T + b: dx = dy W, dW = dy^T x, db = the sum of dy."""
+    """For y = x W^T + b: dx = dy W, dW = dy^T x, db = sum of dy over rows."""
     found = {}
     rows = math.prod(grad.shape[:-1])
     flat = shaped(call, grad, (rows, grad.shape[-1]))

@@ -1,4 +1,4 @@
-"""Gradients of recurrent nets: one walk back, then one product over all steps for the weights."""
+"""Gradient rules of recurrent nets: back-propagation through time in one op, then one product for the weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ALL = "x weight state bias cell out out1 out2"
 
 @rule("recurrence", x=_ALL, weight=_ALL, state=_ALL, bias=_ALL, cell=_ALL)
 def recurrence(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """With s the sums that the gates are taken of: dW = ds^T (the states before each step), db = the sum of ds."""
+    """With s the pre-activations of the gates: dW = ds^T (states before each step), db = sum of ds."""
     if call.again:
         return _step_by_step(call)
     out, weight = call.out, call.weight
@@ -38,7 +38,7 @@ def recurrence(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 
 def _step_by_step(call: RecordedCall) -> Mapping[str, Any]:
-    """Gradients that have gradients: of the same net, written as the ops of each step."""
+    """Differentiable gradients: those of the same net unrolled into the ops of each step."""
     names = [name for name in ("x", "weight", "state", "bias", "cell") if call.wants(name)]
     given = (call.x, call.weight, call.state, call.bias, call.cell)
     out, cells = unrolled(call.op, *given, call.kind, call.reverse)
@@ -63,8 +63,8 @@ def unrolled(
     kind: str,
     reverse: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """The first two results of ``recurrence`` by the ops of each step, which ``op(name, ...)`` calls; None where a kind
-    has no cells.
+    """The first two results of ``recurrence`` unrolled into ops, which ``op(name, ...)`` runs; the second is None for a
+    kind without cells.
     """
     steps, n, rows = x.shape
     hidden = rows // (gates := {"lstm": 4, "gru": 3}.get(kind, 1))

@@ -1,4 +1,4 @@
-"""Gradients of ops that move elements: each is another such op."""
+"""Gradient rules of ops that move elements: each is another such op."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def permute(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("expand")
 def expand(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Summed over the axes that were broadcast."""
+    """The sum over the broadcast axes."""
     return {"x": summed_to(call, grad, call.x.shape)}
 
 
 def summed_to(call: RecordedCall, grad: Any, shape: tuple[int, ...]) -> Any:
-    """``grad`` summed to ``shape``, which broadcasts to its own."""
+    """``grad`` summed to ``shape``, which broadcasts to the shape of ``grad``."""
     lead = grad.ndim - len(shape)
     axes = [axis for axis in range(grad.ndim) if axis < lead or (shape[axis - lead] == 1 and grad.shape[axis] != 1)]
     if axes:
@@ -39,13 +39,13 @@ def summed_to(call: RecordedCall, grad: Any, shape: tuple[int, ...]) -> Any:
 
 @rule("strided_slice")
 def strided_slice(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Placed where the slice was taken."""
+    """Zeros with the gradient at the positions of the slice."""
     return {"x": call.op("strided_place", grad, call.x.shape, call.starts, call.steps)}
 
 
 @rule("strided_place")
 def strided_place(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The slice where the operand was placed."""
+    """The slice at the positions of the operand."""
     return {"x": call.op("strided_slice", grad, call.starts, call.steps, call.x.shape)}
 
 

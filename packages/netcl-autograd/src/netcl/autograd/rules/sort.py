@@ -1,4 +1,4 @@
-"""Gradients of ordering: back to the positions that the elements came from."""
+"""Gradient rules of sorting: scatter to the original positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from netcl.autograd.rules.rule import RecordedCall, rule
 
 @rule("sort", x="out1")
 def sort(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Each element's gradient where it came from; none where nothing was taken."""
+    """Each element's gradient at its original position, else zero."""
     return {"x": call.op("place_along", grad, call.out1, call.axis, call.x.shape)}
 
 
@@ -19,5 +19,5 @@ rule("topk", x="out1")(sort)
 
 @rule("place_along", x="index")
 def place_along(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Taken from where it was placed."""
+    """Gather from the positions that were written."""
     return {"x": call.op("gather", grad, call.axis, call.index) if grad.ndim else grad}

@@ -1,0 +1,44 @@
+"""Reductions that losses share: ``mean``, ``sum`` or ``none`` over elements or rows, and their final shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core.expr import Expr, apply, mean, reduce
+
+Shape = tuple[int, ...]
+
+
+def reduced(value: Expr, reduction: str, axes: Sequence[int]) -> Expr:
+    """``value`` averaged or summed over ``axes``, or unchanged; ValueError for an unknown ``reduction``."""
+    if reduction == "mean":
+        return mean(value, axes)
+    if reduction == "sum":
+        return reduce("sum", value, axes)
+    if reduction != "none":
+        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    return value
+
+
+def whole(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+    """The final shape: 0-d, or unchanged with ``reduction="none"``."""
+    return shape if attributes["reduction"] == "none" else ()
+
+
+def per_row(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+    """The final shape: 0-d, or without the last axis with ``reduction="none"``."""
+    return shape[:-1] if attributes["reduction"] == "none" else ()
+
+
+def zero_at_least(value: Expr) -> Expr:
+    """max(value, 0), with gradient 0 at 0."""
+    return apply("where", value > 0, value, 0.0)
+
+
+def averaged(values: Any, reduction: str = "mean") -> Any:
+    """Applies ``reduction`` to an array of single values, for the NumPy references."""
+    how: dict[str, Any] = {"mean": np.mean, "sum": np.sum, "none": np.asarray}
+    return how[reduction](values)
