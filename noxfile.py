@@ -16,12 +16,13 @@ import nox
 
 ROOT = Path(__file__).resolve().parent
 DIST = ROOT / "dist"
-PACKAGES = ("core", "autograd", "nn", "optim", "data", "distributed", "trainer")
+SETTINGS = nox.project.load_toml(ROOT / "pyproject.toml")
+OWNED = SETTINGS["tool"]["netcl"]["packages"]
+PACKAGES = tuple(name.removeprefix("netcl-") for name in OWNED)
 UPPER = PACKAGES[1:]
 DOCUMENTED = (
-    *("core", "core.errors", "core.memory", "core.expr", "core.kernels.primitives", "core.kernel_selector"),
-    *("core.testing", "ops", "runtime", "profiling", "autograd", "amp", "nn", "io"),
-    *("optim", "data", "distributed", "trainer"),
+    *(subpackage for owned in OWNED.values() for subpackage in owned),
+    *(f"core.{name}" for name in ("errors", "memory", "expr", "kernels.primitives", "kernel_selector", "testing")),
 )
 # Their work is done in processes that they start, where no facade looks on.
 IN_PROCESSES = (
@@ -35,7 +36,6 @@ ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
 BESIDE = {"distributed": ("nn",)}
 # What the benchmarks are held against, each in an environment of its own under .nox/peers.
 PEERS = {"torch": "torch==2.13.0", "tinygrad": "tinygrad==0.14.0"}
-RUFF, MYPY, PYRIGHT = "ruff~=0.17.0", "mypy~=2.4.0", "pyright[nodejs]==1.1.414"
 
 # Sessions start hundreds of processes; without bytecode each compiles all that it imports, which takes half a second.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -225,14 +225,16 @@ def swap_core(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types on installed wheels: mypy strict, pyright, and 95 % of netcl.core's public names known."""
-    install(session, everything({"core": "[cpu,test]"}), MYPY, PYRIGHT)
+    install(session, everything({"core": "[cpu,test]"}), *nox.project.dependency_groups(SETTINGS, "types"))
     session.run("python", "tools/check_types.py", "--at-least", "95")
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style (ruff), who imports whom, and that sibling version ranges fit the tree."""
-    session.install(RUFF, *(["tomli"] if sys.version_info < (3, 11) else []))
+    session.install(
+        *nox.project.dependency_groups(SETTINGS, "lint"), *(["tomli"] if sys.version_info < (3, 11) else [])
+    )
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", "tools/check_imports.py")

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from netcl import nn, ops
-from netcl.core import DeviceHandle, Tensor, config, manager
+from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
-from netcl.core.errors import DeviceNotFoundError
+from netcl.core.testing.pytest_plugin import handle as handle
+from netcl.core.testing.pytest_plugin import open_device, selectors
 from netcl.data import DataLoader
 from netcl.data.readers import example_digits
 from netcl.io import load_model
@@ -105,29 +106,7 @@ prg.run(queue, (n,), None, x)
 """
 
 
-def _selectors() -> list[str]:
-    chosen = config.get("DEVICE")
-    return ["cpu", "pocl", "intel"] if chosen == "auto" else list(dict.fromkeys(["cpu", chosen]))
-
-
-def open_device(selector: str) -> DeviceHandle:
-    try:
-        found = manager.default(selector)
-    except (DeviceNotFoundError, ImportError):
-        found = None
-    if found is None:
-        pytest.skip(f"there is no OpenCL device {selector!r} here")
-    return found
-
-
-@pytest.fixture(params=_selectors())
-def handle(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
-    """Each device in turn, active for the duration of the test."""
-    with device(open_device(request.param)) as found:
-        yield found
-
-
-@pytest.fixture(params=[name for name in _selectors() if name != "cpu"])
+@pytest.fixture(params=[name for name in selectors() if name != "cpu"])
 def opencl(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
     """Each OpenCL device in turn, active for the duration of the test."""
     with device(open_device(request.param)) as found:

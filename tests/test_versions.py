@@ -6,7 +6,10 @@ import shutil
 from pathlib import Path
 
 import check_versions
-from monorepo import load_packages
+from monorepo import OWNED, SETTINGS, load_packages
+
+from netcl.core.testing.distribution_check import OURS
+from netcl.trainer.versions import versions
 
 
 def copy_metadata(root: Path, target: Path) -> None:
@@ -16,6 +19,12 @@ def copy_metadata(root: Path, target: Path) -> None:
             copy = target / path.relative_to(root)
             copy.parent.mkdir(parents=True)
             shutil.copy(path, copy)
+
+
+def test_lists_that_cannot_read_the_list_of_packages_equal_it() -> None:
+    assert tuple(OWNED) == OURS
+    assert set(SETTINGS["tool"]["uv"]["sources"]) == set(OWNED)
+    assert {line.split()[0] for line in versions()} >= set(OWNED)
 
 
 def test_ranges_fit_the_tree(root: Path) -> None:

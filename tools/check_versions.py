@@ -27,7 +27,8 @@ def check(root: Path = ROOT, fix: bool = False) -> list[str]:
         requirements = [*package.dependencies, *(line for extra in package.extras.values() for line in extra)]
         for requirement in dict.fromkeys(requirements):
             name = requirement_name(requirement)
-            if name not in packages:
+            # An extra may be another name of an extra of the same package.
+            if name not in packages or name == package.name:
                 continue
             if layers.index(name) >= layers.index(package.name):
                 faults.append(f"{package.name} requires {name}, which is not below it")

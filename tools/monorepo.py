@@ -15,16 +15,9 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 
+SETTINGS: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # The subpackages each distribution owns, in the order in which the layers build on each other.
-OWNED = {
-    "netcl-core": ("core", "ops", "runtime", "profiling"),
-    "netcl-autograd": ("autograd", "amp"),
-    "netcl-nn": ("nn", "io"),
-    "netcl-optim": ("optim",),
-    "netcl-data": ("data",),
-    "netcl-distributed": ("distributed",),
-    "netcl-trainer": ("trainer",),
-}
+OWNED: dict[str, tuple[str, ...]] = {name: tuple(subs) for name, subs in SETTINGS["tool"]["netcl"]["packages"].items()}
 OWNER = {sub: name for name, subs in OWNED.items() for sub in subs}
 
 

@@ -17,25 +17,30 @@ from netcl.core.config import get
 from netcl.core.device import DeviceHandle, device, manager
 from netcl.core.errors import DeviceNotFoundError
 
-__all__ = ["engine", "handle", "numpy_device"]
+__all__ = ["engine", "handle", "numpy_device", "open_device", "selectors"]
 
 
-def _selectors() -> list[str]:
+def selectors() -> list[str]:
     """NumPy and the device of NETCL_DEVICE if that is set, else NumPy, PoCL and Intel's runtime."""
     chosen = get("DEVICE")
     return ["cpu", "pocl", "intel"] if chosen == "auto" else list(dict.fromkeys(["cpu", chosen]))
 
 
-@pytest.fixture(params=_selectors())
-def handle(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
-    """Each device in turn, active for the duration of the test; skips a device that this machine does not have."""
+def open_device(selector: str) -> DeviceHandle:
+    """Returns the device of a selector; skips the test if this machine does not have it."""
     try:
-        found = manager.default(request.param)
+        found = manager.default(selector)
     except (DeviceNotFoundError, ImportError):
         found = None
     if found is None:
-        pytest.skip(f"there is no OpenCL device {request.param!r} here")
-    with device(found):
+        pytest.skip(f"there is no OpenCL device {selector!r} here")
+    return found
+
+
+@pytest.fixture(params=selectors())
+def handle(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
+    """Each device in turn, active for the duration of the test."""
+    with device(open_device(request.param)) as found:
         yield found
 
 
