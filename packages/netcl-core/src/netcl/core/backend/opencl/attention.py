@@ -90,17 +90,33 @@ def _up(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
+def _cpu_tile(device: Traits, dtype: str) -> tuple[int, int]:
+    """Queries (forward) or keys (backward), and rows of the other side, that a work-item has in registers."""
+    return max(_WIDTH, 2 * _vector(device, dtype)), 8 if device.vector == 16 else 6
+
+
+@lru_cache(maxsize=32)
+def _cpu_program(device: Traits, dtype: str) -> str:
+    width, rows = _cpu_tile(device, dtype)
+    defines = (
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", _vector(device, dtype)), ("ROWS", rows), ("WIDTH", width),
+        ("KEYS", rows * _TILES), ("QUERIES", rows * _TILES),
+    )  # fmt: skip
+    return source(("storage", "contract_attention_cpu"), defines)
+
+
+@lru_cache(maxsize=32)
+def _gpu_program(dtype: str, edge: int, chunks: int) -> str:
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge), ("CHUNKS", chunks))
+    return source(("storage", "contract_attention_gpu"), defines)
+
+
 @lru_cache(maxsize=256)
 def _cpu_plan(device: Traits, dtype: str, s: _Shape, backward: bool) -> _Plan:
     """Sizes and the places of the blocks in local memory for the kernel of CPU devices."""
     vector = _vector(device, dtype)
-    width = max(_WIDTH, 2 * vector)
-    rows = 8 if device.vector == 16 else 6
+    width, rows = _cpu_tile(device, dtype)
     most = rows * _TILES
-    defines = (
-        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("ROWS", rows), ("WIDTH", width), ("KEYS", most),
-        ("QUERIES", most),
-    )  # fmt: skip
     width_step, values_step = (_up(_up(size, rows), 2 * vector) for size in (s.width, s.values))
     width_rows, values_rows = (_up(size, rows) for size in (s.width, s.values))
     if backward:
@@ -123,8 +139,7 @@ def _cpu_plan(device: Traits, dtype: str, s: _Shape, backward: bool) -> _Plan:
         s.queries, s.keys, s.width, s.values, s.heads, s.shared, columns, parts, each, width_step, values_step,
         int(s.causal), s.masked, s.mask_steps(), places,
     )  # fmt: skip
-    text = source(("storage", "contract_attention_cpu"), defines)
-    return _Plan(text, (units,), 1, parts, argument, sum(sizes) * itemsize(compute_dtype(dtype)))
+    return _Plan(_cpu_program(device, dtype), (units,), 1, parts, argument, sum(sizes) * itemsize(compute_dtype(dtype)))
 
 
 @lru_cache(maxsize=256)
@@ -140,12 +155,11 @@ def _gpu_plan(device: Traits, dtype: str, s: _Shape, kernel: str) -> _Plan | Non
     chunks = 1
     while chunks * tile < max(s.width, s.values):
         chunks *= 2
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge), ("CHUNKS", chunks))
     argument = struct(s.queries, s.keys, s.width, s.values, s.heads, s.shared, int(s.causal), s.masked, s.mask_steps())
     by_keys = kernel == "gradients_by_k_v"
     tiles = -(-(s.keys if by_keys else s.queries) // tile)
     units = (tiles, s.samples * (s.heads // s.shared if by_keys else s.heads))
-    return _Plan(source(("storage", "contract_attention_gpu"), defines), units, edge, 1, argument, 0)
+    return _Plan(_gpu_program(dtype, edge, chunks), units, edge, 1, argument, 0)
 
 
 def _fits(device: Traits, dtype: str, s: _Shape) -> bool:

@@ -81,6 +81,20 @@ def _tables(extent: int, count: int, units: int, device: Traits) -> int:
     return tables if tables > 1 and extent * tables <= count else 1
 
 
+def _integer(dtype: str) -> str:
+    return "long" if dtype == "int64" else "int"
+
+
+def _program(dtype: str, indices: str, kernel: str) -> str:
+    """The text of a kernel that moves elements, which are bytes to it."""
+    return source(("index",), (("BYTES", itemsize(dtype)), ("INDEX", _integer(indices))), kernel)
+
+
+def _sum_program(dtype: str, indices: str, kernel: str) -> str:
+    """The text of a kernel that adds elements."""
+    return source(("storage", "index"), ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices))), kernel)
+
+
 def index(
     engine: Any,
     kind: str,
@@ -115,13 +129,12 @@ def index(
         target = out
     if target.size == 0 or out is not None and x.size == 0:
         return target
-    integer = "long" if indices.dtype == "int64" else "int"
     table = before, extent, after
     units = 2 * engine.target.units
     if kind.endswith("_grad"):
         _Sum(engine, x, indices, table, count, by_row, units, code).into(target, keep=out is not None)
         return target
-    text = partial(source, ("index",), (("BYTES", itemsize(x.dtype)), ("INDEX", integer)))
+    text = partial(_program, x.dtype, indices.dtype)
     if out is not None and device.is_cpu:
         size, local, argument = _walking(table, count, before * count, not by_row, True, units, device)
         name = f"{kind}_in_order"
@@ -174,8 +187,7 @@ class _Sum(NamedTuple):
 
     def _launch(self, name: str, launch: tuple[Size, Size, Any], before: list[Any], behind: list[Any]) -> None:
         size, local, argument = launch
-        integer = "long" if self.indices.dtype == "int64" else "int"
-        text = source(("storage", "index"), ((f"DTYPE_{self.x.dtype.upper()}", 1), ("INDEX", integer)), name)
+        text = _sum_program(self.x.dtype, self.indices.dtype, name)
         self.engine.launch(text, name, size, local, [self.x, *before, *behind, argument])
 
     def _walk(self, name: str, sums: TensorData, table: tuple[int, int, int], count: int, keep: bool) -> None:
@@ -211,6 +223,10 @@ def _place(dtype: str, code: int) -> Expr:
     return cast(place_of(Load(0, dtype), Scalar("n", "int64"), code), "int32")
 
 
+def _nonzero_program() -> str:
+    return source(("nonzero",), ())
+
+
 def nonzero(engine: Any, mask: TensorData) -> TensorData:
     """The flat positions of what is true in ``mask`` (bool), int64, in order. Their number is read on the host."""
     host_read_allowed(engine)
@@ -220,7 +236,7 @@ def nonzero(engine: Any, mask: TensorData) -> TensorData:
     block = max(share(mask.size, device), -(-mask.size // _LISTERS))
     local = (1 if device.is_cpu else min(64, device.group),)
     items = -(-mask.size // block // local[0]) * local[0]
-    text, sizes = source(("nonzero",), ()), (np.int64(mask.size), np.int64(block))
+    text, sizes = _nonzero_program(), (np.int64(mask.size), np.int64(block))
     counts = engine.empty((items,), "int64")
     engine.launch(text, "count_true", (items,), local, [mask, counts, *sizes])
     ends = np.cumsum(engine.read(counts))

@@ -25,6 +25,10 @@ def _launch(
     return -(-rows // block), struct(rows, block, first * planes * prod(extent), extent, padded, low)
 
 
+def _program(dtype: str, kernel: str) -> str:
+    return source(("pad",), (("BYTES", itemsize(dtype)),), kernel)
+
+
 def padded_images(
     engine: Any, x: TensorData, planes: int, extent: Triple, low: Triple, padded: Triple, first: int, images: int
 ) -> TensorData:
@@ -33,7 +37,7 @@ def padded_images(
     """
     out: TensorData = engine.empty((images, planes, *padded), x.dtype)
     items, argument = _launch(planes, extent, low, padded, first, images, traits(engine))
-    text = source(("pad",), (("BYTES", itemsize(x.dtype)),), "pad")
+    text = _program(x.dtype, "pad")
     engine.launch(text, "pad", (items,), (1,) if traits(engine).is_cpu else None, [x, out, argument])
     return out
 
@@ -53,6 +57,6 @@ def resampled(engine: Any, name: str, x: TensorData, extent: Triple, result: Tri
     out: TensorData = engine.empty(shape, x.dtype)
     if out.size:
         items, argument = _sampling(prod(shape[:2]), extent, result, step, traits(engine))
-        text = source(("pad",), (("BYTES", itemsize(x.dtype)),), name)
+        text = _program(x.dtype, name)
         engine.launch(text, name, (items,), (1,) if traits(engine).is_cpu else None, [x, out, argument])
     return out

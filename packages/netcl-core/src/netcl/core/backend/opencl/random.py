@@ -17,6 +17,14 @@ _UNITS = 64
 UNIFORM_BITS = {"float32": 24, "float64": 24, "float16": 11, "bfloat16": 8}
 
 
+def _program(kind: str, dtype: str) -> str:
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1)]
+    if kind == "uniform":
+        bits = UNIFORM_BITS[dtype]
+        defines += [("SHIFT", 32 - bits), ("SCALE", f"0x1p-{bits}f")]
+    return source(("storage", "random"), tuple(defines))
+
+
 def random(
     engine: Any, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
 ) -> TensorData:
@@ -30,15 +38,10 @@ def random(
     size = prod(out.shape)
     if size == 0:
         return out
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1)]
-    if kind == "uniform":
-        bits = UNIFORM_BITS[dtype]
-        defines += [("SHIFT", 32 - bits), ("SCALE", f"0x1p-{bits}f")]
-    text = source(("storage", "random"), tuple(defines))
     device = traits(engine)
     steps = -(-size // (4 * _LANES))
     block = -(-steps // _UNITS) if device.is_cpu else 1
     argument = struct(offset, size, block, low, high - low)
     local = (1,) if device.is_cpu else None
-    engine.launch(text, "draw", (-(-steps // block),), local, [out, engine.rng_state, argument])
+    engine.launch(_program(kind, dtype), "draw", (-(-steps // block),), local, [out, engine.rng_state, argument])
     return out

@@ -37,6 +37,11 @@ def _plan(kind: str, x: tuple[int, ...], axis: int, size: int, places: tuple[int
     return _Plan(shape, items, struct(before, extent, out, after, places, lines, block, width))
 
 
+def _program(dtype: str, taps: int) -> str:
+    dtype = "uint8" if dtype == "bool" else dtype
+    return source(("storage", "resample"), ((f"DTYPE_{dtype.upper()}", 1), ("TAPS", taps)))
+
+
 def resample(
     engine: Any, kind: str, x: TensorData, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
 ) -> TensorData:
@@ -51,8 +56,7 @@ def resample(
     plan = _plan(kind, x.shape, axis, size, places, device)
     out: TensorData = engine.empty(plan.shape, x.dtype)
     if out.size:
-        dtype = "uint8" if x.dtype == "bool" else x.dtype
-        text = source(("storage", "resample"), ((f"DTYPE_{dtype.upper()}", 1), ("TAPS", taps)))
+        text = _program(x.dtype, taps)
         name = "resize" if kind == "forward" else "resize_gradient"
         local = (1, 1, 1) if device.is_cpu else None
         engine.launch(text, name, plan.size, local, [x, out, plan.argument])

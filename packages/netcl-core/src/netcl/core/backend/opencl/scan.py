@@ -55,6 +55,17 @@ def _levels(
     return width, tuple(levels)
 
 
+@lru_cache(maxsize=256)
+def _program(kind: str, dtype: str, width: int, staged: bool) -> str:
+    dtype = "uint8" if dtype == "bool" else dtype
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1), ("WIDTH", width)]
+    if not is_floating(dtype):
+        defines.append(("EXACT", 1))
+    if staged:
+        defines += [("STAGED", 1), ("GROUP", _GROUP), ("STRETCH", _STRETCH)]
+    return source(("storage", "scan"), tuple(defines))
+
+
 def scan(
     engine: Any, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
 ) -> Any:
@@ -76,13 +87,7 @@ def scan(
     staged = not device.is_cpu and device.group >= _GROUP and after == 1 and extent >= _GROUP * _STRETCH
     staged = staged and kind != "linear"  # which has two operands to carry
     width, levels = _levels(before, extent, after, reverse, device, staged)
-    dtype = "uint8" if x.dtype == "bool" else x.dtype
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1), ("WIDTH", width)]
-    if not is_floating(dtype):
-        defines.append(("EXACT", 1))
-    if staged:
-        defines += [("STAGED", 1), ("GROUP", _GROUP), ("STRETCH", _STRETCH)]
-    text = source(("storage", "scan"), tuple(defines))
+    text = _program(kind, x.dtype, width, staged)
     stage = "staged_" if staged else ""
 
     def launch(name: str, level: _Level, *buffers: Any) -> None:
@@ -90,7 +95,7 @@ def scan(
 
     operands = [x] if other is None else [x, other]
     # Two numbers for each total, of which a place is the largest.
-    words = 16 if extremum else 2 * max(itemsize(dtype), 4)
+    words = 16 if extremum else 2 * max(itemsize(x.dtype), 4)
     totals = [engine.empty((before * level.chunks * after * words // 4,), "int32") for level in levels[:-1]]
     if totals:
         launch(stage + "totals", levels[0], *operands, totals[0])

@@ -60,11 +60,11 @@ def _row_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending
     rows = prod(lead)
     share = -(-rows // _UNITS)
     argument = struct(rows, extent, extent, 1, share, 0, wanted, -1 if descending else 0)
-    engine.launch(_program(x, True), kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
+    engine.launch(_program(x.dtype, True), kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
 
 
-def _program(x: TensorData, is_cpu: bool) -> str:
-    dtype = "uint8" if x.dtype == "bool" else x.dtype
+def _program(dtype: str, is_cpu: bool) -> str:
+    dtype = "uint8" if dtype == "bool" else dtype
     alone: tuple[tuple[str, object], ...] = (("ALONE", 1), ("FEW", _FEW), ("LONGEST", _LONGEST)) if is_cpu else ()
     return source(("storage", "keys", "select"), ((f"DTYPE_{dtype.upper()}", 1), *alone))
 
@@ -98,7 +98,7 @@ def _select(
 ) -> None:
     *lead, extent = x.shape
     rows, device = prod(lead), traits(engine)
-    text = _program(x, device.is_cpu)
+    text = _program(x.dtype, device.is_cpu)
     fewer = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
     many = fewer if device.is_cpu else _chunks(rows, extent, _THREADS)
 

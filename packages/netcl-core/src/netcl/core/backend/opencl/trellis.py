@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 _GROUP = 128  # work-items that share the states of a sample
 
 
+def _program(dtype: str) -> str:
+    return source(("storage", "trellis"), ((f"DTYPE_{dtype.upper()}", 1),))
+
+
 def trellis(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
     """What all paths up to each step and state of ``x`` (steps, n, states) amount to, in logarithms, x included; with
     ``begins`` of x's shape what all paths from there on do, x left out, of which those that end there give begins.
@@ -24,8 +28,7 @@ def trellis(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | 
     steps, n, states = x.shape
     device = traits(engine)
     group = 1 if device.is_cpu else min(_GROUP, device.group)
-    text = source(("storage", "trellis"), ((f"DTYPE_{x.dtype.upper()}", 1),))
     argument = struct(steps, n, states, int(begins is not None))
     buffers = [x, jumps, x if begins is None else begins, out]
-    engine.launch(text, "walk", (n * group,), (group,), [*buffers, argument])
+    engine.launch(_program(x.dtype), "walk", (n * group,), (group,), [*buffers, argument])
     return out

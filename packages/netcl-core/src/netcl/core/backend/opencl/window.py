@@ -82,6 +82,12 @@ _KERNELS = {
 }
 
 
+def _program(kind: str, dtype: str, step: int) -> str:
+    """The text for windows ``step`` apart along the last dimension."""
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("STEP", step if step in _OWN_STEPS else "g.stride[2]"))
+    return source(("storage", "window"), defines if kind in ("max", "avg") else defines[:1], _KERNELS[kind])
+
+
 def window(
     engine: Any,
     kind: str,
@@ -116,8 +122,6 @@ def window(
     elif kind == "max_grad":
         args = [x, indices, out]
     if out.size:
-        name = _KERNELS[kind]
-        defines = ((f"DTYPE_{x.dtype.upper()}", 1), ("STEP", stride[-1] if stride[-1] in _OWN_STEPS else "g.stride[2]"))
-        text = source(("storage", "window"), defines if kind in ("max", "avg") else defines[:1], name)
-        engine.launch(text, name, (plan.items,), (1,) if device.is_cpu else None, [*args, plan.argument])
+        text, local = _program(kind, x.dtype, stride[-1]), (1,) if device.is_cpu else None
+        engine.launch(text, _KERNELS[kind], (plan.items,), local, [*args, plan.argument])
     return (out, args[2]) if kind == "max" else out

@@ -1,0 +1,307 @@
+"""Golden texts of the OpenCL C templates. Every instantiation that a launch can ask for, on CPUs of 4, 8 and 16 lanes
+and on GPUs, is stored by the hash of its text and by the hash of its tokens after preprocessing.
+
+If the first changes alone, only macros or comments have changed: a driver compiles the same. If the second changes,
+equal results must be shown by other tests. ``golden/templates.txt`` has the hashes, ``golden/templates/`` one
+instantiation of each program to read.
+
+``python packages/netcl-core/tests/backend/test_golden_templates.py`` writes both again; read the difference before
+committing it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netcl.core.backend.opencl import (
+    attention,
+    contraction,
+    contraction_gpu,
+    copy,
+    few_channels,
+    gemm,
+    index,
+    padding,
+    parts,
+    random,
+    recurrence,
+    resample,
+    scan,
+    select,
+    slices,
+    sort,
+    trellis,
+    window,
+    windows,
+    winograd,
+)
+from netcl.core.backend.opencl.epilogue import function_text
+from netcl.core.backend.opencl.templates import Traits
+from netcl.core.expr import Load, apply
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+CPU = Traits(is_cpu=True, vector=8, local_memory=1 << 20, group=4096)
+CPU16 = CPU._replace(vector=16)
+SMALL_CPU = CPU._replace(vector=4, local_memory=32 * 1024)
+GPU = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024)
+SMALL_GPU = GPU._replace(group=64)
+DEVICES = {"cpu": CPU, "cpu16": CPU16, "small_cpu": SMALL_CPU, "gpu": GPU, "small_gpu": SMALL_GPU}
+CPUS = ("cpu", "cpu16", "small_cpu")
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+ALL = (*FLOATS, "int32", "int64", "uint8")
+
+Instances = Iterator[tuple[str, Callable[[], str]]]
+
+
+def _epilogue(dtype: str, operands: int, lanes: int) -> str:
+    """relu of the sum and its operands; the templates have their own text for one operand that is added."""
+    computed = "float64" if dtype == "float64" else "float32"
+    value = Load(0, computed)
+    for slot in range(1, operands + 1):
+        value = value + Load(slot, computed)
+    text = function_text(apply("maximum", value, 0.0), operands, lanes)
+    assert text is not None
+    return text
+
+
+def _finishes(dtype: str, lanes: int) -> Iterator[tuple[str, str, int]]:
+    """A name, text and number of operands of each kind of epilogue."""
+    if dtype in ("float32", "float16"):
+        yield "_added", "", 1
+    if dtype == "float32":
+        for operands in range(1, 5):
+            yield f"_finish{operands}", _epilogue(dtype, operands, lanes), operands
+
+
+def _contractions_of_cpus() -> Instances:
+    for name in CPUS:
+        device = DEVICES[name]
+        for dtype in FLOATS:
+            lanes = device.vector // 2 if dtype == "float64" else device.vector
+            for few in (False, True):
+                build = partial(contraction.cpu_program, device, dtype, few=few)
+                yield f"contract_cpu/{name}_{dtype}{'_few' * few}", lambda build=build: build().text
+            for suffix, text, operands in _finishes(dtype, lanes):
+                build = partial(contraction.cpu_program, device, dtype, text, operands)
+                yield f"contract_cpu/{name}_{dtype}{suffix}", lambda build=build: build().text
+            yield f"contract_planes/{name}_{dtype}", partial(contraction._planes_program, device, dtype)
+            yield f"contract_thin/{name}_{dtype}", partial(gemm._thin_program, device, dtype)
+            yield f"contract_attention_cpu/{name}_{dtype}", partial(attention._cpu_program, device, dtype)
+            for kind in ("forward", "grad_input", "grad_weight"):
+                tile = few_channels._tile(device, kind, dtype)
+                yield (
+                    f"{few_channels._KERNELS[kind]}/{name}_{dtype}",
+                    partial(few_channels._program, kind, dtype, tile, "", 1),
+                )
+            tile = few_channels._tile(device, "forward", dtype)
+            for suffix, text, operands in _finishes(dtype, lanes):
+                yield (
+                    f"channels_forward/{name}_{dtype}{suffix}",
+                    partial(few_channels._program, "forward", dtype, tile, text, operands),
+                )
+        for dtype in winograd._DTYPES:
+            for tile in (2, 4):
+                plain = partial(winograd._program, device, dtype, tile)
+                yield f"contract_winograd/{name}_{dtype}_{tile}", plain
+                for suffix, text, operands in _finishes(dtype, device.vector):
+                    finished = partial(winograd._program, device, dtype, tile, text, operands)
+                    yield f"contract_winograd/{name}_{dtype}_{tile}{suffix}", finished
+
+
+def _contractions_of_gpus() -> Instances:
+    for dtype in FLOATS:
+        for edge, chunks in ((16, 1), (16, 2), (8, 4)):
+            build = partial(attention._gpu_program, dtype, edge, chunks)
+            yield f"contract_attention_gpu/{dtype}_{edge}_{chunks}", build
+        yield f"contract_gpu/{dtype}_plain", partial(contraction_gpu.plain_program, dtype)
+        for suffix, text, operands in (("", "", 0), *_finishes(dtype, 1)):
+            finish = (dtype, text, operands)
+            for name in ("gpu", "small_gpu", "cpu"):
+                tiled = partial(contraction_gpu.gpu_program, DEVICES[name], *finish)
+                yield f"contract_gpu/{name}_{dtype}{suffix}", lambda tiled=tiled: tiled()[0]
+            yield f"contract_wide/{dtype}{suffix}", partial(contraction_gpu._wide_program, GPU, *finish)
+            yield f"contract_broadcast/{dtype}{suffix}", partial(contraction_gpu._broadcast_program, GPU, *finish)
+            for along in (False, True):
+                for rows in (64, 128):
+                    tiles = windows.Tiles(rows, along, not along, 1)
+                    yield (
+                        f"contract_windows/{dtype}_{rows}_{int(along)}{suffix}",
+                        partial(windows.program, GPU, dtype, tiles, text, operands),
+                    )
+                for group, rows, columns in ((256, 4, 64), (64, 1, 16)):
+                    parted = slices.Slices(group, rows, 8 if along else columns, along, 1)
+                    yield (
+                        f"contract_slices/{dtype}_{group}_{rows}_{int(along)}{suffix}",
+                        partial(slices.program, GPU, dtype, parted, text, operands),
+                    )
+
+
+def _recurrences() -> Instances:
+    for dtype in ("float32", "float64"):
+        for kind in recurrence.GATES:
+            for name in ("cpu", "cpu16", "gpu"):
+                for n, hidden in ((32, 64), (2, 64), (32, 8), (32, 1)):
+                    tiles = recurrence._tiles(DEVICES[name], dtype, kind, n, hidden)
+                    yield (
+                        f"contract_recurrence/{dtype}_{kind}_{name}_{n}_{hidden}",
+                        partial(recurrence._program, dtype, kind, *tiles),
+                    )
+
+
+def _moves() -> Instances:
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        for size in (1, 2, 4, 8):
+            for name in ("cpu", "gpu"):
+                yield f"copy/{size}_{name}", partial(copy._program, size, name == "cpu")
+        for kernel in ("pad", "sample", "spread"):
+            yield f"pad/{kernel}_{dtype}", partial(padding._program, dtype, kernel)
+        for integer in ("int32", "int64"):
+            for kernel in ("take", "gather", "put", "scatter", "claim", "put_in_order", "scatter_in_order"):
+                yield f"index/{kernel}_{dtype}_{integer}", partial(index._program, dtype, integer, kernel)
+    for dtype in ALL:
+        for integer in ("int32", "int64"):
+            for kernel in ("take_gradient", "gather_gradient", "sorted_gradient"):
+                yield f"index/{kernel}_{dtype}_{integer}", partial(index._sum_program, dtype, integer, kernel)
+    yield "nonzero/nonzero", index._nonzero_program
+
+
+def _rows() -> Instances:
+    """Kernels along an axis."""
+    for dtype in ALL:
+        floating = dtype in FLOATS
+        for kind in ("sum", "prod", "max", "min", *(("logsumexp", "linear") if floating else ())):
+            for width, staged in ((1, False), (16, False), (1, True)):
+                if kind != "linear" or not staged:
+                    name = f"scan/{kind}_{dtype}_{width}{'_staged' * staged}"
+                    yield name, partial(scan._program, kind, dtype, width, staged)
+        for name in ("cpu", "gpu"):
+            for program in ("sort", "search"):
+                yield f"{program}/{dtype}_{name}", partial(sort._program, dtype, DEVICES[name], program)
+            yield f"select/{dtype}_{name}", partial(select._program, dtype, name == "cpu")
+        for taps in (1, 2, 4) if dtype in ("float32", "float64") else (1,):
+            yield f"resample/{dtype}_{taps}", partial(resample._program, dtype, taps)
+        for kind in ("max", "avg", "max_grad", "avg_grad", "im2col", "col2im"):
+            for step in (1, 2, 3) if kind in ("max", "avg") else (1,):
+                yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step)
+        yield f"contract_parts/{dtype}", partial(parts._program, dtype)
+    for dtype in ("float32", "float64"):
+        yield f"trellis/{dtype}", partial(trellis._program, dtype)
+    for kind, dtypes in (("uniform", FLOATS), ("normal", FLOATS), ("bits", ("int32",)), ("randint", ALL)):
+        for dtype in dtypes:
+            yield f"random/{kind}_{dtype}", partial(random._program, kind, dtype)
+
+
+@cache
+def instances() -> dict[str, Callable[[], str]]:
+    """The function that gives the text of each instantiation, by ``program/instance``."""
+    groups = (_contractions_of_cpus(), _contractions_of_gpus(), _recurrences(), _moves(), _rows())
+    return {name: build for group in groups for name, build in group}
+
+
+_TOKEN = re.compile(r'"[^"\n]*"|\.?\d(?:[eEpP][+-]|[\w.])*|\w+|[-+*/%&|^<>=!]=|<<=?|>>=?|&&|\|\||\+\+|--|->|\S')
+_PRAGMA = re.compile(r'_Pragma \( "(\w+)" \)')
+
+
+def expanded(text: str) -> str:
+    """The tokens of a text behind the preprocessor, separated by single spaces; as `cpp -P` gives them."""
+    import pcpp  # here, since only a text that has changed and the samples need it
+
+    class Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
+        def on_directive_handle(self, directive: Any, tokens: Any, passing: bool, before: Any) -> Any:
+            if directive.value == "pragma":
+                raise pcpp.OutputDirective(pcpp.Action.IgnoreAndPassThrough)
+            return super().on_directive_handle(directive, tokens, passing, before)
+
+    preprocessor = Preprocessor()
+    preprocessor.line_directive = None
+    preprocessor.parse(text)
+    out = io.StringIO()
+    preprocessor.write(out)
+    return _PRAGMA.sub(r"# pragma \1", " ".join(_TOKEN.findall(out.getvalue())))
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@cache
+def _stored() -> dict[str, tuple[str, str]]:
+    """The hashes of each instantiation: of its text and of what the preprocessor makes of it."""
+    lines = (GOLDEN / "templates.txt").read_text().splitlines()
+    return {name: (text, tokens) for name, text, tokens in (line.split() for line in lines)}
+
+
+def _samples() -> dict[str, str]:
+    """The instantiation of each program that is stored to read: its first."""
+    samples: dict[str, str] = {}
+    for name in instances():
+        samples.setdefault(name.partition("/")[0], name)
+    return samples
+
+
+def _readable(name: str) -> str:
+    return f"// {name}\n{instances()[name]()}"
+
+
+def _changed(program: str) -> list[str]:
+    """The instantiations of a program whose text is not the stored one."""
+    mine = [name for name in instances() if name.startswith(f"{program}/")]
+    return [name for name in mine if name in _stored() and _hash(instances()[name]()) != _stored()[name][0]]
+
+
+@pytest.mark.parametrize("program", list(_samples()))
+def test_the_texts_are_the_golden_ones(program: str) -> None:
+    advice = f"run python {Path(__file__).name} and read the difference"
+    assert not _changed(program), advice
+    assert _readable(_samples()[program]) == (GOLDEN / "templates" / f"{program}.cl").read_text(), advice
+
+
+@pytest.mark.parametrize("program", list(_samples()))
+def test_a_driver_compiles_the_golden_tokens(program: str) -> None:
+    """The first of a program, and each whose text has changed: macros may move to Python, tokens stay."""
+    names = dict.fromkeys([_samples()[program], *_changed(program)])
+    found = {name: _hash(expanded(instances()[name]())) for name in names}
+    assert found == {name: _stored()[name][1] for name in names}
+
+
+def test_every_golden_text_belongs_to_an_instantiation() -> None:
+    assert set(_stored()) == set(instances())
+    assert {path.stem for path in (GOLDEN / "templates").glob("*.cl")} == set(_samples())
+
+
+def test_every_template_is_instantiated() -> None:
+    """By its heads of kernels: each is in the text of some instantiation."""
+    heads = re.compile(r"^__kernel .*?\bvoid (\w+)\(", re.MULTILINE)
+    folder = Path(str(files("netcl.core")))
+    declared = {name for path in folder.rglob("*.cl") for name in heads.findall(path.read_text())}
+    assert declared == {name for build in instances().values() for name in heads.findall(build())}
+
+
+def main() -> None:
+    known = _stored() if (GOLDEN / "templates.txt").exists() else {}
+    lines = []
+    for name, build in instances().items():
+        text = build()
+        same = name in known and known[name][0] == _hash(text)
+        lines.append(f"{name} {_hash(text)} {known[name][1] if same else _hash(expanded(text))}\n")
+    (GOLDEN / "templates.txt").write_text("".join(lines))
+    folder = GOLDEN / "templates"
+    folder.mkdir(exist_ok=True)
+    for stale in folder.glob("*.cl"):
+        stale.unlink()
+    for program, name in _samples().items():
+        (folder / f"{program}.cl").write_text(_readable(name))
+
+
+if __name__ == "__main__":
+    main()

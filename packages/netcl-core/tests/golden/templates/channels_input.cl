@@ -1,0 +1,310 @@
+// channels_input/cpu_float32
+#define DTYPE_FLOAT32 1
+#define VECTOR 8
+#define ROWS 3
+#define SPAN 4
+#define MOST_TAPS 192
+#define OPERANDS 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
+// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
+//
+// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
+// defined. OFFSET is int where offsets within a matrix have 32 bits.
+
+#ifdef VECTOR
+#define FINISHED_TYPE REALV
+#else
+#define FINISHED_TYPE REAL
+#endif
+
+#ifdef OPERANDS
+#if OPERANDS == 1
+#define EACH_OPERAND(F) F(1)
+#elif OPERANDS == 2
+#define EACH_OPERAND(F) F(1) F(2)
+#elif OPERANDS == 3
+#define EACH_OPERAND(F) F(1) F(2) F(3)
+#else
+#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
+#endif
+#define PARAMETER(k) , __global const STORAGE* restrict e##k
+#define OPERAND_TYPE(k) , const FINISHED_TYPE
+
+#ifdef EPILOGUE
+FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
+#else
+static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
+#endif
+
+typedef struct {
+    long offset, row;
+    long batch[2];
+    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
+} operand;
+#endif
+
+#ifndef VECTOR
+#ifndef OFFSET
+#define OFFSET long
+#endif
+
+#ifdef OPERANDS
+typedef struct { operand each[OPERANDS]; } operands;
+
+static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
+    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
+}
+
+// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
+#define POINTER(k) , __global const STORAGE* e##k
+#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
+static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
+    return epilogue(sum EACH_OPERAND(BESIDE));
+}
+
+#define POINTED(k) , e##k
+#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
+// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
+// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
+// their neighbours: reads do not wait for writes then.
+#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
+#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
+#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
+#else
+#define FINISHING
+#define BEGIN_OPERANDS
+#define FINISHED(sum, row, column, to) (sum)
+#endif
+
+// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
+// leave them as they are.
+#if defined(OPERANDS) && defined(UNROLL)
+#define EACH_SUM _Pragma("unroll")
+#else
+#define EACH_SUM
+#endif
+#endif
+
+// What the kernels for images with few channels on CPU devices share (contract_channels_forward.cl, _weights, _input).
+//
+// A strip holds what some rows of the output meet in an image, one run for each channel, column of the kernel and row of
+// the kernel (rows that are whole strides apart share theirs): the image's rows moved by that column, zeros outside. What
+// a tap meets is then one run as long as the rows of the output are, and vectors go along it past the ends of rows.
+//
+// A work-item takes `each` blocks of rows, one after the other, and has `scratch` elements of its own for panels of weights
+// or sums, and behind `strip` of them for the strip or what the taps give back. Work-groups have one work-item.
+// Contraction of a*b+c into one rounding is allowed here.
+
+#define COLUMNS (SPAN * VECTOR)
+#define EACH(i, count) _Pragma("unroll") for (int i = 0; i < count; i++)
+// Without the hint Intel's compiler takes longer, to vectorise across work-items.
+#define LOOPING __attribute__((vec_type_hint(REALV)))
+
+typedef struct {
+    long channels, filters, taps;
+    long height, width, rows, columns;  // of an image, of the output
+    long sides[2], stride[2], dilation[2], low[2];
+    long block, blocks, each, total;    // rows of a block, blocks of an image, of a work-item, of all images
+    long scratch, strip;
+    long run;                           // rows of a run, or elements that a tap gives back for a block
+    long finished;
+    operand operands[OPERANDS];
+} images;
+
+static inline void zero(__global REAL* to, const long count) {
+    for (long i = 0; i < count; i++) to[i] = 0;
+}
+
+// The strip of `rows` rows of the output from `first` on.
+static inline void fill_strip(__global const STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
+    const long step = g->stride[1], met = rows + (g->sides[0] - 1) * g->dilation[0] / g->stride[0];
+    for (long phase = 0; phase < g->stride[0]; phase++) {
+        bool used = false;
+        for (long i = 0; i < g->sides[0]; i++) used = used || i * g->dilation[0] % g->stride[0] == phase;
+        if (!used) continue;
+        for (long column = 0; column < g->channels * g->sides[1]; column++) {
+            const long channel = column / g->sides[1], shift = column % g->sides[1] * g->dilation[1] - g->low[1];
+            // Between `begin` and `end` the run lies inside the image.
+            const long beyond = g->width - shift;
+            const long begin = min(g->columns, shift < 0 ? (step - 1 - shift) / step : 0);
+            const long end = clamp(beyond > 0 ? (beyond - 1) / step + 1 : 0, begin, g->columns);
+            __global REAL* to = strip + (column * g->stride[0] + phase) * g->run * g->columns;
+            for (long i = 0; i < met; i++, to += g->columns) {
+                const long row = (first + i) * g->stride[0] + phase - g->low[0];
+                if (row < 0 || row >= g->height) {
+                    zero(to, g->columns);
+                    continue;
+                }
+                __global const STORAGE* from = image + (channel * g->height + row) * g->width + shift;
+                zero(to, begin);
+                zero(to + end, g->columns - end);
+                long x = begin;
+                if (step == 1 && end - begin >= VECTOR) {
+                    for (; x <= end - VECTOR; x += VECTOR) GSTORE(VLOAD(from + x), to + x);
+                    GSTORE(VLOAD(from + end - VECTOR), to + end - VECTOR);
+                    continue;
+                }
+                if (step == 2)
+                    for (; x < end - VECTOR; x += VECTOR) {
+                        const REALV left = VLOAD(from + 2 * x), right = VLOAD(from + 2 * x + VECTOR);
+                        GSTORE((REALV)(left.even, right.even), to + x);
+                    }
+                for (; x < end; x++) to[x] = LOAD(from, x * step);
+            }
+        }
+    }
+}
+
+// Where the runs of the taps begin in the strip.
+static inline void find_runs(long* runs, const images* g) {
+    for (long t = 0; t < g->taps; t++) {
+        const long j = t % g->sides[1], i = t / g->sides[1] % g->sides[0] * g->dilation[0], c = t / g->sides[1] / g->sides[0];
+        const long run = (c * g->sides[1] + j) * g->stride[0] + i % g->stride[0];
+        runs[t] = (run * g->run + i / g->stride[0]) * g->columns;
+    }
+}
+
+// Gradient of images with few channels, on CPU devices (see contract_channels.cl): what each tap gives back, ROWS taps x SPAN
+// vectors of a matrix product of the weights with the output's gradient as it lies; then each row of the image gathers what
+// the taps that meet it give back. Before what is given back lie the weights in panels, [tile of taps][filter][ROWS].
+
+#define RUN 64  // products that come together before they are added: long sums err less so
+
+__kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __global const STORAGE* restrict weight, __global STORAGE* restrict out,
+                                     __global REAL* restrict scratch, const images geometry) {
+    const images g = geometry;
+    const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
+    const long tiles = (g.taps + ROWS - 1) / ROWS, over = (g.sides[0] - 1) * g.dilation[0];
+    const long length = max(g.low[1] + g.width, (g.columns - 1) * g.stride[1] + (g.sides[1] - 1) * g.dilation[1] + 1);
+    scratch += get_global_id(0) * g.scratch;
+    zero(scratch, g.strip);
+    for (long f = 0; f < g.filters; f++)
+        for (long t = 0; t < g.taps; t++) scratch[(t / ROWS * g.filters + f) * ROWS + t % ROWS] = LOAD(weight, f * g.taps + t);
+    __global REAL* given = scratch + g.strip;
+    __global REAL* line = given + tiles * ROWS * g.run;
+    for (long block = first; block < last; block++) {
+        const long image = block / g.blocks, top = block % g.blocks * g.block, bottom = min(g.height, top + g.block);
+        // The rows of the output that meet these of the image; the last vectors of an image begin where they still fit.
+        const long above = max(0L, top + g.low[0] - over + g.stride[0] - 1) / g.stride[0];
+        const long below = min(g.rows, (bottom - 1 + g.low[0]) / g.stride[0] + 1);
+        const long begin = min(above * g.columns, plane - COLUMNS), end = below * g.columns;
+        for (long at = begin; at < end; at += COLUMNS) {
+            const long place = min(at, plane - COLUMNS);
+            for (long tile = 0; tile < tiles; tile++)
+                for (long start = 0; start < g.filters; start += RUN) {
+                    REALV sums[ROWS][SPAN];
+                    EACH(r, ROWS) EACH(v, SPAN) sums[r][v] = 0;
+                    __global const STORAGE* from = grad + (image * g.filters + start) * plane + place;
+                    __global const REAL* panel = scratch + (tile * g.filters + start) * ROWS;
+                    const long stop = min((long)RUN, g.filters - start);
+                    for (long f = 0; f < stop; f++, from += plane, panel += ROWS) {
+                        REALV values[SPAN];
+                        EACH(v, SPAN) values[v] = VLOAD(from + v * VECTOR);
+                        EACH(r, ROWS) {
+                            const REAL w = panel[r];
+                            EACH(v, SPAN) sums[r][v] += w * values[v];
+                        }
+                    }
+                    EACH(r, ROWS) EACH(v, SPAN) {
+                        __global REAL* to = given + (tile * ROWS + r) * g.run + place - begin + v * VECTOR;
+                        GSTORE(start ? GLOAD(to) + sums[r][v] : sums[r][v], to);
+                    }
+                }
+        }
+        for (long c = 0; c < g.channels; c++)
+            for (long y = top; y < bottom; y++) {
+                zero(line, length);
+                for (long tap = 0; tap < g.sides[0] * g.sides[1]; tap++) {
+                    const long row = y + g.low[0] - tap / g.sides[1] * g.dilation[0];
+                    if (row < 0 || row % g.stride[0] || row / g.stride[0] >= g.rows) continue;
+                    __global const REAL* from = given + (c * g.sides[0] * g.sides[1] + tap) * g.run + row / g.stride[0] * g.columns - begin;
+                    __global REAL* to = line + tap % g.sides[1] * g.dilation[1];
+                    long at = 0;
+                    if (g.stride[1] == 1)
+                        for (; at + VECTOR <= g.columns; at += VECTOR) GSTORE(GLOAD(to + at) + GLOAD(from + at), to + at);
+                    for (; at < g.columns; at++) to[at * g.stride[1]] += from[at];
+                }
+                __global STORAGE* to = out + ((image * g.channels + c) * g.height + y) * g.width;
+                long at = 0;
+                for (; at + VECTOR <= g.width; at += VECTOR) VSTORE(GLOAD(line + g.low[1] + at), to + at);
+                for (; at < g.width; at++) STORE(line[g.low[1] + at], to, at);
+            }
+    }
+}

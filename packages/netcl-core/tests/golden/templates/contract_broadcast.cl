@@ -1,0 +1,226 @@
+// contract_broadcast/float32
+#define DTYPE_FLOAT32 1
+#define ROWS 8
+#define COLUMNS 2
+#define GROUP 64
+#define OFFSET int
+#define UNROLL 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
+// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
+//
+// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
+// defined. OFFSET is int where offsets within a matrix have 32 bits.
+
+#ifdef VECTOR
+#define FINISHED_TYPE REALV
+#else
+#define FINISHED_TYPE REAL
+#endif
+
+#ifdef OPERANDS
+#if OPERANDS == 1
+#define EACH_OPERAND(F) F(1)
+#elif OPERANDS == 2
+#define EACH_OPERAND(F) F(1) F(2)
+#elif OPERANDS == 3
+#define EACH_OPERAND(F) F(1) F(2) F(3)
+#else
+#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
+#endif
+#define PARAMETER(k) , __global const STORAGE* restrict e##k
+#define OPERAND_TYPE(k) , const FINISHED_TYPE
+
+#ifdef EPILOGUE
+FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
+#else
+static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
+#endif
+
+typedef struct {
+    long offset, row;
+    long batch[2];
+    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
+} operand;
+#endif
+
+#ifndef VECTOR
+#ifndef OFFSET
+#define OFFSET long
+#endif
+
+#ifdef OPERANDS
+typedef struct { operand each[OPERANDS]; } operands;
+
+static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
+    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
+}
+
+// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
+#define POINTER(k) , __global const STORAGE* e##k
+#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
+static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
+    return epilogue(sum EACH_OPERAND(BESIDE));
+}
+
+#define POINTED(k) , e##k
+#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
+// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
+// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
+// their neighbours: reads do not wait for writes then.
+#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
+#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
+#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
+#else
+#define FINISHING
+#define BEGIN_OPERANDS
+#define FINISHED(sum, row, column, to) (sum)
+#endif
+
+// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
+// leave them as they are.
+#if defined(OPERANDS) && defined(UNROLL)
+#define EACH_SUM _Pragma("unroll")
+#else
+#define EACH_SUM
+#endif
+#endif
+
+// What a product of matrices reads and writes where: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
+// index; offsets within a matrix have 32 bits.
+
+typedef struct {
+    long m, k, n, inner_batch;
+    long a_row, a_k, b_k, b_n, out_row, out_n;
+    long a_offset, b_offset, out_offset;
+    long a_batch[2], b_batch[2], out_batch[2];
+} product;
+// Matrix products for devices with sub-groups: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], a stride for each index.
+//
+// broadcast   work-group of GROUP, each for ROWS rows and GROUP * COLUMNS columns: a sub-group loads as many k of A as
+//             it has work-items, one each, and hands them round; neither local memory nor barriers, for sub-groups of
+//             any size.
+//
+// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) where OPERANDS is defined. Contraction of
+// a*b+c into one rounding is allowed here.
+
+#ifdef cl_khr_subgroups
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#endif
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g FINISHING) {
+    const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * ROWS;
+    const int column = get_group_id(0) * GROUP * COLUMNS + get_local_id(0);
+    const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
+    BEGIN_OPERANDS
+    const int a_row = g.a_row, a_k = g.a_k, b_k = g.b_k, b_n = g.b_n, out_row = g.out_row, out_n = g.out_n;
+    const int lane = get_sub_group_local_id(), lanes = get_sub_group_size();
+    REAL sums[ROWS][COLUMNS], mine[ROWS], of_b[COLUMNS];
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLUMNS; j++) sums[i][j] = 0;
+    // All work-items of a sub-group go through all of this: what lies beyond an edge is zero.
+    for (int start = 0; start < depth; start += lanes) {
+        const int ak = start + lane, steps = min(lanes, depth - start);
+        for (int i = 0; i < ROWS; i++) mine[i] = ak < depth && row + i < m ? LOAD(a, (row + i) * a_row + ak * a_k) : (REAL)0;
+        for (int step = 0; step < steps; step++) {
+            for (int j = 0; j < COLUMNS; j++) {
+                const int c = column + j * GROUP;
+                of_b[j] = c < n ? LOAD(b, c * b_n + (start + step) * b_k) : (REAL)0;
+            }
+            for (int i = 0; i < ROWS; i++) {
+                const REAL of_a = sub_group_broadcast(mine[i], (uint)step);
+                for (int j = 0; j < COLUMNS; j++) sums[i][j] += of_a * of_b[j];
+            }
+        }
+    }
+    EACH_SUM
+    for (int i = 0; i < ROWS; i++) {
+        if (row + i >= m) continue;
+        EACH_SUM
+        for (int j = 0; j < COLUMNS; j++) {
+            const int c = column + j * GROUP, inside = min(c, n - 1);
+            const REAL value = FINISHED(sums[i][j], row + i, inside, inside * out_n);
+            if (c < n) STORE(value, out, (row + i) * out_row + c * out_n);
+        }
+    }
+}

@@ -1,0 +1,409 @@
+// contract_cpu/cpu_float32
+#define DTYPE_FLOAT32 1
+#define VECTOR 8
+#define ROWS 6
+#define VECTORS 2
+#define DEPTH 384
+#define CHUNK 16
+#define OPERANDS 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
+// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
+//
+// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
+// defined. OFFSET is int where offsets within a matrix have 32 bits.
+
+#ifdef VECTOR
+#define FINISHED_TYPE REALV
+#else
+#define FINISHED_TYPE REAL
+#endif
+
+#ifdef OPERANDS
+#if OPERANDS == 1
+#define EACH_OPERAND(F) F(1)
+#elif OPERANDS == 2
+#define EACH_OPERAND(F) F(1) F(2)
+#elif OPERANDS == 3
+#define EACH_OPERAND(F) F(1) F(2) F(3)
+#else
+#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
+#endif
+#define PARAMETER(k) , __global const STORAGE* restrict e##k
+#define OPERAND_TYPE(k) , const FINISHED_TYPE
+
+#ifdef EPILOGUE
+FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
+#else
+static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
+#endif
+
+typedef struct {
+    long offset, row;
+    long batch[2];
+    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
+} operand;
+#endif
+
+#ifndef VECTOR
+#ifndef OFFSET
+#define OFFSET long
+#endif
+
+#ifdef OPERANDS
+typedef struct { operand each[OPERANDS]; } operands;
+
+static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
+    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
+}
+
+// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
+#define POINTER(k) , __global const STORAGE* e##k
+#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
+static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
+    return epilogue(sum EACH_OPERAND(BESIDE));
+}
+
+#define POINTED(k) , e##k
+#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
+// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
+// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
+// their neighbours: reads do not wait for writes then.
+#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
+#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
+#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
+#else
+#define FINISHING
+#define BEGIN_OPERANDS
+#define FINISHED(sum, row, column, to) (sum)
+#endif
+
+// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
+// leave them as they are.
+#if defined(OPERANDS) && defined(UNROLL)
+#define EACH_SUM _Pragma("unroll")
+#else
+#define EACH_SUM
+#endif
+#endif
+
+// Contraction for CPU devices: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one template for matrix products and for all
+// three directions of convolution.
+//
+// The reduced index k and the column index j each count through four levels with strides of their own, so that B may be a
+// matrix, the windows of a padded image, or those windows transposed; columns of `out` have strides as well.
+//
+// pack_rows  copies A into panels of ROWS rows, [tile][k][ROWS], zeros below the last row. One work-item: one tile, one
+//            step of the outermost level of k.
+// contract   one work-item: a strip of COLUMNS = VECTORS * VECTOR columns times a chunk of row tiles. It copies DEPTH
+//            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
+//            accumulators over them. Sums that need more than one strip wait in `sums`, where those of RUN products each
+//            come together: long sums err less so. Work-groups have one work-item.
+//            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
+//
+// Sums go through epilogue(sum, operands...) where that is asked for; the text without one of its own adds an operand.
+// Contraction of a*b+c into one rounding is allowed here.
+
+#define COLUMNS (VECTORS * VECTOR)
+#define STEP 64
+#define RUN 64
+
+typedef struct {
+    long m, k, n;
+    long chunk, chunks, strips, splits, split;  // tiles per chunk, chunks of rows, strips of columns, splits of k, k per split
+    long inner_batch, accumulate, parts;
+    long a_row, a_k, a_tile;  // from one row, step of k, tile of rows of A to the next
+    long a_batch[2], b_batch[2], out_batch[2];
+    long a_offset, b_offset, out_offset, out_row, out_part;
+    long k_extent[4], b_k[4], n_extent[4], b_n[4], out_n[4];
+    long finished;  // whether the sums go through epilogue()
+    operand operands[OPERANDS];
+} contraction;
+
+typedef struct {
+    long m, row, tiles, k, inner_batch, offset;
+    long batch[2];
+    long k_extent[4], k_stride[4];
+} packing;
+
+#if ROWS == 4
+#define EACH_ROW(F) F(0) F(1) F(2) F(3)
+#elif ROWS == 6
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5)
+#elif ROWS == 8
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+#elif ROWS == 12
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
+#endif
+
+#define PACK(i) panels[k * ROWS + i] = LOAD(from, i * g.row);
+
+__kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
+    const size_t outer = get_global_id(0), tile = get_global_id(1), z = get_global_id(2);
+    const long rows = min((long)ROWS, g.m - (long)tile * ROWS);
+    const long inner = g.k_extent[3];
+    a += g.offset + (long)(z / g.inner_batch) * g.batch[0] + (long)(z % g.inner_batch) * g.batch[1]
+         + (long)tile * ROWS * g.row + (long)outer * g.k_stride[0];
+    panels += (z * g.tiles + tile) * (size_t)g.k * ROWS + outer * (size_t)(g.k / g.k_extent[0]) * ROWS;
+    for (long k1 = 0; k1 < g.k_extent[1]; k1++)
+        for (long k2 = 0; k2 < g.k_extent[2]; k2++) {
+            __global const STORAGE* run = a + k1 * g.k_stride[1] + k2 * g.k_stride[2];
+            if (rows == ROWS)
+                for (long k = 0; k < inner; k++) {
+                    __global const STORAGE* from = run + k * g.k_stride[3];
+                    EACH_ROW(PACK)
+                }
+            else for (long start = 0; start < inner; start += STEP) {
+                const long stop = min(inner, start + STEP);
+                for (long i = 0; i < rows; i++)
+                    for (long k = start; k < stop; k++)
+                        panels[k * ROWS + i] = LOAD(run, i * g.row + k * g.k_stride[3]);
+                for (long i = rows; i < ROWS; i++)
+                    for (long k = start; k < stop; k++) panels[k * ROWS + i] = 0;
+            }
+            panels += inner * ROWS;
+        }
+}
+
+#define POINT(i) __global const REAL* a##i = ap + min((long)i, rows - 1) * g.a_row;
+
+#if VECTORS == 1
+#define DECLARE(i) REALV c##i##_0 = 0;
+#define KEEP(i) s[i] = c##i##_0;
+#define ADD(i) s[i] += c##i##_0;
+#define MULTIPLY(i) { const REAL x = a##i[at]; c##i##_0 += x * b0; }
+#define STRIP_LOAD const REALV b0 = bp[0];
+#else
+#define DECLARE(i) REALV c##i##_0 = 0, c##i##_1 = 0;
+#define KEEP(i) s[2 * i] = c##i##_0; s[2 * i + 1] = c##i##_1;
+#define ADD(i) s[2 * i] += c##i##_0; s[2 * i + 1] += c##i##_1;
+#define MULTIPLY(i) { const REAL x = a##i[at]; c##i##_0 += x * b0; c##i##_1 += x * b1; }
+#define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
+#endif
+
+// Copies rows k_begin .. k_begin + depth of the strip whose columns lie at from[] into `strip`.
+// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
+static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, const long* from, const bool run,
+                       const long k_begin, const long depth, const contraction* g) {
+    if (g->k_extent[3] == g->k && !run && g->b_k[3] == 1) {
+        // k is contiguous (a transposed matrix): read along k, in blocks that stay in the first-level cache.
+        for (long start = 0; start < depth; start += STEP) {
+            const long stop = min(depth, start + STEP);
+            for (long j = 0; j < COLUMNS; j++)
+                for (long k = start; k < stop; k++) strip[k * COLUMNS + j] = LOAD(b, from[j] + k_begin + k);
+        }
+        return;
+    }
+    long index[4], rest = k_begin;
+    for (int d = 3; d >= 0; d--) {
+        index[d] = rest % g->k_extent[d];
+        rest /= g->k_extent[d];
+    }
+    long done = 0;
+    while (done < depth) {
+        const long length = min(depth - done, g->k_extent[3] - index[3]);
+        __global const STORAGE* source = b + index[0] * g->b_k[0] + index[1] * g->b_k[1] + index[2] * g->b_k[2] + index[3] * g->b_k[3];
+        const long step = g->b_k[3];
+        if (run)
+            for (long k = 0; k < length; k++)
+                for (int v = 0; v < VECTORS; v++)
+                    ((__local REALV*)strip)[(done + k) * VECTORS + v] = VLOAD(source + from[0] + k * step + v * VECTOR);
+        else
+            for (long k = 0; k < length; k++)
+                for (long j = 0; j < COLUMNS; j++) strip[(done + k) * COLUMNS + j] = LOAD(source, from[j] + k * step);
+        done += length;
+        index[3] = 0;
+        for (int d = 2; d >= 0; d--) {
+            if (++index[d] < g->k_extent[d]) break;
+            index[d] = 0;
+        }
+    }
+}
+
+// Writes one row of sums to out; `to` holds the places of its columns.
+static inline void write_row(__local const REALV* s, __global void* out, const long base, const long* to, const bool run,
+                      const long columns, const contraction* g) {
+    __global REAL* part = (__global REAL*)out;
+    __global STORAGE* final = (__global STORAGE*)out;
+    if (run) {
+        for (int v = 0; v < VECTORS; v++) {
+            const long at = base + to[0] + v * VECTOR;
+            if (!g->parts) VSTORE(s[v], final + at);
+            else if (g->accumulate) GSTORE(s[v] + GLOAD(part + at), part + at);
+            else GSTORE(s[v], part + at);
+        }
+        return;
+    }
+    __local const REAL* sum = (__local const REAL*)s;
+    for (long j = 0; j < columns; j++) {
+        const long at = base + to[j];
+        if (!g->parts) STORE(sum[j], final, at);
+        else part[at] = g->accumulate ? sum[j] + part[at] : sum[j];
+    }
+}
+
+// The vector of an operand's values for columns v * VECTOR ... of a row; `first` is the strip's first column.
+static inline REALV beside(__global const STORAGE* e, const long along, const long first, const long* to, const bool run,
+                           const long columns, const int v) {
+    if (along == 0) return (REALV)(LOAD(e, 0));
+    if (along == 1 && columns == COLUMNS) return VLOAD(e + first + v * VECTOR);
+    if (along == 2 && run) return VLOAD(e + to[0] + v * VECTOR);
+    REAL lanes[VECTOR];
+    for (int i = 0; i < VECTOR; i++) {
+        const long j = min((long)v * VECTOR + i, columns - 1);
+        lanes[i] = LOAD(e, along == 1 ? first + j : to[j]);
+    }
+    return RLOAD(lanes);
+}
+
+#define BESIDE(k) , beside(e##k + g.operands[k - 1].offset + row * g.operands[k - 1].row + outer * g.operands[k - 1].batch[0] \
+    + inner * g.operands[k - 1].batch[1], g.operands[k - 1].along, strip_index * COLUMNS, to, to_run, columns, v)
+
+// Without the hint Intel's compiler takes four times as long, to vectorise across work-items.
+__kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
+                       const contraction geometry EACH_OPERAND(PARAMETER)) {
+    __local REALV strip[DEPTH * VECTORS];
+    __local REALV sums[CHUNK * ROWS * VECTORS];
+    const contraction g = geometry;
+    size_t unit = get_global_id(0);
+    const long strip_index = unit % g.strips;
+    unit /= g.strips;
+    const long chunk = unit % g.chunks;
+    unit /= g.chunks;
+    const long part = unit % g.splits;
+    const long z = unit / g.splits;
+    const long outer = z / g.inner_batch, inner = z % g.inner_batch;
+    const long tiles = (g.m + ROWS - 1) / ROWS;
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    const long out_base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
+
+    // Where each column of the strip comes from and goes to; columns past the end repeat the last one and are not written.
+    long from[COLUMNS], to[COLUMNS];
+    const long columns = min((long)COLUMNS, g.n - strip_index * COLUMNS);
+    bool from_run = columns == COLUMNS, to_run = columns == COLUMNS;
+    for (long j = 0; j < COLUMNS; j++) {
+        long rest = min(strip_index * COLUMNS + j, g.n - 1);
+        from[j] = to[j] = 0;
+        for (int d = 3; d >= 0; d--) {
+            from[j] += rest % g.n_extent[d] * g.b_n[d];
+            to[j] += rest % g.n_extent[d] * g.out_n[d];
+            rest /= g.n_extent[d];
+        }
+        from_run = from_run && from[j] == from[0] + j;
+        to_run = to_run && to[j] == to[0] + j;
+    }
+
+    const long k_first = part * g.split, k_last = min(g.k, k_first + g.split);
+    const long tile_first = chunk * g.chunk, tile_last = min(tiles, tile_first + g.chunk);
+    long k_begin = k_first;
+    do {
+        const long depth = min((long)DEPTH, k_last - k_begin);
+        const bool last = k_begin + depth >= k_last;
+        const bool whole = last && k_begin == k_first;
+        if (depth > 0) fill_strip(b, (__local REAL*)strip, from, from_run, k_begin, depth, &g);
+        for (long tile = tile_first; tile < tile_last; tile++) {
+            __local REALV* s = sums + (whole ? 0 : tile - tile_first) * (ROWS * VECTORS);
+            const long rows = min((long)ROWS, g.m - tile * ROWS);
+            __global const REAL* ap = a + tile * g.a_tile + k_begin * g.a_k;
+            EACH_ROW(POINT)
+            __local const REALV* bp = strip;
+            size_t at = 0;
+            long k = 0;
+            do {
+                EACH_ROW(DECLARE)
+                for (const long stop = min(depth, k + RUN); k < stop; k++, at += g.a_k, bp += VECTORS) {
+                    STRIP_LOAD
+                    EACH_ROW(MULTIPLY)
+                }
+                if (k <= RUN && k_begin == k_first) { EACH_ROW(KEEP) }
+                else { EACH_ROW(ADD) }
+            } while (k < depth);
+            if (last)
+                for (long i = 0; i < rows; i++) {
+                    const long row = tile * ROWS + i;
+                    if (g.finished)
+                        for (int v = 0; v < VECTORS; v++)
+                            s[i * VECTORS + v] = epilogue(s[i * VECTORS + v] EACH_OPERAND(BESIDE));
+                    write_row(s + i * VECTORS, out, out_base + row * g.out_row, to, to_run, columns, &g);
+                }
+        }
+        k_begin += DEPTH;
+    } while (k_begin < k_last);
+}

@@ -1,0 +1,234 @@
+// contract_slices/float32_256_4_0
+#define DTYPE_FLOAT32 1
+#define GROUP 256
+#define ROWS 4
+#define COLUMNS 64
+#define ALONG 0
+#define UNROLL 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
+// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
+//
+// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
+// defined. OFFSET is int where offsets within a matrix have 32 bits.
+
+#ifdef VECTOR
+#define FINISHED_TYPE REALV
+#else
+#define FINISHED_TYPE REAL
+#endif
+
+#ifdef OPERANDS
+#if OPERANDS == 1
+#define EACH_OPERAND(F) F(1)
+#elif OPERANDS == 2
+#define EACH_OPERAND(F) F(1) F(2)
+#elif OPERANDS == 3
+#define EACH_OPERAND(F) F(1) F(2) F(3)
+#else
+#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
+#endif
+#define PARAMETER(k) , __global const STORAGE* restrict e##k
+#define OPERAND_TYPE(k) , const FINISHED_TYPE
+
+#ifdef EPILOGUE
+FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
+#else
+static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
+#endif
+
+typedef struct {
+    long offset, row;
+    long batch[2];
+    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
+} operand;
+#endif
+
+#ifndef VECTOR
+#ifndef OFFSET
+#define OFFSET long
+#endif
+
+#ifdef OPERANDS
+typedef struct { operand each[OPERANDS]; } operands;
+
+static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
+    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
+}
+
+// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
+#define POINTER(k) , __global const STORAGE* e##k
+#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
+static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
+    return epilogue(sum EACH_OPERAND(BESIDE));
+}
+
+#define POINTED(k) , e##k
+#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
+// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
+// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
+// their neighbours: reads do not wait for writes then.
+#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
+#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
+#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
+#else
+#define FINISHING
+#define BEGIN_OPERANDS
+#define FINISHED(sum, row, column, to) (sum)
+#endif
+
+// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
+// leave them as they are.
+#if defined(OPERANDS) && defined(UNROLL)
+#define EACH_SUM _Pragma("unroll")
+#else
+#define EACH_SUM
+#endif
+#endif
+
+// What a product of matrices reads and writes where: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
+// index; offsets within a matrix have 32 bits.
+
+typedef struct {
+    long m, k, n, inner_batch;
+    long a_row, a_k, b_k, b_n, out_row, out_n;
+    long a_offset, b_offset, out_offset;
+    long a_batch[2], b_batch[2], out_batch[2];
+} product;
+// Matrix products with few rows for GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one stride for each index.
+//
+// slices  work-group of GROUP: ROWS rows times COLUMNS columns; each column is summed by GROUP / COLUMNS work-items, each
+//         a slice of k, which are then added in local memory (ROWS * GROUP elements), always in the same order. Neighbours
+//         load neighbours: along k where that is contiguous in B (ALONG), else along the columns. Part s of `splits` of k
+//         goes to `out` + s * out_part.
+//
+// Rows past the end repeat the last one and are not written. Offsets within a matrix have 32 bits. Sums that are no parts go
+// through epilogue(sum, operands...) where OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
+
+#define SLICES (GROUP / COLUMNS)
+#if ALONG
+#define COLUMN_OF(item) ((item) / SLICES)
+#define SLICE_OF(item) ((item) % SLICES)
+#define NEXT_SLICE 1
+#else
+#define COLUMN_OF(item) ((item) % COLUMNS)
+#define SLICE_OF(item) ((item) / COLUMNS)
+#define NEXT_SLICE COLUMNS
+#endif
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void slices(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out, const product g,
+            const int splits, const int split, const long out_part FINISHING) {
+    __local REAL shares[ROWS][GROUP];
+    const int item = get_local_id(0), slice = SLICE_OF(item);
+    const int column = get_group_id(0) * COLUMNS + COLUMN_OF(item), row = get_group_id(1) * ROWS, n = g.n;
+    const long part = get_group_id(2) % splits, z = get_group_id(2) / splits;
+    const long outer = z / g.inner_batch, inner = z % g.inner_batch;
+    const int first = part * split, last = min(g.k, (long)first + split), a_k = g.a_k, b_k = g.b_k;
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + min(column, n - 1) * (int)g.b_n;
+    int a_from[ROWS];
+    REAL sums[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        a_from[i] = min(row + i, (int)g.m - 1) * (int)g.a_row;
+        sums[i] = 0;
+    }
+#ifdef UNROLL
+#pragma unroll 4
+#endif
+    for (int k = first + slice; k < last; k += SLICES) {
+        const REAL of_b = LOAD(b, k * b_k);
+        for (int i = 0; i < ROWS; i++) sums[i] += LOAD(a, a_from[i] + k * a_k) * of_b;
+    }
+    for (int i = 0; i < ROWS; i++) shares[i][item] = sums[i];
+    for (int left = SLICES / 2; left > 0; left /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (slice < left)
+            for (int i = 0; i < ROWS; i++) shares[i][item] += shares[i][item + left * NEXT_SLICE];
+    }
+    if (slice > 0 || column >= n) return;
+    const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
+    const int to = column * (int)g.out_n;
+    BEGIN_OPERANDS
+    for (int i = 0; i < ROWS && row + i < (int)g.m; i++) {
+        const long at = base + to + (row + i) * (int)g.out_row;
+        if (splits > 1) ((__global REAL*)out)[part * out_part + at] = shares[i][item];
+        else STORE(FINISHED(shares[i][item], row + i, column, to), (__global STORAGE*)out, at);
+    }
+}

@@ -1,0 +1,211 @@
+// contract_thin/cpu_float32
+#define DTYPE_FLOAT32 1
+#define VECTOR 8
+#define STRIP 256
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// Matrix products with at most a few rows, on CPU devices: B is read once, nothing is packed.
+//
+// dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k; of a single row
+//         four columns at a time, so that memory has four runs to bring.
+// stream  the columns of B are contiguous. One work-item: four rows times a strip of STRIP columns, all of k.
+//
+// Rows past the end repeat the last one and are not written. Contraction of a*b+c into one rounding is allowed here.
+
+typedef struct {
+    long m, n, k, row_blocks, column_blocks, block, inner_batch;
+    long a_row, a_k, b_k, b_n, out_row, out_n, a_offset, b_offset, out_offset;
+    long a_batch[2], b_batch[2], out_batch[2];
+} thin;
+
+static inline REAL horizontal(REALV v) {
+    REAL parts[VECTOR], sum = 0;
+    RSTORE(v, parts);
+    for (int i = 0; i < VECTOR; i++) sum += parts[i];
+    return sum;
+}
+
+__kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
+                       const thin g) {
+    size_t unit = get_global_id(0);
+    const long first = (long)(unit % g.column_blocks) * g.block, last = min(g.n, first + g.block);
+    unit /= g.column_blocks;
+    const long row = (long)(unit % g.row_blocks) * 4;
+    const long z = unit / g.row_blocks, outer = z / g.inner_batch, inner = z % g.inner_batch;
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
+    const long rows = min(4L, g.m - row);
+    __global const STORAGE* a0 = a + row * g.a_row;
+    __global const STORAGE* a1 = a + (row + min(1L, rows - 1)) * g.a_row;
+    __global const STORAGE* a2 = a + (row + min(2L, rows - 1)) * g.a_row;
+    __global const STORAGE* a3 = a + (row + min(3L, rows - 1)) * g.a_row;
+    long j = first;
+    if (rows == 1) {
+        for (; j + 4 <= last; j += 4) {
+            __global const STORAGE* b0 = b + j * g.b_n;
+            __global const STORAGE* b1 = b0 + g.b_n;
+            __global const STORAGE* b2 = b1 + g.b_n;
+            __global const STORAGE* b3 = b2 + g.b_n;
+            REALV s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+            long k = 0;
+            for (; k + VECTOR <= g.k; k += VECTOR) {
+                const REALV x = VLOAD(a0 + k);
+                s0 += x * VLOAD(b0 + k);
+                s1 += x * VLOAD(b1 + k);
+                s2 += x * VLOAD(b2 + k);
+                s3 += x * VLOAD(b3 + k);
+            }
+            REAL sum[4] = {horizontal(s0), horizontal(s1), horizontal(s2), horizontal(s3)};
+            for (; k < g.k; k++) {
+                const REAL x = LOAD(a0, k);
+                sum[0] += x * LOAD(b0, k);
+                sum[1] += x * LOAD(b1, k);
+                sum[2] += x * LOAD(b2, k);
+                sum[3] += x * LOAD(b3, k);
+            }
+            for (int i = 0; i < 4; i++) STORE(sum[i], out, (j + i) * g.out_n);
+        }
+    }
+    for (; j < last; j++) {
+        __global const STORAGE* column = b + j * g.b_n;
+        REALV s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        long k = 0;
+        for (; k + VECTOR <= g.k; k += VECTOR) {
+            const REALV x = VLOAD(column + k);
+            s0 += VLOAD(a0 + k) * x;
+            s1 += VLOAD(a1 + k) * x;
+            s2 += VLOAD(a2 + k) * x;
+            s3 += VLOAD(a3 + k) * x;
+        }
+        REAL sum[4] = {horizontal(s0), horizontal(s1), horizontal(s2), horizontal(s3)};
+        for (; k < g.k; k++) {
+            const REAL x = LOAD(column, k);
+            sum[0] += LOAD(a0, k) * x;
+            sum[1] += LOAD(a1, k) * x;
+            sum[2] += LOAD(a2, k) * x;
+            sum[3] += LOAD(a3, k) * x;
+        }
+        for (long i = 0; i < rows; i++) STORE(sum[i], out, i * g.out_row + j * g.out_n);
+    }
+}
+
+__kernel void stream_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
+                          const thin g) {
+    size_t unit = get_global_id(0);
+    const long first = (long)(unit % g.column_blocks) * STRIP;
+    unit /= g.column_blocks;
+    const long row = (long)(unit % g.row_blocks) * 4;
+    const long z = unit / g.row_blocks, outer = z / g.inner_batch, inner = z % g.inner_batch;
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1] + row * g.a_row;
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + first;
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
+    const long rows = min(4L, g.m - row), columns = min((long)STRIP, g.n - first), whole = columns / VECTOR * VECTOR;
+    REAL sums[4][STRIP];
+    for (long i = 0; i < rows; i++)
+        for (long j = 0; j < columns; j++) sums[i][j] = 0;
+    for (long k = 0; k < g.k; k += 4) {
+        // Four rows of B at a time: the sums go through the first-level cache once for them.
+        const long left = min(4L, g.k - k);
+        __global const STORAGE* b0 = b + k * g.b_k;
+        __global const STORAGE* b1 = b + (k + min(1L, left - 1)) * g.b_k;
+        __global const STORAGE* b2 = b + (k + min(2L, left - 1)) * g.b_k;
+        __global const STORAGE* b3 = b + (k + min(3L, left - 1)) * g.b_k;
+        for (long i = 0; i < rows; i++) {
+            __global const STORAGE* x = a + i * g.a_row + k * g.a_k;
+            if (left == 4) {
+                const REAL x0 = LOAD(x, 0), x1 = LOAD(x, g.a_k), x2 = LOAD(x, 2 * g.a_k), x3 = LOAD(x, 3 * g.a_k);
+                for (long j = 0; j < whole; j += VECTOR) {
+                    REALV sum = RLOAD(sums[i] + j);
+                    sum += x0 * VLOAD(b0 + j);
+                    sum += x1 * VLOAD(b1 + j);
+                    sum += x2 * VLOAD(b2 + j);
+                    sum += x3 * VLOAD(b3 + j);
+                    RSTORE(sum, sums[i] + j);
+                }
+                for (long j = whole; j < columns; j++)
+                    sums[i][j] += x0 * LOAD(b0, j) + x1 * LOAD(b1, j) + x2 * LOAD(b2, j) + x3 * LOAD(b3, j);
+            } else {
+                for (long t = 0; t < left; t++)
+                    for (long j = 0; j < columns; j++) sums[i][j] += LOAD(x, t * g.a_k) * LOAD(b0, t * g.b_k + j);
+            }
+        }
+    }
+    for (long i = 0; i < rows; i++)
+        for (long j = 0; j < columns; j++) STORE(sums[i][j], out, i * g.out_row + (first + j) * g.out_n);
+}

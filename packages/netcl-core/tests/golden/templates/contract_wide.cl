@@ -1,0 +1,270 @@
+// contract_wide/float32
+#define DTYPE_FLOAT32 1
+#define SPAN_ROWS 128
+#define SPAN 128
+#define OFFSET int
+#define UNROLL 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
+// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
+//
+// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
+// defined. OFFSET is int where offsets within a matrix have 32 bits.
+
+#ifdef VECTOR
+#define FINISHED_TYPE REALV
+#else
+#define FINISHED_TYPE REAL
+#endif
+
+#ifdef OPERANDS
+#if OPERANDS == 1
+#define EACH_OPERAND(F) F(1)
+#elif OPERANDS == 2
+#define EACH_OPERAND(F) F(1) F(2)
+#elif OPERANDS == 3
+#define EACH_OPERAND(F) F(1) F(2) F(3)
+#else
+#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
+#endif
+#define PARAMETER(k) , __global const STORAGE* restrict e##k
+#define OPERAND_TYPE(k) , const FINISHED_TYPE
+
+#ifdef EPILOGUE
+FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
+#else
+static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
+#endif
+
+typedef struct {
+    long offset, row;
+    long batch[2];
+    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
+} operand;
+#endif
+
+#ifndef VECTOR
+#ifndef OFFSET
+#define OFFSET long
+#endif
+
+#ifdef OPERANDS
+typedef struct { operand each[OPERANDS]; } operands;
+
+static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
+    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
+}
+
+// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
+#define POINTER(k) , __global const STORAGE* e##k
+#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
+static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
+    return epilogue(sum EACH_OPERAND(BESIDE));
+}
+
+#define POINTED(k) , e##k
+#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
+// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
+// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
+// their neighbours: reads do not wait for writes then.
+#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
+#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
+#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
+#else
+#define FINISHING
+#define BEGIN_OPERANDS
+#define FINISHED(sum, row, column, to) (sum)
+#endif
+
+// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
+// leave them as they are.
+#if defined(OPERANDS) && defined(UNROLL)
+#define EACH_SUM _Pragma("unroll")
+#else
+#define EACH_SUM
+#endif
+#endif
+
+// What the GPU kernels with large tiles share: steps of DEEP along k through local memory, 16 x 16 work-items of `item`s
+// that hold QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 that are 64 rows or columns apart.
+
+#define REAL_4 JOIN(REAL, 4)
+#define DEEP 16
+#define QUARTERS (SPAN_ROWS / 64)
+#define ROW_A (SPAN_ROWS + 4)
+#define ROW_B (SPAN + 4)
+
+// Elements of a tile of DEEP x span that a work-item loads: neighbours along k where that is contiguous, else across.
+#define AT(i, span, along) ((along) ? (int)((item + (i) * 256) % DEEP) : (int)((item + (i) * 256) / (span)))
+#define ACROSS(i, span, along) ((along) ? (int)((item + (i) * 256) / DEEP) : (int)((item + (i) * 256) % (span)))
+
+#define MULTIPLY_QUARTER(q, a) \
+    sums[q + 0][0] += a.s0 * b0; sums[q + 0][1] += a.s0 * b1; sums[q + 1][0] += a.s1 * b0; sums[q + 1][1] += a.s1 * b1; \
+    sums[q + 2][0] += a.s2 * b0; sums[q + 2][1] += a.s2 * b1; sums[q + 3][0] += a.s3 * b0; sums[q + 3][1] += a.s3 * b1;
+
+// sums += the products of the tiles in local memory, for work-item (x, y).
+static inline void multiply_tiles(__local const REAL_4* a_tile, __local const REAL_4* b_tile, const int x, const int y,
+                                  REAL_4 sums[4 * QUARTERS][2]) {
+#ifdef UNROLL  // on CPUs, where tests run this, it makes compilers slow
+#pragma unroll
+#endif
+    for (int k = 0; k < DEEP; k++) {
+        const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + 16 + x];
+        const REAL_4 a0 = a_tile[k * (ROW_A / 4) + y];
+        MULTIPLY_QUARTER(0, a0)
+#if QUARTERS == 2
+        const REAL_4 a1 = a_tile[k * (ROW_A / 4) + 16 + y];
+        MULTIPLY_QUARTER(4, a1)
+#endif
+    }
+}
+// What a product of matrices reads and writes where: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
+// index; offsets within a matrix have 32 bits.
+
+typedef struct {
+    long m, k, n, inner_batch;
+    long a_row, a_k, b_k, b_n, out_row, out_n;
+    long a_offset, b_offset, out_offset;
+    long a_batch[2], b_batch[2], out_batch[2];
+} product;
+// Matrix products for GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], A, B and out with one stride for each index.
+//
+// wide   work-group of 16 x 16: a tile of 128 x 128 outputs, 8 x 8 per work-item in quarters of 4 x 4, k in steps of DEEP
+//        through local memory (2 * DEEP * 132 elements) while the next step is on its way in registers.
+//
+// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) where OPERANDS is defined. Contraction of
+// a*b+c into one rounding is allowed here.
+
+#define EACH (SPAN * DEEP / 256)
+
+__kernel __attribute__((reqd_work_group_size(16, 16, 1)))
+void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g FINISHING) {
+    __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
+    __local REAL* a_local = (__local REAL*)a_tile;
+    __local REAL* b_local = (__local REAL*)b_tile;
+    const int x = get_local_id(0), y = get_local_id(1), item = y * 16 + x;
+    const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * SPAN, column = get_group_id(0) * SPAN;
+    const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
+    BEGIN_OPERANDS
+    const int a_row = g.a_row, a_k = g.a_k, b_k = g.b_k, b_n = g.b_n, out_row = g.out_row, out_n = g.out_n;
+    const bool a_along = a_k == 1, b_along = b_k == 1;
+    REAL a_next[EACH], b_next[EACH];
+    REAL_4 sums[8][2];
+    for (int i = 0; i < 8; i++) sums[i][0] = sums[i][1] = 0;
+    for (int start = -DEEP; start < depth; start += DEEP) {
+        const int coming = start + DEEP;
+        if (coming < depth)
+            for (int i = 0; i < EACH; i++) {
+                const int ak = coming + AT(i, SPAN, a_along), bk = coming + AT(i, SPAN, b_along);
+                const int r = row + ACROSS(i, SPAN, a_along), c = column + ACROSS(i, SPAN, b_along);
+                a_next[i] = ak < depth && r < m ? LOAD(a, r * a_row + ak * a_k) : (REAL)0;
+                b_next[i] = bk < depth && c < n ? LOAD(b, c * b_n + bk * b_k) : (REAL)0;
+            }
+        if (start >= 0) multiply_tiles(a_tile, b_tile, x, y, sums);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (coming < depth)
+            for (int i = 0; i < EACH; i++) {
+                a_local[AT(i, SPAN, a_along) * ROW_A + ACROSS(i, SPAN, a_along)] = a_next[i];
+                b_local[AT(i, SPAN, b_along) * ROW_B + ACROSS(i, SPAN, b_along)] = b_next[i];
+            }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    EACH_SUM
+    for (int i = 0; i < 8; i++) {
+        const int r = row + i / 4 * 64 + y * 4 + i % 4;
+        if (r >= m) continue;
+        EACH_SUM
+        for (int half_ = 0; half_ < 2; half_++) {
+            REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
+            EACH_SUM
+            for (int j = 0; j < 4; j++) {
+                const int c = min(column + half_ * 64 + x * 4 + j, n - 1);
+                four[j] = FINISHED(four[j], r, c, c * out_n);
+            }
+            EACH_SUM
+            for (int j = 0; j < 4; j++) {
+                const int c = column + half_ * 64 + x * 4 + j;
+                if (c < n) STORE(four[j], out, r * out_row + c * out_n);
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+// contract_windows/float32_64_0
+#define DTYPE_FLOAT32 1
+#define SPAN_ROWS 64
+#define SPAN 128
+#define A_ALONG 0
+#define B_ALONG 1
+#define OFFSET int
+#define UNROLL 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
+// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
+//
+// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
+// defined. OFFSET is int where offsets within a matrix have 32 bits.
+
+#ifdef VECTOR
+#define FINISHED_TYPE REALV
+#else
+#define FINISHED_TYPE REAL
+#endif
+
+#ifdef OPERANDS
+#if OPERANDS == 1
+#define EACH_OPERAND(F) F(1)
+#elif OPERANDS == 2
+#define EACH_OPERAND(F) F(1) F(2)
+#elif OPERANDS == 3
+#define EACH_OPERAND(F) F(1) F(2) F(3)
+#else
+#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
+#endif
+#define PARAMETER(k) , __global const STORAGE* restrict e##k
+#define OPERAND_TYPE(k) , const FINISHED_TYPE
+
+#ifdef EPILOGUE
+FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
+#else
+static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
+#endif
+
+typedef struct {
+    long offset, row;
+    long batch[2];
+    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
+} operand;
+#endif
+
+#ifndef VECTOR
+#ifndef OFFSET
+#define OFFSET long
+#endif
+
+#ifdef OPERANDS
+typedef struct { operand each[OPERANDS]; } operands;
+
+static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
+    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
+}
+
+// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
+#define POINTER(k) , __global const STORAGE* e##k
+#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
+static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
+    return epilogue(sum EACH_OPERAND(BESIDE));
+}
+
+#define POINTED(k) , e##k
+#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
+// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
+// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
+// their neighbours: reads do not wait for writes then.
+#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
+#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
+#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
+#else
+#define FINISHING
+#define BEGIN_OPERANDS
+#define FINISHED(sum, row, column, to) (sum)
+#endif
+
+// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
+// leave them as they are.
+#if defined(OPERANDS) && defined(UNROLL)
+#define EACH_SUM _Pragma("unroll")
+#else
+#define EACH_SUM
+#endif
+#endif
+
+// What the GPU kernels with large tiles share: steps of DEEP along k through local memory, 16 x 16 work-items of `item`s
+// that hold QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 that are 64 rows or columns apart.
+
+#define REAL_4 JOIN(REAL, 4)
+#define DEEP 16
+#define QUARTERS (SPAN_ROWS / 64)
+#define ROW_A (SPAN_ROWS + 4)
+#define ROW_B (SPAN + 4)
+
+// Elements of a tile of DEEP x span that a work-item loads: neighbours along k where that is contiguous, else across.
+#define AT(i, span, along) ((along) ? (int)((item + (i) * 256) % DEEP) : (int)((item + (i) * 256) / (span)))
+#define ACROSS(i, span, along) ((along) ? (int)((item + (i) * 256) / DEEP) : (int)((item + (i) * 256) % (span)))
+
+#define MULTIPLY_QUARTER(q, a) \
+    sums[q + 0][0] += a.s0 * b0; sums[q + 0][1] += a.s0 * b1; sums[q + 1][0] += a.s1 * b0; sums[q + 1][1] += a.s1 * b1; \
+    sums[q + 2][0] += a.s2 * b0; sums[q + 2][1] += a.s2 * b1; sums[q + 3][0] += a.s3 * b0; sums[q + 3][1] += a.s3 * b1;
+
+// sums += the products of the tiles in local memory, for work-item (x, y).
+static inline void multiply_tiles(__local const REAL_4* a_tile, __local const REAL_4* b_tile, const int x, const int y,
+                                  REAL_4 sums[4 * QUARTERS][2]) {
+#ifdef UNROLL  // on CPUs, where tests run this, it makes compilers slow
+#pragma unroll
+#endif
+    for (int k = 0; k < DEEP; k++) {
+        const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + 16 + x];
+        const REAL_4 a0 = a_tile[k * (ROW_A / 4) + y];
+        MULTIPLY_QUARTER(0, a0)
+#if QUARTERS == 2
+        const REAL_4 a1 = a_tile[k * (ROW_A / 4) + 16 + y];
+        MULTIPLY_QUARTER(4, a1)
+#endif
+    }
+}
+// Convolutions on GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels with
+// strides of their own (see contract_cpu.cl), A and B read in place.
+//
+// windows  work-group of 16 x 16: a tile of SPAN_ROWS x SPAN outputs, k in steps of DEEP through local memory
+//          (DEEP * (SPAN_ROWS + SPAN + 8) elements) while the next step is on its way in registers. Where rows and columns
+//          lie is found once; where a step of k lies, by DEEP work-items for all, a step ahead. Part s of `splits` of k
+//          goes to `out` + s * out_part.
+//
+// Offsets within a matrix have 32 bits, divisions too. Sums that are no parts go through epilogue(sum, operands...) where
+// OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
+
+#define A_EACH (SPAN_ROWS * DEEP / 256)
+#define B_EACH (SPAN * DEEP / 256)
+
+typedef struct {
+    long m, k, n, inner_batch, splits, split, accumulate, parts;
+    long a_row, out_row, a_offset, b_offset, out_offset, out_part;
+    long a_batch[2], b_batch[2], out_batch[2];
+    long k_extent[4], a_k[4], b_k[4], n_extent[4], b_n[4], out_n[4];
+} windowed;
+
+// Where an index that counts through `extent` lies, by two sets of strides.
+static inline int2 both_places(const int index, const long* extent, const long* one, const long* other) {
+    uint rest = index;
+    int2 at = 0;
+    for (int d = 3; d > 0; d--) {
+        const uint size = extent[d], next = rest / size;
+        const int here = rest - next * size;
+        at += (int2)(here * (int)one[d], here * (int)other[d]);
+        rest = next;
+    }
+    return at + (int2)((int)rest * (int)one[0], (int)rest * (int)other[0]);
+}
+
+__kernel __attribute__((reqd_work_group_size(16, 16, 1)))
+void windows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
+             const windowed geometry FINISHING) {
+    __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
+    __local int2 steps[2][DEEP];
+    __local REAL* a_local = (__local REAL*)a_tile;
+    __local REAL* b_local = (__local REAL*)b_tile;
+    const windowed g = geometry;
+    const int x = get_local_id(0), y = get_local_id(1), item = y * 16 + x;
+    const int m = g.m, n = g.n, row = get_group_id(1) * SPAN_ROWS, column = get_group_id(0) * SPAN;
+    const long part = get_global_id(2) % g.splits, z = get_global_id(2) / g.splits;
+    const long outer = z / g.inner_batch, inner = z % g.inner_batch;
+    const int first = part * g.split, last = min(g.k, (long)first + g.split);
+    a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    BEGIN_OPERANDS
+    int a_from[A_EACH], b_from[B_EACH];
+    for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG), m - 1) * (int)g.a_row;
+    for (int i = 0; i < B_EACH; i++)
+        b_from[i] = i == 0 || B_ALONG ? both_places(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
+    REAL a_next[A_EACH], b_next[B_EACH];
+    REAL_4 sums[4 * QUARTERS][2];
+    for (int i = 0; i < 4 * QUARTERS; i++) sums[i][0] = sums[i][1] = 0;
+    if (item < DEEP) steps[0][item] = both_places(min(first + item, last - 1), g.k_extent, g.a_k, g.b_k);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int slot = 0;
+    for (int start = first - DEEP; start < last; start += DEEP, slot ^= 1) {
+        const int coming = start + DEEP;
+        if (coming < last) {
+            for (int i = 0; i < A_EACH; i++) {
+                const int k = AT(i, SPAN_ROWS, A_ALONG);
+                a_next[i] = coming + k < last ? LOAD(a, a_from[i] + steps[slot][k].x) : (REAL)0;
+            }
+            for (int i = 0; i < B_EACH; i++) {
+                const int k = AT(i, SPAN, B_ALONG);
+                b_next[i] = coming + k < last ? LOAD(b, b_from[i] + steps[slot][k].y) : (REAL)0;
+            }
+            if (item < DEEP) steps[slot ^ 1][item] = both_places(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
+        }
+        if (start >= first) multiply_tiles(a_tile, b_tile, x, y, sums);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (coming < last) {
+            for (int i = 0; i < A_EACH; i++) a_local[AT(i, SPAN_ROWS, A_ALONG) * ROW_A + ACROSS(i, SPAN_ROWS, A_ALONG)] = a_next[i];
+            for (int i = 0; i < B_EACH; i++) b_local[AT(i, SPAN, B_ALONG) * ROW_B + ACROSS(i, SPAN, B_ALONG)] = b_next[i];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
+    __global REAL* sum = (__global REAL*)out + base;
+    __global STORAGE* result = (__global STORAGE*)out + base;
+    EACH_SUM
+    for (int half_ = 0; half_ < 2; half_++) {
+        EACH_SUM
+        for (int j = 0; j < 4; j++) {
+            const int c = column + half_ * 64 + x * 4 + j;
+            if (c >= n) continue;
+            const int to = both_places(c, g.n_extent, g.out_n, g.out_n).x;
+            REAL values[4 * QUARTERS];
+            EACH_SUM
+            for (int i = 0; i < 4 * QUARTERS; i++) {
+                const int r = min(row + i / 4 * 64 + y * 4 + i % 4, m - 1);
+                const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
+                values[i] = FINISHED(four[j], r, c, to);
+            }
+            EACH_SUM
+            for (int i = 0; i < 4 * QUARTERS; i++) {
+                const int r = row + i / 4 * 64 + y * 4 + i % 4;
+                if (r >= m) continue;
+                const int at = to + r * (int)g.out_row;
+                if (!g.parts) STORE(values[i], result, at);
+                else sum[at] = g.accumulate ? sum[at] + values[i] : values[i];
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+// contract_winograd/cpu_float32_2
+#define DTYPE_FLOAT32 1
+#define VECTOR 8
+#define TILE 2
+#define ROWS 6
+#define OPERANDS 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
+// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
+//
+// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
+// defined. OFFSET is int where offsets within a matrix have 32 bits.
+
+#ifdef VECTOR
+#define FINISHED_TYPE REALV
+#else
+#define FINISHED_TYPE REAL
+#endif
+
+#ifdef OPERANDS
+#if OPERANDS == 1
+#define EACH_OPERAND(F) F(1)
+#elif OPERANDS == 2
+#define EACH_OPERAND(F) F(1) F(2)
+#elif OPERANDS == 3
+#define EACH_OPERAND(F) F(1) F(2) F(3)
+#else
+#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
+#endif
+#define PARAMETER(k) , __global const STORAGE* restrict e##k
+#define OPERAND_TYPE(k) , const FINISHED_TYPE
+
+#ifdef EPILOGUE
+FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
+#else
+static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
+#endif
+
+typedef struct {
+    long offset, row;
+    long batch[2];
+    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
+} operand;
+#endif
+
+#ifndef VECTOR
+#ifndef OFFSET
+#define OFFSET long
+#endif
+
+#ifdef OPERANDS
+typedef struct { operand each[OPERANDS]; } operands;
+
+static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
+    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
+}
+
+// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
+#define POINTER(k) , __global const STORAGE* e##k
+#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
+static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
+    return epilogue(sum EACH_OPERAND(BESIDE));
+}
+
+#define POINTED(k) , e##k
+#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
+// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
+// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
+// their neighbours: reads do not wait for writes then.
+#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
+#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
+#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
+#else
+#define FINISHING
+#define BEGIN_OPERANDS
+#define FINISHED(sum, row, column, to) (sum)
+#endif
+
+// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
+// leave them as they are.
+#if defined(OPERANDS) && defined(UNROLL)
+#define EACH_SUM _Pragma("unroll")
+#else
+#define EACH_SUM
+#endif
+#endif
+
+// Convolution with kernels of 3 x 3, stride 1, by minimal filtering (Winograd 1980; Lavin and Gray 2016): F(TILE x TILE,
+// 3 x 3), TILE 2 or 4, for CPU devices. A tile of TILE x TILE outputs becomes SIDE x SIDE = (TILE + 2)^2 products, each the
+// element of one of as many matrix products, which contract_cpu.cl computes in between.
+//
+// weight_tiles    panels of rows of G w G^T, [SIDE^2][tile of rows][column][ROWS]
+// data_tiles      B^T d B of padded images, [SIDE^2][plane][tile]; a row of tiles has `stride` elements
+// output_tiles    A^T m A, through epilogue(sum, operands...) where asked for, to the images
+// gradient_tiles  A d A^T of the gradient of an output, [SIDE^2][plane][tile]
+// weight_sums     G^T u G: the gradient of the weights from its [SIDE^2][element]
+//
+// A work-item takes every `items`-th vector of tiles of its plane. Contraction of a*b+c into one rounding is allowed here.
+
+#define SIDE (TILE + 2)
+
+// The products with the matrices along one direction, from d(0), d(1), ... to r(0), r(1), ...
+#if TILE == 4
+// Of polynomials at 0, -A, A, -B, B and infinity. With 1 and 2 for A and B rounding errors are twice as large; these two
+// are the best of a search in steps of 1/16, and what they are multiplied with below has no rounding error of its own
+// but for the divisions.
+#define A ((REAL)0.625)
+#define B ((REAL)1.5)
+#define AA (A * A)
+#define BB (B * B)
+#define AT_A (2 * AA * (AA - BB))  // the product of a point's differences from the others
+#define AT_B (2 * BB * (BB - AA))
+#define DATA(r, d) r(0) = AA * BB * d(0) - (AA + BB) * d(2) + d(4); r(5) = AA * BB * d(1) - (AA + BB) * d(3) + d(5); \
+    { const REALV even = d(4) - BB * d(2), odd = A * (d(3) - BB * d(1)); r(1) = even + odd; r(2) = even - odd; } \
+    { const REALV even = d(4) - AA * d(2), odd = B * (d(3) - AA * d(1)); r(3) = even + odd; r(4) = even - odd; }
+#define WEIGHT(r, d) r(0) = d(0) * (1 / (AA * BB)); r(5) = d(2); \
+    { const REALV even = (d(0) + AA * d(2)) * (1 / AT_A), odd = d(1) * (A / AT_A); r(1) = even + odd; r(2) = even - odd; } \
+    { const REALV even = (d(0) + BB * d(2)) * (1 / AT_B), odd = d(1) * (B / AT_B); r(3) = even + odd; r(4) = even - odd; }
+#define OUTPUT(r, d) { const REALV a = d(1) + d(2), b = A * (d(1) - d(2)), c = d(3) + d(4), e = B * (d(3) - d(4)); \
+    r(0) = d(0) + a + c; r(1) = b + e; r(2) = AA * a + BB * c; r(3) = AA * b + BB * e + d(5); }
+#define GRADIENT(r, d) r(0) = d(0); r(5) = d(3); \
+    { const REALV even = d(0) + AA * d(2), odd = A * (d(1) + AA * d(3)); r(1) = even + odd; r(2) = even - odd; } \
+    { const REALV even = d(0) + BB * d(2), odd = B * (d(1) + BB * d(3)); r(3) = even + odd; r(4) = even - odd; }
+#define SUMS(r, d) { const REALV a = (d(1) + d(2)) * (1 / AT_A), b = (d(1) - d(2)) * (A / AT_A); \
+    const REALV c = (d(3) + d(4)) * (1 / AT_B), e = (d(3) - d(4)) * (B / AT_B); \
+    r(0) = d(0) * (1 / (AA * BB)) + a + c; r(1) = b + e; r(2) = AA * a + BB * c + d(5); }
+#else
+#define DATA(r, d) r(0) = d(0) - d(2); r(1) = d(1) + d(2); r(2) = d(2) - d(1); r(3) = d(1) - d(3);
+#define WEIGHT(r, d) r(0) = d(0); r(3) = d(2); \
+    { const REALV even = (d(0) + d(2)) / 2, odd = d(1) / 2; r(1) = even + odd; r(2) = even - odd; }
+#define OUTPUT(r, d) r(0) = d(0) + d(1) + d(2); r(1) = d(1) - d(2) - d(3);
+#define GRADIENT(r, d) r(0) = d(0); r(1) = d(0) + d(1); r(2) = d(0) - d(1); r(3) = -d(1);
+#define SUMS(r, d) { const REALV a = (d(1) + d(2)) / 2; r(0) = d(0) + a; r(1) = (d(1) - d(2)) / 2; r(2) = a + d(3); }
+#endif
+
+// From array[i][j], `rows` x `columns`, to array `two`: along the columns (i counts), then along the rows.
+#define DOWN_IN(k) one[k][j]
+#define DOWN_OUT(k) two[k][j]
+#define ACROSS_IN(k) two[i][k]
+#define ACROSS_OUT(k) three[i][k]
+#define BOTH(F, columns, rows) \
+    _Pragma("unroll") for (int j = 0; j < columns; j++) { F(DOWN_OUT, DOWN_IN) } \
+    _Pragma("unroll") for (int i = 0; i < rows; i++) { F(ACROSS_OUT, ACROSS_IN) }
+
+#if VECTOR == 16
+#define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]), LOAD(p, from[4]), \
+    LOAD(p, from[5]), LOAD(p, from[6]), LOAD(p, from[7]), LOAD(p, from[8]), LOAD(p, from[9]), LOAD(p, from[10]), \
+    LOAD(p, from[11]), LOAD(p, from[12]), LOAD(p, from[13]), LOAD(p, from[14]), LOAD(p, from[15]))
+#elif VECTOR == 8
+#define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]), LOAD(p, from[4]), \
+    LOAD(p, from[5]), LOAD(p, from[6]), LOAD(p, from[7]))
+#else
+#define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]))
+#endif
+
+typedef struct {
+    long planes, tiles, stride, items;
+    long across, per_image;            // tiles of a row, of an image
+    long row, plane, image, offset;    // elements from one to the next; of the first
+    long height, width;
+    long finished;
+    operand operands[OPERANDS];
+} tiling;
+
+typedef struct {
+    long rows, columns, panel, row_step, column_step, flipped;
+} weights;
+
+__kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* restrict panels, const weights g) {
+    const size_t tile = get_global_id(0);
+    const size_t step = (size_t)((g.rows + ROWS - 1) / ROWS) * g.panel;
+    for (size_t first = 0; first < (size_t)g.panel; first += VECTOR) {
+        size_t from[VECTOR];
+        for (int i = 0; i < VECTOR; i++) {
+            const size_t column = min((size_t)(first + i) / ROWS, (size_t)(g.columns - 1));
+            const size_t row = min(tile * ROWS + (first + i) % ROWS, (size_t)(g.rows - 1));
+            from[i] = row * g.row_step + column * g.column_step;
+        }
+        REALV one[3][3], two[SIDE][3], three[SIDE][SIDE];
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) one[i][j] = GATHER(w + (g.flipped ? 8 - i * 3 - j : i * 3 + j));
+        BOTH(WEIGHT, 3, SIDE)
+        __global REAL* to = panels + tile * g.panel + first;
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * step);
+    }
+}
+
+// Where the tiles of vector `group` begin in the images.
+static inline void places(const tiling* g, const size_t group, size_t* from) {
+    for (int i = 0; i < VECTOR; i++) {
+        const uint tile = min((uint)(group * VECTOR + i), (uint)(g->tiles - 1));
+        const uint image = tile / (uint)g->per_image, rest = tile - image * (uint)g->per_image;
+        const uint down = rest / (uint)g->across, right = rest - down * (uint)g->across;
+        from[i] = (size_t)image * g->image + (size_t)down * TILE * g->row + (size_t)right * TILE;
+    }
+}
+
+__kernel void data_tiles(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling g) {
+    const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
+    const size_t step = (size_t)g.planes * g.stride;
+    x += g.offset + plane * g.plane;
+    for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
+        size_t from[VECTOR];
+        places(&g, group, from);
+        REALV one[SIDE][SIDE], two[SIDE][SIDE], three[SIDE][SIDE];
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) one[i][j] = GATHER(x + i * g.row + j);
+        BOTH(DATA, SIDE, SIDE)
+        __global REAL* to = tiles + plane * g.stride + group * VECTOR;
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * step);
+    }
+}
+
+__kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling g) {
+    const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
+    const size_t step = (size_t)g.planes * g.stride;
+    x += g.offset + plane * g.plane;
+    for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
+        size_t from[VECTOR];
+        places(&g, group, from);
+        REALV one[TILE][TILE], two[SIDE][TILE], three[SIDE][SIDE];
+        for (int i = 0; i < TILE; i++)
+            for (int j = 0; j < TILE; j++) one[i][j] = GATHER(x + i * g.row + j);
+        BOTH(GRADIENT, TILE, SIDE)
+        __global REAL* to = tiles + plane * g.stride + group * VECTOR;
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * step);
+    }
+}
+
+#define CHANNEL(k) , (REALV)(LOAD(e##k, plane * g.operands[k - 1].row))
+
+__kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
+                           const tiling g EACH_OPERAND(PARAMETER)) {
+    const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
+    const size_t step = (size_t)g.planes * g.stride;
+    out += g.offset + plane * g.plane;
+    for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
+        size_t from[VECTOR];
+        places(&g, group, from);
+        __global const REAL* at = sums + plane * g.stride + group * VECTOR;
+        REALV one[SIDE][SIDE], two[TILE][SIDE], three[TILE][TILE];
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(at + (i * SIDE + j) * step);
+        BOTH(OUTPUT, SIDE, TILE)
+        REAL lanes[TILE * TILE][VECTOR];
+        for (int i = 0; i < TILE; i++)
+            for (int j = 0; j < TILE; j++) {
+                if (g.finished) three[i][j] = epilogue(three[i][j] EACH_OPERAND(CHANNEL));
+                RSTORE(three[i][j], lanes[i * TILE + j]);
+            }
+        const int count = min((size_t)VECTOR, (size_t)g.tiles - group * VECTOR);
+        for (int lane = 0; lane < count; lane++) {
+            const uint rest = (uint)(group * VECTOR + lane) % (uint)g.per_image;
+            const int down = rest / (uint)g.across * TILE, right = rest % (uint)g.across * TILE;
+            const int rows = min(TILE, (int)g.height - down), columns = min(TILE, (int)g.width - right);
+            __global STORAGE* to = out + from[lane];
+            if (rows == TILE && columns == TILE)
+                for (int i = 0; i < TILE; i++)
+                    for (int j = 0; j < TILE; j++) STORE(lanes[i * TILE + j][lane], to, i * g.row + j);
+            else
+                for (int i = 0; i < rows; i++)
+                    for (int j = 0; j < columns; j++) STORE(lanes[i * TILE + j][lane], to, i * g.row + j);
+        }
+    }
+}
+
+__kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long items) {
+    for (size_t first = get_global_id(0) * VECTOR; first < (size_t)size; first += items * VECTOR) {
+        REALV one[SIDE][SIDE], two[3][SIDE], three[3][3];
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(sums + (i * SIDE + j) * size + first);
+        BOTH(SUMS, SIDE, 3)
+        REAL lanes[9][VECTOR];
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) RSTORE(three[i][j], lanes[i * 3 + j]);
+        const int count = min((size_t)VECTOR, (size_t)size - first);
+        for (int lane = 0; lane < count; lane++)
+            for (int tap = 0; tap < 9; tap++) STORE(lanes[tap][lane], out, (first + lane) * 9 + tap);
+    }
+}

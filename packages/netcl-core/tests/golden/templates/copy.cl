@@ -1,0 +1,171 @@
+// copy/1_cpu
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define STREAM(value, place) __builtin_nontemporal_store(value, place)
+#endif
+#endif
+#ifndef STREAM
+#define STREAM(value, place) *(place) = (value)
+#endif
+#pragma OPENCL FP_CONTRACT OFF
+#define BYTES 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Strided copy of a block, elements moved as bits of BYTES bytes.
+//
+// The two innermost dimensions are cut in tiles of tile[0] x tile[1]; one work-item copies `block` tiles in turn. The
+// four dimensions outside them have any strides, as has the source, which may be repeated (0) or reversed (below 0).
+// Where rows of the source are columns of the result (`transposing`), blocks of EDGE x EDGE pass through registers or private
+// memory: each cache line is then read and written once or twice, also where a power-of-two stride puts all lines in one set of
+// the cache. Tiles of EDGE columns are of elements of four bytes that lie side by side in the source's rows and in the result's.
+// A result that no cache holds `streams`: its lines are written whole, past the caches (by STREAM, defined before this text), and
+// all runs of it begin at a multiple of 64 bytes.
+
+#define EDGE 16
+
+#if BYTES == 1
+typedef uchar element;
+typedef uchar16 run;
+#elif BYTES == 2
+typedef ushort element;
+typedef ushort16 run;
+#elif BYTES == 4
+typedef uint element;
+typedef uint16 run;
+#else
+typedef ulong element;
+typedef ulong8 run;
+#endif
+typedef run __attribute__((aligned(BYTES))) packed_run;
+#define RUN (sizeof(run) / BYTES)
+
+typedef struct {
+    long tiles, block, transposing, streams, source_offset, out_offset;
+    long tile[2], counts[2], extent[6], source_stride[6], out_stride[6];
+} copying;
+
+#if BYTES == 4
+typedef uint8 __attribute__((aligned(4))) packed8;
+
+// Eight elements of eight neighbouring rows of the source, `step` elements apart, as eight rows of the result.
+static inline void transpose8(__global const uint* s, const long step, uint8* t) {
+#define ROW(i) uint8 x##i = *(__global const packed8*)(s + i * step);
+#define PAIR(i, j) const uint8 y##i = (uint8)(x##i.s0, x##j.s0, x##i.s2, x##j.s2, x##i.s4, x##j.s4, x##i.s6, x##j.s6); \
+                   const uint8 y##j = (uint8)(x##i.s1, x##j.s1, x##i.s3, x##j.s3, x##i.s5, x##j.s5, x##i.s7, x##j.s7);
+#define FOUR(i, j) const uint8 z##i = (uint8)(y##i.s01, y##j.s01, y##i.s45, y##j.s45); \
+                   const uint8 z##j = (uint8)(y##i.s23, y##j.s23, y##i.s67, y##j.s67);
+#define EIGHT(c, d, i, j) t[c] = (uint8)(z##i.lo, z##j.lo); t[d] = (uint8)(z##i.hi, z##j.hi);
+    ROW(0) ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7)
+    PAIR(0, 1) PAIR(2, 3) PAIR(4, 5) PAIR(6, 7)
+    FOUR(0, 2) FOUR(1, 3) FOUR(4, 6) FOUR(5, 7)
+    EIGHT(0, 4, 0, 4) EIGHT(1, 5, 1, 5) EIGHT(2, 6, 2, 6) EIGHT(3, 7, 3, 7)
+}
+
+// Rows of the result, a cache line of each, from as many elements of sixteen rows of the source, eight at a time. (A branch on
+// how they are stored inside of the loop makes Intel's compiler keep them in memory.)
+#define LINES(name, STORE) \
+static inline void name(__global const uint* s, const long step, __global uint* t, const long out_step, const long rows) { \
+    for (long r = 0; r < rows; r += 8) { \
+        uint8 left[8], right[8]; \
+        transpose8(s + r, step, left); \
+        transpose8(s + r + 8 * step, step, right); \
+        _Pragma("unroll") \
+        for (int i = 0; i < 8; i++) STORE((uint16)(left[i], right[i]), t + (r + i) * out_step); \
+    } \
+}
+#define KEEP_LINE(value, place) *(__global packed_run*)(place) = value
+#define STREAM_LINE(value, place) STREAM(value, (__global run*)(place))
+LINES(keep_lines, KEEP_LINE)
+LINES(stream_lines, STREAM_LINE)
+#endif
+
+// A block of the result, of `height` rows and `width` columns, whose rows lie along the columns of the source.
+static inline void transpose(__global const element* s, const long step, const long row_step, __global element* t,
+                             const long out_step, const long out_row_step, const long height, const long width) {
+    element square[EDGE][EDGE];
+    for (long c = 0; c < width; c++)
+        for (long r = 0; r < height; r++) square[r][c] = s[c * step + r * row_step];
+    for (long r = 0; r < height; r++)
+        for (long c = 0; c < width; c++) t[r * out_row_step + c * out_step] = square[r][c];
+}
+
+__kernel void copy(__global const element* restrict source, __global element* restrict out, const copying g) {
+    const size_t first = get_global_id(0) * g.block, last = min((size_t)g.tiles, (size_t)(first + g.block));
+    const long source_step = g.source_stride[5], out_step = g.out_stride[5];
+    for (size_t tile = first; tile < last; tile++) {
+        // Along the rows of the source first, wherever they lie.
+        const size_t near = g.counts[g.transposing ? 0 : 1], a = tile % near, b = tile / near % g.counts[g.transposing ? 1 : 0];
+        const long column = (long)(g.transposing ? b : a) * g.tile[1], row = (long)(g.transposing ? a : b) * g.tile[0];
+        size_t rest = tile / g.counts[1] / g.counts[0];
+        long from = g.source_offset + column * source_step, to = g.out_offset + column * out_step;
+        for (int d = 3; d >= 0; d--) {
+            const long i = rest % g.extent[d];
+            rest /= g.extent[d];
+            from += i * g.source_stride[d];
+            to += i * g.out_stride[d];
+        }
+        const long rows = min(g.extent[4], row + g.tile[0]), columns = min(g.tile[1], g.extent[5] - column);
+        if (g.transposing) {
+            long left = row;
+#if BYTES == 4
+            if (columns == EDGE && g.tile[1] == EDGE) {
+                left += (rows - row) / 8 * 8;
+                __global const element* s = source + from + row;
+                __global element* t = out + to + row * g.out_stride[4];
+                if (g.streams) stream_lines(s, source_step, t, g.out_stride[4], left - row);
+                else keep_lines(s, source_step, t, g.out_stride[4], left - row);
+            }
+#endif
+            for (long c = 0; c < columns; c += EDGE)
+                for (long r = left; r < rows; r += EDGE)
+                    transpose(source + from + r * g.source_stride[4] + c * source_step, source_step, g.source_stride[4],
+                              out + to + r * g.out_stride[4] + c * out_step, out_step, g.out_stride[4],
+                              min(rows - r, (long)EDGE), min(columns - c, (long)EDGE));
+            continue;
+        }
+        for (long r = row; r < rows; r++) {
+            __global const element* s = source + from + r * g.source_stride[4];
+            __global element* t = out + to + r * g.out_stride[4];
+            if (source_step == 1 && out_step == 1) {
+                long c = 0;
+                if (g.streams)
+                    for (; c + (long)RUN <= columns; c += RUN)
+                        STREAM(*(__global const packed_run*)(s + c), (__global run*)(t + c));
+                for (; c < columns; c++) t[c] = s[c];
+            }
+            else if (source_step == 0 && out_step == 1) {
+                const element value = s[0];
+                for (long c = 0; c < columns; c++) t[c] = value;
+            } else
+                for (long c = 0; c < columns; c++) t[c * out_step] = s[c * source_step];
+        }
+    }
+}
+
+#ifdef TILE
+// The same where a group shares local memory: it copies one tile of TILE x TILE whose rows in the result lie along the
+// columns of the source, reading along the one and writing along the other.
+__kernel void copy_tiles(__global const element* restrict source, __global element* restrict out, const copying g) {
+    __local element square[TILE][TILE + 1];  // a column more, so that neighbours of a column lie in different banks
+    const size_t tile = get_group_id(0);
+    const long column = (long)(tile % g.counts[1]) * TILE, row = (long)(tile / g.counts[1] % g.counts[0]) * TILE;
+    size_t rest = tile / g.counts[1] / g.counts[0];
+    long from = g.source_offset + row * g.source_stride[4] + column * g.source_stride[5];
+    long to = g.out_offset + row * g.out_stride[4] + column * g.out_stride[5];
+    for (int d = 3; d >= 0; d--) {
+        const long i = rest % g.extent[d];
+        rest /= g.extent[d];
+        from += i * g.source_stride[d];
+        to += i * g.out_stride[d];
+    }
+    const int rows = (int)min((long)TILE, g.extent[4] - row), columns = (int)min((long)TILE, g.extent[5] - column);
+    for (int k = get_local_id(0); k < TILE * TILE; k += get_local_size(0)) {
+        const int r = k % TILE, c = k / TILE;
+        if (r < rows && c < columns) square[c][r] = source[from + r * g.source_stride[4] + c * g.source_stride[5]];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = get_local_id(0); k < TILE * TILE; k += get_local_size(0)) {
+        const int r = k / TILE, c = k % TILE;
+        if (r < rows && c < columns) out[to + r * g.out_stride[4] + c * g.out_stride[5]] = square[c][r];
+    }
+}
+#endif

@@ -1,0 +1,199 @@
+// random/uniform_float32
+#pragma OPENCL FP_CONTRACT OFF
+#define DTYPE_FLOAT32 1
+#define KIND_UNIFORM 1
+#define SHIFT 8
+#define SCALE 0x1p-24f
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3. SC 2011).
+//
+// Key: state[0] (seed); counter: state[1] (base) + offset + i / 4 in its two low words, zero above; element i is word i % 4.
+// One work-item: `block` times LANES counters, LANES side by side. Sums and products only, in one order, so that NumPy
+// finds the same bits; sqrt alone may differ in the last place.
+
+#define LANES 8
+
+typedef struct {
+    long offset, size, block, low;
+    ulong range;
+} drawing;
+
+// Trap: vectors of eight 64-bit elements (their conversions at least) are wrong on PoCL 3.0, without a word; so the
+// products are made of 32-bit halves and the counter carries by hand.
+static inline void philox(const ulong key, const ulong counter, uint8 word[4]) {
+    const uint start = (uint)counter;
+    uint8 c0 = start + (uint8)(0, 1, 2, 3, 4, 5, 6, 7);
+    uint8 c1 = (uint)(counter >> 32) - as_uint8(c0 < start), c2 = 0, c3 = 0;
+    uint k0 = (uint)key, k1 = (uint)(key >> 32);
+    for (int round = 0; round < 10; round++) {
+        const uint8 high0 = mul_hi(c0, (uint8)0xD2511F53u), low0 = c0 * 0xD2511F53u;
+        const uint8 high1 = mul_hi(c2, (uint8)0xCD9E8D57u), low1 = c2 * 0xCD9E8D57u;
+        c0 = high1 ^ c1 ^ k0;
+        c2 = high0 ^ c3 ^ k1;
+        c1 = low1;
+        c3 = low0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    word[0] = c0;
+    word[1] = c1;
+    word[2] = c2;
+    word[3] = c3;
+}
+
+#if defined(KIND_RANDINT)
+#define CONVERT(x) (g.low + (long)((x) * g.range >> 32))
+#else
+#define CONVERT(x) (x)
+#endif
+
+#if defined(KIND_NORMAL)
+// Natural logarithm of ((w >> 8) + 1) / 2**24, by the polynomial of Cephes' logf.
+static inline float8 log_of(const uint8 w) {
+    const float8 u = convert_float8((w >> 8) + 1u) * 0x1p-24f;
+    const uint8 bits = as_uint8(u);
+    float8 e = convert_float8(convert_int8(bits >> 23) - 126);
+    float8 m = as_float8((bits & 0x007fffffu) | 0x3f000000u);
+    const int8 small = m < 0.707106781186547524f;
+    e = select(e, e - 1.0f, small);
+    m = select(m, m + m, small) - 1.0f;
+    const float8 z = m * m;
+    float8 y = m * 7.0376836292e-2f - 1.1514610310e-1f;
+    y = y * m + 1.1676998740e-1f;
+    y = y * m - 1.2420140846e-1f;
+    y = y * m + 1.4249322787e-1f;
+    y = y * m - 1.6668057665e-1f;
+    y = y * m + 2.0000714765e-1f;
+    y = y * m - 2.4999993993e-1f;
+    y = y * m + 3.3333331174e-1f;
+    y = y * m * z;
+    y = y + e * -2.12194440e-4f;
+    y = y - z * 0.5f;
+    return (m + y) + e * 0.693359375f;
+}
+
+// Cosine and sine of 2 pi (w >> 8) / 2**24, by the polynomials of Cephes' sinf and cosf on an eighth of a turn.
+static inline void turn(const uint8 w, float8* cosine, float8* sine) {
+    const float8 u = convert_float8(w >> 8) * 0x1p-24f;
+    const int8 quarter = convert_int8(u * 4.0f + 0.5f);
+    const float8 x = (u - convert_float8(quarter) * 0.25f) * 6.283185307179586f;
+    const float8 z = x * x;
+    float8 s = z * -1.9515295891e-4f + 8.3321608736e-3f;
+    s = s * z - 1.6666654611e-1f;
+    s = s * z * x + x;
+    float8 c = z * 2.443315711809948e-5f - 1.388731625493765e-3f;
+    c = c * z + 4.166664568298827e-2f;
+    c = c * z * z - z * 0.5f + 1.0f;
+    const int8 odd = -(quarter & 1), turned = -((quarter >> 1) & 1);
+    const float8 a = select(c, -s, odd), b = select(s, c, odd);
+    *cosine = select(a, -a, turned);
+    *sine = select(b, -b, turned);
+}
+#endif
+
+__kernel LOOPS void draw(__global STORAGE* restrict out, __global const long* restrict state, const drawing g) {
+    const ulong key = (ulong)state[0], base = (ulong)state[1] + (ulong)g.offset;
+    for (long step = 0; step < g.block; step++) {
+        const ulong first = (get_global_id(0) * (ulong)g.block + step) * LANES;
+        if (first * 4 >= (ulong)g.size) return;
+        uint8 word[4];
+        philox(key, base + first, word);
+#if defined(KIND_UNIFORM)
+        float value[4][LANES];
+        for (int i = 0; i < 4; i++) vstore8(convert_float8(word[i] >> SHIFT) * SCALE, 0, value[i]);
+#elif defined(KIND_NORMAL)
+        float value[4][LANES];
+        for (int i = 0; i < 4; i += 2) {
+            const float8 radius = sqrt(log_of(word[i]) * -2.0f);
+            float8 cosine, sine;
+            turn(word[i + 1], &cosine, &sine);
+            vstore8(radius * cosine, 0, value[i]);
+            vstore8(radius * sine, 0, value[i + 1]);
+        }
+#else
+        uint value[4][LANES];
+        for (int i = 0; i < 4; i++) vstore8(word[i], 0, value[i]);
+#endif
+        const ulong left = min((ulong)(4 * LANES), (ulong)g.size - first * 4);
+        if (left == 4 * LANES)
+            for (int i = 0; i < 4 * LANES; i++) STORE(CONVERT(value[i % 4][i / 4]), out, first * 4 + i);
+        else
+            for (ulong i = 0; i < left; i++) STORE(CONVERT(value[i % 4][i / 4]), out, first * 4 + i);
+    }
+}

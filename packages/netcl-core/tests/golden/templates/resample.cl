@@ -1,0 +1,201 @@
+// resample/float32_1
+#pragma OPENCL FP_CONTRACT OFF
+#define DTYPE_FLOAT32 1
+#define TAPS 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// Resizing along the middle of three dimensions (before, axis, after): each output is a weighted sum of TAPS neighbours,
+// 1 (nearest), 2 (linear) or 4 (cubic convolution, Keys 1981, a = -0.75), whose places are held at the borders.
+//
+// Output o lies at (step * o + start) / unit of the input: whole numbers, so that every device finds the same neighbours.
+// One work-item: blocks of both outer dimensions of the result times a stretch of `width` columns. Neighbours and weights
+// of a place along the axis are worked out once and serve a few lines of `before`. The gradient gathers: a place of the
+// input sums over the outputs that reach it, in order, without atomics.
+
+typedef struct {
+    long before, extent, out, after;
+    long step, start, unit;
+    long lines, block, width;
+} resizing;
+
+typedef struct {
+    long first;
+    REAL weight[TAPS];
+} taps;
+
+static inline long floor_divide(const long a, const long b) { return a / b - (a % b < 0); }
+
+static inline long ceil_divide(const long a, const long b) { return a / b + (a % b > 0); }
+
+static inline taps taps_of(const long o, const resizing* g) {
+    const long place = g->step * o + g->start, whole = floor_divide(place, g->unit);
+    taps p;
+#if TAPS == 1
+    p.first = whole;
+    p.weight[0] = 1;
+#else
+    const REAL t = (REAL)(place - whole * g->unit) / (REAL)g->unit;
+#if TAPS == 2
+    p.first = whole;
+    p.weight[0] = 1 - t;
+    p.weight[1] = t;
+#else
+    const REAL a = (REAL)-0.75, u = 1 - t;
+    p.first = whole - 1;
+    p.weight[0] = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a;
+    p.weight[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
+    p.weight[2] = ((a + 2) * u - (a + 3)) * u * u + 1;
+    p.weight[3] = ((a * (u + 1) - 5 * a) * (u + 1) + 8 * a) * (u + 1) - 4 * a;
+#endif
+#endif
+    return p;
+}
+
+#define LINES 32  // of one element each: as many as stay in the cache
+#define BEFORE (TAPS == 4 ? 1 : 0)
+
+// With a `block` of 0, a work-item computes one element; neighbours lie side by side, as GPUs want it.
+#define RANGES(SIZE) \
+    const bool alone = g.block == 0; \
+    const size_t item = get_global_id(0), plane = (SIZE) * g.after, within = item % plane; \
+    const long begin = alone ? within % g.after : item * g.width, end = min(g.after, begin + (alone ? 1 : g.width)); \
+    const long first_line = alone ? item / plane : get_global_id(1) * g.lines; \
+    const long last_line = min(g.before, first_line + (alone ? 1 : g.lines)); \
+    const long first = alone ? within / g.after : get_global_id(2) * g.block; \
+    const long last = min((SIZE), first + (alone ? 1 : g.block)); \
+    const long together = g.after == 1 ? LINES : 1
+
+#define EACH_STRETCH \
+    for (long line = first_line; line < last_line; line += together)
+
+// BODY for all columns of a few lines: `from` and `to` are where they lie in the operand and in the result.
+#define EACH_PLACE(OPERAND, RESULT, BODY) \
+    if (g.after == 1) { \
+        for (long b = line; b < min(last_line, line + together); b++) { \
+            const size_t from = b * (OPERAND), to = b * (RESULT); \
+            BODY; \
+        } \
+    } else { \
+        const size_t from_line = line * (OPERAND) * g.after, to_line = line * (RESULT) * g.after; \
+        for (long c = begin; c < end; c++) { \
+            const size_t from = from_line + c, to = to_line + c; \
+            BODY; \
+        } \
+    }
+
+__kernel void resize(__global const STORAGE* restrict x, __global STORAGE* restrict out, const resizing g) {
+    RANGES(g.out);
+    EACH_STRETCH for (long o = first; o < last; o++) {
+        const taps p = taps_of(o, &g);
+        long at[TAPS];
+        for (int k = 0; k < TAPS; k++) at[k] = clamp(p.first + k, 0L, g.extent - 1) * g.after;
+        const size_t target = o * g.after;
+#if TAPS == 1
+        EACH_PLACE(g.extent, g.out, STORE(LOAD(x, from + at[0]), out, to + target))
+#elif TAPS == 2
+        EACH_PLACE(g.extent, g.out,
+                   STORE(p.weight[0] * LOAD(x, from + at[0]) + p.weight[1] * LOAD(x, from + at[1]), out, to + target))
+#else
+        EACH_PLACE(g.extent, g.out,
+                   STORE(p.weight[0] * LOAD(x, from + at[0]) + p.weight[1] * LOAD(x, from + at[1])
+                         + p.weight[2] * LOAD(x, from + at[2]) + p.weight[3] * LOAD(x, from + at[3]), out, to + target))
+#endif
+    }
+}
+
+__kernel void resize_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const resizing g) {
+    RANGES(g.extent);
+    EACH_STRETCH for (long i = first; i < last; i++) {
+        // The outputs one of whose taps is i; the borders are also the taps that lie outside.
+        long low = 0, high = g.out;
+        if (g.step > 0) {
+            if (i > 0) low = max(low, ceil_divide(g.unit * (i + BEFORE + 1 - TAPS) - g.start, g.step));
+            if (i < g.extent - 1) high = min(high, ceil_divide(g.unit * (i + BEFORE + 1) - g.start, g.step));
+        }
+        const size_t target = i * g.after;
+        EACH_PLACE(g.out, g.extent, STORE((REAL)0, out, to + target))
+        for (long o = low; o < high; o++) {
+            const taps p = taps_of(o, &g);
+            REAL weight = 0;
+            for (int k = 0; k < TAPS; k++)
+                if (clamp(p.first + k, 0L, g.extent - 1) == i) weight += p.weight[k];
+            const size_t source = o * g.after;
+            EACH_PLACE(g.out, g.extent, STORE(LOAD(out, to + target) + weight * LOAD(grad, from + source), out, to + target))
+        }
+    }
+}

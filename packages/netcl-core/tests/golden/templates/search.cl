@@ -1,0 +1,181 @@
+// search/float32_cpu
+#pragma OPENCL FP_CONTRACT OFF
+#define DTYPE_FLOAT32 1
+#define ALONE 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// Unsigned keys in the order of the values: NaN is last, the zeros are equal. By bits, as a device may take the smallest
+// numbers for zero. TELLS(key) is whether the key alone says what the value was.
+
+#if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
+#define SIGN (1UL << 63)
+#define KEY_MASK (~0UL)
+#else
+#define SIGN 0x80000000U
+#define KEY_MASK 0xffffffffUL
+#endif
+
+#if defined(DTYPE_INT64)
+#define TELLS(key) 1
+static inline ulong key_of(const REAL v) { return as_ulong(v) ^ SIGN; }
+static inline REAL value_of(const ulong key) { return as_long(key ^ SIGN); }
+#elif defined(DTYPE_INT32) || defined(DTYPE_UINT8)
+#define TELLS(key) 1
+static inline ulong key_of(const REAL v) { return (uint)v ^ SIGN; }
+static inline REAL value_of(const ulong key) { return (REAL)((uint)key ^ SIGN); }
+#else
+#if defined(DTYPE_FLOAT64)
+#define INFINITE 0x7ff0000000000000UL
+typedef ulong real_bits;
+#define AS_BITS(v) as_ulong(v)
+#define AS_REAL(u) as_double(u)
+#else
+#define INFINITE 0x7f800000U
+typedef uint real_bits;
+#define AS_BITS(v) as_uint(v)
+#define AS_REAL(u) as_float(u)
+#endif
+#define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
+static inline ulong key_of(const REAL v) {
+    const real_bits bits = AS_BITS(v);
+    if ((bits & ~SIGN) > INFINITE) return KEY_MASK;
+    return bits << 1 == 0 ? SIGN : (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
+}
+static inline REAL value_of(const ulong key) {
+    const real_bits bits = (real_bits)key;
+    return AS_REAL(bits & SIGN ? bits & ~SIGN : ~bits);
+}
+#endif
+
+// Binary search in sorted rows, counts between sorted edges, and elements put to positions that are all different.
+// One work-item: `share` elements; `rows` rows of `extent` (the sequence, the edges, the result) and of `width` (x).
+
+typedef struct {
+    long rows, extent, width, share, right, copies;
+} searching;
+
+#define EACH_ELEMENT \
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.width), (size_t)(head + g.share)); \
+    for (size_t p = head; p < tail; p++)
+
+// The first position whose key is not below `key` (`right`: is above it).
+static inline long bound(__global const STORAGE* restrict sorted, const long extent, const ulong key, const long right) {
+    long low = 0, high = extent;
+    while (low < high) {
+        const long middle = (low + high) / 2;
+        const ulong found = key_of(LOAD(sorted, middle));
+        if (found < key || (right && found == key)) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+__kernel void search(__global const STORAGE* restrict sorted, __global const STORAGE* restrict x,
+                     __global long* restrict out, const searching g, const long shared) {
+    EACH_ELEMENT {
+        const size_t row = shared ? 0 : p / g.width;
+        out[p] = bound(sorted + row * g.extent, g.extent, key_of(LOAD(x, p)), g.right);
+    }
+}
+
+// Into `copies` tables of counts, which are added up later; the last edge belongs to the last bin.
+__kernel void count(__global const STORAGE* restrict x, __global const STORAGE* restrict edges, __global int* restrict counts,
+                    const searching g) {
+    const long bins = g.extent - 1;
+    const ulong last = key_of(LOAD(edges, bins));
+    __global int* table = counts + get_global_id(0) % g.copies * bins;
+    EACH_ELEMENT {
+        const ulong key = key_of(LOAD(x, p));
+        const long bin = key == last ? bins : bound(edges, g.extent, key, 1);
+        if (bin > 0 && key <= last) {
+#ifdef ALONE
+            table[bin - 1]++;
+#else
+            atomic_inc(table + bin - 1);
+#endif
+        }
+    }
+}
+
+__kernel void place(__global const STORAGE* restrict x, __global const long* restrict places, __global STORAGE* restrict out,
+                    const searching g) {
+    EACH_ELEMENT {
+        const long to = places[p];
+        if (to >= 0 && to < g.extent) STORE(LOAD(x, p), out, p / g.width * g.extent + to);
+    }
+}

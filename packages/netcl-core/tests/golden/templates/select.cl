@@ -1,0 +1,309 @@
+// select/float32_cpu
+#pragma OPENCL FP_CONTRACT OFF
+#define DTYPE_FLOAT32 1
+#define ALONE 1
+#define FEW 16
+#define LONGEST 2048
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// Unsigned keys in the order of the values: NaN is last, the zeros are equal. By bits, as a device may take the smallest
+// numbers for zero. TELLS(key) is whether the key alone says what the value was.
+
+#if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
+#define SIGN (1UL << 63)
+#define KEY_MASK (~0UL)
+#else
+#define SIGN 0x80000000U
+#define KEY_MASK 0xffffffffUL
+#endif
+
+#if defined(DTYPE_INT64)
+#define TELLS(key) 1
+static inline ulong key_of(const REAL v) { return as_ulong(v) ^ SIGN; }
+static inline REAL value_of(const ulong key) { return as_long(key ^ SIGN); }
+#elif defined(DTYPE_INT32) || defined(DTYPE_UINT8)
+#define TELLS(key) 1
+static inline ulong key_of(const REAL v) { return (uint)v ^ SIGN; }
+static inline REAL value_of(const ulong key) { return (REAL)((uint)key ^ SIGN); }
+#else
+#if defined(DTYPE_FLOAT64)
+#define INFINITE 0x7ff0000000000000UL
+typedef ulong real_bits;
+#define AS_BITS(v) as_ulong(v)
+#define AS_REAL(u) as_double(u)
+#else
+#define INFINITE 0x7f800000U
+typedef uint real_bits;
+#define AS_BITS(v) as_uint(v)
+#define AS_REAL(u) as_float(u)
+#endif
+#define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
+static inline ulong key_of(const REAL v) {
+    const real_bits bits = AS_BITS(v);
+    if ((bits & ~SIGN) > INFINITE) return KEY_MASK;
+    return bits << 1 == 0 ? SIGN : (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
+}
+static inline REAL value_of(const ulong key) {
+    const real_bits bits = (real_bits)key;
+    return AS_REAL(bits & SIGN ? bits & ~SIGN : ~bits);
+}
+#endif
+
+// What comes first in each row in the order of keys, up to a position, without sorting it (radix select, most significant
+// digit first).
+//
+// Per digit: `digits` counts in tables those elements of a chunk whose higher digits are the ones found, and `choose`, after
+// the tables are added up, finds the next. Then `ranks` counts what each chunk has before the last wanted key and of its
+// equals, and `collect`, after the ranks are added up, writes the wanted in the order of their positions (`kth`: the position
+// of the last of them). On a CPU `few` goes along whole rows, with the first of each so far in order, and `kth_of_row` halves
+// the keys of a row of at most LONGEST around a pivot (Hoare's quickselect). `found`, per row: the key so far, and how many are
+// still wanted among those that begin with it.
+
+#define DIGITS 256
+
+typedef struct {
+    long rows, extent, length, chunks, share, shift, wanted;
+    ulong flip;
+} selecting;
+
+#define EACH_CHUNK(t) \
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.chunks), (size_t)(head + g.share)); \
+    for (size_t t = head; t < tail; t++)
+
+#define PLACES(t) \
+    const size_t row = (t) / g.chunks, first = (t) % g.chunks * g.length; \
+    const size_t last = min((size_t)g.extent, (size_t)(first + g.length))
+
+#define KEY_AT(i) ((key_of(LOAD(x, row * g.extent + (i))) ^ g.flip) & KEY_MASK)
+// In two steps, as a shift by 64 is none.
+#define BEGINS_WITH(key, prefix) (((key) ^ (prefix)) >> g.shift >> 8 == 0)
+
+__kernel void digits(__global const STORAGE* restrict x, __global const long* restrict found, __global int* restrict counts,
+                     const selecting g) {
+#ifdef ALONE
+    EACH_CHUNK(t) {
+        PLACES(t);
+        __global int* table = counts + t * DIGITS;
+        for (int d = 0; d < DIGITS; d++) table[d] = 0;
+        const ulong prefix = found[2 * row];
+        for (size_t i = first; i < last; i++) {
+            const ulong key = KEY_AT(i);
+            if (BEGINS_WITH(key, prefix)) table[key >> g.shift & (DIGITS - 1)]++;
+        }
+    }
+#else
+    __local int table[DIGITS];
+    const size_t t = get_group_id(0), item = get_local_id(0), group = get_local_size(0);
+    PLACES(t);
+    for (size_t d = item; d < DIGITS; d += group) table[d] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const ulong prefix = found[2 * row];
+    for (size_t i = first + item; i < last; i += group) {
+        const ulong key = KEY_AT(i);
+        if (BEGINS_WITH(key, prefix)) atomic_inc(table + (key >> g.shift & (DIGITS - 1)));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (size_t d = item; d < DIGITS; d += group) counts[t * DIGITS + d] = table[d];
+#endif
+}
+
+// One work-item: a row. `begin` goes before the first digit.
+__kernel void choose(__global const long* restrict totals, __global long* restrict found, const selecting g) {
+    const size_t row = get_global_id(0);
+    long wanted = found[2 * row + 1];
+    int digit = 0;
+    for (; digit < DIGITS - 1 && totals[row * DIGITS + digit] < wanted; digit++) wanted -= totals[row * DIGITS + digit];
+    found[2 * row] |= (long)((ulong)digit << g.shift);
+    found[2 * row + 1] = wanted;
+}
+
+__kernel void begin(__global const long* restrict positions, __global long* restrict found, const selecting g) {
+    const size_t row = get_global_id(0);
+    found[2 * row] = 0;
+    found[2 * row + 1] = positions[row] + 1;
+}
+
+__kernel void ranks(__global const STORAGE* restrict x, __global const long* restrict found, __global long* restrict counts,
+                    const selecting g) {
+    EACH_CHUNK(t) {
+        PLACES(t);
+        const ulong last_key = found[2 * row];
+        long before = 0, equal = 0;
+        for (size_t i = first; i < last; i++) {
+            const ulong key = KEY_AT(i);
+            before += key < last_key;
+            equal += key == last_key;
+        }
+        counts[2 * t] = before;
+        counts[2 * t + 1] = equal;
+    }
+}
+
+#define WALK \
+    EACH_CHUNK(t) { \
+        PLACES(t); \
+        const ulong last_key = found[2 * row]; \
+        const long wanted = found[2 * row + 1]; \
+        long before = t % g.chunks ? sums[2 * t - 2] : 0, equal = t % g.chunks ? sums[2 * t - 1] : 0; \
+        for (size_t i = first; i < last; i++) { \
+            const ulong key = KEY_AT(i);
+
+__kernel void collect(__global const STORAGE* restrict x, __global const long* restrict found,
+                      __global const long* restrict sums, __global STORAGE* restrict values, __global long* restrict places,
+                      const selecting g) {
+    WALK
+            if (key < last_key || (key == last_key && equal < wanted)) {
+                const size_t to = row * g.wanted + before + min(equal, wanted);
+                STORE(LOAD(x, row * g.extent + i), values, to);
+                places[to] = i;
+            }
+            before += key < last_key;
+            equal += key == last_key;
+        }
+    }
+}
+
+__kernel void kth(__global const STORAGE* restrict x, __global const long* restrict found, __global const long* restrict sums,
+                  __global long* restrict places, const selecting g) {
+    WALK
+            equal += key == last_key;
+            if (key == last_key && equal == wanted) places[row] = i;
+        }
+        (void)before;
+    }
+}
+
+#ifdef ALONE
+__kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict places,
+                  const selecting g) {
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
+    for (size_t row = head; row < tail; row++) {
+        ulong keys[FEW];
+        long at[FEW], count = 0;
+        for (long i = 0; i < g.extent; i++) {
+            const ulong key = KEY_AT(i);
+            if (count == g.wanted && key >= keys[count - 1]) continue;
+            long p = count < g.wanted ? count++ : count - 1;
+            for (; p > 0 && keys[p - 1] > key; p--) {
+                keys[p] = keys[p - 1];
+                at[p] = at[p - 1];
+            }
+            keys[p] = key;
+            at[p] = i;
+        }
+        for (long p = 0; p < count; p++) {
+            STORE(LOAD(x, row * g.extent + at[p]), values, row * g.wanted + p);
+            places[row * g.wanted + p] = at[p];
+        }
+    }
+}
+
+__kernel void kth_of_row(__global const STORAGE* restrict x, __global const long* restrict positions,
+                         __global long* restrict places, const selecting g) {
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
+    for (size_t row = head; row < tail; row++) {
+        ulong keys[LONGEST];
+        for (long i = 0; i < g.extent; i++) keys[i] = KEY_AT(i);
+        const long k = clamp(positions[row], 0L, g.extent - 1);
+        long low = 0, high = g.extent - 1;
+        while (low < high) {
+            const ulong a = keys[low], b = keys[(low + high) / 2], c = keys[high];
+            const ulong pivot = max(min(a, b), min(max(a, b), c));
+            long i = low, j = high;
+            while (i <= j) {
+                while (keys[i] < pivot) i++;
+                while (keys[j] > pivot) j--;
+                if (i > j) break;
+                const ulong kept = keys[i];
+                keys[i++] = keys[j];
+                keys[j--] = kept;
+            }
+            if (k <= j) high = j;
+            else if (k >= i) low = i;
+            else break;
+        }
+        // Of equals the one that a stable sort would put there.
+        const ulong key = keys[k];
+        long left = k, i = 0;
+        for (long j = 0; j < g.extent; j++) left -= keys[j] < key;
+        for (;; i++)
+            if (KEY_AT(i) == key && left-- == 0) break;
+        places[row] = i;
+    }
+}
+#endif

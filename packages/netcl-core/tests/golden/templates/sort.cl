@@ -1,0 +1,328 @@
+// sort/float32_cpu
+#pragma OPENCL FP_CONTRACT OFF
+#define DTYPE_FLOAT32 1
+#define ALONE 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// Unsigned keys in the order of the values: NaN is last, the zeros are equal. By bits, as a device may take the smallest
+// numbers for zero. TELLS(key) is whether the key alone says what the value was.
+
+#if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
+#define SIGN (1UL << 63)
+#define KEY_MASK (~0UL)
+#else
+#define SIGN 0x80000000U
+#define KEY_MASK 0xffffffffUL
+#endif
+
+#if defined(DTYPE_INT64)
+#define TELLS(key) 1
+static inline ulong key_of(const REAL v) { return as_ulong(v) ^ SIGN; }
+static inline REAL value_of(const ulong key) { return as_long(key ^ SIGN); }
+#elif defined(DTYPE_INT32) || defined(DTYPE_UINT8)
+#define TELLS(key) 1
+static inline ulong key_of(const REAL v) { return (uint)v ^ SIGN; }
+static inline REAL value_of(const ulong key) { return (REAL)((uint)key ^ SIGN); }
+#else
+#if defined(DTYPE_FLOAT64)
+#define INFINITE 0x7ff0000000000000UL
+typedef ulong real_bits;
+#define AS_BITS(v) as_ulong(v)
+#define AS_REAL(u) as_double(u)
+#else
+#define INFINITE 0x7f800000U
+typedef uint real_bits;
+#define AS_BITS(v) as_uint(v)
+#define AS_REAL(u) as_float(u)
+#endif
+#define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
+static inline ulong key_of(const REAL v) {
+    const real_bits bits = AS_BITS(v);
+    if ((bits & ~SIGN) > INFINITE) return KEY_MASK;
+    return bits << 1 == 0 ? SIGN : (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
+}
+static inline REAL value_of(const ulong key) {
+    const real_bits bits = (real_bits)key;
+    return AS_REAL(bits & SIGN ? bits & ~SIGN : ~bits);
+}
+#endif
+
+// Stable merge sort of the rows of a matrix, and what is done with sorted rows.
+//
+// A key (see keys.cl; `flip` reverses their order) and the position that it came from make an element, so that one stream is
+// merged, and of equals the earlier comes first. `tiles` sorts stretches of a row, each `merge` joins
+// neighbouring runs of `width` (its work-items find their share by a search along the diagonal: Odeh, Green, Mwassi, Shmueli
+// and Birk: Merge Path. IPDPSW 2012), `unpack` writes values and positions.
+//
+// On a CPU a work-item sorts and merges by itself; elsewhere a group does, through local memory.
+
+#define EIGHT 8
+
+#if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
+typedef ulong2 element;
+#define KEY(e) ((e).x)
+#define PLACE(e) ((e).y)
+#define ELEMENT(key, place) ((ulong2)((key), (place)))
+#define LAST ((ulong2)(~0UL, ~0UL))
+#define BEFORE(a, b) (KEY(a) < KEY(b))
+#else
+typedef ulong element;  // the key above the position
+#define KEY(e) ((e) >> 32)
+#define PLACE(e) ((e) & 0xffffffffUL)
+#define ELEMENT(key, place) ((key) << 32 | (place))
+#define LAST (~0UL)
+#define BEFORE(a, b) ((a) < (b))
+#endif
+
+typedef struct {
+    long rows, extent, tile, tiles, width, share;
+    ulong flip;
+} sorting;
+
+// How many of the first `diagonal` merged elements come from the first run; of equals, those of the first run come first.
+#define DEFINE_PATH(SPACE, NAME) \
+    static inline size_t NAME(SPACE const element* a, const size_t m, SPACE const element* b, const size_t n, \
+                              const size_t diagonal) { \
+        size_t low = diagonal > n ? diagonal - n : 0, high = min(diagonal, m); \
+        while (low < high) { \
+            const size_t middle = (low + high) / 2; \
+            if (BEFORE(b[diagonal - 1 - middle], a[middle])) high = middle; \
+            else low = middle + 1; \
+        } \
+        return low; \
+    }
+DEFINE_PATH(__global, path)
+
+#define EXCHANGE(i) { \
+    const element p = e[i], q = e[i + 1]; \
+    const int less = BEFORE(q, p); \
+    e[i] = less ? q : p; \
+    e[i + 1] = less ? p : q; \
+}
+// Odd-even transposition: neighbours only, so that equals keep their order.
+static inline void sort_eight(element e[EIGHT]) {
+    for (int round = 0; round < EIGHT / 2; round++) {
+        EXCHANGE(0) EXCHANGE(2) EXCHANGE(4) EXCHANGE(6)
+        EXCHANGE(1) EXCHANGE(3) EXCHANGE(5)
+    }
+}
+
+#ifdef ALONE
+// Outputs [p, end) of the runs that begin at `start`.
+static inline void merge_runs(__global const element* restrict from, __global element* restrict to, const size_t start,
+                              const size_t width, const size_t extent, size_t p, const size_t end) {
+    const size_t middle = min(start + width, extent), stop = min(start + 2 * width, extent);
+    size_t i = start + path(from + start, middle - start, from + middle, stop - middle, p - start);
+    size_t j = middle + (p - start) - (i - start);
+    for (; p < end && i < middle && j < stop; p++) {
+        const element a = from[i], b = from[j];
+        const int second = BEFORE(b, a);
+        to[p] = second ? b : a;
+        i += !second;
+        j += second;
+    }
+    for (; p < end && i < middle; p++) to[p] = from[i++];
+    for (; p < end; p++) to[p] = from[j++];
+}
+
+// Sorts tiles of a row into `one` or `two`: into `two` if the tile takes an odd number of merges.
+__kernel void tiles(__global const STORAGE* restrict x, __global element* restrict one, __global element* restrict two,
+                    const sorting g) {
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tiles), (size_t)(head + g.share));
+    for (size_t t = head; t < tail; t++) {
+        const size_t row = t / g.tiles * g.extent, start = t % g.tiles * g.tile;
+        const size_t stop = min((size_t)g.extent, (size_t)(start + g.tile));
+        for (size_t i = start; i < stop; i += EIGHT) {
+            element e[EIGHT];
+            const size_t count = min((size_t)EIGHT, (size_t)(stop - i));
+            for (size_t k = 0; k < EIGHT; k++)
+                e[k] = k < count ? ELEMENT((key_of(LOAD(x, row + i + k)) ^ g.flip) & KEY_MASK, i + k) : LAST;
+            sort_eight(e);
+            for (size_t k = 0; k < count; k++) one[row + i + k] = e[k];
+        }
+        __global element* from = one + row + start;
+        __global element* to = two + row + start;
+        for (size_t width = EIGHT; width < (size_t)g.width; width *= 2) {
+            for (size_t s = 0; s < stop - start; s += 2 * width)
+                merge_runs(from, to, s, width, stop - start, s, min(s + 2 * width, stop - start));
+            __global element* other = from;
+            from = to;
+            to = other;
+        }
+    }
+}
+
+__kernel void merge(__global const element* restrict from, __global element* restrict to, const sorting g) {
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tiles), (size_t)(head + g.share));
+    for (size_t t = head; t < tail; t++) {
+        const size_t row = t / g.tiles * g.extent;
+        const size_t end = min((size_t)g.extent, (size_t)((t % g.tiles + 1) * g.tile));
+        for (size_t p = t % g.tiles * g.tile; p < end;) {
+            const size_t start = p / (2 * g.width) * (2 * g.width), upto = min(end, (size_t)(start + 2 * g.width));
+            merge_runs(from + row, to + row, start, g.width, g.extent, p, upto);
+            p = upto;
+        }
+    }
+}
+#else
+DEFINE_PATH(__local, local_path)
+
+// Each work-item: eight outputs of two runs in local memory, into e.
+static inline void merge_eight(__local const element* a, const size_t m, __local const element* b, const size_t n,
+                               const size_t diagonal, element e[EIGHT]) {
+    size_t i = local_path(a, m, b, n, diagonal), j = diagonal - i;
+    for (int k = 0; k < EIGHT; k++) {
+        const int second = i >= m || (j < n && BEFORE(b[j], a[i]));
+        e[k] = second ? (j < n ? b[j] : LAST) : a[i];
+        i += !second;
+        j += second;
+    }
+}
+
+// Short rows share a group: element i of it is at `place` of a row, if `inside`.
+#define TILE_OF(i) \
+    const size_t t = before + (i) / g.tile, row = t / g.tiles * g.extent; \
+    const size_t place = t % g.tiles * g.tile + (i) % g.tile; \
+    const int inside = t < g.rows * g.tiles && place < g.extent
+
+__kernel void tiles(__global const STORAGE* restrict x, __global element* restrict one, __global element* restrict two,
+                    const sorting g) {
+    __local element shared[TILE];
+    const size_t item = get_local_id(0), group = get_local_size(0), all = group * EIGHT;
+    const size_t before = get_group_id(0) * (all / g.tile);  // tiles of the groups before this one
+    element e[EIGHT];
+    for (size_t i = item; i < all; i += group) {
+        TILE_OF(i);
+        shared[i] = inside ? ELEMENT((key_of(LOAD(x, row + place)) ^ g.flip) & KEY_MASK, place) : LAST;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = 0; k < EIGHT; k++) e[k] = shared[item * EIGHT + k];
+    sort_eight(e);
+    for (size_t width = EIGHT; width < g.tile; width *= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int k = 0; k < EIGHT; k++) shared[item * EIGHT + k] = e[k];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const size_t first = item * EIGHT / (2 * width) * (2 * width);
+        merge_eight(shared + first, width, shared + first + width, width, item * EIGHT - first, e);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = 0; k < EIGHT; k++) shared[item * EIGHT + k] = e[k];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (size_t i = item; i < all; i += group) {
+        TILE_OF(i);
+        if (inside) one[row + place] = shared[i];
+    }
+}
+
+__kernel void merge(__global const element* restrict from, __global element* restrict to, const sorting g) {
+    __local element shared[TILE];
+    const size_t item = get_local_id(0), group = get_local_size(0), t = get_group_id(0);
+    const size_t row = t / g.tiles * g.extent, p = t % g.tiles * g.tile, end = min((size_t)g.extent, (size_t)(p + g.tile));
+    // A tile lies within one pair of runs, as widths are multiples of it.
+    const size_t start = p / (2 * g.width) * (2 * g.width), middle = min((size_t)(start + g.width), (size_t)g.extent);
+    const size_t stop = min((size_t)(start + 2 * g.width), (size_t)g.extent);
+    __global const element* a = from + row + start;
+    __global const element* b = from + row + middle;
+    const size_t i = path(a, middle - start, b, stop - middle, p - start), m = path(a, middle - start, b, stop - middle, end - start) - i;
+    const size_t j = p - start - i, n = end - p - m;
+    for (size_t k = item; k < m; k += group) shared[k] = a[i + k];
+    for (size_t k = item; k < n; k += group) shared[m + k] = b[j + k];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    element e[EIGHT];
+    merge_eight(shared, m, shared + m, n, min(item * EIGHT, m + n), e);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = 0; k < EIGHT; k++) shared[item * EIGHT + k] = e[k];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (size_t k = item; k < m + n; k += group) to[row + p + k] = shared[k];
+}
+#endif
+
+// The first `tile` of each sorted row.
+__kernel void unpack(__global const STORAGE* restrict x, __global const element* restrict from,
+                     __global STORAGE* restrict values, __global long* restrict places, const sorting g) {
+    const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tile), (size_t)(head + g.share));
+    size_t row = head / g.tile, column = head % g.tile;
+    for (size_t p = head; p < tail; p++) {
+        const element e = from[row * g.extent + column];
+        const ulong key = (KEY(e) ^ g.flip) & KEY_MASK;
+        places[p] = PLACE(e);
+        if (TELLS(key)) STORE(value_of(key), values, p);
+        else STORE(LOAD(x, row * g.extent + PLACE(e)), values, p);
+        if (++column == g.tile) column = 0, row++;
+    }
+}

@@ -1,0 +1,263 @@
+// window/max_float32_1
+#pragma OPENCL FP_CONTRACT OFF
+#define DTYPE_FLOAT32 1
+#define STEP 1
+#define LOOPS __attribute__((vec_type_hint(float16)))
+// Storage and arithmetic types of one dtype. The Python side defines one of DTYPE_FLOAT32, DTYPE_FLOAT16,
+// DTYPE_BFLOAT16, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8 before this text.
+// STORAGE is what lies in the buffer, REAL what is computed with; LOAD and STORE convert.
+
+#if defined(DTYPE_FLOAT64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(DTYPE_FLOAT16)
+#define STORAGE half
+#define REAL float
+#define LOAD(p, i) vload_half((i), (p))
+#define STORE(x, p, i) vstore_half((x), (i), (p))
+#elif defined(DTYPE_BFLOAT16)
+#define STORAGE ushort
+#define REAL float
+static inline float load_bfloat16(ushort x) { return as_float((uint)x << 16); }
+static inline ushort store_bfloat16(float x) {
+    // Round to nearest even; a NaN keeps its sign and becomes quiet.
+    uint u = as_uint(x);
+    uint rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)(isnan(x) ? ((u >> 16) | 0x40u) : rounded);
+}
+#define LOAD(p, i) load_bfloat16((p)[i])
+#define STORE(x, p, i) ((p)[i] = store_bfloat16(x))
+#else
+#if defined(DTYPE_FLOAT32)
+#define STORAGE float
+#elif defined(DTYPE_FLOAT64)
+#define STORAGE double
+#elif defined(DTYPE_INT32)
+#define STORAGE int
+#elif defined(DTYPE_INT64)
+#define STORAGE long
+#elif defined(DTYPE_UINT8)
+#define STORAGE uchar
+#endif
+#define REAL STORAGE
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#endif
+
+#ifdef VECTOR
+// Unaligned vectors of VECTOR elements: VLOAD(p) and VSTORE(x, p) on storage, GLOAD and GSTORE on REAL in global memory,
+// by plain accesses through a vector that may lie anywhere, since PoCL's vload8 and vstore8 take three times as long;
+// RLOAD and RSTORE on REAL anywhere.
+#define REALV JOIN(REAL, VECTOR)
+#ifdef DTYPE_FLOAT64
+typedef REALV __attribute__((aligned(8))) PACKED;
+#else
+typedef REALV __attribute__((aligned(4))) PACKED;
+#endif
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) JOIN(vload, VECTOR)(0, (p))
+#define RSTORE(x, p) JOIN(vstore, VECTOR)((x), 0, (p))
+#if defined(DTYPE_FLOAT16)
+#define VLOAD(p) JOIN(vload_half, VECTOR)(0, (p))
+#define VSTORE(x, p) JOIN(vstore_half, VECTOR)((x), 0, (p))
+#elif defined(DTYPE_BFLOAT16)
+#define VLOAD(p) JOIN(as_float, VECTOR)(JOIN(convert_uint, VECTOR)(RLOAD(p)) << 16)
+static inline void store_bfloat16_vector(REALV x, __global ushort* p) {
+    JOIN(uint, VECTOR) u = JOIN(as_uint, VECTOR)(x);
+    JOIN(uint, VECTOR) rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    u = select(rounded, (u >> 16) | 0x40u, isnan(x));
+    RSTORE(JOIN(convert_ushort, VECTOR)(u), p);
+}
+#define VSTORE(x, p) store_bfloat16_vector((x), (p))
+#else
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#endif
+#endif
+// Sliding windows over the last three dimensions: pooling, unfolding and their gradients.
+//
+// One work-item: `block` rows (of the output going forward, of the input in gradients). Gradients gather: each position
+// of the input sums over the windows that hold it, in order, so nothing is written twice and no atomics are needed.
+//
+// A stride of 0 cuts the extent into sections (adaptive pooling): window o is floor(o * extent / out) to
+// ceil((o + 1) * extent / out).
+
+typedef struct {
+    long rows, block, channels, count_include_pad, divisor;
+    long extent[3], out[3], taps[3], stride[3], dilation[3], low[3], high[3];
+} window;
+
+typedef struct { long first, last; } span;
+
+static inline long up(const long a, const long b) { return (a + b - 1) / b; }
+
+// The taps of the window at `start` that lie in 0 .. extent.
+static inline span taps_inside(const long start, const long count, const long dilation, const long extent) {
+    span s;
+    if (start >= 0 && start + (count - 1) * dilation < extent) {  // spares the divisions
+        s.first = 0;
+        s.last = count;
+        return s;
+    }
+    s.first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+    s.last = start >= extent ? 0 : min(count, (extent - start + dilation - 1) / dilation);
+    return s;
+}
+
+// Where window o begins, and its taps that lie inside.
+static inline long start_of(const long o, const int d, const window* g) {
+    return g->stride[d] ? o * g->stride[d] - g->low[d] : o * g->extent[d] / g->out[d];
+}
+
+static inline long section(const long o, const int d, const window* g) {
+    return up((o + 1) * g->extent[d], g->out[d]) - o * g->extent[d] / g->out[d];
+}
+
+static inline span taps_of(const long o, const int d, const window* g) {
+    if (g->stride[d]) return taps_inside(o * g->stride[d] - g->low[d], g->taps[d], g->dilation[d], g->extent[d]);
+    span s;
+    s.first = 0;
+    s.last = section(o, d, g);
+    return s;
+}
+
+// The windows whose reach holds the (padded) position.
+static inline span windows_holding(const long padded, const int d, const window* g) {
+    if (!g->stride[d]) {
+        span s;
+        s.first = padded * g->out[d] / g->extent[d];
+        s.last = up((padded + 1) * g->out[d], g->extent[d]);
+        return s;
+    }
+    const long reach = padded - (g->taps[d] - 1) * g->dilation[d];
+    span s;
+    s.first = reach <= 0 ? 0 : (reach + g->stride[d] - 1) / g->stride[d];
+    s.last = min(padded / g->stride[d] + 1, g->out[d]);
+    return s;
+}
+
+// The same for the next position, from the span of the one before.
+static inline span next_windows(span s, const long padded, const int d, const window* g) {
+    if (s.first * g->stride[d] + (g->taps[d] - 1) * g->dilation[d] < padded) s.first++;
+    if (s.last < g->out[d] && s.last * g->stride[d] <= padded) s.last++;
+    return s;
+}
+
+// How many elements along one dimension an average divides by.
+static inline long counted(const long o, const int d, const window* g) {
+    if (!g->stride[d]) return section(o, d, g);
+    const long start = o * g->stride[d] - g->low[d];
+    if (start >= 0 && start + (g->taps[d] - 1) * g->dilation[d] < g->extent[d]) return g->taps[d];
+    if (g->count_include_pad)
+        return min(g->taps[d], (g->extent[d] + g->high[d] - start + g->dilation[d] - 1) / g->dilation[d]);
+    const span s = taps_inside(start, g->taps[d], g->dilation[d], g->extent[d]);
+    return max(s.last - s.first, 0L);
+}
+
+#define EACH_ROW \
+    const size_t first_row = get_global_id(0) * g.block, last_row = min((size_t)g.rows, (size_t)(first_row + g.block)); \
+    for (size_t row = first_row; row < last_row; row++)
+
+// The same for outputs; with a `block` of 0, a work-item computes one of them, and neighbours lie side by side, as GPUs
+// want it.
+#define EACH_ROW_OF_OUTPUTS \
+    const bool alone = g.block == 0; \
+    const size_t item = get_global_id(0), first_row = alone ? item / g.out[2] : item * g.block; \
+    const size_t last_row = min((size_t)g.rows, first_row + (alone ? 1 : (size_t)g.block)); \
+    const long begin = alone ? (long)(item % g.out[2]) : 0, end = alone ? begin + 1 : g.out[2]; \
+    for (size_t row = first_row; row < last_row; row++)
+
+#define ROW_PLACE(SIZE) \
+    const long py = row % SIZE[1], pz = row / SIZE[1] % SIZE[0]; \
+    const size_t plane = row / SIZE[1] / SIZE[0]
+
+// Where windows lie inside along the last dimension: a stretch of them is worked on side by side, LANES at a time, one tap
+// after the other, so that the compiler can use vectors. STEP is the stride there: a number where loops of its own are
+// worth it.
+#define LANES 16
+
+static inline span windows_inside(const window* g) {
+    span s = {0, 0};
+    if (!g->stride[2]) return s;
+    const long reach = (g->taps[2] - 1) * g->dilation[2], room = g->extent[2] - 1 - reach + g->low[2];
+    s.last = room < 0 ? 0 : min(g->out[2], room / g->stride[2] + 1);
+    s.first = g->low[2] <= 0 ? 0 : min(s.last, (g->low[2] + g->stride[2] - 1) / g->stride[2]);
+    return s;
+}
+
+// The first tap of a row of taps in a plane.
+#define TAP_LINE(kz, ky) (((z0 + (kz) * g.dilation[0]) * g.extent[1] + y0 + (ky) * g.dilation[1]) * g.extent[2] + x0)
+
+__kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
+                          const window g) {
+    const span inside = windows_inside(&g);
+    EACH_ROW_OF_OUTPUTS {
+        ROW_PLACE(g.out);
+        const long z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
+        const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
+        const bool seen = sz.first < sz.last && sy.first < sy.last;
+        __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
+        long lanes = 1;
+        for (long px = begin; px < end; px += lanes) {
+            const long x0 = start_of(px, 2, &g);
+            const bool within = px >= inside.first && px < inside.last;
+            lanes = within ? min((long)LANES, min(end, inside.last) - px) : 1;
+            const span sx = taps_of(px, 2, &g);
+            // A NaN wins, the first one stays; so does the first of equals.
+            REAL best[LANES];
+            int at[LANES];
+            const bool any = seen && sx.first < sx.last;
+            const long start = any ? TAP_LINE(sz.first, sy.first) + sx.first * g.dilation[2] : 0;
+            for (long i = 0; i < lanes; i++) {
+                best[i] = any ? LOAD(image, start + i * STEP) : (REAL)0;
+                at[i] = any ? (int)(start + i * STEP) : -1;
+            }
+            for (long kz = sz.first; kz < sz.last; kz++)
+                for (long ky = sy.first; ky < sy.last; ky++)
+                    for (long kx = sx.first; kx < sx.last; kx++) {
+                        const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
+                        for (long i = 0; i < lanes; i++) {
+                            const REAL v = LOAD(image, place + i * STEP);
+                            const bool better = v > best[i] || (v != v && best[i] == best[i]);
+                            best[i] = better ? v : best[i];
+                            at[i] = better ? (int)(place + i * STEP) : at[i];
+                        }
+                    }
+            for (long i = 0; i < lanes; i++) {
+                STORE(best[i], out, row * g.out[2] + px + i);
+                indices[row * g.out[2] + px + i] = at[i];
+            }
+        }
+    }
+}
+
+
+// Gradients of pooling: a row of the input is summed in pieces of PIECE positions, which collect what the windows that
+// reach the piece have for them.
+#define PIECE 128
+
+#define EACH_PIECE \
+    for (long piece = 0; piece < g.extent[2]; piece += PIECE)
+
+#define PIECE_WINDOWS \
+    const long width = min((long)PIECE, g.extent[2] - piece); \
+    const long begin = windows_holding(piece + g.low[2], 2, &g).first; \
+    const long end = windows_holding(piece + width - 1 + g.low[2], 2, &g).last; \
+    REAL sums[PIECE]; \
+    for (long i = 0; i < width; i++) sums[i] = 0
+
+
+// Whether the taps of window o, which reaches the padded position, meet it.
+static inline bool meets(const long padded, const long o, const int d, const window* g) {
+    return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
+}
+
+
+// Rows count (image, z, y) of the output here; columns[image, z, y, x][channel, kz, ky, kx].
+
+// Rows count (image, channel, z, y) of the input.
