@@ -12,6 +12,7 @@ from netcl.core import Tensor, dispatch
 from netcl.core.dispatch import Domain, call, pop_hook, push_hook, register_op, row_of, set_recorder, snapshot
 from netcl.core.errors import ShapeError, UnsupportedError
 from netcl.core.expr import Load, Scalar
+from netcl.core.hook_stack import hooks_of_thread
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def hook(seen):
 
     yield push
     for note in pushed:
-        if any(entry[1] is note for entry in dispatch._thread.hooks):
+        if any(entry[1] is note for entry in hooks_of_thread.hooks):
             pop_hook(note)
 
 
@@ -84,7 +85,7 @@ def test_nothing_is_recorded_inside_of_a_computed_op(x, seen, recorder):
 
 def test_the_newest_hook_of_a_layer_is_outermost(x, seen, hook):
     first, second = hook("profiler"), hook("profiler")
-    order = [entry[1] for entry in dispatch._thread.hooks]
+    order = [entry[1] for entry in hooks_of_thread.hooks]
     assert order == [second, first]
     call("exp", x)
     assert len(seen) == 2

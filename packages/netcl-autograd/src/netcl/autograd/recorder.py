@@ -119,7 +119,7 @@ def _outputs(step: Step | None, results: Sequence[Any], several: bool, given: bo
 _warned: set[str] = set()
 
 
-def watch(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def warn_unrecorded(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Warns, once per op, that a forward-only call on tensors that require grad happens under an open Tape."""
     if state.tape is not None and state.enabled and row.name not in _warned and _wanted(args, kwargs):
         _warned.add(row.name)

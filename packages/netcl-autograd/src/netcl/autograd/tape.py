@@ -11,9 +11,9 @@ from netcl.autograd.grad_node import GradNode as Step
 from netcl.autograd.grad_node import edge_of
 from netcl.autograd.mode import state
 from netcl.autograd.node import Node
-from netcl.autograd.recorder import watch
+from netcl.autograd.recorder import recorder, warn_unrecorded
 from netcl.core import Tensor
-from netcl.core.dispatch import set_watcher
+from netcl.core.dispatch import set_recorder
 
 _lock = threading.Lock()
 _open = 0
@@ -24,7 +24,7 @@ def _count(change: int) -> None:
     global _open
     with _lock:
         _open += change
-        set_watcher(watch if _open else None)
+        set_recorder(recorder, warn_unrecorded if _open else None)
 
 
 class Tape:

@@ -8,14 +8,15 @@ hook pushed a call is one branch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from netcl.core import warm
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, OutOfMemoryError
+from netcl.core.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
+from netcl.core.hook_stack import hooks_of_thread as _thread
 from netcl.core.optable import TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
 from netcl.core.program import (
     Bound,
@@ -61,33 +62,13 @@ __all__ = [
     "row_of",
     "set_recorder",
     "set_shape",
-    "set_watcher",
     "snapshot",
 ]
 
 
-class Hook(Protocol):
-    """``hook(next, row, args, kwargs)`` returns what the op gives, usually ``next(row, args, kwargs)``."""
-
-    def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
-
-
-_LAYERS = ("profiler", "autocast", "recorder", "tracer")
 _recorder: Hook | None = None
-_watcher: Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None] | None = None
-
-
-class _Thread(threading.local):
-    # In one attribute, since each access to a thread's own takes a while: whether the composite op that is running is
-    # recorded, and the hooks.
-    state: tuple[bool, tuple[tuple[int, Hook], ...]] = (False, ())
-
-    @property
-    def hooks(self) -> tuple[tuple[int, Hook], ...]:
-        return self.state[1]
-
-
-_thread = _Thread()
+Unrecorded = Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None]
+_unrecorded: Unrecorded | None = None
 
 
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
@@ -104,7 +85,7 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
     def straight(*args: Any, **kwargs: Any) -> Any:
         # What ``call_row`` and ``execute`` come to for most calls: seen before, nothing recorded, no hook.
         recorded, hooks = _thread.state
-        if not (recorded or hooks or _pooled or _watcher):
+        if not (recorded or hooks or _pooled or _unrecorded):
             if len(args) == 2 and not kwargs:
                 a, b = args
                 try:
@@ -137,8 +118,8 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     inherited, hooks = _thread.state
     if record is None:
         record = inherited
-        if _watcher is not None and not record:
-            _watcher(row, args, kwargs)
+        if _unrecorded is not None and not record:
+            _unrecorded(row, args, kwargs)
     if row.composite is not None:
         if hooks and hooks[0][0] == 0:  # profilers see it as they see what it is made of; other hooks only that
             compose = partial(_compose, record)
@@ -219,55 +200,14 @@ def _through(
     return call(row, args, kwargs)
 
 
-def set_recorder(hook: Hook | None) -> Hook | None:
-    """Makes ``hook`` the process's recorder and returns the one before; netcl.autograd calls this once."""
-    global _recorder
-    previous, _recorder = _recorder, hook
+def set_recorder(hook: Hook | None, unrecorded: Unrecorded | None = None) -> Hook | None:
+    """Makes ``hook`` the process's recorder and returns the one before; netcl.autograd calls this.
+
+    ``unrecorded(row, args, kwargs)``: what it is shown of the calls that are not recorded, as from ``netcl.ops``.
+    """
+    global _recorder, _unrecorded
+    previous, _recorder, _unrecorded = _recorder, hook, unrecorded
     return previous
-
-
-def set_watcher(watcher: Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None] | None) -> None:
-    """Shows ``watcher(row, args, kwargs)`` every call that is not recorded, as from ``netcl.ops``; None: no more."""
-    global _watcher
-    _watcher = watcher
-
-
-def push_hook(hook: Hook, layer: str = "profiler") -> Hook:
-    """Puts ``hook`` on this thread's stack: outermost of its layer, profiler, autocast or tracer."""
-    rank = _LAYERS.index(layer)
-    record, hooks = _thread.state
-    _thread.state = record, tuple(sorted(((rank, hook), *hooks), key=lambda entry: entry[0]))
-    return hook
-
-
-def pop_hook(hook: Hook) -> None:
-    """Takes ``hook`` off this thread's stack; ValueError where it is not there."""
-    record, hooks = _thread.state
-    rest = tuple(entry for entry in hooks if entry[1] is not hook)
-    if len(rest) == len(hooks):
-        raise ValueError("this hook is not on the stack of this thread")
-    _thread.state = record, rest
-
-
-class Snapshot:
-    """The hooks of a thread, to be used in another: ``with snapshot.active(): ...``."""
-
-    def __init__(self) -> None:
-        self._state = _thread.state
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """This snapshot's hooks in the current thread, for the duration of the block."""
-        outer, _thread.state = _thread.state, self._state
-        try:
-            yield
-        finally:
-            _thread.state = outer
-
-
-def snapshot() -> Snapshot:
-    """This thread's hooks, for a thread that netcl starts."""
-    return Snapshot()
 
 
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

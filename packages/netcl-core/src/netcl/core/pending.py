@@ -24,25 +24,6 @@ class Work(Protocol):
 lock: AbstractContextManager[bool] = threading.RLock()
 
 
-class _Thread(threading.local):
-    work: Work | None = None
-
-
-_thread = _Thread()
-
-
-def watch(work: Work | None) -> Work | None:
-    """Makes ``work`` what this thread settles before it writes into a tensor in place; returns the one before."""
-    before, _thread.work = _thread.work, work
-    return before
-
-
-def before_write() -> None:
-    """Settles this thread's work, as it may read what is about to be overwritten."""
-    if _thread.work is not None:
-        _thread.work.settle()
-
-
 class Pending:
     """Goes before a tensor class: its storage and its place in the gradient graph are made when asked for."""
 
@@ -183,7 +164,6 @@ class _Failed:
 __all__ = [
     "Pending",
     "Work",
-    "before_write",
     "fulfil",
     "give_up",
     "lock",
@@ -193,6 +173,5 @@ __all__ = [
     "share",
     "touch",
     "waiting_class",
-    "watch",
     "work_of",
 ]

@@ -13,10 +13,11 @@ from netcl.core.dtypes import promote
 from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.hook_stack import before_write
 from netcl.core.kernel_text import relaxed
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.optable import TABLE, OpRow
-from netcl.core.pending import Pending, before_write
+from netcl.core.pending import Pending
 from netcl.core.tensor_data import TensorData
 
 Shape = tuple[int, ...]

@@ -14,8 +14,8 @@ from netcl.core import dispatch, dtypes
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.creation import Creation
 from netcl.core.errors import BackendMismatchError, ShapeError
+from netcl.core.hook_stack import before_write
 from netcl.core.host import check_shape, to_storage
-from netcl.core.pending import before_write
 
 if TYPE_CHECKING:
     from typing_extensions import Self

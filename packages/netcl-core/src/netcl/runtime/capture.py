@@ -53,7 +53,7 @@ class _Same:
 def _copy(tensor: Tensor) -> Tensor:
     fresh = tensor.engine.empty(tensor.shape, tensor.dtype)
     assign(fresh, tensor)
-    return fresh
+    return fresh  # type: ignore[no-any-return]
 
 
 class _Gradient:

@@ -19,7 +19,7 @@ from netcl.core.cost import SPARE
 from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook
 from netcl.core.fusion import Cache, Region, Value
 from netcl.core.kernel_text import KernelText, describe
-from netcl.core.pending import share, watch
+from netcl.core.pending import share
 from netcl.core.tracer import NOT_TRACED, Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,19 +110,29 @@ def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
     return found
 
 
-def _tracer(next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+class _Tracer:
     """The hook for calls that are not recorded; the recorder passes recorded calls to the trace."""
-    trace = state.trace
-    if trace is None:
-        return next(row, args, kwargs)
-    result = trace.call(row, args, kwargs, False, False)
-    if result is not NOT_TRACED:
-        return result
-    state.trace = None
-    try:
-        return trace.aside(row, (*args, *kwargs.values()), False, lambda: next(row, args, kwargs))
-    finally:
-        state.trace = trace
+
+    def __init__(self, trace: _Trace) -> None:
+        self._trace, self._thread = trace, get_ident()
+
+    def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        trace = state.trace
+        if trace is None:
+            return next(row, args, kwargs)
+        result = trace.call(row, args, kwargs, False, False)
+        if result is not NOT_TRACED:
+            return result
+        state.trace = None
+        try:
+            return trace.aside(row, (*args, *kwargs.values()), False, lambda: next(row, args, kwargs))
+        finally:
+            state.trace = trace
+
+    def before_write(self) -> None:
+        """Computes what the trace has deferred; threads that were given a snapshot of the hooks have no part in it."""
+        if get_ident() == self._thread:
+            self._trace.settle()
 
 
 class Jitted:
@@ -152,8 +162,7 @@ class Jitted:
         outer = state.trace
         if outer is not None:
             outer.settle()
-        watched = watch(trace)
-        hook = push_hook(functools.partial(_tracer), "tracer")  # popped by identity
+        hook = push_hook(_Tracer(trace), "tracer")
         state.trace = trace
         try:
             result = self._fn(*args, **kwargs)
@@ -165,7 +174,6 @@ class Jitted:
         finally:
             state.trace = outer
             pop_hook(hook)
-            watch(watched)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else _Method(self, instance)

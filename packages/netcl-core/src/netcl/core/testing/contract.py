@@ -99,8 +99,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "reduce_each": "(kind, expression, inputs, shared=())",
         "register_op": "(row)",
         "row_of": "(name)",
-        "set_recorder": "(hook)",
-        "set_watcher": "(watcher)",
+        "set_recorder": "(hook, unrecorded=None)",
         "snapshot": "()",
     },
     "netcl.core.expr": {
@@ -158,7 +157,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.pending": {
         "lock": "",
         "share": "(tensor, tensor_class, result)",
-        "watch": "(work)",
     },
     "netcl.core.tracer": {
         "NOT_TRACED": "",
