@@ -15,23 +15,10 @@ from netcl.core.layout import aligned
 DEAR = 8  # an elementary function
 SPARE = 12  # what may be done again in another pass over the elements, rather than stored and loaded
 
-_CHEAP = {"add", "sub", "mul", "neg", "abs", "sign", "maximum", "minimum", "where", "fma", "stop_gradient", "require"}
-_CHEAP |= {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not"}
-_CHEAP |= {"isnan", "isinf", "isfinite", "floor", "ceil", "round", "trunc"}
-
 
 def _weight(node: Expr) -> int:
     """Roughly what a node costs, in additions."""
-    if not isinstance(node, Apply):
-        return 0
-    name = node.prim.name
-    return 1 if name in _CHEAP or name.startswith("to_") else 3 if name in ("div", "sqrt", "rsqrt") else 8
-
-
-def is_exact(node: Apply) -> bool:
-    """Whether a primitive gives the same bits however a driver computes it."""
-    name = node.prim.name
-    return name in _CHEAP or name.startswith("to_") or name in ("div", "sqrt")
+    return node.prim.cost if isinstance(node, Apply) else 0
 
 
 def is_dear(expressions: Sequence[Expr]) -> bool:
@@ -74,8 +61,6 @@ def _pass(roots: Sequence[Expr], weights: Mapping[Expr, int]) -> int:
 
 
 Shape = Sequence[int]
-
-_NO_FLOP = {"where", "stop_gradient", "require"}  # and conversions
 
 
 def matmul_flops(result: Any, a: Any, b: Any, *, transpose_a: bool = False, **options: Any) -> int:
@@ -122,7 +107,6 @@ def expression_flops(outputs: Sequence[Expr], inputs: Sequence[Shape], space: Sh
     for node in walk(tuple(outputs)):
         if isinstance(node, Reduce):
             total += prod(space[axis] for axis in axes_of(node.arg, present, memo) | set(node.axes))
-        elif isinstance(node, Apply) and node.prim.name not in _NO_FLOP and not node.prim.name.startswith("to_"):
-            size = prod(space[axis] for axis in axes_of(node, present, memo))
-            total += size * (2 if node.prim.name == "fma" else 1)
+        elif isinstance(node, Apply) and node.prim.flops:
+            total += node.prim.flops * prod(space[axis] for axis in axes_of(node, present, memo))
     return total

@@ -16,7 +16,6 @@ from netcl.core.backend.calls import tensors_in
 from netcl.core.backend.epilogue import Epilogue, check
 from netcl.core.backend.folding import epilogue_expression
 from netcl.core.backend.interceptors import Interceptor, Layer, intercepted
-from netcl.core.cost import is_exact
 from netcl.core.errors import ExpressionError, UnsupportedError
 from netcl.core.expr import Apply, Expr, Load
 from netcl.core.expr.rewrite import walk
@@ -166,7 +165,7 @@ def as_epilogue(
         if len(known) >= _NUMBERS_MAX:
             return None
         value = region.values[number]
-        inexact = exact and not all(is_exact(node) for node in walk((value.expr,)) if isinstance(node, Apply))
+        inexact = exact and not all(node.prim.exact for node in walk((value.expr,)) if isinstance(node, Apply))
         known[key] = None if inexact else _expression(contraction, slot, region, value, operands, scalars)
     return None if known[key] is None else Epilogue(known[key], tuple(operands))
 

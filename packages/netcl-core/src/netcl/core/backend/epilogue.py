@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
 
 
+MAX_OPERANDS = 4  # of an epilogue inside a kernel
+
+
 class Epilogue(NamedTuple):
     """Each result becomes ``expression`` of it, ``Load(0)``, and of ``Load(1)``, ...: the operands there.
 

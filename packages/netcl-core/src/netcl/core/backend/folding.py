@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from netcl.core.backend.calls import Call, Ref
-from netcl.core.backend.epilogue import Epilogue, check
+from netcl.core.backend.epilogue import MAX_OPERANDS, Epilogue, check
 from netcl.core.errors import ExpressionError
 from netcl.core.expr import Const, Expr, Load, Scalar
 from netcl.core.expr.rewrite import rebuild
@@ -14,7 +14,6 @@ from netcl.core.fusion import Region, Value
 from netcl.core.layout import aligned
 
 _KINDS = ("forward", "grad_input")
-_MOST_OPERANDS = 4
 
 
 def is_contraction(call: Call) -> bool:
@@ -60,7 +59,7 @@ def epilogue_expression(
     home = region.values[region.inputs[own]]
     others = [at for at in range(len(region.inputs)) if at != own]
     count = len(before.operands)
-    if home.dtype not in ("float32", "float64") or region.reduced is not None or count + len(others) > _MOST_OPERANDS:
+    if home.dtype not in ("float32", "float64") or region.reduced is not None or count + len(others) > MAX_OPERANDS:
         return None
     if not all(_broadcasts(region.values[region.inputs[at]], home) for at in others):
         return None

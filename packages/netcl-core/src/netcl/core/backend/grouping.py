@@ -17,7 +17,7 @@ from typing import Any
 from netcl.core.backend.calls import Call, Ref, is_expression, parts_of
 from netcl.core.backend.folding import folded, is_contraction
 from netcl.core.backend.ordering import Step, in_order
-from netcl.core.cost import SPARE, is_exact, repeated
+from netcl.core.cost import SPARE, repeated
 from netcl.core.expr import Apply, Expr, Reduce
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.fusion import LAST, Region, fuse
@@ -213,7 +213,7 @@ class _Grouping:
         if group.region is None or len(needed) != 1 or any(there for _, there in group.made.values()):
             return
         value = group.region.values[group.values[needed[0]]]
-        if not all(is_exact(node) for node in walk((value.expr,)) if isinstance(node, Apply)):
+        if not all(node.prim.exact for node in walk((value.expr,)) if isinstance(node, Apply)):
             return
         scalars = dict(zip(group.region.scalars, group.scalars))
         for ref in group.inputs:
@@ -307,7 +307,7 @@ def _same_bits(after: Region) -> bool:
     everything in one line.
     """
     nodes = walk([value.expr for value in after.values])
-    inexact = [node for node in nodes if isinstance(node, Apply) and not is_exact(node)]
+    inexact = [node for node in nodes if isinstance(node, Apply) and not node.prim.exact]
     present = {slot: frozenset(after.values[number].axes) for slot, number in enumerate(after.inputs)}
     memo: dict[Expr, frozenset[int]] = {}
     if all(LAST - 1 not in axes_of(node, present, memo) for node in inexact):

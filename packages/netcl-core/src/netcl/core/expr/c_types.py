@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from netcl.core.dtypes import c_type, compute_type, is_floating, itemsize
-from netcl.core.expr.nodes import Const
+from netcl.core.expr.nodes import Apply, Const
 
 PRAGMAS = {
     "contract": "#pragma OPENCL FP_CONTRACT OFF",
@@ -131,6 +132,17 @@ def convert(text: str, source: str, target: str, width: int) -> str:
     if have != want:
         text = f"({want})({text})" if width == 1 else f"convert_{want}{width}({text})"
     return f"({text} & 255)" if target == "uint8" and source != "uint8" else text
+
+
+def applied(node: Apply, args: Sequence[str], width: int) -> str:
+    """A scalar operation on the texts of its arguments, each of ``width`` lanes."""
+    if node.prim.name.startswith("to_"):
+        return convert(args[0], node.args[0].dtype, node.dtype, width)
+    template = node.prim.opencl
+    if isinstance(template, dict):
+        template = template["float" if is_floating(node.args[0].dtype) else "int"]
+    text = template.format(*args)
+    return f"(({text}) & 255)" if node.dtype == "uint8" else text
 
 
 def bfloat16_helper(width: int) -> str:

@@ -217,6 +217,10 @@ class Primitive:
     is none. ``dtype`` names the rule: ``promote``, ``float`` (whole numbers become float32), ``compare`` and
     ``predicate`` (give bool), ``logical``, ``where``, or the dtype of a cast. ``vector`` is False where the text
     holds for scalars alone.
+
+    ``cost`` is what it costs, roughly, in additions; ``exact`` is True if it has the same bits on every driver, in a
+    scalar and in a vector (exp, tanh and log of PoCL and rsqrt of Intel have not); ``flops`` are the floating-point
+    operations that a profile counts.
     """
 
     name: str
@@ -226,6 +230,9 @@ class Primitive:
     vjp: VJP | None
     dtype: str
     vector: bool = True
+    cost: int = 8
+    exact: bool = False
+    flops: int = 1
 
 
 PRIMITIVES: dict[str, Primitive] = {}

@@ -17,7 +17,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from netcl.core.dtypes import c_type, compute_type, is_floating
+from netcl.core.dtypes import c_type, compute_type
 from netcl.core.expr import c_types as c
 from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar
 from netcl.core.expr.opencl_loops import LoopWriter
@@ -26,13 +26,6 @@ from netcl.core.expr.scopes import Axes, Layout, Scope
 
 if TYPE_CHECKING:
     from netcl.core.kernels.primitives import KernelSpec
-
-# What has the same bits in a scalar and in a vector on every driver. PoCL's exp, tanh, log and Intel's rsqrt have not.
-_EXACT = frozenset(
-    ["add", "sub", "mul", "div", "neg", "abs", "sign", "maximum", "minimum", "sqrt", "floor", "ceil", "round", "trunc"]
-    + ["eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "where"]
-    + ["logical_and", "logical_or", "logical_xor", "logical_not"]
-)
 
 
 class _Writer(LoopWriter):
@@ -94,25 +87,17 @@ class _Writer(LoopWriter):
             text if is_vector or not vector else c.broadcast(text, arg.dtype, width)
             for (text, is_vector), arg in zip(parts, node.args)
         ]
-        if node.prim.name.startswith("to_"):
-            text = c.convert(texts[0], node.args[0].dtype, node.dtype, width if vector else 1)
+        if self.layout.cpu and not vector and self.layout.width > 1 and self.is_function(node):
+            texts = [c.broadcast(text, arg.dtype, self.layout.width) for text, arg in zip(texts, node.args)]
+            text = f"({c.applied(node, texts, self.layout.width)}).s0"
         else:
-            template = node.prim.opencl
-            if isinstance(template, dict):
-                template = template["float" if is_floating(node.args[0].dtype) else "int"]
-            if self.layout.cpu and not vector and self.layout.width > 1 and self.is_function(node):
-                texts = [c.broadcast(text, arg.dtype, self.layout.width) for text, arg in zip(texts, node.args)]
-                text = f"({template.format(*texts)}).s0"
-            else:
-                text = template.format(*texts)
-            if node.dtype == "uint8":
-                text = f"(({text}) & 255)"
+            text = c.applied(node, texts, width if vector else 1)
         return self.declare(scope, node.dtype, text, vector)
 
     def is_function(self, node: Apply) -> bool:
         """Whether a driver may compute ``node`` to other bits in a scalar than in a vector."""
         floats = all(compute_type(arg.dtype) == "float" for arg in (node, *node.args))
-        return floats and node.prim.vector and node.prim.name not in _EXACT
+        return floats and node.prim.vector and not node.prim.exact
 
     def through(self, dtype: str, width: int) -> str:
         """The type through which vectors of stored ``dtype`` are accessed plainly; empty where they are not."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,15 @@ def _row(
     vjp: VJP | None,
     dtype: str = "promote",
     vector: bool = True,
+    *,
+    cost: int = 8,
+    exact: bool = False,
+    flops: int = 1,
 ) -> None:
-    register_primitive(Primitive(name, arity, opencl, numpy, vjp, dtype, vector))
+    register_primitive(Primitive(name, arity, opencl, numpy, vjp, dtype, vector, cost, exact, flops))
+
+
+_exact = partial(_row, cost=1, exact=True)  # as cheap as an addition, and the same bits on every driver
 
 
 def _select(condition: Expr, grad: Expr) -> Expr:
@@ -94,25 +102,25 @@ _DIVISOR = "({1} == 0 ? 1 : {1})"
 _BELOW = f"(({{0}} % {_DIVISOR}) != 0 && (({{0}} < 0) != ({{1}} < 0)))"
 
 # Arithmetic. Whole-number division by zero gives zero, as NumPy does.
-_row("add", 2, "{0} + {1}", np.add, lambda g, out, a, b: (g, g))
-_row("sub", 2, "{0} - {1}", np.subtract, lambda g, out, a, b: (g, -g))
-_row("mul", 2, "{0} * {1}", np.multiply, lambda g, out, a, b: (g * b, g * a))
-_row("div", 2, "{0} / {1}", np.divide, lambda g, out, a, b: (g / b, -(g * out) / b), "float")
-_row("neg", 1, "-{0}", np.negative, lambda g, out, a: (-g,))
-_row(
+_exact("add", 2, "{0} + {1}", np.add, lambda g, out, a, b: (g, g))
+_exact("sub", 2, "{0} - {1}", np.subtract, lambda g, out, a, b: (g, -g))
+_exact("mul", 2, "{0} * {1}", np.multiply, lambda g, out, a, b: (g * b, g * a))
+_exact("div", 2, "{0} / {1}", np.divide, lambda g, out, a, b: (g / b, -(g * out) / b), "float", cost=3)
+_exact("neg", 1, "-{0}", np.negative, lambda g, out, a: (-g,))
+_exact(
     "abs", 1, {"float": "fabs({0})", "int": "({0} < 0 ? -{0} : {0})"}, np.abs, lambda g, out, a: (g * apply("sign", a),)
 )
-_row(
+_exact(
     "sign",
     1,
     {"float": "(({0} != {0}) ? {0} : sign({0}))", "int": "({0} > 0 ? 1 : ({0} < 0 ? -1 : 0))"},
     np.sign,
     None,
 )
-_row(
+_exact(
     "maximum", 2, "((({0} > {1}) | ({0} != {0})) ? {0} : {1})", np.maximum, _maximum_vjp
 )  # NaN propagates, unlike fmax
-_row("minimum", 2, "((({0} < {1}) | ({0} != {0})) ? {0} : {1})", np.minimum, _minimum_vjp)
+_exact("minimum", 2, "((({0} < {1}) | ({0} != {0})) ? {0} : {1})", np.minimum, _minimum_vjp)
 _row(
     "floor_divide",
     2,
@@ -154,11 +162,11 @@ _row(
     lambda g, out, a, b: (g * apply("sigmoid", a - b), g * apply("sigmoid", b - a)),
     "float",
 )
-_row("fma", 3, "fma({0}, {1}, {2})", _fma, lambda g, out, a, b, c: (g * b, g * a, g), "float", False)
+_exact("fma", 3, "fma({0}, {1}, {2})", _fma, lambda g, out, a, b, c: (g * b, g * a, g), "float", False, flops=2)
 
 # Elementary functions.
-_row("sqrt", 1, "sqrt({0})", np.sqrt, lambda g, out, a: (g * 0.5 / out,), "float")
-_row("rsqrt", 1, "rsqrt({0})", lambda a: 1 / np.sqrt(a), lambda g, out, a: (g * -0.5 * out / a,), "float")
+_exact("sqrt", 1, "sqrt({0})", np.sqrt, lambda g, out, a: (g * 0.5 / out,), "float", cost=3)
+_row("rsqrt", 1, "rsqrt({0})", lambda a: 1 / np.sqrt(a), lambda g, out, a: (g * -0.5 * out / a,), "float", cost=3)
 _row("exp", 1, "exp({0})", np.exp, lambda g, out, a: (g * out,), "float")
 _row("exp2", 1, "exp2({0})", np.exp2, lambda g, out, a: (g * out * math.log(2.0),), "float")
 _row("expm1", 1, "expm1({0})", np.expm1, lambda g, out, a: (g * (out + 1.0),), "float")
@@ -212,10 +220,10 @@ _row(
     "float",
 )
 _row("lgamma", 1, "lgamma({0})", special.lgamma, lambda g, out, a: (g * digamma(a),), "float")
-_row("floor", 1, "floor({0})", np.floor, None, "float")
-_row("ceil", 1, "ceil({0})", np.ceil, None, "float")
-_row("round", 1, "rint({0})", np.rint, None, "float")
-_row("trunc", 1, "trunc({0})", np.trunc, None, "float")
+_exact("floor", 1, "floor({0})", np.floor, None, "float")
+_exact("ceil", 1, "ceil({0})", np.ceil, None, "float")
+_exact("round", 1, "rint({0})", np.rint, None, "float")
+_exact("trunc", 1, "trunc({0})", np.trunc, None, "float")
 
 # Bits of whole numbers. What is shifted beyond the width, or by less than nothing, is gone, as in NumPy; C leaves it
 # open.
@@ -242,32 +250,41 @@ _row(
 )
 
 # Comparisons and logic: 1 or -1 is true in OpenCL C, so masks are combined bitwise.
-_row("eq", 2, "({0} == {1})", np.equal, None, "compare")
-_row("ne", 2, "({0} != {1})", np.not_equal, None, "compare")
-_row("lt", 2, "({0} < {1})", np.less, None, "compare")
-_row("le", 2, "({0} <= {1})", np.less_equal, None, "compare")
-_row("gt", 2, "({0} > {1})", np.greater, None, "compare")
-_row("ge", 2, "({0} >= {1})", np.greater_equal, None, "compare")
-_row("isnan", 1, "({0} != {0})", np.isnan, None, "predicate")
-_row("isinf", 1, "(fabs({0}) == INFINITY)", np.isinf, None, "predicate")
-_row("isfinite", 1, "(fabs({0}) < INFINITY)", np.isfinite, None, "predicate")
-_row("logical_and", 2, "({0} & {1})", np.logical_and, None, "logical")
-_row("logical_or", 2, "({0} | {1})", np.logical_or, None, "logical")
-_row("logical_xor", 2, "({0} ^ {1})", np.logical_xor, None, "logical")
-_row("logical_not", 1, "({0} == 0)", np.logical_not, None, "logical")
-_row(
+_exact("eq", 2, "({0} == {1})", np.equal, None, "compare")
+_exact("ne", 2, "({0} != {1})", np.not_equal, None, "compare")
+_exact("lt", 2, "({0} < {1})", np.less, None, "compare")
+_exact("le", 2, "({0} <= {1})", np.less_equal, None, "compare")
+_exact("gt", 2, "({0} > {1})", np.greater, None, "compare")
+_exact("ge", 2, "({0} >= {1})", np.greater_equal, None, "compare")
+_exact("isnan", 1, "({0} != {0})", np.isnan, None, "predicate")
+_exact("isinf", 1, "(fabs({0}) == INFINITY)", np.isinf, None, "predicate")
+_exact("isfinite", 1, "(fabs({0}) < INFINITY)", np.isfinite, None, "predicate")
+_exact("logical_and", 2, "({0} & {1})", np.logical_and, None, "logical")
+_exact("logical_or", 2, "({0} | {1})", np.logical_or, None, "logical")
+_exact("logical_xor", 2, "({0} ^ {1})", np.logical_xor, None, "logical")
+_exact("logical_not", 1, "({0} == 0)", np.logical_not, None, "logical")
+_exact(
     "where",
     3,
     "({0} ? {1} : {2})",
     np.where,
     lambda g, out, c, a, b: (None, _select(c, g), _select(apply("logical_not", c), g)),
     "where",
+    flops=0,
 )
 
 # Identity with a meaning: no gradient; a check on the device that raises the queue's flag with a code (see
 # engine.flag_code).
-_row("stop_gradient", 1, "{0}", lambda a: a, None)
-_row("require", 3, "", lambda condition, value, code: value, lambda g, out, c, value, code: (None, g, None), "require")
+_exact("stop_gradient", 1, "{0}", lambda a: a, None, flops=0)
+_exact(
+    "require",
+    3,
+    "",
+    lambda condition, value, code: value,
+    lambda g, out, c, value, code: (None, g, None),
+    "require",
+    flops=0,
+)
 
 
 def _cast_vjp(g: Expr, out: Expr, a: Expr) -> Sequence[Expr | None]:
@@ -276,7 +293,7 @@ def _cast_vjp(g: Expr, out: Expr, a: Expr) -> Sequence[Expr | None]:
 
 def _cast_row(dtype: str) -> None:
     # The text of a cast depends on both dtypes and on the vector width; the generator writes it.
-    _row(f"to_{dtype}", 1, "", lambda a: a, _cast_vjp if is_floating(dtype) else None, dtype)
+    _exact(f"to_{dtype}", 1, "", lambda a: a, _cast_vjp if is_floating(dtype) else None, dtype, flops=0)
 
 
 for _dtype in ("float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"):

@@ -109,7 +109,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "Index": "(*args, **kwargs)",
         "Load": "(*args, **kwargs)",
         "PRIMITIVES": "",
-        "Primitive": "(name, arity, opencl, numpy, vjp, dtype, vector=True)",
+        "Primitive": "(name, arity, opencl, numpy, vjp, dtype, vector=True, cost=8, exact=False, flops=1)",
         "Reduce": "(*args, **kwargs)",
         "Scalar": "(*args, **kwargs)",
         "apply": "(name, *args)",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.dtypes import compute_type, is_floating
+from netcl.core.backend.epilogue import MAX_OPERANDS
+from netcl.core.dtypes import compute_type
 from netcl.core.expr import c_types as c
 from netcl.core.expr.nodes import Apply, Const, Expr, Load
 from netcl.core.expr.rewrite import walk
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from netcl.core.backend.epilogue import Epilogue
     from netcl.core.tensor_data import TensorData
 
-MOST_OPERANDS = 4  # that the templates take
 SAME, COLUMN, RESULT = 0, 1, 2  # how an operand goes along a row: one value, a value for each column, as the result
 
 
@@ -78,7 +78,7 @@ def function_text(expression: Expr, operands: int, lanes: int) -> str | None:
     """``epilogue(v0, ...)`` on values of ``lanes`` lanes, nothing for v0 + v1, which the templates have; None where
     there are too many operands, a value is no float or int (one lane: nor of the result's type), or takes no vectors.
     """
-    if operands > MOST_OPERANDS:
+    if operands > MAX_OPERANDS:
         return None
     if expression == Load(0, expression.dtype) + Load(1, expression.dtype):
         return ""
@@ -107,16 +107,7 @@ def _value(node: Expr, names: dict[Expr, str], lanes: int) -> str:
     if isinstance(node, Const):
         return c.literal(node) if lanes == 1 else c.broadcast(c.literal(node), node.dtype, lanes)
     assert isinstance(node, Apply)
-    texts = [names[arg] for arg in node.args]
-    if node.prim.name == "stop_gradient":
-        return texts[0]
-    if node.prim.name.startswith("to_"):
-        return c.convert(texts[0], node.args[0].dtype, node.dtype, lanes)
-    template = node.prim.opencl
-    if isinstance(template, dict):
-        template = template["float" if is_floating(node.args[0].dtype) else "int"]
-    text = template.format(*texts)
-    return f"(({text}) & 255)" if node.dtype == "uint8" else text
+    return c.applied(node, [names[arg] for arg in node.args], lanes)
 
 
 __all__ = ["COLUMN", "RESULT", "SAME", "Finish", "Place", "behind", "definitions", "finish_of", "members"]
