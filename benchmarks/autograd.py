@@ -23,7 +23,7 @@ import netcl.autograd as ag
 from netcl import nn, ops, optim
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
-from netcl.core.queue_state import log_of
+from netcl.core.device.health import log_of
 from netcl.data.readers import example_digits
 from netcl.nn.resnet import resnet18
 from netcl.runtime.capture import capture

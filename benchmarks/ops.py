@@ -25,7 +25,7 @@ from netcl import ops
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.core.expr import Load, parse
-from netcl.core.program import evaluate
+from netcl.core.ops_table.program import evaluate
 
 BURST = 3  # timed runs in a round: threads of the contestant before may go on spinning for a while
 CHAIN = "tanh(v0 * 0.5f + v1) * exp(-abs(v0)) - v1 * 0.25f"  # eight operations with an intermediate result each

@@ -18,9 +18,9 @@ from measure import handles
 from netcl import optim
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
+from netcl.core.device.health import log_of
 from netcl.core.dispatch import evaluate
 from netcl.core.expr import Load
-from netcl.core.queue_state import log_of
 from netcl.nn.resnet import resnet18
 
 # Reads and writes of four bytes for each element of a parameter.

@@ -22,7 +22,7 @@ from typing import Any
 from rows import Row
 
 from netcl.core import DeviceHandle
-from netcl.core.icd import find_drivers
+from netcl.core.device.icd import find_drivers
 
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = HERE.parent / ".nox" / "peers"

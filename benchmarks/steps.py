@@ -25,8 +25,8 @@ from measure import handles
 import netcl.autograd as ag
 from netcl import nn, optim
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.backend.calls import CallLog, tensors_in
 from netcl.core.backend.interceptors import interception
+from netcl.core.capture.call_log import CallLog, tensors_in
 from netcl.core.device import device
 from netcl.core.dtypes import itemsize
 from netcl.profiling import profile, region

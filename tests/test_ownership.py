@@ -33,8 +33,8 @@ def conflicts(root: Path, *sites: Path) -> list[str]:
 
 
 def test_the_unrelated_netcl_is_named_with_the_cure(root: Path, tmp_path: Path) -> None:
-    put(tmp_path, "netcl", "0.4.4", "netcl/__init__.py", "netcl/core/tensor.py", "netcl/__pycache__/x.pyc")
-    put(tmp_path, "netcl-core", "0.1.0", "netcl/__init__.py", "netcl/core/tensor.py", "netcl/__pycache__/x.pyc")
+    put(tmp_path, "netcl", "0.4.4", "netcl/__init__.py", "netcl/core/tensor/tensor.py", "netcl/__pycache__/x.pyc")
+    put(tmp_path, "netcl-core", "0.1.0", "netcl/__init__.py", "netcl/core/tensor/tensor.py", "netcl/__pycache__/x.pyc")
     put(tmp_path, "netcl-nn", "0.1.0", "netcl/nn/__init__.py")
     (message,) = conflicts(root, tmp_path)
     assert "netcl 0.4.4 and netcl-core 0.1.0 both own" in message
@@ -43,8 +43,8 @@ def test_the_unrelated_netcl_is_named_with_the_cure(root: Path, tmp_path: Path) 
 
 
 def test_a_second_core_under_another_name_is_found(root: Path, tmp_path: Path) -> None:
-    put(tmp_path, "netcl-core", "0.1.0", "netcl/core/tensor.py")
-    put(tmp_path, "netcl_core_numpy", "0.1.0", "netcl/core/tensor.py")
+    put(tmp_path, "netcl-core", "0.1.0", "netcl/core/tensor/tensor.py")
+    put(tmp_path, "netcl_core_numpy", "0.1.0", "netcl/core/tensor/tensor.py")
     (message,) = conflicts(root, tmp_path)
     assert "pip uninstall netcl-core-numpy, then" in message
 

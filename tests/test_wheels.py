@@ -41,7 +41,7 @@ def test_the_second_core_has_no_opencl_file(wheels: Path) -> None:
     (second,) = (wheels / "numpy").glob("*.whl")
     names = zipfile.ZipFile(second).namelist()
     assert not [name for name in names if name.endswith(".cl") or "backend/opencl" in name]
-    assert "netcl/core/backend/base.py" in names
+    assert "netcl/core/backend/protocol.py" in names
 
 
 @pytest.mark.parametrize(

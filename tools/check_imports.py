@@ -17,11 +17,11 @@ OPENCL_TEXT = re.compile(r"\b(__kernel|__global|__local|get_(global|local|group)
 # netcl.data stands on NumPy alone; this one module may reach the extra `device`.
 DEVICE_MODULE = Path("data/augment_gpu.py")
 # The op table lives in core, its rows in netcl.ops: these may load the rows inside a function (ADR 0004).
-TABLE_READERS = (Path("core/optable.py"), Path("core/testing/conformance.py"))
+TABLE_READERS = (Path("core/ops_table/table.py"), Path("core/testing/conformance.py"))
 # A module for test suites, which nothing of netcl imports: pytest comes with the extra `test`.
 PYTEST_MODULE = Path("core/testing/pytest_plugin.py")
 # What is measured is kept in core; this loads what measures it, inside a function, when NETCL_AUTOTUNE=on asks for it.
-TUNING_READER = Path("core/measurements.py")
+TUNING_READER = Path("core/tuning/measurements.py")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from monorepo import OWNED, ROOT, load_packages
 
-LEFT_OUT_OF_SECOND_CORE = ("netcl/core/backend/opencl/", "netcl/core/kernels/cl/")
+LEFT_OUT_OF_SECOND_CORE = ("netcl/core/backend/opencl/",)
 
 
 def check_wheel(path: Path, root: Path = ROOT) -> list[str]:

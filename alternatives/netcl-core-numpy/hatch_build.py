@@ -10,7 +10,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCE = Path(__file__).resolve().parents[2] / "packages" / "netcl-core" / "src" / "netcl"
-LEFT_OUT = (Path("core/backend/opencl"), Path("core/kernels/cl"))
+LEFT_OUT = (Path("core/backend/opencl"),)
 ABOUT = Path("core/__about__.py")
 
 _first = re.search(r'__version__ = "([^"]+)"', (SOURCE / ABOUT).read_text(encoding="utf-8"))

@@ -25,8 +25,9 @@ import numpy as np
 from netcl import ops
 from netcl.core import BufferPool, DeviceHandle, Tensor, manager
 from netcl.core.backend.epilogue import Epilogue
-from netcl.core.backend.opencl import conv, gemm, templates
-from netcl.core.backend.opencl.launch import Launcher
+from netcl.core.backend.opencl import templates
+from netcl.core.backend.opencl.contraction import conv, gemm
+from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.dispatch import TABLE, evaluate_each, reduce_each

@@ -196,7 +196,7 @@ def test_a_kernel_that_does_not_build_is_run_op_by_op(handle, monkeypatch):
     def fail(self, inputs, scalars):
         raise KernelBuildError("__kernel", "", "too large", "a device", "a driver")
 
-    monkeypatch.setattr("netcl.core.fusion.Fused.run", fail)
+    monkeypatch.setattr("netcl.core.lazy.region.Fused.run", fail)
     assert same(values_and_gradients(jit_compile(centred), *arrays), plain)
 
 
@@ -414,8 +414,8 @@ def test_under_capture(handle):
 
 
 def test_programs_are_bounded_and_shapes_retraced(numpy_device, monkeypatch):
-    monkeypatch.setattr("netcl.core.fusion.VARIANTS", 8)
-    monkeypatch.setattr("netcl.core.fusion.MAX_STAGES", 4)
+    monkeypatch.setattr("netcl.core.lazy.region.VARIANTS", 8)
+    monkeypatch.setattr("netcl.core.lazy.region.MAX_STAGES", 4)
     single = jit_compile(ops.neg)
     jitted = jit_compile(lambda x: ag.relu(x * 2.0))
     for n in [*range(1, 30), 1, 2]:

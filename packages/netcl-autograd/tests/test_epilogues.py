@@ -10,10 +10,10 @@ import pytest
 import netcl.autograd as ag
 from netcl import ops
 from netcl.core import Tensor
+from netcl.core.device.health import log_of
 from netcl.core.errors import KernelBuildError
-from netcl.core.queue_state import log_of
+from netcl.core.lazy.deferred_gemm import DeferredContraction
 from netcl.core.testing import masked
-from netcl.core.waiting import DeferredContraction
 
 rng = np.random.default_rng(5)
 

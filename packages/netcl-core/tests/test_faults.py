@@ -15,7 +15,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError, NetclError, OutOfMemoryError
 from netcl.core.memory import get_persistent_pool, get_pinned_pool
-from netcl.core.out_of_memory import leases
+from netcl.core.memory.out_of_memory import leases
 from netcl.runtime.capture import capture
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")

@@ -45,7 +45,7 @@ NUMPY_ALONE = (
     + """
 sys.modules["pyopencl"] = None
 import netcl as nc
-from netcl.core import config, icd
+from netcl.core.device import icd; from netcl.core import config
 from netcl.core.testing import check_core
 report = check_core()
 assert report, str(report)
@@ -91,7 +91,7 @@ WITH_OPENCL = (
     "import platformdirs, pyopencl.invoker\n"  # what the driver stands on is this system's
     + HIDE
     + """
-from netcl.core.backend.opencl import teardown
+from netcl.core.backend.opencl.queue import shutdown as teardown
 
 class Lacking:
     name = os.name if system != "win32" else "nt"
@@ -130,7 +130,7 @@ x = Tensor.from_host(queue, np.arange(12.0).reshape(3, 4))
 assert np.array_equal(ops.matmul(x, x.T).to_host(), np.arange(12).reshape(3, 4) @ np.arange(12).reshape(3, 4).T)
 assert teardown.install_sigint_handler() and teardown._watched == (system != "win32")
 teardown.interruptible_finish(queue)
-from netcl.core.probe import verdict
+from netcl.core.device.child_probe import verdict
 assert verdict("try", "driver", "sys.exit(0)") and not verdict("try", "driver", "sys.exit(10)")
 print(x.to_host_async().wait().sum())
 """,

@@ -7,7 +7,7 @@ import pytest
 
 from netcl import optim
 from netcl.core import Tensor
-from netcl.core.queue_state import log_of
+from netcl.core.device.health import log_of
 
 SHAPES = [(5, 3), (7,), (), (1,), (64, 3, 3), *((3 + k,) for k in range(12))]
 

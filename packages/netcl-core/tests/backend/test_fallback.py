@@ -27,12 +27,12 @@ def engine(handle: DeviceHandle) -> Any:
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """The templates of contractions have a mistake; the plain one has none."""
-    from netcl.core.backend.opencl import contraction, contraction_gpu, gemm
+    from netcl.core.backend.opencl.contraction import cpu_tiles, gemm, gpu_tiles
 
     fault = "#error no such kernel\n"
-    cpu, gpu = contraction.cpu_program, contraction_gpu.gpu_program
-    monkeypatch.setattr(contraction, "cpu_program", lambda *a, **k: cpu(*a, **k)._replace(text=fault))
-    monkeypatch.setattr(contraction_gpu, "gpu_program", lambda *a: (fault, gpu(*a)[1]))
+    cpu, gpu = cpu_tiles.cpu_program, gpu_tiles.gpu_program
+    monkeypatch.setattr(cpu_tiles, "cpu_program", lambda *a, **k: cpu(*a, **k)._replace(text=fault))
+    monkeypatch.setattr(gpu_tiles, "gpu_program", lambda *a: (fault, gpu(*a)[1]))
     monkeypatch.setattr(gemm, "_thin_program", lambda *a: fault)
 
 
@@ -50,7 +50,7 @@ def test_a_product_that_does_not_build_is_computed_plainly(engine: Any) -> None:
     assert np.array_equal(engine.read(again), found)
     row = engine.matmul(a, engine.tensor(arrays[1][:, :1].copy(), "float32"))
     np.testing.assert_allclose(engine.read(row), found[:, :1], rtol=1e-5, atol=1e-6)
-    from netcl.core.backend.opencl import gemm
+    from netcl.core.backend.opencl.contraction import gemm
 
     with pytest.raises(KernelBuildError):
         gemm.matmul(engine, a, b, variant="packed")
@@ -58,7 +58,7 @@ def test_a_product_that_does_not_build_is_computed_plainly(engine: Any) -> None:
 
 @pytest.mark.usefixtures("broken")
 def test_a_convolution_that_does_not_build_is_computed_plainly(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from netcl.core.backend.opencl import conv
+    from netcl.core.backend.opencl.contraction import conv
 
     monkeypatch.setattr(conv, "_WORKSPACE", 600)  # so that the weights' gradient is summed from parts
     conv._blocks.cache_clear()
@@ -102,7 +102,7 @@ def test_a_local_size_that_changes_the_result_is_not_used(engine: Any, caplog: p
 
 
 def test_measurements_are_left_aside_where_bits_must_be_the_same() -> None:
-    from netcl.core.kernel_selector import KernelConfig, KernelSelector, KernelVariant, register_measurements
+    from netcl.core.tuning.selector import KernelConfig, KernelSelector, KernelVariant, register_measurements
 
     measured = KernelConfig(KernelVariant.MATMUL_NAIVE, tile_m=7)
     register_measurements(lambda profile, op, shape, dtype: measured)

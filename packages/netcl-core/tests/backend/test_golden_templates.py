@@ -22,29 +22,31 @@ from typing import Any
 
 import pytest
 
-from netcl.core.backend.opencl import (
-    attention,
-    contraction,
-    contraction_gpu,
-    copy,
-    few_channels,
+from netcl.core.backend.opencl.contraction import (
+    cpu_tiles,
     gemm,
-    index,
+    gpu_tiles,
+    implicit_gemm,
     padding,
-    parts,
+    partial_sums,
+    skinny,
+    small_channels,
+    winograd,
+)
+from netcl.core.backend.opencl.contraction.fused_epilogue import function_text
+from netcl.core.backend.opencl.kernels import (
+    attention,
+    copy,
+    ctc,
+    index,
     random,
     recurrence,
     resample,
     scan,
     select,
-    slices,
     sort,
-    trellis,
     window,
-    windows,
-    winograd,
 )
-from netcl.core.backend.opencl.epilogue import function_text
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.expr import Load, apply
 
@@ -89,25 +91,25 @@ def _contractions_of_cpus() -> Instances:
         for dtype in FLOATS:
             lanes = device.vector // 2 if dtype == "float64" else device.vector
             for few in (False, True):
-                build = partial(contraction.cpu_program, device, dtype, few=few)
+                build = partial(cpu_tiles.cpu_program, device, dtype, few=few)
                 yield f"contract_cpu/{name}_{dtype}{'_few' * few}", lambda build=build: build().text
             for suffix, text, operands in _finishes(dtype, lanes):
-                build = partial(contraction.cpu_program, device, dtype, text, operands)
+                build = partial(cpu_tiles.cpu_program, device, dtype, text, operands)
                 yield f"contract_cpu/{name}_{dtype}{suffix}", lambda build=build: build().text
-            yield f"contract_planes/{name}_{dtype}", partial(contraction._planes_program, device, dtype)
+            yield f"contract_planes/{name}_{dtype}", partial(cpu_tiles._planes_program, device, dtype)
             yield f"contract_thin/{name}_{dtype}", partial(gemm._thin_program, device, dtype)
             yield f"contract_attention_cpu/{name}_{dtype}", partial(attention._cpu_program, device, dtype)
             for kind in ("forward", "grad_input", "grad_weight"):
-                tile = few_channels._tile(device, kind, dtype)
+                tile = small_channels._tile(device, kind, dtype)
                 yield (
-                    f"{few_channels._KERNELS[kind]}/{name}_{dtype}",
-                    partial(few_channels._program, kind, dtype, tile, "", 1),
+                    f"{small_channels._KERNELS[kind]}/{name}_{dtype}",
+                    partial(small_channels._program, kind, dtype, tile, "", 1),
                 )
-            tile = few_channels._tile(device, "forward", dtype)
+            tile = small_channels._tile(device, "forward", dtype)
             for suffix, text, operands in _finishes(dtype, lanes):
                 yield (
                     f"channels_forward/{name}_{dtype}{suffix}",
-                    partial(few_channels._program, "forward", dtype, tile, text, operands),
+                    partial(small_channels._program, "forward", dtype, tile, text, operands),
                 )
         for dtype in winograd._DTYPES:
             for tile in (2, 4):
@@ -123,26 +125,26 @@ def _contractions_of_gpus() -> Instances:
         for edge, chunks in ((16, 1), (16, 2), (8, 4)):
             build = partial(attention._gpu_program, dtype, edge, chunks)
             yield f"contract_attention_gpu/{dtype}_{edge}_{chunks}", build
-        yield f"contract_gpu/{dtype}_plain", partial(contraction_gpu.plain_program, dtype)
+        yield f"contract_gpu/{dtype}_plain", partial(gpu_tiles.plain_program, dtype)
         for suffix, text, operands in (("", "", 0), *_finishes(dtype, 1)):
             finish = (dtype, text, operands)
             for name in ("gpu", "small_gpu", "cpu"):
-                tiled = partial(contraction_gpu.gpu_program, DEVICES[name], *finish)
+                tiled = partial(gpu_tiles.gpu_program, DEVICES[name], *finish)
                 yield f"contract_gpu/{name}_{dtype}{suffix}", lambda tiled=tiled: tiled()[0]
-            yield f"contract_wide/{dtype}{suffix}", partial(contraction_gpu._wide_program, GPU, *finish)
-            yield f"contract_broadcast/{dtype}{suffix}", partial(contraction_gpu._broadcast_program, GPU, *finish)
+            yield f"contract_wide/{dtype}{suffix}", partial(gpu_tiles._wide_program, GPU, *finish)
+            yield f"contract_broadcast/{dtype}{suffix}", partial(gpu_tiles._broadcast_program, GPU, *finish)
             for along in (False, True):
                 for rows in (64, 128):
-                    tiles = windows.Tiles(rows, along, not along, 1)
+                    tiles = implicit_gemm.Tiles(rows, along, not along, 1)
                     yield (
                         f"contract_windows/{dtype}_{rows}_{int(along)}{suffix}",
-                        partial(windows.program, GPU, dtype, tiles, text, operands),
+                        partial(implicit_gemm.program, GPU, dtype, tiles, text, operands),
                     )
                 for group, rows, columns in ((256, 4, 64), (64, 1, 16)):
-                    parted = slices.Slices(group, rows, 8 if along else columns, along, 1)
+                    parted = skinny.Slices(group, rows, 8 if along else columns, along, 1)
                     yield (
                         f"contract_slices/{dtype}_{group}_{rows}_{int(along)}{suffix}",
-                        partial(slices.program, GPU, dtype, parted, text, operands),
+                        partial(skinny.program, GPU, dtype, parted, text, operands),
                     )
 
 
@@ -193,9 +195,9 @@ def _rows() -> Instances:
         for kind in ("max", "avg", "max_grad", "avg_grad", "im2col", "col2im"):
             for step in (1, 2, 3) if kind in ("max", "avg") else (1,):
                 yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step)
-        yield f"contract_parts/{dtype}", partial(parts._program, dtype)
+        yield f"contract_parts/{dtype}", partial(partial_sums._program, dtype)
     for dtype in ("float32", "float64"):
-        yield f"trellis/{dtype}", partial(trellis._program, dtype)
+        yield f"trellis/{dtype}", partial(ctc._program, dtype)
     for kind, dtypes in (("uniform", FLOATS), ("normal", FLOATS), ("bits", ("int32",)), ("randint", ALL)):
         for dtype in dtypes:
             yield f"random/{kind}_{dtype}", partial(random._program, kind, dtype)

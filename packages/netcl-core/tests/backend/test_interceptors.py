@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.backend.base import DeviceBackend
-from netcl.core.backend.calls import CallLog
+from netcl.core.backend.forwarding import ForwardedCalls
 from netcl.core.backend.interceptors import (
     Interceptor,
     Layer,
@@ -21,13 +20,14 @@ from netcl.core.backend.interceptors import (
     pop_interceptor,
     push_interceptor,
 )
+from netcl.core.backend.profiler_sink import FlopCount, FlopCounter, ProfilerSink
+from netcl.core.backend.protocol import DeviceBackend
 from netcl.core.backend.registry import engine_for
-from netcl.core.backend.twins import ForwardedCalls
-from netcl.core.backend.watching import FlopCount, FlopCounter, ProfilerSink
+from netcl.core.capture.call_log import CallLog
 from netcl.core.device import device
 from netcl.core.errors import KernelBuildError
 from netcl.core.expr import Load
-from netcl.core.waiting import Deferral, contraction_of
+from netcl.core.lazy.deferred_gemm import Deferral, contraction_of
 
 COMPUTING = [
     name
@@ -242,7 +242,7 @@ def test_the_deferral_alone(engine: Any) -> None:
 def test_the_fallback_alone(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy builds no kernels")
-    from netcl.core.backend.opencl import gemm
+    from netcl.core.backend.opencl.contraction import gemm
 
     (fallback,) = engine.interceptors
     monkeypatch.setattr(fallback, "failed", {})

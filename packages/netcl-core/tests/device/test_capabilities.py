@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from netcl.core import config
-from netcl.core.capabilities import DeviceProfile, device_profile, kernel_strategy
 from netcl.core.device import manager
-from netcl.core.device_profile import (
+from netcl.core.device.capabilities import DeviceProfile, device_profile, kernel_strategy
+from netcl.core.device.profile import (
     ExtendedDeviceProfile,
     GPUFamily,
     extended_device_profile,

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from netcl.core import config, icd
-from netcl.core.device import CPUQueue, DeviceHandle, DeviceManager, device, get_active_device, manager
+from netcl.core import config
+from netcl.core.device import CPUQueue, DeviceHandle, DeviceManager, device, get_active_device, icd, manager
 from netcl.core.errors import DeviceNotFoundError
 
 OPENCL = manager.discover()
@@ -400,7 +400,7 @@ def test_select_by_name_platform_type_and_capability(full):
 
 @needs_opencl
 def test_what_the_loader_shows_twice_is_listed_once(monkeypatch):
-    from netcl.core.device import cl
+    from netcl.core.device.discovery import cl
 
     twice = [*cl.get_platforms(), *cl.get_platforms()]
     monkeypatch.setattr(cl, "get_platforms", lambda: twice)

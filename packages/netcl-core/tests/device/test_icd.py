@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from netcl.core import config, icd
+from netcl.core import config
+from netcl.core.device import icd
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux, where netcl shows drivers")
 
@@ -20,7 +21,7 @@ NAMES = {"intel": "Intel(R) OpenCL", "pocl": "Portable Computing Language", "ocl
 
 LIST_PLATFORMS = """
 import json, os, sys
-from netcl.core import icd
+from netcl.core.device import icd
 icd.ensure_drivers()
 icd.ensure_drivers()
 import pyopencl as cl

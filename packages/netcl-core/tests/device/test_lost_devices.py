@@ -19,7 +19,8 @@ from netcl.core.memory import create_pinned_buffer, get_persistent_pool
 from netcl.runtime.capture import capture
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl import interruptible_finish, teardown, watchdog  # noqa: E402
+from netcl.core.backend.opencl import interruptible_finish  # noqa: E402
+from netcl.core.backend.opencl.queue import shutdown, watchdog  # noqa: E402
 
 
 @pytest.fixture(params=["pocl", "intel"])
@@ -65,9 +66,9 @@ def test_a_lost_device(fresh, monkeypatch, where, code):
     saved, beside = x.to_host(), x.to("cpu")
     with monkeypatch.context() as patch:
         if where in ("wait", "finish"):
-            patch.setattr(teardown, "_may_block", lambda: False)
-            patch.setattr(teardown, "_soon_complete", lambda event: False)
-            patch.setattr(teardown, "_call_interruptibly", refuse(code))
+            patch.setattr(shutdown, "_may_block", lambda: False)
+            patch.setattr(shutdown, "_soon_complete", lambda event: False)
+            patch.setattr(shutdown, "_call_interruptibly", refuse(code))
         else:
             patch.setattr(cl, where, refuse(code))
         get_persistent_pool(fresh).clear()
@@ -106,9 +107,9 @@ def test_the_loss_of_one_context_is_not_that_of_another(queue, fresh, monkeypatc
 def test_a_wait_that_fails_otherwise_is_a_named_error(queue, monkeypatch):
     x = Tensor.ones((3,), queue=queue)
     with monkeypatch.context() as patch:
-        patch.setattr(teardown, "_may_block", lambda: False)
-        patch.setattr(teardown, "_soon_complete", lambda event: False)
-        patch.setattr(teardown, "_call_interruptibly", refuse(-14))
+        patch.setattr(shutdown, "_may_block", lambda: False)
+        patch.setattr(shutdown, "_soon_complete", lambda event: False)
+        patch.setattr(shutdown, "_call_interruptibly", refuse(-14))
         with pytest.raises(RuntimeError, match="a wait failed on") as caught:
             x.to_host()
     assert not isinstance(caught.value, (cl.Error, NetclError))

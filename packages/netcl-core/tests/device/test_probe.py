@@ -8,9 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from netcl.core import Tensor, config, driver_probes, probe
-from netcl.core.backend.opencl import launch, templates
-from netcl.core.device import manager
+from netcl.core import Tensor, config
+from netcl.core.backend.opencl import templates
+from netcl.core.backend.opencl.queue import launch
+from netcl.core.device import child_probe, manager, quirks
 
 RIGHT, WRONG = "sys.exit(0)", "sys.exit(10)"
 ABORTS = "import os\nos.abort()"
@@ -19,28 +20,28 @@ HANGS = "import time\ntime.sleep(60)"
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(probe, "_known", {})
+    monkeypatch.setattr(child_probe, "_known", {})
     with config.override(CACHE_DIR=tmp_path):
         yield tmp_path / "probes"
 
 
 def as_a_new_process():
-    probe._known.clear()
+    child_probe._known.clear()
 
 
 @pytest.mark.parametrize(("script", "right"), [(RIGHT, True), (WRONG, False)])
 def test_the_exit_code_of_the_child_is_the_verdict_and_is_kept(own_cache, script, right):
-    assert probe.verdict("try", "driver 1", script) is right
+    assert child_probe.verdict("try", "driver 1", script) is right
     (path,) = own_cache.glob("try-*.json")
     assert json.loads(path.read_text())["driver"] == "driver 1"
     as_a_new_process()
     path.write_text(json.dumps({"right": not right}))
-    assert probe.verdict("try", "driver 1", script) is not right  # read, not tried
-    assert probe.verdict("try", "driver 2", script) is right  # another version is tried itself
+    assert child_probe.verdict("try", "driver 1", script) is not right  # read, not tried
+    assert child_probe.verdict("try", "driver 2", script) is right  # another version is tried itself
 
 
 def test_a_child_that_aborts_is_a_no(own_cache, caplog):
-    assert probe.verdict("aborts", "driver", ABORTS) is False
+    assert child_probe.verdict("aborts", "driver", ABORTS) is False
     assert "ended the process" in caplog.text
     (path,) = own_cache.glob("aborts-*.json")
     assert json.loads(path.read_text())["right"] is False
@@ -48,27 +49,27 @@ def test_a_child_that_aborts_is_a_no(own_cache, caplog):
 
 def test_a_child_that_hangs_is_ended_and_is_a_no(own_cache, caplog):
     start = time.monotonic()
-    assert probe.verdict("hangs", "driver", HANGS, timeout=1.0) is False
+    assert child_probe.verdict("hangs", "driver", HANGS, timeout=1.0) is False
     assert time.monotonic() - start < 20
     assert "did not end within 1 s" in caplog.text
     caplog.clear()
     as_a_new_process()
-    assert probe.verdict("hangs", "driver", HANGS, timeout=1.0) is False
+    assert child_probe.verdict("hangs", "driver", HANGS, timeout=1.0) is False
     assert "did not end" not in caplog.text, "the verdict on disk was not used"
 
 
 def test_an_end_that_says_nothing_of_the_driver_is_not_kept(own_cache):
-    assert probe.verdict("broken", "driver", "import no_such_module") is False
+    assert child_probe.verdict("broken", "driver", "import no_such_module") is False
     assert not own_cache.exists()
 
 
 def test_a_damaged_verdict_is_tried_again(own_cache):
-    assert probe.verdict("try", "driver", lambda: True)
+    assert child_probe.verdict("try", "driver", lambda: True)
     (path,) = own_cache.glob("*.json")
     for damage in ("", '{"right": 1', '{"right": 3}', "[]"):
         path.write_text(damage)
         as_a_new_process()
-        assert probe.verdict("try", "driver", lambda: True)
+        assert child_probe.verdict("try", "driver", lambda: True)
         assert json.loads(path.read_text())["right"] is True
 
 
@@ -78,17 +79,17 @@ def test_without_a_folder_each_process_tries(own_cache):
     for _ in range(2):
         as_a_new_process()
         for _ in range(2):
-            assert probe.verdict("try", "driver", lambda: tries.append(1) is None)
+            assert child_probe.verdict("try", "driver", lambda: tries.append(1) is None)
     with config.override(CACHE=False):
         as_a_new_process()
-        assert probe.verdict("try", "driver", lambda: tries.append(1) is None)
+        assert child_probe.verdict("try", "driver", lambda: tries.append(1) is None)
     assert len(tries) == 3
 
 
 def test_forget_tries_again():
-    assert probe.verdict("try", "driver", lambda: True)
-    probe.forget()
-    assert probe.verdict("try", "driver", lambda: False) is False
+    assert child_probe.verdict("try", "driver", lambda: True)
+    child_probe.forget()
+    assert child_probe.verdict("try", "driver", lambda: False) is False
 
 
 @pytest.fixture
@@ -102,8 +103,8 @@ def test_sixteen_lanes_are_found_out_in_a_child(monkeypatch, device, caplog):
     """LLVM 14 in PoCL 3.0 aborts over them or does not come back, unless it knows the processor's AVX-512; Intel's
     runtime computes right."""
     pocl = "PoCL 3.0" in device.platform.version
-    monkeypatch.setattr(driver_probes, "_TIMEOUT_S", 5.0 if pocl else 30.0)
-    right = driver_probes.sixteen_lanes_work(device)
+    monkeypatch.setattr(quirks, "_TIMEOUT_S", 5.0 if pocl else 30.0)
+    right = quirks.sixteen_lanes_work(device)
     if pocl and not right:
         assert "ended the process" in caplog.text or "did not end" in caplog.text
     if device.platform.name.startswith("Intel"):
@@ -125,12 +126,12 @@ def test_vectors_are_narrower_where_sixteen_lanes_fail(monkeypatch, device):
 
 
 def test_kernels_are_in_order_here(device):
-    assert not driver_probes.needs_flush(device)
+    assert not quirks.needs_flush(device)
 
 
 def test_a_device_out_of_order_gets_a_flush_after_each_kernel(monkeypatch, device):
     """In eager launches and in replays; the probe finds such a device by a chain of kernels that comes out wrong."""
-    monkeypatch.setattr(driver_probes, "_ordered", lambda _: False)
+    monkeypatch.setattr(quirks, "_ordered", lambda _: False)
     (other, _) = manager.split(manager.default(device.platform.name), 2)
     flushes = []
 
@@ -167,7 +168,7 @@ def _unwrapped(enqueue):
 
 
 def test_halves_are_converted_eight_at_once_with_the_same_bits(device):
-    assert driver_probes._half_vectors(device), "PoCL by its compiler's conversions, others by their own"
+    assert quirks._half_vectors(device), "PoCL by its compiler's conversions, others by their own"
     values = np.random.default_rng(0).standard_normal(1003).astype(np.float16)
     found = (Tensor.from_host(values, "float16") + 0.1).to_host()
     assert np.array_equal(found, (values.astype(np.float32) + np.float32(0.1)).astype(np.float16))

@@ -18,7 +18,7 @@ from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.memory import BufferPool, get_persistent_pool
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl.launch import launcher_for  # noqa: E402
+from netcl.core.backend.opencl.queue.launch import launcher_for  # noqa: E402
 
 N = 4096
 

@@ -10,7 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from netcl.core import config, pages
+from netcl.core import config
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError, OutOfMemoryError, ShapeError, UnsupportedError
 from netcl.core.memory import (
@@ -25,6 +25,7 @@ from netcl.core.memory import (
     get_persistent_pool,
     get_pinned_pool,
     has_svm_support,
+    huge_pages,
     is_integrated_gpu,
     memory_summary,
 )
@@ -414,10 +415,10 @@ def test_summary_and_empty_cache(queue):
 
 
 def test_large_buffers_of_a_cpu_are_advised_to_large_pages(queue, monkeypatch):
-    if not pages.on_host(queue.context):
+    if not huge_pages.on_host(queue.context):
         pytest.skip("needs Linux: other systems have no large pages for the asking")
     advised = []
-    monkeypatch.setattr(pages, "_advise", lambda address, nbytes: advised.append((address, nbytes)) or 0)
+    monkeypatch.setattr(huge_pages, "_advise", lambda address, nbytes: advised.append((address, nbytes)) or 0)
     pool = PersistentBufferPool(queue.context, queue)
     pool.allocate(MIB)
     assert not advised
@@ -434,5 +435,5 @@ def test_a_buffer_that_cannot_be_mapped_is_still_one(queue, monkeypatch):
     def refuse(*args, **kwargs):
         raise cl.RuntimeError("clEnqueueMapBuffer", cl.status_code.MAP_FAILURE, "refused")
 
-    monkeypatch.setattr(pages.cl, "enqueue_map_buffer", refuse)
+    monkeypatch.setattr(huge_pages.cl, "enqueue_map_buffer", refuse)
     assert PersistentBufferPool(queue.context, queue).allocate(8 * MIB).buffer.size >= 8 * MIB

@@ -15,9 +15,9 @@ import netcl.ops
 from netcl.core import Tensor, manager
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
-from netcl.core.dispatch import TABLE
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import OutOfMemoryError, ShapeError
+from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import Case, assert_close, expected, op_cases, run_case
 from netcl.core.testing.conformance import rounded
 

@@ -7,9 +7,9 @@ import pytest
 
 import netcl.ops
 from netcl.core import Tensor
-from netcl.core.dispatch import TABLE
 from netcl.core.dtypes import SUPPORTED
 from netcl.core.errors import DTypeError, UnsupportedError
+from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import masked, op_cases, refusal
 
 ROWS = [name for name in TABLE if next(op_cases(name), None) is not None]

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core import DeviceHandle, Tensor, config, measurements
+from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
-from netcl.core.kernel_selector import KernelConfig, KernelVariant, get_kernel_selector
+from netcl.core.tuning import measurements
+from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.profiling import WorkGroupTuner, profile
 from netcl.profiling.autotuner import autotune_conv2d, autotune_matmul
 

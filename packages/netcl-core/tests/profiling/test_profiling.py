@@ -16,9 +16,9 @@ import pytest
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
-from netcl.core.dispatch import evaluate_each, snapshot
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load
+from netcl.core.ops_table.dispatch import evaluate_each, snapshot
 from netcl.profiling import EventTimer, profile, region, roofline, timing, trace, watch
 from netcl.profiling.peaks import Peaks
 from netcl.profiling.records import Span, Thread, op_stats

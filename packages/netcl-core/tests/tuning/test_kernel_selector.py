@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 
 from netcl.core import config
-from netcl.core.capabilities import device_profile
 from netcl.core.device import device, manager
-from netcl.core.device_profile import ExtendedDeviceProfile, GPUFamily, extended_device_profile
+from netcl.core.device.capabilities import device_profile
+from netcl.core.device.profile import ExtendedDeviceProfile, GPUFamily, extended_device_profile
 from netcl.core.errors import DTypeError
-from netcl.core.kernel_selector import (
+from netcl.core.tuning.selector import (
     KernelConfig,
     KernelSelector,
     KernelVariant,

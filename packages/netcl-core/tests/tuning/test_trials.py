@@ -8,8 +8,10 @@ import sys
 
 import pytest
 
-from netcl.core import config, measurements, probe, shipped
+from netcl.core import config
 from netcl.core.backend.registry import engine_for
+from netcl.core.device import child_probe
+from netcl.core.tuning import measurements, shipped
 from netcl.profiling import trials
 from netcl.profiling.autotuner import autotune_matmul
 
@@ -18,7 +20,7 @@ ABORTS = "os.abort()"
 HANGS = 'engine.launch(LOOP, "loop", (1,), (1,), [a])'
 PLANTED = """
 import os
-from netcl.core.backend.opencl import gemm
+from netcl.core.backend.opencl.contraction import gemm
 
 right = gemm.matmul
 LOOP = "__kernel void loop(volatile __global float* x) {{ while (x[0] < 2.0f) x[0] = 1.0f; }}"
@@ -39,8 +41,8 @@ gemm.matmul = planted
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     """Verdicts and measurements of its own for each test; compiled kernels stay where they are."""
-    monkeypatch.setattr(probe, "_known", {})
-    monkeypatch.setattr(probe, "_folder", lambda: tmp_path / "probes")
+    monkeypatch.setattr(child_probe, "_known", {})
+    monkeypatch.setattr(child_probe, "_folder", lambda: tmp_path / "probes")
     monkeypatch.setattr(measurements, "_tables", {})
     monkeypatch.setattr(measurements, "_folder", lambda: tmp_path / "tuning")
     monkeypatch.setattr(shipped, "rows_for", lambda device: ())
@@ -84,7 +86,7 @@ def test_what_kills_or_hangs_a_child_is_never_run_again(opencl, own_cache, monke
     for _ in range(2):
         candidates = autotune_matmul(*SHAPE, warmup=0, runs=1, save=False).extra["candidates"]
         assert set(candidates) == {"rows", "direct"}
-        probe._known.clear()  # as a new process
+        child_probe._known.clear()  # as a new process
     right = (True, "right")
     assert verdicts(own_cache) == {"rows": right, "packed": (False, reason), "direct": right}
     tried = [line.split() for line in log.read_text().splitlines()]

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 from netcl.autograd import Node, is_grad_enabled
 from netcl.autograd.user_frame import level_outside
-from netcl.core import Tensor, dtypes, manager, modes
+from netcl.core import Tensor, dtypes, manager
 from netcl.core.dispatch import OpRow, pop_hook, push_hook, row_of
 from netcl.core.errors import DTypeError
+from netcl.core.ops_table import modes
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HALVES = ("float16", "bfloat16")

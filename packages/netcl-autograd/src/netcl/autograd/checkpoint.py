@@ -10,7 +10,8 @@ from netcl.autograd.function import recorded
 from netcl.autograd.grad_node import FLOATING, GradContext, GradNode, Grads, edges_of
 from netcl.autograd.mode import enable_grad, no_grad, state
 from netcl.autograd.node import Node
-from netcl.core import Tensor, modes
+from netcl.core import Tensor
+from netcl.core.ops_table import modes
 from netcl.ops import get_rng_state, set_rng_state
 
 

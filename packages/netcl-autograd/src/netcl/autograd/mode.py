@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from netcl.core import modes
+from netcl.core.ops_table import modes
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -11,7 +11,7 @@ from netcl.autograd.grad_node import GradNode as Step
 from netcl.autograd.grad_node import Output, edge_of, user_step
 from netcl.autograd.mode import state
 from netcl.core import Tensor
-from netcl.core.tracer import touch
+from netcl.core.lazy.tracer import touch
 
 GradFn = Callable[..., Any]
 

@@ -16,7 +16,7 @@ from netcl.autograd.rules import record_call
 from netcl.autograd.user_frame import level_outside
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound, OpRow, bound, execute
-from netcl.core.tracer import NOT_TRACED
+from netcl.core.lazy.tracer import NOT_TRACED
 
 Next = Callable[..., Any]
 

@@ -7,11 +7,13 @@ import platform
 import sys
 from collections.abc import Sequence
 
-from . import config, icd
-from .__about__ import __version__
-from .capabilities import DeviceProfile
-from .device import manager
-from .errors import NetclError, format_bytes
+from netcl.core import config
+from netcl.core.__about__ import __version__
+from netcl.core.device import icd
+from netcl.core.device.capabilities import DeviceProfile
+from netcl.core.device.discovery import manager
+from netcl.core.errors import NetclError, format_bytes
+
 from .testing import doctor
 
 

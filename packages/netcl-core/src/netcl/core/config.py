@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .errors import ConfigError
+from netcl.core.errors import ConfigError
 
 __all__ = ["VARIABLES", "Variable", "get", "get_logger", "override"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DTypeError
+from netcl.core.errors import DTypeError
 
 __all__ = [
     "SUPPORTED",

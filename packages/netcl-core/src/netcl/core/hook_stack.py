@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from netcl.core.optable import OpRow
+    from netcl.core.ops_table.table import OpRow
 
 __all__ = ["LAYERS", "Hook", "Snapshot", "before_write", "hooks_of_thread", "pop_hook", "push_hook", "snapshot"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from netcl.core.program import Program
+    from netcl.core.ops_table.program import Program
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def describe(engine: Any, program: Program, shapes: Sequence[tuple[int, ...]]) -
     """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches; NumPy has none."""
     if engine.name != "cl":
         return []
-    from netcl.core.backend.opencl.describe import describe as of_opencl
+    from netcl.core.backend.opencl.expressions.describe import describe as of_opencl
 
     return of_opencl(engine, program, shapes)
 
@@ -36,6 +36,6 @@ def relaxed(engine: Any) -> Any:
     """The engine whose ``run`` builds kernels with -cl-fast-relaxed-math; NumPy has but one arithmetic."""
     if engine.name != "cl":
         return engine
-    from netcl.core.backend.opencl.relaxed import relaxed as of_opencl
+    from netcl.core.backend.opencl.expressions.relaxed import relaxed as of_opencl
 
     return of_opencl(engine)

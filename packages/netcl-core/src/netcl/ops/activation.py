@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
 from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk
 from netcl.ops.domains import KINK, few

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Space
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Index, apply
 from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Space
 from netcl.core.tensor import Tensor
 from netcl.ops.shape import (
     Axes,

@@ -12,11 +12,11 @@ import numpy as np
 
 from netcl.core.backend.attention_blocks import softmax_of
 from netcl.core.backend.registry import engine_for
-from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, cast, size_of
 from netcl.core.layout import broadcast_shapes
+from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk, unbind
 from netcl.ops.elementwise import mul

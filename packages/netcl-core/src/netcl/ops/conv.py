@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from netcl.core.backend.epilogue import added, run_alone
-from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating

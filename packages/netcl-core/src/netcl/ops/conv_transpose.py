@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.conv import LAYOUT, conv1d_grad_input, conv2d_grad_input, conv3d_grad_input, geometry_of
 from netcl.ops.elementwise import add

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, Load, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import narrow
 from netcl.ops.elementwise import cast, div, isinf, maximum, where

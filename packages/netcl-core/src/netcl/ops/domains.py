@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
+from netcl.core.ops_table.dispatch import Domain
 
 POSITIVE = Domain(0.2, 3.0)
 UNIT = Domain(-0.9, 0.9)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Const, Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
 from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.domains import BOOLS, FLAT, KINK, POSITIVE, UNIT, few
 from netcl.ops.shape import reshape

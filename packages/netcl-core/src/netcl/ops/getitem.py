@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, apply
-from netcl.core.host import to_storage
 from netcl.core.layout import aligned, contiguous_strides
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.host import to_storage
 from netcl.ops.index import broadcasts, select, take_at
 from netcl.ops.keys import Block, Selection, block_of, check_mask, is_array, is_mask, places_of, select_by, spread
 from netcl.ops.scatter import add_at, addable, fitting, put_at

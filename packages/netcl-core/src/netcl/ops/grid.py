@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, reduce
 from netcl.core.expr import cast as cast_expr
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import cast

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
 from netcl.core.layout import broadcast_shapes, normalize_axes
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.shape import expand, reshape, strided_slice
 from netcl.ops.table import as_dtype, composite, computed, engine_of

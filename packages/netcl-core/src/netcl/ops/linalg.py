@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.epilogue import added
-from netcl.core.dispatch import Domain, set_shape
 from netcl.core.dtypes import c_type, canonical, is_floating, promote
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
+from netcl.core.ops_table.dispatch import Domain, set_shape
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
 from netcl.ops.domains import few

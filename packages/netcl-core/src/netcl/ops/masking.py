@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import broadcast_shapes, contiguous_strides
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import where

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain, Space, evaluate
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 from netcl.core.expr import mean as mean_of
 from netcl.core.expr.statistics import standardized, widened
+from netcl.core.ops_table.dispatch import Domain, Space, evaluate
 from netcl.core.tensor import Tensor
 from netcl.ops.reduce import safe_root
 from netcl.ops.shape import reshape

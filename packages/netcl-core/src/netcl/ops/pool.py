@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import abs, pow
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating

@@ -20,13 +20,13 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.backend.registry import engine_for
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
-from netcl.core.host import check_shape
 from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.host import check_shape
 from netcl.ops.index import index_select
 from netcl.ops.table import as_dtype, composite, computed, elementwise, engine_of
 

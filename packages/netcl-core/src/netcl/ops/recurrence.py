@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import as_dtype, computed, engine_of, floating
 

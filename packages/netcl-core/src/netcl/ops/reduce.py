@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Const, Expr, Index, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
 from netcl.core.expr import mean as mean_of
+from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
 from netcl.ops.table import composite, expression, reduced
 

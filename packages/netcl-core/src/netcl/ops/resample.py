@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.adaptive import adaptive_avg_pool, adaptive_reference
 from netcl.ops.shape import permute, reshape

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import as_dtype, computed, engine_of, floating
 

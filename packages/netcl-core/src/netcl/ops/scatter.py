@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.reading import host_read_allowed
-from netcl.core.dispatch import Domain
+from netcl.core.backend.host_reads import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast, reduce
 from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import mul

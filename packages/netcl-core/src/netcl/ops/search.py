@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.reading import host_read_allowed
-from netcl.core.dispatch import Domain
+from netcl.core.backend.host_reads import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import add, div, mul, ne, sub

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from netcl.core.backend.registry import engine_for
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import as_dtype, composite, computed, engine_of
 

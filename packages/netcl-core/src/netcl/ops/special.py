@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, apply, special
 from netcl.core.expr import cast as cast_expr
 from netcl.core.expr.prims import digamma as digamma_of
+from netcl.core.ops_table.dispatch import Domain
 from netcl.ops.domains import few
 from netcl.ops.table import elementwise, expression
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from netcl.core.backend.registry import ensure_same_backend
-from netcl.core.dispatch import Domain, OpRow, caller, make_row, register_op
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Load
 from netcl.core.expr import cast as cast_expr
 from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Domain, OpRow, caller, make_row, register_op
 from netcl.core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from netcl.core.backend.base import DeviceBackend
+    from netcl.core.backend.protocol import DeviceBackend
 
 Shape = tuple[int, ...]
 

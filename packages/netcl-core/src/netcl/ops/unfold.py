@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain
 from netcl.core.errors import ShapeError
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import computed, engine_of
 from netcl.ops.windows import output_sizes, paddings, per_axis

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core import measurements
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical
 from netcl.core.errors import DTypeError, KernelBuildError, ShapeError, UnsupportedError
-from netcl.core.kernel_selector import KernelConfig, get_kernel_selector
-from netcl.core.kernels import tuning
+from netcl.core.kernels import work_group_tuner
 from netcl.core.memory import opencl_queue
+from netcl.core.tuning import measurements
+from netcl.core.tuning.selector import KernelConfig, get_kernel_selector
 from netcl.profiling.problems import PLAIN, PROBLEMS, Problem
 from netcl.profiling.timing import format_seconds, timing
 from netcl.profiling.trace import profile
@@ -159,7 +159,7 @@ def _seconds(engine: Any, run: Callable[[], Any], warmup: int, runs: int) -> flo
 def _described(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernel: str) -> KernelConfig:
     """The config that says what a kernel runs with; of NumPy what the rule says."""
     if engine.name == "cl":
-        from netcl.core.backend.opencl.configs import config_of
+        from netcl.core.backend.opencl.contraction.configs import config_of
 
         return config_of(engine, op, kernel, dtype)
     selector = get_kernel_selector(engine.queue)
@@ -193,12 +193,12 @@ class WorkGroupTuner:
         """
         found = opencl_queue(queue)
         if candidates is None:
-            wanted = tuning.local_sizes(self.kernel, found.device, self.global_size)
+            wanted = work_group_tuner.local_sizes(self.kernel, found.device, self.global_size)
         else:
             wanted = [(one,) if isinstance(one, int) else tuple(one) for one in candidates]
         self.measured = {}
         for local in wanted:
-            seconds = tuning.seconds(self.kernel, found, self.global_size, local)
+            seconds = work_group_tuner.seconds(self.kernel, found, self.global_size, local)
             if seconds is not None:
                 self.measured[local] = seconds * 1e6
         if not self.measured:

@@ -10,9 +10,9 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.backend.registry import engine_for
-from netcl.core.capabilities import profile_of
-from netcl.core.dispatch import assign
+from netcl.core.device.capabilities import profile_of
 from netcl.core.kernels.primitives import KernelSpec
+from netcl.core.ops_table.dispatch import assign
 
 __all__ = ["Peaks", "measure_peaks"]
 

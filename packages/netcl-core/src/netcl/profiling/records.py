@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from netcl.core.backend.watching import FlopCount, Size
+from netcl.core.backend.profiler_sink import FlopCount, Size
 from netcl.core.errors import format_bytes
 
 __all__ = ["KernelStats", "Launched", "OpStats", "Span", "Thread", "kernel_stats", "op_stats", "render"]

@@ -15,9 +15,10 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
-from netcl.core import config, manager, measurements, shipped
+from netcl.core import config, manager
 from netcl.core.__about__ import __version__
 from netcl.core.backend.registry import engine_for
+from netcl.core.tuning import measurements, shipped
 from netcl.profiling.autotuner import is_right
 from netcl.profiling.problems import PROBLEMS
 from netcl.profiling.trials import harmless
@@ -85,7 +86,7 @@ def _row(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, seconds: floa
     best = max(sure, key=lambda kernel: sure[kernel]) if sure else None
     chosen = None
     if best is not None:
-        from netcl.core.backend.opencl.configs import config_of
+        from netcl.core.backend.opencl.contraction.configs import config_of
 
         chosen = config_of(engine, op, best, dtype)
         chosen.extra["kernel"] = best

@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import Any
 
 from netcl.core.backend.registry import engine_for
-from netcl.core.cost import expression_flops
-from netcl.core.dispatch import OpRow, pop_hook, push_hook
 from netcl.core.errors import NetclError
+from netcl.core.expr.cost import expression_flops
 from netcl.core.layout import broadcast_shapes
+from netcl.core.ops_table.dispatch import OpRow, pop_hook, push_hook
 from netcl.core.tensor_data import TensorData
 from netcl.profiling import chrome, timing, watch
 from netcl.profiling.records import (

@@ -13,13 +13,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from netcl.core import config, measurements, probe
+from netcl.core import config
 from netcl.core.__about__ import __version__
 from netcl.core.backend.registry import engine_for
-from netcl.core.capabilities import profile_of
-from netcl.core.device import manager
-from netcl.core.device_profile import device_profile
+from netcl.core.device import child_probe, manager
+from netcl.core.device.capabilities import profile_of
+from netcl.core.device.profile import device_profile
 from netcl.core.errors import KernelBuildError
+from netcl.core.tuning import measurements
 from netcl.profiling.problems import PROBLEMS
 
 __all__ = ["harmless"]
@@ -48,9 +49,9 @@ def harmless(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernels: 
     device = engine.queue.device if engine.name == "cl" else None
     if device is None or profile_of(engine.queue) != device_profile(device):
         return kernels  # no driver, or one that a child would see otherwise
-    key = probe.driver_key(device)
+    key = child_probe.driver_key(device)
     measured = measurements.candidates(engine, op, dtype)
-    verdicts = {kernel: kernel in measured or probe.kept(_name(op, kernel, dtype), key) for kernel in kernels}
+    verdicts = {kernel: kernel in measured or child_probe.kept(_name(op, kernel, dtype), key) for kernel in kernels}
     untried = [kernel for kernel, verdict in verdicts.items() if verdict is None]
     begun = perf_counter()
     while untried and perf_counter() - begun < _BOUND_S:
@@ -58,7 +59,7 @@ def harmless(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernels: 
             verdicts[kernel] = right is not False
             untried.remove(kernel)
             if right is not None:
-                probe.keep(_name(op, kernel, dtype), key, right, reason)
+                child_probe.keep(_name(op, kernel, dtype), key, right, reason)
     return tuple(kernel for kernel in kernels if verdicts[kernel])
 
 
@@ -73,7 +74,7 @@ def _met(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "begun"
         arguments = (key, op, json.dumps(shape), dtype, ",".join(kernels), str(path))
-        right, reason = probe.in_child(_SCRIPT, _LIMIT_S, *arguments)
+        right, reason = child_probe.in_child(_SCRIPT, _LIMIT_S, *arguments)
         begun = path.read_text(encoding="utf-8").split() if path.exists() else []
     if right:
         return dict.fromkeys(kernels, (True, "right"))
@@ -83,7 +84,7 @@ def _met(
     *ended, last = begun
     found: dict[str, tuple[bool | None, str]] = dict.fromkeys(ended, (True, "right"))
     # Those before it may have used up the time: then it gets a child alone.
-    if not ended or reason != probe.late(_LIMIT_S):
+    if not ended or reason != child_probe.late(_LIMIT_S):
         found[last] = False, reason
     return found
 
@@ -94,7 +95,7 @@ def in_child(key: str, op: str, shape: str, dtype: str, kernels: str, path: str)
     """
     with config.override(PLATFORM_FILTER=None, AUTOTUNE="off"):
         handles = (handle for handle in manager.select() if handle.backend == "cl")
-        handle = next((each for each in handles if probe.driver_key(each.device) == key), None)
+        handle = next((each for each in handles if child_probe.driver_key(each.device) == key), None)
         if handle is None:
             raise LookupError(f"the child does not find the device {key}")
         problem = PROBLEMS[op](engine_for(handle), measurements.tupled(json.loads(shape)), dtype)
@@ -105,4 +106,4 @@ def in_child(key: str, op: str, shape: str, dtype: str, kernels: str, path: str)
                 problem.run(kernel).numpy()
             except KernelBuildError:
                 continue  # harmless; who measures it will meet it, and say so
-    return probe.RIGHT
+    return child_probe.RIGHT

@@ -13,8 +13,8 @@ from time import perf_counter
 from typing import Any
 
 from netcl.core.backend.interceptors import pop_interceptor, push_interceptor
-from netcl.core.backend.watching import FlopCount, ProfilerSink, Size, sizes
-from netcl.core.cost import expression_flops
+from netcl.core.backend.profiler_sink import FlopCount, ProfilerSink, Size, sizes
+from netcl.core.expr.cost import expression_flops
 from netcl.core.expr.nodes import Expr
 from netcl.profiling.records import Launched, Span, Thread
 from netcl.profiling.timing import event_times, has_event_times

@@ -2,7 +2,7 @@
 
 ``capture`` calls the function once with its launches recorded, not run; nothing on the device changes. State that the
 function makes at its first call (optimizer moments, lazily made buffers) must exist before, so call the function
-eagerly first. What was recorded is put together anew (``core/backend/grouping.py``) and recorded again. A replay copies
+eagerly first. What was recorded is put together anew (``core/capture/fuse.py``) and recorded again. A replay copies
 its inputs into the captured ones, runs the launches, and hands out copies of the results. Numbers that Python knows
 at capture (a branch taken, a float given to an op) are frozen; what changes per step lives in tensors: learning rates,
 step counts, random counters.
@@ -14,14 +14,14 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from netcl.core.backend.assembly import assemble
-from netcl.core.backend.calls import CallLog, replaced, tensors_in
-from netcl.core.backend.grouping import grouped
 from netcl.core.backend.interceptors import Interceptor, interception
+from netcl.core.backend.profiler_sink import FlopCounter
 from netcl.core.backend.registry import ensure_same_backend
-from netcl.core.backend.watching import FlopCounter
-from netcl.core.dispatch import assign
+from netcl.core.capture.call_log import CallLog, replaced, tensors_in
+from netcl.core.capture.fuse import grouped
+from netcl.core.capture.rerecord import assemble
 from netcl.core.errors import CaptureError, KernelBuildError
+from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
 from netcl.ops import random
 from netcl.runtime.dependencies import Dependencies

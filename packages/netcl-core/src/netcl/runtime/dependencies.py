@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-from netcl.core import modes
+from netcl.core.ops_table import modes
 from netcl.core.tensor import Tensor
 
 __all__ = ["Dependencies"]

@@ -19,11 +19,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from netcl.core import dispatch
-from netcl.core.backend.base import HostTransfer
+from netcl.core.backend.protocol import HostTransfer
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import CPUQueue, DeviceHandle, device, get_active_device
-from netcl.core.fission import new_queue, order_behind
+from netcl.core.device.sub_devices import new_queue, order_behind
+from netcl.core.ops_table import dispatch
 from netcl.core.tensor import Tensor
 
 __all__ = ["Scheduler", "Stream"]

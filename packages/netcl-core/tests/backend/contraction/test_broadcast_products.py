@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core import Tensor, config, measurements
+from netcl.core import Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.testing import masked
+from netcl.core.tuning import measurements
 from netcl.profiling import profile
 from netcl.profiling.autotuner import autotune_matmul
 

@@ -100,7 +100,7 @@ def compute(engine: Any, case: Case, dtype: str, arrays: Any, variant: str | Non
     if variant is None:
         call = engine.conv
     else:
-        from netcl.core.backend.opencl import conv
+        from netcl.core.backend.opencl.contraction import conv
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return conv.conv(engine, *args, **kwargs, variant=variant)
@@ -381,7 +381,7 @@ WINOGRAD = {
 def test_minimal_filtering_stays_within_its_bounds(engine: Any, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if not is_opencl_cpu(engine):
         pytest.skip("needs an OpenCL CPU device: others have no minimal filtering")
-    from netcl.core.backend.opencl import winograd
+    from netcl.core.backend.opencl.contraction import winograd
 
     monkeypatch.setattr(winograd, "_WORKSPACE", 1 << 18)
     for name, case in WINOGRAD.items():

@@ -122,7 +122,7 @@ def computed(engine: Any, c: Drawn, arrays: Any, variant: str | None) -> list[An
         if variant is None:
             found = engine.conv(kind, a, b, shape=shape, **options)
         else:
-            from netcl.core.backend.opencl import conv
+            from netcl.core.backend.opencl.contraction import conv
 
             found = conv.conv(engine, kind, a, b, shape=shape, variant=variant, **options)
         results.append(engine.read(found))
@@ -181,7 +181,7 @@ def test_drawn_convolutions_in_every_variant(engine: Any, variant: str | None, c
 def test_drawn_minimal_filtering(engine: Any, tile: int, c: Drawn) -> None:
     if not is_opencl_cpu(engine):
         pytest.skip("needs an OpenCL CPU device: others have no minimal filtering")
-    from netcl.core.backend.opencl import winograd
+    from netcl.core.backend.opencl.contraction import winograd
 
     check(engine, c, f"winograd{tile}", winograd.ERROR[tile])
 

@@ -12,9 +12,9 @@ from netcl import ops
 from netcl.core import Tensor, manager
 from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.backend.registry import engine_for
+from netcl.core.device.health import log_of
 from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
 from netcl.core.expr import Load, parse
-from netcl.core.queue_state import log_of
 from netcl.core.testing import masked
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 2e-3, "bfloat16": 1.6e-2}
@@ -95,7 +95,7 @@ def check_product(engine: Any, variant: str, name: str, dtype: str) -> None:
     """Every product of a variant with an epilogue: near float64, in float32 the bits of a pass of its own, and no
     launch more than without where the kernel takes it.
     """
-    from netcl.core.backend.opencl import gemm
+    from netcl.core.backend.opencl.contraction import gemm
 
     text, along = EPILOGUES[name]
     for stack, m, k, n, (first, second) in PRODUCTS:
@@ -134,7 +134,7 @@ def check_product(engine: Any, variant: str, name: str, dtype: str) -> None:
 
 def check_images(engine: Any, variant: str, dtype: str = "float32") -> None:
     """The same of convolutions, whose results are those of the variant without an epilogue and a pass behind it."""
-    from netcl.core.backend.opencl import conv
+    from netcl.core.backend.opencl.contraction import conv
 
     for (case, (x, weight, options)), (name, (text, along)) in product(IMAGES.items(), OF_IMAGES.items()):
         call = {**options, "dilation": (1, 1), "variant": variant}
@@ -196,7 +196,7 @@ def test_convolutions_in_every_variant(on_opencl: Any, variant: str, dtype: str)
 
 
 def test_blocks_of_images_are_finished_where_they_lie(on_opencl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from netcl.core.backend.opencl import conv
+    from netcl.core.backend.opencl.contraction import conv
 
     monkeypatch.setattr(conv, "_WORKSPACE", 1 << 13)  # bytes of padded images, here of one or two at a time
     check_images(on_opencl, "direct")
@@ -227,7 +227,7 @@ def test_arguments_fit_the_smallest_devices(on_opencl: Any, monkeypatch: pytest.
         sizes[name] = max(sizes.get(name, 0), sum(one.nbytes if isinstance(one, np.void) else 8 for one in arguments))
 
     monkeypatch.setattr(on_opencl, "launch", note)
-    from netcl.core.backend.opencl import conv, gemm
+    from netcl.core.backend.opencl.contraction import conv, gemm
 
     a, b, *others = arrays(((9, 5), (5, 7), (7,), (9, 1), (9, 7), ()), "float32")
     epilogue = epilogue_of(on_opencl, "v0 * v1 + v2 * v3 + v4", others, "float32")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from netcl.core.device.health import log_of
 from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
-from netcl.core.queue_state import log_of
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 8e-3}
 TRANSPOSES = list(product((False, True), repeat=2))
@@ -41,7 +41,7 @@ def check(engine: Any, dtype: str, a_shape: Any, b_shape: Any, flags: Any, varia
     if variant is None:
         result = engine.matmul(x, y, **options)
     else:
-        from netcl.core.backend.opencl import gemm
+        from netcl.core.backend.opencl.contraction import gemm
 
         result = gemm.matmul(engine, x, y, **options, variant=variant)
     left, right = wide(a, dtype), wide(b, dtype)
@@ -132,7 +132,8 @@ def test_gpus_cut_long_sums_in_parts(
 ) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no variants")
-    from netcl.core.backend.opencl import gemm, templates
+    from netcl.core.backend.opencl import templates
+    from netcl.core.backend.opencl.contraction import gemm
 
     monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 48 * 1024))
     m, k, n = sizes

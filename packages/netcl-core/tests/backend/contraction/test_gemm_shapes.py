@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from netcl.core.backend.opencl import gemm, templates
+from netcl.core.backend.opencl import templates
+from netcl.core.backend.opencl.contraction import gemm
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
 

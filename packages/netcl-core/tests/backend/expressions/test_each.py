@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.dispatch import evaluate, evaluate_each, reduce_each
+from netcl.core.device.health import log_of
 from netcl.core.expr import Load, Scalar, apply, cast, reduce
-from netcl.core.queue_state import log_of
+from netcl.core.ops_table.dispatch import evaluate, evaluate_each, reduce_each
 from netcl.runtime.capture import capture
 
 SHAPES = [(3, 5), (1,), (), (7,), (0,), (40013,), (4, 3, 3, 3), *((17 + k,) for k in range(40))]

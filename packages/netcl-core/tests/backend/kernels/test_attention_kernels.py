@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor
-from netcl.core.backend.opencl import attention, templates
+from netcl.core.backend.opencl import templates
+from netcl.core.backend.opencl.kernels import attention
 from netcl.core.errors import KernelBuildError, UnsupportedError
 
 # Errors relative to the largest value of a result. Weights are at most 1, so the bound does not grow with the keys.

@@ -118,7 +118,7 @@ def test_results_that_no_cache_holds(engine: Any, dtype: str, monkeypatch: pytes
     """Lines written past the caches, at sizes that a test can afford: beside rows that begin anywhere."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no launches")
-    from netcl.core.backend.opencl import copy
+    from netcl.core.backend.opencl.kernels import copy
 
     monkeypatch.setattr(copy, "STREAMED", 1)
     copy._launches.cache_clear()

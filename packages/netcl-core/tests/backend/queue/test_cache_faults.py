@@ -19,8 +19,8 @@ from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl import programs  # noqa: E402
-from netcl.core.backend.opencl.programs import ProgramCache  # noqa: E402
+from netcl.core.backend.opencl.queue import program_cache  # noqa: E402
+from netcl.core.backend.opencl.queue.program_cache import ProgramCache  # noqa: E402
 
 SOURCE = "__kernel void twice(__global float* x) { size_t i = get_global_id(0); x[i] *= 2.0f; }"
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
@@ -96,10 +96,10 @@ def test_a_fault_at_every_call_to_the_disk(queue, tmp_path, monkeypatch, error):
         folder = tmp_path / str(at)
         with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            patch.setattr(programs.tempfile, "mkstemp", fault.of(programs.tempfile.mkstemp, error))
-            patch.setattr(programs.os, "replace", fault.of(os.replace, error))
-            patch.setattr(programs.os, "scandir", fault.of(os.scandir, error))
-            patch.setattr(programs.os, "utime", fault.of(os.utime, error))
+            patch.setattr(program_cache.tempfile, "mkstemp", fault.of(program_cache.tempfile.mkstemp, error))
+            patch.setattr(program_cache.os, "replace", fault.of(os.replace, error))
+            patch.setattr(program_cache.os, "scandir", fault.of(os.scandir, error))
+            patch.setattr(program_cache.os, "utime", fault.of(os.utime, error))
             patch.setattr(Path, "mkdir", fault.of(Path.mkdir, error))
             patch.setattr(Path, "read_bytes", fault.of(Path.read_bytes, error))
             patch.setattr(Path, "unlink", fault.of(Path.unlink, error))
@@ -122,7 +122,7 @@ def test_a_fault_at_every_call_to_the_disk(queue, tmp_path, monkeypatch, error):
 
 def test_a_disk_that_fills_up_while_writing(queue, tmp_path, monkeypatch):
     real = os.fdopen
-    monkeypatch.setattr(programs.os, "fdopen", lambda *args: FullFile(real(*args)))
+    monkeypatch.setattr(program_cache.os, "fdopen", lambda *args: FullFile(real(*args)))
     cache = ProgramCache(tmp_path)
     before = descriptors()
     with pytest.warns(RuntimeWarning, match="No space left"):
@@ -142,7 +142,11 @@ def test_a_read_only_folder_still_serves_what_it_has(queue, tmp_path, monkeypatc
     def refuse(*args, **kwargs):
         raise PermissionError(errno.EROFS, os.strerror(errno.EROFS))
 
-    for module, name in ((programs.tempfile, "mkstemp"), (programs.os, "utime"), (programs.os, "replace")):
+    for module, name in (
+        (program_cache.tempfile, "mkstemp"),
+        (program_cache.os, "utime"),
+        (program_cache.os, "replace"),
+    ):
         monkeypatch.setattr(module, name, refuse)
     cache = ProgramCache(tmp_path)
     run(queue, cache)
@@ -179,7 +183,7 @@ def test_deleted_while_running(queue, tmp_path):
 SCRIPT = """
 import os, signal, sys
 from netcl.core.device import manager
-from netcl.core.backend.opencl import programs
+from netcl.core.backend.opencl.queue import program_cache as programs
 queue = manager.default(sys.argv[1]).queue
 cache = programs.ProgramCache(sys.argv[2])
 if sys.argv[3] == "replace":

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from netcl.core import config
-from netcl.core.backend.opencl.declarations import declarations, declared, unknown
+from netcl.core.backend.opencl.queue.declarations import declarations, declared, unknown
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl import programs  # noqa: E402
-from netcl.core.backend.opencl.programs import ProgramCache  # noqa: E402
+from netcl.core.backend.opencl.queue import program_cache  # noqa: E402
+from netcl.core.backend.opencl.queue.program_cache import ProgramCache  # noqa: E402
 
 WRITTEN_ELSEWHERE = {"EACH_BACK_ROW", "EACH_BACK_WIDE", "EACH_WIDE", "STREAM", "epilogue"}  # by Python
 SOURCE = "__kernel void root(__global float* x) { size_t i = get_global_id(0); x[i] = fmax(sqrt(x[i]), 2.0f); }"
@@ -76,7 +76,7 @@ def test_overloads_are_those_of_the_header():
 
 
 def test_texts_of_the_package_need_no_header():
-    texts = (path.read_text(encoding="utf-8") for path in (files("netcl.core") / "kernels" / "cl").iterdir())
+    texts = (path.read_text(encoding="utf-8") for path in Path(str(files("netcl.core.backend.opencl"))).rglob("*.cl"))
     missing = {name for name in unknown("\n".join(texts)) if not name.startswith(("sub_group", "get_sub_group"))}
     assert missing <= WRITTEN_ELSEWHERE
 
@@ -113,7 +113,7 @@ def test_pocl_3_builds_from_declarations(queue, tmp_path):
         pytest.skip("another PoCL")
     program = ProgramCache(tmp_path).get_program(queue.context, SOURCE, queue.device)
     assert program.get_info(cl.program_info.SOURCE) == declared(SOURCE)
-    assert programs._with_declarations(SOURCE, "-cl-std=CL1.1", queue.device) is None
+    assert program_cache._with_declarations(SOURCE, "-cl-std=CL1.1", queue.device) is None
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from netcl.core.device import manager
+from netcl.core.device.health import settle
 from netcl.core.errors import DeviceLostError, DeviceNotFoundError, KernelBuildError, OutOfMemoryError, UnsupportedError
-from netcl.core.queue_state import settle
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl.launch import Launcher, launcher_for  # noqa: E402
-from netcl.core.backend.opencl.programs import ProgramCache  # noqa: E402
+from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for  # noqa: E402
+from netcl.core.backend.opencl.queue.program_cache import ProgramCache  # noqa: E402
 from netcl.core.backend.recording import Recording  # noqa: E402
 
 SOURCE = """

@@ -17,8 +17,8 @@ from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError, KernelBuildError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl import programs  # noqa: E402
-from netcl.core.backend.opencl.programs import ProgramCache, default_cache  # noqa: E402
+from netcl.core.backend.opencl.queue import program_cache  # noqa: E402
+from netcl.core.backend.opencl.queue.program_cache import ProgramCache, default_cache  # noqa: E402
 from netcl.runtime import cache as public  # noqa: E402
 
 EXACT = "#pragma OPENCL FP_CONTRACT OFF\n"
@@ -186,7 +186,7 @@ def test_texts_of_kernels_are_shown_on_request(queue, tmp_path, caplog):
 )
 def test_exact_texts_divide_exactly_on_gpus(source, options, kind, config, rounded):
     device = SimpleNamespace(type=kind, single_fp_config=config)
-    found = programs._with_division(source, options, device)
+    found = program_cache._with_division(source, options, device)
     assert found == (f"{options} -cl-fp32-correctly-rounded-divide-sqrt".strip() if rounded else options)
 
 
@@ -215,7 +215,7 @@ def test_clear(queue, tmp_path):
 def test_several_processes_share_a_folder(tmp_path):
     script = f"""
 from netcl.core.device import manager
-from netcl.core.backend.opencl.programs import ProgramCache
+from netcl.core.backend.opencl.queue.program_cache import ProgramCache
 queue = manager.default("opencl").queue
 cache = ProgramCache({str(tmp_path)!r})
 for i in range(5):

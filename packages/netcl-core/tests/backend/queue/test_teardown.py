@@ -17,7 +17,7 @@ from netcl.core.errors import DeviceNotFoundError, DeviceTimeoutError
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 import numpy as np  # noqa: E402
 
-from netcl.core.backend.opencl import teardown  # noqa: E402
+from netcl.core.backend.opencl.queue import shutdown  # noqa: E402
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and fork of POSIX systems")
 
@@ -33,8 +33,8 @@ import os, signal, sys, threading, time
 import numpy as np
 import pyopencl as cl
 from netcl.core.device import manager
-from netcl.core.backend.opencl import teardown
-from netcl.core.backend.opencl.launch import launcher_for
+from netcl.core.backend.opencl.queue import shutdown as teardown
+from netcl.core.backend.opencl.queue.launch import launcher_for
 from netcl.core.errors import ForkedProcessError
 from netcl.core.memory import get_persistent_pool
 queue = manager.default(sys.argv[1]).queue
@@ -130,7 +130,7 @@ def test_interrupt_of_a_stuck_kernel_ends_with_130_after_the_grace(start, wait):
 
 
 def test_grace_is_that_of_the_contract():
-    assert teardown.GRACE_S == 3.0
+    assert shutdown.GRACE_S == 3.0
 
 
 @posix
@@ -192,22 +192,22 @@ def test_interruptible_finish_raises_past_its_limit_and_the_work_goes_on(driver)
     buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 64)
     kernel.set_arg(0, buffer)
     kernel._set_arg_buf_multi((1, np.uint64(400_000_000)))
-    teardown.interruptible_finish(queue)
+    shutdown.interruptible_finish(queue)
     event = cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
     queue.flush()
     begin = time.monotonic()
     with pytest.raises(DeviceTimeoutError, match=r"did not finish within 0\.05 s"):
-        teardown.interruptible_finish(queue, timeout=0.05)
+        shutdown.interruptible_finish(queue, timeout=0.05)
     assert time.monotonic() - begin < 0.5
-    teardown.interruptible_finish(queue, timeout=0)
+    shutdown.interruptible_finish(queue, timeout=0)
     assert event.command_execution_status == cl.command_execution_status.COMPLETE
 
 
 def test_seed_001_interruptible_finish(driver):
     handle = manager.default(driver)
-    teardown.interruptible_finish(handle.queue, timeout=30.0)
-    teardown.interruptible_finish(handle)
-    teardown.interruptible_finish(manager.default("cpu").queue)
+    shutdown.interruptible_finish(handle.queue, timeout=30.0)
+    shutdown.interruptible_finish(handle)
+    shutdown.interruptible_finish(manager.default("cpu").queue)
 
 
 def test_exit_finishes_the_queues_then_runs_the_callbacks(start):
@@ -280,7 +280,7 @@ def test_fork_leaves_the_parent_unharmed_and_names_the_error_in_the_child(start)
 def test_fork_before_the_first_queue_is_no_fork_of_a_device():
     script = """
 import os
-from netcl.core.backend.opencl import teardown
+from netcl.core.backend.opencl.queue import shutdown as teardown
 child = os.fork()
 if child == 0:
     teardown.check_process()
@@ -293,12 +293,12 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_no_fork_hooks_where_the_system_has_none(monkeypatch):
     monkeypatch.delattr(os, "register_at_fork", raising=False)
-    monkeypatch.setattr(teardown, "_queues", {})
-    monkeypatch.setattr(teardown, "register_queue", lambda queue: None)
+    monkeypatch.setattr(shutdown, "_queues", {})
+    monkeypatch.setattr(shutdown, "register_queue", lambda queue: None)
 
     class Queue:
         int_ptr = 1
 
-    monkeypatch.setattr(teardown.atexit, "register", lambda call: call)
-    teardown.register_queue_for_cleanup(Queue())
-    assert list(teardown._queues) == [1]
+    monkeypatch.setattr(shutdown.atexit, "register", lambda call: call)
+    shutdown.register_queue_for_cleanup(Queue())
+    assert list(shutdown._queues) == [1]

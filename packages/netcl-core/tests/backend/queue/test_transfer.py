@@ -15,9 +15,9 @@ from netcl.core.errors import DeviceNotFoundError, OutOfMemoryError
 from netcl.core.memory import PersistentBufferPool, get_pinned_pool
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl import transfer as transfer_module  # noqa: E402
-from netcl.core.backend.opencl.launch import Launcher  # noqa: E402
-from netcl.core.backend.opencl.transfer import Transfer  # noqa: E402
+from netcl.core.backend.opencl.queue import transfer as transfer_module  # noqa: E402
+from netcl.core.backend.opencl.queue.launch import Launcher  # noqa: E402
+from netcl.core.backend.opencl.queue.transfer import Transfer  # noqa: E402
 
 MIB = 1 << 20
 

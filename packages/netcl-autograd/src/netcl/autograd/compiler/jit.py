@@ -15,12 +15,12 @@ from netcl.autograd.mode import state
 from netcl.autograd.node import Node
 from netcl.autograd.recorder import step_of
 from netcl.core import Tensor, config
-from netcl.core.cost import SPARE
 from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook
-from netcl.core.fusion import Cache, Region, Value
+from netcl.core.expr.cost import SPARE
 from netcl.core.kernel_text import KernelText, describe
-from netcl.core.pending import share
-from netcl.core.tracer import NOT_TRACED, Trace
+from netcl.core.lazy.region import Cache, Region, Value
+from netcl.core.lazy.tracer import NOT_TRACED, Trace
+from netcl.core.tensor.deferred import share
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,7 +11,7 @@ from netcl.autograd.derive.plan import GradientPlan, assemble
 from netcl.autograd.derive.problem import GradientProblem, Gradients, Shape, problem_of, through_outputs
 from netcl.autograd.derive.region import region_gradients
 from netcl.core.dispatch import Program
-from netcl.core.fusion import Fused
+from netcl.core.lazy.region import Fused
 
 
 def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> GradientPlan | None:

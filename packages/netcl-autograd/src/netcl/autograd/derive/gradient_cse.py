@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netcl.autograd.derive.problem import Gradients
-from netcl.core.cost import is_dear
 from netcl.core.expr import Expr, Load
+from netcl.core.expr.cost import is_dear
 from netcl.core.expr.rewrite import substitute_all, walk
 
 

@@ -9,11 +9,11 @@ from netcl.autograd.derive.gradient_cse import load_outputs, share
 from netcl.autograd.derive.op_plan import narrowed_op_plan, op_plan
 from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.grad_node import FLOATING
-from netcl.core.cost import is_dear, repeated
 from netcl.core.dispatch import Program
 from netcl.core.expr import Const, Expr, Load, Reduce
+from netcl.core.expr.cost import is_dear, repeated
 from netcl.core.expr.rewrite import walk
-from netcl.core.fusion import LAST, Fused, Region, Stage, Value, fuse, place, shifted
+from netcl.core.lazy.region import LAST, Fused, Region, Stage, Value, fuse, place, shifted
 
 MAX_KEPT = 8
 MAX_SLOTS = 1 << 10  # above all slots of a program

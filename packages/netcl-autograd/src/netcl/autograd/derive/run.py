@@ -12,7 +12,7 @@ from netcl.autograd.grad_node import GradContext, GradNode, Grads, belongs
 from netcl.autograd.node import Node
 from netcl.core import Tensor
 from netcl.core.errors import KernelBuildError
-from netcl.core.fusion import Fused
+from netcl.core.lazy.region import Fused
 
 
 def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:

@@ -11,7 +11,7 @@ from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.grad_node import FLOATING, GradContext, GradNode
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound
-from netcl.core.fusion import Fused, Stage
+from netcl.core.lazy.region import Fused, Stage
 
 
 def unfused_gradients(

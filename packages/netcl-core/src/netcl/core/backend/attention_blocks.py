@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Index, Load, Scalar, apply, cast, reduce
 from netcl.core.layout import aligned
-from netcl.core.tensor import Tensor
+from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor_data import TensorData
 
 _NEVER = float("-inf")

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
-from netcl.core.backend.watching import FlopCount, LaunchRecord, ProfilerSink
+from netcl.core.backend.profiler_sink import FlopCount, LaunchRecord, ProfilerSink
 
 
 class Recording:

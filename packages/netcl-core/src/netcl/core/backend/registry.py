@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.device import CPUQueue, DeviceHandle, get_active_device
+from netcl.core.device.discovery import CPUQueue, DeviceHandle, get_active_device
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError
 
 if TYPE_CHECKING:
-    from netcl.core.backend.base import DeviceBackend
+    from netcl.core.backend.protocol import DeviceBackend
     from netcl.core.tensor_data import TensorData
 
 Factory = Callable[[Any], "DeviceBackend"]
@@ -64,7 +64,7 @@ def engine_for(queue: Any = None) -> DeviceBackend:
 
 def cpu_engine() -> DeviceBackend:
     """The engine of the process's NumPy queue."""
-    from netcl.core.device import manager
+    from netcl.core.device.discovery import manager
 
     return engine_for(manager.default("cpu"))
 

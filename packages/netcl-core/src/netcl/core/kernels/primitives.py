@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import config
-from ..capabilities import profile_of
-from ..dtypes import c_type
-from ..errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
-from ..memory import BufferHandle, opencl_queue
-from . import tuning
-from .signature import Parameter, convert_scalar, parameters_of
+from netcl.core import config
+from netcl.core.device.capabilities import profile_of
+from netcl.core.dtypes import c_type
+from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
+from netcl.core.kernels import work_group_tuner
+from netcl.core.kernels.signature import Parameter, convert_scalar, parameters_of
+from netcl.core.memory.queue_pools import BufferHandle, opencl_queue
 
 try:
     import pyopencl as cl
@@ -126,7 +126,7 @@ class BuiltKernel:
     def __init__(self, spec: KernelSpec, target: Any = None) -> None:
         if cl is None:
             raise ImportError("pyopencl required: KernelSpec.build compiles for OpenCL devices")
-        from ..backend.opencl.programs import default_cache
+        from netcl.core.backend.opencl.queue.program_cache import default_cache
 
         self.spec: KernelSpec = spec
         self.context: Any
@@ -157,7 +157,7 @@ class BuiltKernel:
         the parameter; BackendMismatchError: a tensor of another queue, whose work this queue does not wait for, or a
         buffer of another context.
         """
-        from ..backend.opencl.launch import launcher_for
+        from netcl.core.backend.opencl.queue.launch import launcher_for
 
         queue = opencl_queue(queue)
         size = _sizes(self.spec.name, "global", global_size)
@@ -179,7 +179,7 @@ class BuiltKernel:
         size = _sizes(self.spec.name, "global", global_size)
         arguments = self._checked(queue, args)
         self.spec.tuned.pop((queue.device.int_ptr, size), None)
-        best, dropped = tuning.fastest(self.kernel, queue, size, self._local_size(queue, size), arguments)
+        best, dropped = work_group_tuner.fastest(self.kernel, queue, size, self._local_size(queue, size), arguments)
         if dropped:
             config.get_logger().warning(
                 "kernel %s gives other results on %s with local sizes %s than without tuning; they are not used",

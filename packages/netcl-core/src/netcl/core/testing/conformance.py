@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.base import DeviceBackend
+from netcl.core.backend.protocol import DeviceBackend
 from netcl.core.backend.registry import cpu_engine, engine_for
-from netcl.core.capabilities import DeviceProfile
-from netcl.core.device import DeviceHandle, device, manager
-from netcl.core.dispatch import TABLE, Domain, OpRow, call_row, row_of
+from netcl.core.device.capabilities import DeviceProfile
+from netcl.core.device.discovery import DeviceHandle, device, manager
 from netcl.core.dtypes import from_bfloat16, is_floating, to_bfloat16
 from netcl.core.errors import NetclError, UnsupportedError
-from netcl.core.tensor import Tensor
+from netcl.core.ops_table.dispatch import TABLE, Domain, OpRow, call_row, row_of
+from netcl.core.tensor.tensor import Tensor
 from netcl.core.testing.contract import CONTRACT
 from netcl.core.testing.op_families import DTYPES, families, ops_of
 
@@ -348,7 +348,7 @@ def masked(handle: DeviceHandle, **limits: Any) -> Iterator[DeviceHandle]:
     if not limits:
         limits = {name: value for mask in MASKS.values() for name, value in mask.items()}
     if handle.backend != "cpu":
-        module = importlib.import_module("netcl.core.backend.opencl.masked")
+        module = importlib.import_module("netcl.core.backend.opencl.queue.capability_mask")
         handle = module.masked_handle(handle, limits)
     with device(handle):
         yield handle

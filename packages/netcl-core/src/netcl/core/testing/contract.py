@@ -75,7 +75,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "contiguous_strides": "(shape)",
         "normalize_axes": "(axis, rank, op)",
     },
-    "netcl.core.icd": {
+    "netcl.core.device.icd": {
         "advice": "()",
     },
     "netcl.core.dispatch": {
@@ -134,12 +134,12 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.expr.statistics": {
         "standardized": "(x, axes, eps)",
     },
-    "netcl.core.cost": {
+    "netcl.core.expr.cost": {
         "SPARE": "",
         "is_dear": "(expressions)",
         "repeated": "(groups)",
     },
-    "netcl.core.fusion": {
+    "netcl.core.lazy.region": {
         "Cache": "()",
         "Fused": "",
         "LAST": "",
@@ -154,16 +154,16 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "KernelText": "(name, program, source, global_size, local_size, options='', build_log='')",
         "describe": "(engine, program, shapes)",
     },
-    "netcl.core.pending": {
+    "netcl.core.tensor.deferred": {
         "lock": "",
         "share": "(tensor, tensor_class, result)",
     },
-    "netcl.core.tracer": {
+    "netcl.core.lazy.tracer": {
         "NOT_TRACED": "",
         "Trace": "",
         "touch": "(values)",
     },
-    "netcl.core.backend.base": {
+    "netcl.core.backend.protocol": {
         "DeviceBackend": "",
         "HostTransfer": "",
     },
@@ -204,7 +204,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "get_persistent_pool": "(q=None)",
         "memory_summary": "(q=None)",
     },
-    "netcl.core.modes": {
+    "netcl.core.ops_table.modes": {
         "current": "()",
         "register": "(state, scope=None)",
         "restored": "(values)",

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from netcl.core import config, icd
+from netcl.core import config
 from netcl.core.backend.registry import engine_for
-from netcl.core.device import device, manager
+from netcl.core.device import icd
+from netcl.core.device.discovery import device, manager
 from netcl.core.testing import conformance
 from netcl.core.testing.distribution_check import find_conflicts
 from netcl.core.testing.op_families import DTYPES

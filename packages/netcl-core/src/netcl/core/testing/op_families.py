@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netcl.core.dispatch import TABLE, OpRow
+from netcl.core.ops_table.dispatch import TABLE, OpRow
 
 __all__ = ["DTYPES", "QUICK", "families", "family_of", "ops_of"]
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from netcl.core.backend.base import DeviceBackend
+from netcl.core.backend.protocol import DeviceBackend
 from netcl.core.backend.registry import engine_for
 from netcl.core.config import get
-from netcl.core.device import DeviceHandle, device, manager
+from netcl.core.device.discovery import DeviceHandle, device, manager
 from netcl.core.errors import DeviceNotFoundError
 
 __all__ = ["engine", "handle", "numpy_device", "open_device", "selectors"]

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from netcl.core.backend import one_by_one
-from netcl.core.backend.base import HostTransfer
 from netcl.core.backend.cpu import (
     attention,
     conv,
     copy,
+    ctc,
     gemm,
     index,
     random,
@@ -24,17 +24,17 @@ from netcl.core.backend.cpu import (
     run,
     scan,
     sort,
-    trellis,
     window,
 )
-from netcl.core.backend.reading import flags, host_read_allowed
+from netcl.core.backend.forwarding import ForwardedCalls, KernelModules
+from netcl.core.backend.host_reads import flags, host_read_allowed
+from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
+from netcl.core.backend.protocol import HostTransfer
 from netcl.core.backend.recording import Recording
-from netcl.core.backend.twins import ForwardedCalls, KernelModules
-from netcl.core.backend.watching import LaunchRecord, ProfilerSink
-from netcl.core.device import CPUQueue, DeviceHandle
+from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import from_bfloat16, numpy_dtype
-from netcl.core.host import to_storage
-from netcl.core.tensor import Tensor
+from netcl.core.tensor.host import to_storage
+from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor_data import TensorData
 
 Array = np.ndarray[Any, Any]
@@ -45,7 +45,7 @@ class CPUBackend(ForwardedCalls):
 
     name = "cpu"
     kernel_modules = KernelModules(
-        run, one_by_one, gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence, attention
+        run, one_by_one, gemm, conv, window, index, random, copy, resample, scan, sort, ctc, recurrence, attention
     )
 
     def __init__(self, queue: Any = None) -> None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from netcl.core.backend.cpu.storage import Array, store, widened
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
-
-from .storage import Array, store, widened
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.host import to_storage
-
-from .storage import Array
+from netcl.core.backend.cpu.storage import Array
+from netcl.core.tensor.host import to_storage
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData

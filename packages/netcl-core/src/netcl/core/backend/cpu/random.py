@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .storage import Array, store
+from netcl.core.backend.cpu.storage import Array, store
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .storage import Array
+from netcl.core.backend.cpu.storage import Array
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData

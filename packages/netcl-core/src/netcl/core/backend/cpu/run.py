@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from netcl.core.backend.cpu.storage import Array
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.numpy_eval import evaluate
 from netcl.core.layout import broadcast_shapes
-
-from .storage import Array
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData

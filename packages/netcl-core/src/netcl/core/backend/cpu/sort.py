@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .storage import Array, widened
+from netcl.core.backend.cpu.storage import Array, widened
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData

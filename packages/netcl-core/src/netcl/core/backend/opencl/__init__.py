@@ -10,52 +10,50 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.base import HostTransfer
+from netcl.core.backend.forwarding import ForwardedCalls, KernelModules
+from netcl.core.backend.host_reads import flags, host_read_allowed
 from netcl.core.backend.interceptors import push_interceptor
-from netcl.core.backend.opencl import (
+from netcl.core.backend.opencl.contraction import conv, gemm
+from netcl.core.backend.opencl.expressions import multi_tensor, run
+from netcl.core.backend.opencl.expressions.fast_path import warm_call
+from netcl.core.backend.opencl.fallback import KernelFallback
+from netcl.core.backend.opencl.kernels import (
     attention,
-    conv,
     copy,
-    each,
-    gemm,
+    ctc,
     index,
     random,
     recurrence,
     resample,
-    run,
     scan,
     sort,
-    trellis,
     window,
 )
-from netcl.core.backend.opencl.fallback import KernelFallback
-from netcl.core.backend.opencl.launch import Launcher, launcher_for
-from netcl.core.backend.opencl.teardown import (
+from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for
+from netcl.core.backend.opencl.queue.shutdown import (
     _after_fork_in_child,
     _before_fork,
     install_sigint_handler,
     interruptible_finish,
     register_queue_for_cleanup,
 )
+from netcl.core.backend.opencl.queue.transfer import DeviceTransfer, Transfer
 from netcl.core.backend.opencl.templates import traits
-from netcl.core.backend.opencl.transfer import DeviceTransfer, Transfer
-from netcl.core.backend.opencl.warm import warm_call
-from netcl.core.backend.reading import flags, host_read_allowed
-from netcl.core.backend.twins import ForwardedCalls, KernelModules
-from netcl.core.capabilities import profile_of
-from netcl.core.device import DeviceHandle
+from netcl.core.backend.protocol import HostTransfer
+from netcl.core.device.capabilities import profile_of
+from netcl.core.device.discovery import DeviceHandle
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
-from netcl.core.host import to_storage
-from netcl.core.memory import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
-from netcl.core.tensor import Tensor
+from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
+from netcl.core.tensor.host import to_storage
+from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor_data import TensorData, TensorT
 
 if TYPE_CHECKING:
+    from netcl.core.backend.profiler_sink import ProfilerSink
     from netcl.core.backend.recording import Recording
-    from netcl.core.backend.watching import ProfilerSink
-    from netcl.core.program import Program
+    from netcl.core.ops_table.program import Program
 
 Array = np.ndarray[Any, Any]
 
@@ -74,7 +72,7 @@ class OpenCLBackend(ForwardedCalls):
 
     name = "cl"
     kernel_modules = KernelModules(
-        run, each, gemm, conv, window, index, random, copy, resample, scan, sort, trellis, recurrence, attention
+        run, multi_tensor, gemm, conv, window, index, random, copy, resample, scan, sort, ctc, recurrence, attention
     )
 
     def __init__(self, queue: Any = None) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from netcl.core.capabilities import profile_of
-from netcl.core.driver_probes import sixteen_lanes_work
+from netcl.core.device.capabilities import profile_of
+from netcl.core.device.quirks import sixteen_lanes_work
 from netcl.core.expr.c_types import LOOPING
 
 _UNITS_ON_CPU = 64
@@ -66,16 +66,24 @@ def _sixteen_lanes(device: Any) -> bool:
 _KERNEL = re.compile(r"^__kernel .*?\bvoid (\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
 
 
+@cache
+def _texts() -> dict[str, str]:
+    """The ``.cl`` files of this package by name; each is stored next to the module that launches it."""
+    root = files("netcl.core.backend.opencl")
+    folders = (root, *(root / name for name in ("contraction", "kernels")))
+    found = (file for folder in folders for file in folder.iterdir() if file.name.endswith(".cl"))
+    return {file.name.removesuffix(".cl"): file.read_text(encoding="utf-8") for file in found}
+
+
 @lru_cache(maxsize=256)
 def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...], kernel: str = "") -> str:
-    """The texts ``names`` of ``kernels/cl`` behind their definitions; only contractions may round a*b+c once. With
+    """The ``.cl`` files ``names`` after their definitions; only contractions may round a*b+c once. With
     ``kernel`` they have no other kernel, since drivers compile all that a program has. LOOPS stands before kernels
     whose work-items loop over vectors themselves.
     """
-    folder = files("netcl.core") / "kernels" / "cl"
     head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"
     head += "".join(f"#define {name} {value}\n" for name, value in (*defines, ("LOOPS", LOOPING)))
-    text = head + "".join((folder / f"{name}.cl").read_text(encoding="utf-8") for name in names)
+    text = head + "".join(_texts()[name] for name in names)
     return _KERNEL.sub(lambda found: found[0] if found[1] == kernel else "", text) if kernel else text
 
 

@@ -1,0 +1,53 @@
+"""Sums over the paths through a trellis with NumPy, step by step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core.backend.cpu.storage import Array, store, widened
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+
+def _log_sum(paths: Array, jumps: Array) -> Array:
+    """Of (n, states + 2), with two states that nobody is in before them: where each state comes from, summed."""
+    ahead = np.where(jumps, paths[:, :-2], -np.inf)
+    return np.logaddexp(np.logaddexp(paths[:, 2:], paths[:, 1:-1]), ahead)
+
+
+def _walk(x: Array, jumps: Array, begins: Array | None, out: Array, dtype: str) -> None:
+    values = widened(x, dtype).astype(np.float64)
+    result = np.full(values.shape, -np.inf)
+    paths = np.full((x.shape[1], x.shape[2] + 2), -np.inf)
+    with np.errstate(invalid="ignore", over="ignore"):
+        if begins is None:
+            result[0, :, :2] = values[0, :, :2]
+            for step in range(1, len(x)):
+                paths[:, 2:] = result[step - 1]
+                result[step] = _log_sum(paths, jumps) + values[step]
+        else:
+            ends = widened(begins, dtype).astype(np.float64)
+            result[-1] = ends[-1]
+            # Turned round, a jump into the state two ahead is one into the state itself.
+            into = np.zeros_like(jumps)
+            into[:, 2:] = jumps[:, :1:-1]
+            for step in range(len(x) - 2, -1, -1):
+                paths[:, 2:] = (result[step + 1] + values[step + 1])[:, ::-1]
+                result[step] = np.logaddexp(_log_sum(paths, into)[:, ::-1], ends[step])
+    store(out, result, dtype)
+
+
+def trellis(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
+    """What all paths up to each step and state of ``x`` (steps, n, states) amount to, in logarithms, x included; with
+    ``begins`` of x's shape what all paths from there on do, x left out, of which those that end there give begins.
+
+    A path stays, goes on by one state, or jumps by two into a state that ``jumps`` (n, states), bool, allows.
+    """
+    out: TensorData = engine.empty(x.shape, x.dtype)
+    if x.size:
+        storage = None if begins is None else begins.storage
+        engine.launch(_walk, x.storage, jumps.storage, storage, out.storage, x.dtype)
+    return out

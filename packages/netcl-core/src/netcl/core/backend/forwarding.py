@@ -1,0 +1,148 @@
+"""The computing calls of an engine, generated from ``DeviceBackend``: each calls the function of its name in a kernel
+module of the engine.
+
+A generated method has the signature, annotations and docstring of the protocol's. It asks whether the engine has
+interceptors at work, and calls the kernel module itself if there are none.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from netcl.core.backend.host_reads import flags
+from netcl.core.backend.interceptors import Interceptor, intercepted, recovered
+from netcl.core.backend.protocol import DeviceBackend
+from netcl.core.errors import CaptureError, KernelBuildError
+
+if TYPE_CHECKING:
+    from netcl.core.backend.recording import Recording
+    from netcl.core.tensor_data import TensorT
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TEXT = """\
+def {name}({parameters}):
+    if self.intercepting:
+        return intercepted(self, {name!r}, ({args}), {{{named}}})
+    try:
+        return self.kernel_modules.{module}.{name}(self, {args}{kwargs})
+    except KernelBuildError as error:
+        return recovered(self, error, {name!r}, ({args}), {{{named}}})
+"""
+_MODULE_OF: dict[str, str] = {}  # by the name of the call
+
+
+@dataclass(frozen=True)
+class KernelModules:
+    """The files of a backend that compute; those of both backends have the same names and functions."""
+
+    run: ModuleType
+    each: ModuleType
+    gemm: ModuleType
+    conv: ModuleType
+    window: ModuleType
+    index: ModuleType
+    random: ModuleType
+    copy: ModuleType
+    resample: ModuleType
+    scan: ModuleType
+    sort: ModuleType
+    trellis: ModuleType
+    recurrence: ModuleType
+    attention: ModuleType
+
+
+def forwarded(call: F, module: str) -> F:
+    """The method of an engine for a call of the protocol: the function of its name in the kernel module ``module``."""
+    name = call.__name__
+    signature = inspect.signature(call)
+    given = list(signature.parameters.values())[1:]
+    positional = [one.name for one in given if one.kind is one.POSITIONAL_OR_KEYWORD]
+    keyword = [one.name for one in given if one.kind is one.KEYWORD_ONLY]
+    plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    text = _TEXT.format(
+        name=name,
+        module=module,
+        parameters=str(inspect.Signature(plain))[1:-1],
+        args="".join(f"{one}, " for one in positional),
+        kwargs="".join(f"{one}={one}, " for one in keyword),
+        named="".join(f"{one!r}: {one}, " for one in keyword),
+    )
+    file = f"<{__name__.replace('.', '/')}.py {name}>"
+    linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks
+    namespace: dict[str, Any] = {
+        "__name__": __name__,
+        "KernelBuildError": KernelBuildError,
+        "intercepted": intercepted,
+        "recovered": recovered,
+    }
+    exec(compile(text, file, "exec"), namespace)
+    method = namespace[name]
+    method.__doc__, method.__annotations__ = call.__doc__, dict(call.__annotations__)
+    method.__qualname__ = f"ForwardedCalls.{name}"
+    _MODULE_OF[name] = module
+    return method  # type: ignore[no-any-return]
+
+
+class ForwardedCalls:
+    """The computing calls of an engine, as ``DeviceBackend`` describes them, and what else both backends share."""
+
+    kernel_modules: KernelModules
+    interceptors: tuple[Interceptor, ...] = ()
+    intercepting: bool = False
+
+    fill = forwarded(DeviceBackend.fill, "copy")
+    run = forwarded(DeviceBackend.run, "run")
+    run_each = forwarded(DeviceBackend.run_each, "each")
+    reduce_each = forwarded(DeviceBackend.reduce_each, "each")
+    matmul = forwarded(DeviceBackend.matmul, "gemm")
+    conv = forwarded(DeviceBackend.conv, "conv")
+    window = forwarded(DeviceBackend.window, "window")
+    index = forwarded(DeviceBackend.index, "index")
+    nonzero = forwarded(DeviceBackend.nonzero, "index")
+    resample = forwarded(DeviceBackend.resample, "resample")
+    scan = forwarded(DeviceBackend.scan, "scan")
+    sort = forwarded(DeviceBackend.sort, "sort")
+    trellis = forwarded(DeviceBackend.trellis, "trellis")
+    recurrence = forwarded(DeviceBackend.recurrence, "recurrence")
+    recurrence_back = forwarded(DeviceBackend.recurrence_back, "recurrence")
+    attention = forwarded(DeviceBackend.attention, "attention")
+    attention_grad = forwarded(DeviceBackend.attention_grad, "attention")
+    random = forwarded(DeviceBackend.random, "random")
+    copy = forwarded(DeviceBackend.copy, "copy")
+
+    def kernel(self, name: str) -> Callable[..., Any]:
+        """The function that computes the call ``name``; it takes the engine first."""
+        return getattr(getattr(self.kernel_modules, _MODULE_OF[name]), name)  # type: ignore[no-any-return]
+
+    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Any:
+        engine: Any = self
+        tensor: Any = engine.empty(shape, dtype, persistent=persistent)
+        engine.fill(tensor, 0)
+        return tensor
+
+    def receive(self, source: TensorT) -> TensorT:
+        """A copy of another engine's tensor, by way of the host."""
+        engine: Any = self
+        tensor: TensorT = engine.tensor(source.engine.read(source), source.dtype)
+        return tensor
+
+    def flag_code(self, message: str) -> int:
+        """The code under which a check raises ``message`` at the next host read."""
+        return flags.code(message)
+
+    def forbid_upload(self) -> None:
+        """Raises CaptureError while this thread records: a replay would see the values of the recording."""
+        engine: Any = self
+        recording: Recording | None = engine.recording
+        if recording is not None and recording.thread == threading.get_ident():
+            raise CaptureError(
+                "host data were written to the device while a step is captured, so a replay would see the old values; "
+                "make the tensor before the capture and pass it in"
+            )

@@ -1,0 +1,199 @@
+"""Matrix products on OpenCL devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from netcl.core.backend.epilogue import Epilogue, check, run_alone
+from netcl.core.backend.opencl.contraction import cpu_tiles, skinny
+from netcl.core.backend.opencl.contraction.cpu_tiles import contract, finishes
+from netcl.core.backend.opencl.contraction.fused_epilogue import COLUMN, RESULT, Finish, Place, finish_of
+from netcl.core.backend.opencl.contraction.problem import Contraction
+from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.tuning.measurements import fastest_kernel
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+_THIN = 4  # rows or columns up to which the other operand is read once, in place
+_UNITS = 64
+_STRIP = 256  # columns that one work-item streams through
+
+
+class _Matrices(NamedTuple):
+    shape: tuple[int, ...]
+    swapped: bool  # whether out^T = B^T A^T is what the contractions compute
+    contractions: tuple[Contraction, ...]
+    variant: str | None
+
+
+def _batch_strides(batch: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
+    """Element strides over ``batch`` of a contiguous tensor of ``shape`` (its last two dimensions are the matrix)."""
+    strides = [0] * len(batch)
+    step = shape[-1] * shape[-2]
+    for axis in range(1, len(shape) - 1):
+        if shape[-2 - axis] != 1:
+            strides[-axis] = step
+        step *= shape[-2 - axis]
+    return strides
+
+
+def _merged(batch: tuple[int, ...], *strides: list[int]) -> list[tuple[int, ...]]:
+    """The batch as (count, strides...) per dimension, neighbours joined where every operand steps evenly over both."""
+    dims: list[tuple[int, ...]] = []
+    for count, *steps in zip(batch, *strides):
+        if count == 1:
+            continue
+        if dims and all(outer == inner * count for outer, inner in zip(dims[-1][1:], steps)):
+            dims[-1] = (dims[-1][0] * count, *steps)
+        else:
+            dims.append((count, *steps))
+    return dims
+
+
+@lru_cache(maxsize=1024)
+def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b: bool, is_cpu: bool) -> _Matrices:
+    m, k = (a[-1], a[-2]) if transpose_a else (a[-2], a[-1])
+    n = b[-2] if transpose_b else b[-1]
+    rank = max(len(a), len(b))
+    a = (1,) * (rank - len(a)) + a
+    b = (1,) * (rank - len(b)) + b
+    batch = tuple(y if x == 1 else x for x, y in zip(a[:-2], b[:-2]))
+    shape = (*batch, m, n)
+    if prod(b[:-2]) == 1 and not transpose_a:
+        # One B for all: the batch of A is more rows.
+        m, a, batch = prod(a[:-1]), (prod(a[:-1]), k), ()
+    a_row, a_k = (1, m) if transpose_a else (k, 1)
+    b_k, b_n = (1, k) if transpose_b else (n, 1)
+    dims = _merged(batch, _batch_strides(batch, a), _batch_strides(batch, b), _batch_strides(batch, (*batch, m, n)))
+    outer, dims = dims[:-2], [(1, 0, 0, 0)] * (2 - len(dims)) + dims[-2:]
+    swapped = False
+    variant = None
+    out_row, out_n = n, 1
+    if min(m, n) <= (_THIN if is_cpu else skinny.MOST_ROWS):
+        if m > n:
+            swapped = True
+            m, n, a_row, a_k, b_k, b_n, out_row, out_n = n, m, b_n, b_k, a_k, a_row, out_n, out_row
+            dims = [(count, second, first, third) for count, first, second, third in dims]
+            outer = [(count, second, first, third) for count, first, second, third in outer]
+        if is_cpu and b_n == 1 and n > 1:
+            variant = "stream"
+        elif is_cpu and a_k == 1 and b_k == 1:
+            variant = "dot"
+    one = Contraction(
+        m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k), b_n=(0, 0, 0, b_n),
+        out_row=out_row, out_n=(0, 0, 0, out_n), batch=(dims[0][0], dims[1][0]), a_batch=(dims[0][1], dims[1][1]),
+        b_batch=(dims[0][2], dims[1][2]), out_batch=(dims[0][3], dims[1][3]),
+    )  # fmt: skip
+    contractions = []
+    for place in product(*(range(dim[0]) for dim in outer)):
+        at = [sum(i * dim[which] for i, dim in zip(place, outer)) for which in (1, 2, 3)]
+        contractions.append(replace(one, a_offset=at[0], b_offset=at[1], out_offset=at[2]))
+    return _Matrices(shape, swapped, tuple(contractions), variant)
+
+
+@lru_cache(maxsize=64)
+def _thin_program(device: Traits, dtype: str) -> str:
+    vector = device.vector // 2 if dtype == "float64" else device.vector
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("STRIP", _STRIP))
+    return source(("storage", "contract_thin"), defines)
+
+
+@lru_cache(maxsize=1024)
+def _thin_plan(c: Contraction, kind: str) -> tuple[int, Any]:
+    k, n, z = prod(c.k), prod(c.n), prod(c.batch)
+    row_blocks = -(-c.m // 4)
+    block = _STRIP if kind == "stream" else max(4, -(-n * row_blocks * z // _UNITS))
+    column_blocks = -(-n // block)
+    argument = struct(
+        c.m, n, k, row_blocks, column_blocks, block, c.batch[1], c.a_row, c.a_k[3], c.b_k[3], c.b_n[3], c.out_row,
+        c.out_n[3], c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
+    )  # fmt: skip
+    return row_blocks * column_blocks * z, argument
+
+
+def _thin(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, kind: str) -> None:
+    text = _thin_program(traits(engine), a.dtype)
+    units, argument = _thin_plan(c, kind)
+    engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
+
+
+def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[str, ...]:
+    """The variants worth measuring for matrices of these shapes, as they lie."""
+    plan = _matrices(a, b, False, False, traits(engine).is_cpu)
+    own = () if plan.variant is None else (plan.variant,)
+    return (*own, *cpu_tiles.kernels(engine, plan.contractions[0]))
+
+
+def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
+    """The variant that was measured to be the fastest for one product; None where the rule holds."""
+    c = plan.contractions[0] if len(plan.contractions) == 1 else None
+    if c is None or c.empty or prod(c.batch) != 1:
+        return None
+    m, n = (prod(c.n), c.m) if plan.swapped else (c.m, prod(c.n))
+    found = fastest_kernel(engine, "matmul", (m, n, prod(c.k)), dtype)
+    # The layout decides which of the thin variants there is.
+    return found if found == plan.variant or found in cpu_tiles.kernels(engine, c) else None
+
+
+def _finish(engine: Any, plan: _Matrices, epilogue: Epilogue, out: TensorData, variant: str | None) -> Finish | None:
+    """The epilogue as part of the product; None where it needs a pass of its own."""
+    lanes = finishes(engine, plan.contractions[0], out, variant) if len(plan.contractions) == 1 else 0
+    return finish_of(epilogue, [_place(plan, operand.shape) for operand in epilogue.operands], lanes) if lanes else None
+
+
+def _place(plan: _Matrices, shape: tuple[int, ...]) -> Place | None:
+    (c,) = plan.contractions
+    if shape == plan.shape:
+        return Place(c.out_offset, c.out_row, c.out_batch, RESULT)
+    if prod(shape) == 1:
+        return Place()
+    column, row = prod(shape) == shape[-1], shape[-1] == 1 and prod(shape) == shape[-2] == prod(plan.shape[:-1])
+    if column or row:
+        return Place(along=COLUMN) if column != plan.swapped else Place(row=1)
+    return None
+
+
+def matmul(
+    engine: Any,
+    a: TensorData,
+    b: TensorData,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out: TensorData | None = None,
+    epilogue: Epilogue | None = None,
+    variant: str | None = None,
+) -> TensorData:
+    """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
+
+    ``variant`` forces ``rows`` (A as it lies, where it is small), ``packed``, ``dot`` or ``stream`` (where the layout
+    allows them), ``wide``, ``windows``, ``tiled``, ``broadcast`` (``tiled`` where the device has no sub-groups),
+    ``slices`` or ``direct``.
+    """
+    if epilogue is not None:
+        check(epilogue, a.dtype)
+    plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
+    result: TensorData
+    if out is None:
+        result = engine.empty(plan.shape, a.dtype)
+    else:
+        result = out
+        result._version[0] += 1
+    first, second = (b, a) if plan.swapped else (a, b)
+    variant = variant or _measured(engine, plan, a.dtype) or plan.variant
+    finish = None if epilogue is None else _finish(engine, plan, epilogue, result, variant)
+    for c in plan.contractions:
+        if c.empty:
+            continue
+        if variant in ("dot", "stream"):
+            _thin(engine, c, first, second, result, variant)
+        else:
+            contract(engine, c, first, second, result, variant=variant, finish=finish)
+    if epilogue is not None and finish is None and result.size:
+        run_alone(engine, epilogue, result)
+    return result

@@ -1,0 +1,147 @@
+"""The contractions of GPUs: tiles through local memory, sub-groups, and the kernel of one work-item per result."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.backend.opencl.contraction.fused_epilogue import Finish, behind, definitions
+from netcl.core.backend.opencl.contraction.problem import Contraction, places_argument
+from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.device.capabilities import profile_of
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+SPAN = 128  # edge of a tile of the GPU kernel for large matrices
+_EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
+SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a work-item, work-items of a group
+_SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
+SHORT = ("OFFSET", "int")  # the definition of templates whose offsets within a matrix have 32 bits
+LEAST_GROUP = (_EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes
+FINISHING = ("wide", "broadcast", "tiled", "direct", "windows", "slices")  # the variants that take epilogues
+
+
+def finishing_source(
+    device: Traits,
+    dtype: str,
+    names: tuple[str, ...],
+    defines: tuple[tuple[str, object], ...],
+    epilogue: str,
+    operands: int,
+) -> str:
+    """The templates ``names`` for a dtype, with an epilogue of so many operands; 0: without."""
+    own = definitions(epilogue, operands) if operands else ()
+    unroll = () if device.is_cpu else (("UNROLL", 1),)  # where tests run GPU kernels on CPUs, it makes compilers slow
+    every = ((f"DTYPE_{dtype.upper()}", 1), *defines, *own, *unroll)
+    return source(("storage", "contract_operands", *names), every) + epilogue
+
+
+@lru_cache(maxsize=256)
+def gpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 0) -> tuple[str, int]:
+    """The text and the group's edge of the GPU template."""
+    edge = _EDGE if device.group >= _EDGE * _EDGE else _EDGE // 2
+    names = ("contract_places", "contract_gpu")
+    return finishing_source(device, dtype, names, (("EDGE", edge),), epilogue, operands), edge
+
+
+@lru_cache(maxsize=32)
+def plain_program(dtype: str) -> str:
+    """The text of the kernel that asks least of a compiler."""
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1))
+    return source(("storage", "contract_operands", "contract_places", "contract_gpu"), defines)
+
+
+def contract_tiled(
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+) -> None:
+    """The GPU kernel: tiles of 64 x 64 (32 x 32 where groups are small) through local memory."""
+    epilogue, operands, more = behind(finish, b)
+    text, edge = gpu_program(traits(engine), a.dtype, epilogue, operands)
+    size = (-(-prod(c.n) // (4 * edge)) * edge, -(-c.m // (4 * edge)) * edge, prod(c.batch))
+    engine.launch(text, "tiled", size, (edge, edge, 1), [a, b, out, places_argument(c), *more])
+
+
+def contract_direct(
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+) -> None:
+    """The kernel of one work-item per output."""
+    epilogue, operands, more = behind(finish, b)
+    _one_by_one(engine, c, gpu_program(traits(engine), a.dtype, epilogue, operands)[0], [a, b, out], more)
+
+
+def contract_plain(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData) -> None:
+    """The same for drivers that do not build the others."""
+    _one_by_one(engine, c, plain_program(a.dtype), [a, b, out], [])
+
+
+def _one_by_one(engine: Any, c: Contraction, text: str, tensors: list[TensorData], more: list[Any]) -> None:
+    local = (1, 1, 1) if traits(engine).is_cpu else None
+    engine.launch(text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [*tensors, places_argument(c), *more])
+
+
+@lru_cache(maxsize=1024)
+def wide_argument(c: Contraction) -> Any:
+    """The argument of the kernels of contract_product.cl; None where an index has gaps or offsets are too long."""
+    steps = []
+    for extents, strides in ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n)):
+        levels = [(extent, step) for extent, step in zip(extents, strides) if extent != 1] or [(1, 0)]
+        if any(outer[1] != inner[0] * inner[1] for outer, inner in pairwise(levels)):
+            return None
+        steps.append(levels[-1][1])
+    a_k, b_k, b_n, out_n = steps
+    m, k, n = c.m, prod(c.k), prod(c.n)
+    far = max(m * c.a_row + k * a_k, n * b_n + k * b_k, m * c.out_row + n * out_n)
+    if far >= 2**31 or c.parts or min(c.a_row, c.out_row, *steps) < 0:
+        return None
+    return struct(
+        m, k, n, c.batch[1], c.a_row, a_k, b_k, b_n, c.out_row, out_n, c.a_offset, c.b_offset, c.out_offset,
+        c.a_batch, c.b_batch, c.out_batch,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _wide_program(device: Traits, dtype: str, epilogue: str, operands: int) -> str:
+    names = ("contract_tile", "contract_product", "contract_wide")
+    return finishing_source(device, dtype, names, (("SPAN_ROWS", SPAN), ("SPAN", SPAN), SHORT), epilogue, operands)
+
+
+def contract_wide(
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+) -> None:
+    """The GPU kernel for large matrices: tiles of 128 x 128."""
+    epilogue, operands, more = behind(finish, b)
+    text = _wide_program(traits(engine), a.dtype, epilogue, operands)
+    size = (-(-prod(c.n) // SPAN) * 16, -(-c.m // SPAN) * 16, prod(c.batch))
+    engine.launch(text, "wide", size, (16, 16, 1), [a, b, out, wide_argument(c), *more])
+
+
+def is_wide(device: Traits, c: Contraction) -> bool:
+    """Whether the kernel for large matrices can run a contraction, and pays."""
+    enough = min(c.m, prod(c.n)) >= SPAN // 2 and device.group >= 256 and device.local_memory >= 36 * 1024
+    return enough and wide_argument(c) is not None
+
+
+def has_broadcast(engine: Any, c: Contraction) -> bool:
+    """Whether the kernel for sub-groups can run a contraction."""
+    able = _SUB_GROUPS & profile_of(engine.queue).extensions and traits(engine).group >= SUB_GROUPS_TILE[2]
+    return bool(able) and not c.accumulate and wide_argument(c) is not None
+
+
+@lru_cache(maxsize=256)
+def _broadcast_program(device: Traits, dtype: str, epilogue: str, operands: int) -> str:
+    defines = (*zip(("ROWS", "COLUMNS", "GROUP"), SUB_GROUPS_TILE), SHORT)
+    return finishing_source(device, dtype, ("contract_product", "contract_broadcast"), defines, epilogue, operands)
+
+
+def contract_broadcast(
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+) -> None:
+    """The GPU kernel for sub-groups, whose work-items hand each other the elements of A."""
+    rows, columns, group = SUB_GROUPS_TILE
+    epilogue, operands, more = behind(finish, b)
+    text = _broadcast_program(traits(engine), a.dtype, epilogue, operands)
+    size = (-(-prod(c.n) // (columns * group)) * group, -(-c.m // rows), prod(c.batch))
+    engine.launch(text, "broadcast", size, (group, 1, 1), [a, b, out, wide_argument(c), *more])

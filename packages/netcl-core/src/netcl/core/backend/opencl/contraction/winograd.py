@@ -1,0 +1,242 @@
+"""Convolutions of 3 x 3 kernels at stride 1 on CPU devices by minimal filtering: all three directions.
+
+A tile of t x t results costs (t + 2)^2 products for each pair of channels instead of 9 t^2: 2.25 times fewer for t = 2,
+4 times fewer for t = 4. What that adds to rounding is stated in ``ERROR``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from netcl.core import config
+from netcl.core.backend.opencl.contraction import cpu_tiles
+from netcl.core.backend.opencl.contraction.cpu_tiles import Rows
+from netcl.core.backend.opencl.contraction.fused_epilogue import SAME, Finish, Place, definitions, members
+from netcl.core.backend.opencl.contraction.padding import padded_images
+from netcl.core.backend.opencl.contraction.problem import Contraction
+from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+# Bounds of |result - exact| in float32, by tile, over the sum of the products' absolute values: the largest of a plane,
+# since what goes through a tile errs together.
+ERROR = {2: 2e-6, 4: 8e-6}
+_WORKSPACE = 12 * 2**20  # bytes of tiles at a time; a single image may take more
+# What a transformed element costs, in products, measured on two drivers; an element of a weight's gradient twice that.
+_ELEMENT = 30
+_GAIN = 0.85  # of the products' cost without tiles: above it is not worth another rounding
+_UNITS = 64
+_DTYPES = ("float32", "float16", "bfloat16")
+
+
+class Problem(NamedTuple):
+    """A convolution in the form of its forward direction: ``ins`` planes of ``size`` give ``outs`` of ``out``."""
+
+    batch: int
+    ins: int
+    outs: int
+    size: tuple[int, int]
+    out: tuple[int, int]
+    low: tuple[int, int]
+    tile: int
+
+    @property
+    def across(self) -> tuple[int, int]:
+        """Tiles down and across an image."""
+        return -(-self.out[0] // self.tile), -(-self.out[1] // self.tile)
+
+    @property
+    def products(self) -> int:
+        """Products of one tile."""
+        return (self.tile + 2) ** 2
+
+
+def _cost(p: Problem, kind: str) -> int:
+    """Of a problem, in products."""
+    tiles, pairs = p.batch * prod(p.across), p.ins * p.outs
+    weights = 2 * pairs if kind == "grad_weight" else pairs
+    return p.products * (tiles * pairs + _ELEMENT * (tiles * (p.ins + p.outs) + weights))
+
+
+@lru_cache(maxsize=512)
+def problem_of(kind: str, g: Any, tile: int | None) -> Problem | None:
+    """The problem of a convolution's geometry; None where this way does not lead, or (``tile`` None) does not pay."""
+    fits = g.kernel == (1, 3, 3) and g.stride == g.dilation == (1, 1, 1) and g.groups == 1
+    if not fits or g.size[0] != 1 or g.out[0] != 1:
+        return None
+    size, out, low = g.size[1:], g.out[1:], (g.padding[1][0], g.padding[2][0])
+    if kind == "grad_input":
+        size, out, low = out, size, (2 - low[0], 2 - low[1])
+        if any(side < 0 for side in (*low, *(2 - pair[1] for pair in g.padding[1:]))):
+            return None
+    ins, outs = (g.filters, g.channels) if kind == "grad_input" else (g.channels, g.filters)
+    problems = (Problem(g.batch, ins, outs, size, out, low, t) for t in ((tile,) if tile else (4, 2)))
+    cost, found = min((_cost(problem, kind), problem) for problem in problems)
+    return found if tile or cost < _GAIN * 9 * g.batch * prod(out) * ins * outs else None
+
+
+def kernels(g: Any) -> tuple[str, ...]:
+    """The variants worth measuring for a forward convolution of a geometry."""
+    return tuple(f"winograd{tile}" for tile in (2, 4) if problem_of("forward", g, tile) is not None)
+
+
+def chosen(engine: Any, kind: str, g: Any, dtype: str, variant: str | None) -> Problem | None:
+    """The problem where it is to be solved this way: ``variant`` winograd2 or winograd4, or None and it pays."""
+    if not traits(engine).is_cpu or dtype not in _DTYPES:
+        return None
+    if variant is None:
+        return problem_of(kind, g, None) if config.get("CONV_WINOGRAD") else None
+    return problem_of(kind, g, int(variant[-1])) if variant.startswith("winograd") else None
+
+
+@lru_cache(maxsize=64)
+def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands: int = 1) -> str:
+    rows = cpu_tiles.cpu_program(device, "float32").rows
+    defines = (
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("TILE", tile), ("ROWS", rows),
+        *definitions(epilogue, operands),
+    )  # fmt: skip
+    return source(("storage", "contract_operands", "contract_winograd"), defines) + epilogue
+
+
+def _blocks(p: Problem) -> Iterator[tuple[int, int]]:
+    """(first, count) of the images whose tiles are in memory together."""
+    bytes_per_image = 4 * p.products * prod(p.across) * (p.ins + p.outs)
+    block = max(1, _WORKSPACE // bytes_per_image)
+    return ((first, min(block, p.batch - first)) for first in range(0, p.batch, block))
+
+
+class _Tiles(NamedTuple):
+    """The tiles of a block of images."""
+
+    total: int
+    stride: int  # elements of a row of tiles: whole vectors
+
+
+def _tiles(p: Problem, images: int, device: Traits) -> _Tiles:
+    count = images * prod(p.across)
+    return _Tiles(count, -(-count // device.vector) * device.vector)
+
+
+@lru_cache(maxsize=512)
+def _tiling(
+    p: Problem,
+    tiles: _Tiles,
+    planes: int,
+    extent: tuple[int, int],
+    offset: int,
+    vector: int,
+    places: tuple[Place, ...] | None = None,
+) -> tuple[int, Any]:
+    groups = tiles.stride // vector
+    items = max(1, min(groups, -(-_UNITS // planes)))
+    plane = prod(extent)
+    argument = struct(
+        planes, tiles.total, tiles.stride, items, p.across[1], prod(p.across), extent[1], plane, planes * plane, offset,
+        extent, int(places is not None), members(places),
+    )  # fmt: skip
+    return planes * items, argument
+
+
+def _padded(
+    engine: Any, x: TensorData, first: int, images: int, low: tuple[int, int], extent: tuple[int, int]
+) -> tuple[TensorData, int]:
+    """Images whose planes have ``extent``, and where the first lies: x itself where it has them."""
+    planes, size = x.shape[1], (x.shape[2], x.shape[3])
+    if size == extent and low == (0, 0):
+        return x, first * planes * prod(size)
+    return padded_images(engine, x, planes, (1, *size), (0, *low), (1, *extent), first, images), 0
+
+
+def _transformed(
+    engine: Any, p: Problem, name: str, x: TensorData, first: int, images: int, tiles: _Tiles
+) -> TensorData:
+    """The tiles of images (``data_tiles``) or of output gradients (``gradient_tiles``): (products, planes, stride)."""
+    device = traits(engine)
+    edge = 2 if name == "data_tiles" else 0
+    extent = (p.across[0] * p.tile + edge, p.across[1] * p.tile + edge)
+    images_in, offset = _padded(engine, x, first, images, p.low if edge else (0, 0), extent)
+    planes = x.shape[1]
+    result: TensorData = engine.empty((p.products, planes, tiles.stride), "float32")
+    units, argument = _tiling(p, tiles, planes, extent, offset, device.vector)
+    engine.launch(_program(device, x.dtype, p.tile), name, (units,), (1,), [images_in, result, argument])
+    return result
+
+
+def _weights(engine: Any, p: Problem, weight: TensorData, flipped: bool) -> tuple[TensorData, Rows]:
+    """The weights' tiles as the contraction's panels of rows; ``flipped``: for the gradient of the input."""
+    device = traits(engine)
+    rows = cpu_tiles.cpu_program(device, "float32").rows
+    tiles = -(-p.outs // rows)
+    panel = -(-p.ins * rows // device.vector) * device.vector
+    steps = (9, p.outs * 9) if flipped else (p.ins * 9, 9)
+    panels: TensorData = engine.empty((p.products, tiles * panel), "float32")
+    argument = struct(p.outs, p.ins, panel, steps, int(flipped))
+    text = _program(device, weight.dtype, p.tile)
+    engine.launch(text, "weight_tiles", (tiles,), (1,), [weight, panels, argument])
+    return panels, Rows(1, rows, panel, (0, tiles * panel), 0)
+
+
+@lru_cache(maxsize=512)
+def _products(p: Problem, tiles: _Tiles) -> Contraction:
+    return Contraction(
+        m=p.outs, k=(1, 1, 1, p.ins), n=(1, 1, 1, tiles.stride), a_row=1, a_k=(0, 0, 0, 1),
+        b_k=(0, 0, 0, tiles.stride), b_n=(0, 0, 0, 1), out_row=tiles.stride, out_n=(0, 0, 0, 1),
+        batch=(1, p.products), b_batch=(0, p.ins * tiles.stride), out_batch=(0, p.outs * tiles.stride),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=512)
+def _weight_products(p: Problem, tiles: _Tiles, accumulate: bool) -> Contraction:
+    return Contraction(
+        m=p.outs, k=(1, 1, 1, tiles.total), n=(1, 1, 1, p.ins), a_row=tiles.stride, a_k=(0, 0, 0, 1),
+        b_k=(0, 0, 0, 1), b_n=(0, 0, 0, tiles.stride), out_row=p.ins, out_n=(0, 0, 0, 1), batch=(1, p.products),
+        a_batch=(0, p.outs * tiles.stride), b_batch=(0, p.ins * tiles.stride), out_batch=(0, p.outs * p.ins),
+        accumulate=accumulate, parts=True,
+    )  # fmt: skip
+
+
+def finishes(finish: Finish | None) -> bool:
+    """Whether ``run`` can do it: operands that are the same over a plane."""
+    return finish is None or all(place.along == SAME for place in finish.places)
+
+
+def run(
+    engine: Any, p: Problem, x: TensorData, weight: TensorData, out: TensorData, finish: Finish | None, flipped: bool
+) -> None:
+    """The forward direction, or with ``flipped`` weights the gradient of the input, into ``out``."""
+    device = traits(engine)
+    rows = _weights(engine, p, weight, flipped)
+    text, operands, places = finish or ("", (), None)
+    program = _program(device, out.dtype, p.tile, text, max(1, len(operands)))
+    for first, images in _blocks(p):
+        tiles = _tiles(p, images, device)
+        data = _transformed(engine, p, "data_tiles", x, first, images, tiles)
+        sums: TensorData = engine.empty((p.products, p.outs, tiles.stride), "float32")
+        cpu_tiles.contract_rows(engine, _products(p, tiles), rows, data, sums)
+        offset = first * p.outs * prod(p.out)
+        units, argument = _tiling(p, tiles, p.outs, p.out, offset, device.vector, places)
+        engine.launch(program, "output_tiles", (units,), (1,), [sums, out, argument, *(operands or (x,))])
+
+
+def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: TensorData) -> None:
+    """The gradient of the weights into ``out``."""
+    device = traits(engine)
+    size = p.outs * p.ins
+    # Whole vectors are read, also at the end.
+    sums: TensorData = engine.empty((p.products * size + device.vector,), "float32")
+    for first, images in _blocks(p):
+        tiles = _tiles(p, images, device)
+        data = _transformed(engine, p, "data_tiles", x, first, images, tiles)
+        grads = _transformed(engine, p, "gradient_tiles", grad, first, images, tiles)
+        cpu_tiles.contract(engine, _weight_products(p, tiles, first > 0), grads, data, sums, variant="rows")
+    groups = -(-size // device.vector)
+    items = min(groups, _UNITS)
+    arguments = [sums, out, *(np.int64(n) for n in (size, items))]
+    engine.launch(_program(device, out.dtype, p.tile), "weight_sums", (items,), (1,), arguments)

@@ -1,0 +1,348 @@
+"""The same expressions on each of several sets of tensors, in as few launches as the device's arguments allow.
+
+OpenCL has no tables of buffers, so the buffers of all sets are arguments of one kernel, as many as
+CL_DEVICE_MAX_PARAMETER_SIZE holds. A work-group finds in a table its set, its part of it and the set's length, takes
+the set's buffers in a ``switch``, and runs the text that the code generator writes for one flat set. So the bits are
+those of the sets one by one, and a driver compiles the rule once.
+
+Missing buffers of a shorter list are filled up with the last ones to the next power of two, so that few texts are
+built. In what is neither elementwise nor flat, and for a single set, the engine runs the sets one by one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core.backend import one_by_one
+from netcl.core.backend.opencl.expressions.run import PLANS_MAX, SCALAR_TYPES
+from netcl.core.dtypes import compute_type
+from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar
+from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
+from netcl.core.expr.rewrite import slots, walk
+from netcl.core.expr.schedule import LONG_ITEM, MIN_ITEM, PIECE, WIDE
+from netcl.core.expr.scopes import Layout
+from netcl.core.kernels.primitives import KernelSpec
+from netcl.core.layout import broadcast_shapes
+
+if TYPE_CHECKING:
+    from netcl.core.backend.opencl import OpenCLBackend
+    from netcl.core.backend.opencl.queue.launch import PreparedLaunch
+    from netcl.core.tensor_data import TensorData
+
+Shape = tuple[int, ...]
+
+_SPARE_BYTES = 128  # of the largest size of a kernel's arguments
+_ROW = 3  # numbers of a row of the table: set, part, length
+_PARTS_EACH = 8  # parts that a compute unit of a CPU finds, so that one that falls behind leaves some to others
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What a list of sets takes: per launch, the prepared kernel and which tensors it is given; the tables' leases."""
+
+    spaces: tuple[Shape, ...]
+    launches: tuple[tuple[PreparedLaunch, tuple[tuple[int, int], ...]], ...]
+    shared: tuple[int, ...]
+    rows: int
+    leases: tuple[Any, ...]
+
+
+def run_each(
+    engine: OpenCLBackend,
+    outputs: Sequence[Expr],
+    inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData] = (),
+    scalars: Mapping[str, float | int] | None = None,
+    *,
+    out: Sequence[Sequence[TensorData]] | None = None,
+) -> list[tuple[TensorData, ...]]:
+    """The results of each set; see DeviceBackend.run_each."""
+    made = _in_few_launches(engine, outputs, inputs, shared, scalars or {}, out)
+    return one_by_one.run_each(engine, outputs, inputs, shared, scalars, out=out) if made is None else made
+
+
+def reduce_each(
+    engine: OpenCLBackend,
+    kind: str,
+    expression: Expr,
+    inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData] = (),
+) -> TensorData:
+    """The parts of a reduction over all sets; see DeviceBackend.reduce_each."""
+    made = _reduced_in_few_launches(engine, kind, expression, inputs, shared)
+    return one_by_one.reduce_each(engine, kind, expression, inputs, shared) if made is None else made
+
+
+def _in_few_launches(
+    engine: OpenCLBackend,
+    outputs: Sequence[Expr],
+    inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData],
+    scalars: Mapping[str, float | int],
+    out: Sequence[Sequence[TensorData]] | None,
+) -> list[tuple[TensorData, ...]] | None:
+    """The results of each set; None if they have to be computed one by one."""
+    outputs = tuple(outputs)
+    if len(inputs) < 2:
+        return None
+    in_place = _in_place(inputs, out)
+    numbers = repr(scalars) if scalars else ""  # of which -0.0 and 0.0 are two
+    key = ("each", outputs, _shapes(inputs), tuple([t.shape for t in shared]), in_place, numbers)
+    ready = engine.plans.get(key, _UNKNOWN)
+    if ready is _UNKNOWN:
+        ready = _kept(engine, key, _elementwise(engine, outputs, inputs, shared, scalars, in_place))
+    if ready is None:
+        return None
+    results: list[tuple[TensorData, ...]]
+    if out is None:
+        dtypes = [output.dtype for output in outputs]
+        results = [tuple(engine.empty(space, dtype) for dtype in dtypes) for space in ready.spaces]
+    else:
+        results = [tuple(targets) for targets in out]
+        for targets in results:
+            for target in targets:
+                target._version[0] += 1
+    sets = [(*one, *made) for one, made in zip(inputs, results)]
+    given = [shared[at] for at in ready.shared]
+    for prepared, places in ready.launches:
+        prepared(*[sets[number][column] for number, column in places], *given)
+    return results
+
+
+def _reduced_in_few_launches(
+    engine: OpenCLBackend,
+    kind: str,
+    expression: Expr,
+    inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData],
+) -> Any:
+    """The parts of a reduction over all sets; None if they have to be computed one by one."""
+    key = ("reduce each", kind, expression, _shapes(inputs), tuple([t.shape for t in shared]))
+    ready = engine.plans.get(key, _UNKNOWN)
+    if ready is _UNKNOWN:
+        ready = _kept(engine, key, _reduction(engine, Reduce(kind, expression, (0,)), inputs, shared))
+    if ready is None:
+        return None
+    parts = engine.empty((ready.rows,), Reduce(kind, expression, (0,)).dtype)
+    given = [shared[at] for at in ready.shared]
+    for prepared, places in ready.launches:
+        prepared(*[inputs[number][column] for number, column in places], *given, parts)
+    return parts
+
+
+_UNKNOWN = object()
+
+
+def _kept(engine: OpenCLBackend, key: Any, ready: _Ready | None) -> _Ready | None:
+    if len(engine.plans) >= PLANS_MAX:
+        engine.plans.clear()
+    engine.plans[key] = ready
+    return ready
+
+
+def _shapes(inputs: Sequence[Sequence[TensorData]]) -> tuple[tuple[Shape, ...], ...]:
+    return tuple([tuple([tensor.shape for tensor in one]) for one in inputs])
+
+
+def _in_place(
+    inputs: Sequence[Sequence[TensorData]], out: Sequence[Sequence[TensorData]] | None
+) -> tuple[int | None, ...]:
+    """For each result the input that it is written over in all sets, None for none."""
+    if out is None:
+        return ()
+    first = {id(tensor): column for column, tensor in enumerate(inputs[0])}
+    found = [first.get(id(target)) for target in out[0]]
+    for k, column in enumerate(found):
+        if column is not None and any(targets[k] is not one[column] for one, targets in zip(inputs, out)):
+            found[k] = None
+    return tuple(found)
+
+
+# -- planning ----------------------------------------------------------------------------------------------------------
+
+
+def _flat(
+    inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData], outputs: Sequence[Expr]
+) -> tuple[tuple[Shape, ...], dict[int, tuple[int, ...]]] | None:
+    """The space of each set, and by slot the axes of a flat space along which it varies; None where it is not flat."""
+    if any(tensor.size != 1 for tensor in shared):
+        return None
+    spaces = tuple(broadcast_shapes([tensor.shape for tensor in one], "run_each") for one in inputs)
+    width = len(inputs[0])
+    varies = [any(one[column].size != 1 for one in inputs) for column in range(width)]
+    for one, space in zip(inputs, spaces):
+        if any(tensor.size != (prod(space) if wide else 1) for tensor, wide in zip(one, varies)):
+            return None
+    return spaces, {slot: (0,) if slot < width and varies[slot] else () for slot in slots(outputs)}
+
+
+def _elementwise(
+    engine: OpenCLBackend,
+    outputs: tuple[Expr, ...],
+    inputs: Sequence[Sequence[TensorData]],
+    shared: Sequence[TensorData],
+    scalars: Mapping[str, float | int],
+    in_place: tuple[int | None, ...],
+) -> _Ready | None:
+    flat = _flat(inputs, shared, outputs)
+    if flat is None or uses_flag(outputs) or any(isinstance(node, (Reduce, Index)) for node in walk(outputs)):
+        return None
+    spaces, loads = flat
+    target, lengths = engine.target, [prod(space) for space in spaces]
+    layout = Layout(
+        rank=1,
+        loads=loads,
+        outputs=((0,),) * len(outputs),
+        reduced=(),
+        width=target.width,
+        cpu=target.is_cpu,
+        aligned=True,
+        narrow=not target.is_cpu and max(lengths) < WIDE,
+    )
+    width = len(inputs[0])
+    columns = {f"in{slot}": slot for slot in loads if slot < width}
+    for k in range(len(outputs)):
+        place = in_place[k] if in_place else None
+        columns[f"out{k}"] = width + k if place is None else place
+    chunk = target.width
+    if target.is_cpu:
+        fair = sum(lengths) // (_PARTS_EACH * target.units)
+        chunk = -(-max(MIN_ITEM, min(LONG_ITEM, fair)) // chunk) * chunk
+    group = target.group
+    numbers = {"n0": "row_[2]", "rows": "1", "rows_each": "1"}
+    each = f"(each_ / {group})"
+    numbers |= {"chunk": each, "chunks": f"(row_[2] + {each} - 1) / {each}"}
+    text = _Text(render(outputs, layout), columns, tuple(slot for slot in loads if slot >= width), numbers, group)
+    return _ready(engine, text, spaces, chunk * group, width, scalars_of(outputs), scalars)
+
+
+def _reduction(
+    engine: OpenCLBackend, whole: Reduce, inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData]
+) -> _Ready | None:
+    flat = _flat(inputs, shared, (whole,))
+    special = (Reduce, Index, Scalar)
+    if flat is None or uses_flag((whole,)) or any(isinstance(node, special) for node in walk((whole.arg,))):
+        return None
+    spaces, loads = flat
+    target, width = engine.target, len(inputs[0])
+    layout = Layout(
+        rank=1,
+        loads=loads,
+        outputs=((0,),),
+        reduced=(0,),
+        width=target.width,
+        group=target.group,
+        split=0,
+        cpu=target.is_cpu,
+        aligned=True,
+        narrow=not target.is_cpu and max(prod(space) for space in spaces) < WIDE,
+    )
+    columns = {f"in{slot}": slot for slot in loads if slot < width}
+    parts = "(row_[2] + each_ - 1) / each_"
+    numbers = {"n0": "row_[2]", "rows": parts, "rows_each": "1", "parts": parts, "part_size": "each_"}
+    shared_slots = tuple(slot for slot in loads if slot >= width)
+    text = _Text(render((whole,), layout), columns, shared_slots, numbers, target.group, parts=True)
+    return _ready(engine, text, spaces, PIECE, width)
+
+
+def _ready(
+    engine: OpenCLBackend,
+    text: _Text,
+    spaces: tuple[Shape, ...],
+    each: int,
+    width: int,
+    wanted: Sequence[Scalar] = (),
+    scalars: Mapping[str, float | int] | None = None,
+) -> _Ready | None:
+    """The launches over sets of these spaces, of which a work-group does ``each`` elements; None where the arguments
+    hold no two sets.
+    """
+    members = [number for number, space in enumerate(spaces) if prod(space)]
+    if not members or not text.columns:
+        return None
+    room = int(engine.launcher.device.max_parameter_size) - _SPARE_BYTES
+    most = (room - 8 * (4 + len(text.shared) + len(wanted))) // (8 * len(text.distinct))
+    if most < 2:
+        return None
+    values = [SCALAR_TYPES[compute_type(s.dtype)]((scalars or {})[s.name]) for s in wanted]
+    launches: list[tuple[PreparedLaunch, tuple[tuple[int, int], ...]]] = []
+    leases, rows = [], 0
+    for start in range(0, len(members), most):
+        chosen = members[start : start + most]
+        places = min(most, 1 << (len(chosen) - 1).bit_length())
+        table = _table([prod(spaces[number]) for number in chosen], each)
+        lease = engine.pool.allocate(table.nbytes, None, (table.shape, "int64"))
+        lease.keep = True  # a recording knows nothing of the lease but the buffer
+        leases.append(lease)
+        engine.transfer.upload(lease.buffer, table, private=True)
+        filled = [*chosen, *chosen[-1:] * (places - len(chosen))]
+        given = tuple((number, column) for column in text.distinct for number in filled)
+        buffers = [None] * (len(given) + len(text.shared) + text.parts)
+        args = [lease.buffer, np.uint64(each), np.uint64(rows), *buffers, *values]
+        name, source = text.kernel(places)
+        size = len(table) * text.group
+        prepared = engine.launcher.prepare(source, name, (size,), (text.group,), args, engine.build_options)
+        launches.append((prepared, given))
+        rows += len(table)
+    return _Ready(spaces, tuple(launches), tuple(slot - width for slot in text.shared), rows, tuple(leases))
+
+
+def _table(lengths: Sequence[int], each: int) -> Any:
+    """A row for each work-group: its set, its part of it, and the length of the set."""
+    rows = [(number, part, length) for number, length in enumerate(lengths) for part in range(-(-length // each))]
+    return np.array(rows, np.uint64)
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The kernel of one flat set, and how it becomes that of several."""
+
+    spec: KernelSpec
+    columns: Mapping[str, int]  # by the name of a parameter: the tensor of a set that it stands for
+    shared: tuple[int, ...]  # slots of the tensors that all sets have in common
+    numbers: Mapping[str, str]  # what the kernel is given elsewhere, computed from the row and its ``each_`` elements
+    group: int
+    parts: bool = False  # whether each work-group writes one element of a result that all sets share
+
+    @property
+    def distinct(self) -> tuple[int, ...]:
+        """The tensors of a set that become parameters, each once."""
+        return tuple(dict.fromkeys(self.columns.values()))
+
+    def kernel(self, places: int) -> tuple[str, str]:
+        """The name and the text of the kernel for ``places`` sets."""
+        spec = self.spec
+        kinds = {one.rpartition("*")[2]: one.rpartition("*")[0].strip() for one in spec.params if "*" in one}
+        types = {column: kinds[name] for name, column in self.columns.items()}  # outputs, without const, come last
+        params = ["__global const ulong *table", "const ulong each_", "const ulong before"]
+        params += [f"{types[column]} *p{column}_{k}" for column in self.distinct for k in range(places)]
+        params += [f"{kinds[f'in{slot}']} *in{slot}" for slot in self.shared]
+        if self.parts:
+            params.append(f"{kinds['out0']} *all_parts")
+        params += [one for one in spec.params if one.rpartition(" ")[2].startswith("s_")]
+        lines = [f"__global const ulong *row_ = table + get_group_id(0) * {_ROW};"]
+        lines += [f"{kinds[name]} *{name};" for name in self.columns]
+        lines.append("switch ((uint)row_[0]) {")
+        for k in range(places):
+            taken = " ".join(f"{name} = p{column}_{k};" for name, column in self.columns.items())
+            lines.append(f"  {'default' if k == places - 1 else f'case {k}'}: {taken} break;")
+        lines.append("}")
+        if self.parts:
+            lines.append(f"{kinds['out0']} *out0 = all_parts + before + get_group_id(0) - row_[1];")
+        narrow = "_" if any(one.endswith(" n0_") for one in spec.params) else ""
+        lines += [f"const ulong {name}{narrow} = {value};" for name, value in self.numbers.items()]
+        body = str(spec.body).replace("get_global_id(0)", f"row_[1] * {self.group} + get_local_id(0)")
+        lines.append(body.replace("get_group_id(0)", "row_[1]"))
+        text = "\n    ".join(lines)
+        digest = hashlib.sha256("\n".join([*params, spec.preamble, text]).encode()).hexdigest()[:10]
+        whole = KernelSpec(f"each_{digest}", params, text, spec.preamble, attributes=spec.attributes)
+        return whole.name, whole.to_source()

@@ -1,0 +1,47 @@
+"""An engine seen with fast math: the same queue and buffers, expression kernels built with -cl-fast-relaxed-math."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.backend.opencl.expressions import run as _run
+
+if TYPE_CHECKING:
+    from netcl.core.backend.opencl import OpenCLBackend
+    from netcl.core.expr.nodes import Expr
+    from netcl.core.tensor_data import TensorData
+
+
+class Relaxed:
+    """What ``run`` needs of an engine, with plans of its own."""
+
+    def __init__(self, engine: OpenCLBackend) -> None:
+        self._engine = weakref.proxy(engine)
+        self.build_options = "-cl-fast-relaxed-math"
+        self.plans: dict[Any, Any] = {}
+
+    def run(
+        self,
+        outputs: Sequence[Expr],
+        inputs: Sequence[TensorData],
+        scalars: Mapping[str, float | int] | None = None,
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+        out: Sequence[TensorData | None] | None = None,
+    ) -> tuple[Any, ...]:
+        """``DeviceBackend.run`` with fast math."""
+        return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+_engines: weakref.WeakKeyDictionary[OpenCLBackend, Relaxed] = weakref.WeakKeyDictionary()
+
+
+def relaxed(engine: OpenCLBackend) -> Relaxed:
+    """The one of ``engine``."""
+    found = _engines.get(engine)
+    return found if found is not None else _engines.setdefault(engine, Relaxed(engine))

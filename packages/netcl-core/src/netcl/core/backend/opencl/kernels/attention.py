@@ -1,0 +1,274 @@
+"""Attention on OpenCL devices: an online softmax in one kernel each way, or in blocks of rows as on other backends.
+
+CPU devices take one work-item for a block of queries (forward) or for a part of a head's keys (backward), which loops
+over the other side with wide vectors; others a work-group for a tile, backward one kernel by q and one by k and v.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from netcl.core.backend import attention_blocks as blocks
+from netcl.core.backend.opencl.contraction.partial_sums import add_parts
+from netcl.core.backend.opencl.contraction.problem import compute_dtype
+from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.dtypes import itemsize
+from netcl.core.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+_WIDTH = 32  # queries (forward) or keys (backward) of a work-item at a time
+_TILES = 8  # tiles of rows of the other side at a time
+_UNITS = 16  # work-items that keep the cores of a CPU busy
+_MOST = 256  # of a head's sizes; more would not fit registers and local memory
+
+
+class _Plan(NamedTuple):
+    """What a kernel is launched with; ``units`` are work-items on CPU devices, else (tiles, heads) of groups."""
+
+    text: str
+    units: tuple[int, ...]
+    edge: int
+    parts: int
+    argument: Any
+    bytes: int  # of local memory that is given as an argument
+
+
+class _Shape(NamedTuple):
+    """q (samples, heads, queries, width), k and v (samples, heads / shared, keys, width or values)."""
+
+    samples: int
+    heads: int
+    shared: int
+    queries: int
+    keys: int
+    width: int
+    values: int
+    mask: tuple[int, ...] | None
+    seen: bool  # whether the mask is one of bools
+    causal: bool
+
+    @property
+    def masked(self) -> int:
+        """0 without a mask, 1 with one of what may be seen, 2 with one that is added."""
+        return 0 if self.mask is None else 1 if self.seen else 2
+
+    def mask_steps(self) -> tuple[int, int, int]:
+        """From one sample, head and query to the next in the mask."""
+        if self.mask is None:
+            return (0, 0, 0)
+        mask = (1,) * (4 - len(self.mask)) + self.mask
+        steps = [0 if mask[axis] == 1 else prod(mask[axis + 1 :]) for axis in range(3)]
+        return steps[0], steps[1], steps[2]
+
+
+def _shape(q: TensorData, k: TensorData, v: TensorData, mask: TensorData | None, causal: bool) -> _Shape:
+    heads, kept = (x.shape[-3] if x.ndim > 2 else 1 for x in (q, k))
+    seen = mask is not None and mask.dtype == "bool"
+    return _Shape(
+        prod(q.shape[:-3]), heads, heads // kept, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1],
+        None if mask is None else mask.shape, seen, causal,
+    )  # fmt: skip
+
+
+def _vector(device: Traits, dtype: str) -> int:
+    return device.vector // 2 if dtype == "float64" else device.vector
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step
+
+
+def _cpu_tile(device: Traits, dtype: str) -> tuple[int, int]:
+    """Queries (forward) or keys (backward), and rows of the other side, that a work-item has in registers."""
+    return max(_WIDTH, 2 * _vector(device, dtype)), 8 if device.vector == 16 else 6
+
+
+@lru_cache(maxsize=32)
+def _cpu_program(device: Traits, dtype: str) -> str:
+    width, rows = _cpu_tile(device, dtype)
+    defines = (
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", _vector(device, dtype)), ("ROWS", rows), ("WIDTH", width),
+        ("KEYS", rows * _TILES), ("QUERIES", rows * _TILES),
+    )  # fmt: skip
+    return source(("storage", "contract_attention_cpu"), defines)
+
+
+@lru_cache(maxsize=32)
+def _gpu_program(dtype: str, edge: int, chunks: int) -> str:
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge), ("CHUNKS", chunks))
+    return source(("storage", "contract_attention_gpu"), defines)
+
+
+@lru_cache(maxsize=256)
+def _cpu_plan(device: Traits, dtype: str, s: _Shape, backward: bool) -> _Plan:
+    """Sizes and the places of the blocks in local memory for the kernel of CPU devices."""
+    vector = _vector(device, dtype)
+    width, rows = _cpu_tile(device, dtype)
+    most = rows * _TILES
+    width_step, values_step = (_up(_up(size, rows), 2 * vector) for size in (s.width, s.values))
+    width_rows, values_rows = (_up(size, rows) for size in (s.width, s.values))
+    if backward:
+        columns = -(-s.keys // width)
+        heads = s.samples * s.heads // s.shared
+        parts = max(1, min(columns, _UNITS // heads))
+        each = -(-columns // parts)
+        parts = -(-columns // each)
+        sizes = (
+            s.width * width, s.values * width, width * width_step, width_rows * width, values_rows * width,
+            most * width_step, most * values_step, most * width, most * width,
+        )  # fmt: skip
+        units = heads * parts
+    else:
+        columns, parts, each = -(-s.queries // width), 1, 1
+        sizes = (s.width * width, values_rows * width, most * width, most * max(width_step, values_step), *(0,) * 5)
+        units = s.samples * s.heads * columns
+    places = [sum(sizes[:number]) // vector for number in range(9)]
+    argument = struct(
+        s.queries, s.keys, s.width, s.values, s.heads, s.shared, columns, parts, each, width_step, values_step,
+        int(s.causal), s.masked, s.mask_steps(), places,
+    )  # fmt: skip
+    return _Plan(_cpu_program(device, dtype), (units,), 1, parts, argument, sum(sizes) * itemsize(compute_dtype(dtype)))
+
+
+@lru_cache(maxsize=256)
+def _gpu_plan(device: Traits, dtype: str, s: _Shape, kernel: str) -> _Plan | None:
+    """Groups of 16 x 16, or 8 x 8 where these or their tiles do not fit; None where those do not either."""
+    for edge in (16, 8):
+        tile = 4 * edge
+        local = (2 * edge + tile) * (tile + 1) * itemsize(compute_dtype(dtype))
+        if device.group >= edge * edge and local <= device.local_memory:
+            break
+    else:
+        return None
+    chunks = 1
+    while chunks * tile < max(s.width, s.values):
+        chunks *= 2
+    argument = struct(s.queries, s.keys, s.width, s.values, s.heads, s.shared, int(s.causal), s.masked, s.mask_steps())
+    by_keys = kernel == "gradients_by_k_v"
+    tiles = -(-(s.keys if by_keys else s.queries) // tile)
+    units = (tiles, s.samples * (s.heads // s.shared if by_keys else s.heads))
+    return _Plan(_gpu_program(dtype, edge, chunks), units, edge, 1, argument, 0)
+
+
+def _fits(device: Traits, dtype: str, s: _Shape) -> bool:
+    sizes = (s.samples, s.heads, s.queries, s.keys, s.width, s.values)
+    if min(sizes) < 1 or max(s.width, s.values) > _MOST:
+        return False
+    if device.is_cpu:
+        return _cpu_plan(device, dtype, s, True).bytes <= device.local_memory
+    return _gpu_plan(device, dtype, s, "attend_tiles") is not None
+
+
+def _is_online(engine: Any, s: _Shape, dtype: str, variant: str | None) -> bool:
+    fits = _fits(traits(engine), dtype, s)
+    if variant == "online" and not fits:
+        raise UnsupportedError(f"attention with heads of {s.width} and {s.values} in {dtype} does not fit the kernel")
+    return fits if variant is None else variant == "online"
+
+
+def attention(
+    engine: Any,
+    q: TensorData,
+    k: TensorData,
+    v: TensorData,
+    mask: TensorData | None,
+    causal: bool,
+    scale: float,
+    variant: str | None = None,
+) -> tuple[TensorData, TensorData]:
+    """softmax(scale q k^T + mask) v and the logarithms of the weights' divisors; ``variant`` forces ``online`` or
+    ``blocks``.
+    """
+    s = _shape(q, k, v, mask, causal)
+    if _is_online(engine, s, q.dtype, variant):
+        return _attend(engine, s, q, k, v, _read_mask(engine, mask, q), scale)
+    return blocks.attention(engine, q, k, v, mask, causal, scale)
+
+
+def attention_grad(
+    engine: Any,
+    grad: TensorData,
+    q: TensorData,
+    k: TensorData,
+    v: TensorData,
+    mask: TensorData | None,
+    out: TensorData,
+    lse: TensorData,
+    causal: bool,
+    scale: float,
+    variant: str | None = None,
+) -> tuple[TensorData, TensorData, TensorData]:
+    """The gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
+    s = _shape(q, k, v, mask, causal)
+    if _is_online(engine, s, q.dtype, variant):
+        inner = blocks.weighted(engine, grad, out)
+        given = [grad, q, k, v, _read_mask(engine, mask, q), lse, inner]
+        return (_gradients if traits(engine).is_cpu else _gradients_in_groups)(engine, s, given, scale)
+    return blocks.attention_grad(engine, grad, q, k, v, mask, out, lse, causal, scale)
+
+
+def _read_mask(engine: Any, mask: TensorData | None, q: TensorData) -> TensorData:
+    """What kernels read as the mask: one of bools, or in the computing type; ``q``, unread, where there is none."""
+    if mask is None:
+        return q
+    return mask if mask.dtype == "bool" else blocks.as_dtype(engine, mask, compute_dtype(q.dtype))
+
+
+def _attend(
+    engine: Any, s: _Shape, q: TensorData, k: TensorData, v: TensorData, mask: TensorData, scale: float
+) -> tuple[TensorData, TensorData]:
+    device, wide = traits(engine), compute_dtype(q.dtype)
+    plan = _cpu_plan(device, q.dtype, s, False) if device.is_cpu else _gpu_plan(device, q.dtype, s, "attend_tiles")
+    out = engine.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
+    lse = engine.empty(q.shape[:-1], wide)
+    _launch(engine, plan, "attend" if device.is_cpu else "attend_tiles", [q, k, v, mask, out, lse], wide, scale)
+    return out, lse
+
+
+def _gradients(
+    engine: Any, s: _Shape, given: list[TensorData], scale: float
+) -> tuple[TensorData, TensorData, TensorData]:
+    """By the kernel of CPU devices, whose parts of the keys have gradients by q of their own, added up in order."""
+    q, k, v = given[1:4]
+    wide = compute_dtype(q.dtype)
+    plan = _cpu_plan(traits(engine), q.dtype, s, True)
+    by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
+    whole = plan.parts == 1 and wide == q.dtype
+    parts = by_q if whole else engine.empty((plan.parts, *q.shape), wide)
+    _launch(engine, plan, "attend_gradients", [*given, parts, by_k, by_v], wide, scale)
+    if not whole:
+        add_parts(engine, parts, by_q, plan.parts)
+    return by_q, by_k, by_v
+
+
+def _gradients_in_groups(
+    engine: Any, s: _Shape, given: list[TensorData], scale: float
+) -> tuple[TensorData, TensorData, TensorData]:
+    q, k, v = given[1:4]
+    wide = compute_dtype(q.dtype)
+    by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
+    for kernel, results in (("gradients_by_q", [by_q]), ("gradients_by_k_v", [by_k, by_v])):
+        plan = _gpu_plan(traits(engine), q.dtype, s, kernel)
+        _launch(engine, plan, kernel, [*given, *results], wide, scale)
+    return by_q, by_k, by_v
+
+
+def _launch(engine: Any, plan: _Plan | None, kernel: str, buffers: list[TensorData], wide: str, scale: float) -> None:
+    assert plan is not None
+    numbers = [plan.argument, np.dtype(wide).type(scale)]
+    if plan.bytes:
+        engine.launch(plan.text, kernel, plan.units, (1,), [*buffers, *numbers, cl.LocalMemory(plan.bytes)])
+        return
+    tiles, heads = plan.units
+    engine.launch(plan.text, kernel, (tiles * plan.edge, heads * plan.edge), (plan.edge,) * 2, [*buffers, *numbers])

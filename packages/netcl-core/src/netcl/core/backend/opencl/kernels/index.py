@@ -1,0 +1,246 @@
+"""Taking, gathering, writing and adding at indices on OpenCL devices, and the places of what is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from netcl.core.backend.host_reads import host_read_allowed
+from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
+from netcl.core.dtypes import itemsize
+from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+_COPIES = 64  # work-items of a CPU that copy rows
+_WALKERS = 1 << 16  # work-items of other devices that walk all indices
+_LISTERS = 1 << 14  # work-items of other devices that list what is true
+_GROUP = 128
+_GROUPS = (1 << 16) - 1  # groups in the second and the third dimension
+_TABLES = 1024  # tables that other devices than CPUs sum up at most
+_SHARE = 256  # indices of one table at least
+_SORTED = 512  # indices that other devices than CPUs sort before they add
+
+# On a vector an element is a row.
+_BY_ROW = {"gather": "take", "scatter": "put", "gather_grad": "take_grad"}
+
+Size = tuple[int, ...]
+
+
+def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Size]:
+    """Work-items and groups; on devices that are no CPU so many more that groups are full, and no more groups than
+    every device starts.
+    """
+    if device.is_cpu:
+        return (columns, rows, outer), (1, 1, 1)
+    group = min(_GROUP, device.group)
+    wide = min(group, 1 << max(0, columns - 1).bit_length())
+    high = min(group // wide, 1 << max(0, rows - 1).bit_length())
+    down, deep = min(-(-rows // high), _GROUPS), min(outer, _GROUPS)
+    return (-(-columns // wide) * wide, down * high, deep), (wide, high, 1)
+
+
+@lru_cache(maxsize=512)
+def _moving(before: int, extent: int, after: int, count: int, device: Traits) -> tuple[Size, Size, Any]:
+    """The launch of kernels that move rows: a few work-items with many rows each on a CPU, else one per element."""
+    rows = before * count
+    width = max(after, 1) if device.is_cpu else 1
+    _, local = _grid(-(-after // width), rows, 1, device)
+    block = max(1, -(-rows // (_COPIES if device.is_cpu else _GROUPS * local[1])))
+    size, local = _grid(-(-after // width), -(-rows // block), 1, device)
+    return size, local, struct(before, extent, after, count, block, width, 0, rows)
+
+
+@lru_cache(maxsize=512)
+def _walking(
+    table: tuple[int, int, int], count: int, total: int, columns: bool, keep: bool, units: int, device: Traits
+) -> tuple[Size, Size, Any]:
+    """The launch of kernels in which each work-item owns a part of the result and walks all indices.
+
+    ``columns``: each column has indices of its own, so that on a CPU the columns are shared out first.
+    """
+    before, extent, after = table
+    width = after if device.is_cpu else 1
+    if device.is_cpu and columns:
+        width = -(-after * before // units)
+    across = -(-after // max(width, 1))
+    block = max(1, -(-extent * before * across // (units if device.is_cpu else _WALKERS)))
+    size, local = _grid(across, -(-extent // block), before, device)
+    return size, local, struct(before, extent, after, count, block, max(width, 1), int(keep), total)
+
+
+def _tables(extent: int, count: int, units: int, device: Traits) -> int:
+    """In how many tables many indices into few positions are added up first; 1: in the result itself."""
+    tables = min(units if device.is_cpu else _TABLES, count // _SHARE)
+    return tables if tables > 1 and extent * tables <= count else 1
+
+
+def _integer(dtype: str) -> str:
+    return "long" if dtype == "int64" else "int"
+
+
+def _program(dtype: str, indices: str, kernel: str) -> str:
+    """The text of a kernel that moves elements, which are bytes to it."""
+    return source(("index",), (("BYTES", itemsize(dtype)), ("INDEX", _integer(indices))), kernel)
+
+
+def _sum_program(dtype: str, indices: str, kernel: str) -> str:
+    """The text of a kernel that adds elements."""
+    return source(("storage", "index"), ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices))), kernel)
+
+
+def index(
+    engine: Any,
+    kind: str,
+    x: TensorData,
+    indices: TensorData,
+    *,
+    axis: int,
+    shape: Sequence[int] | None = None,
+    out: TensorData | None = None,
+    op: str = "",
+) -> TensorData:
+    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and what undoes them.
+
+    ``take_grad`` and ``gather_grad`` add the rows or elements of ``x`` into zeros of ``shape``, or to what ``out``
+    holds, in the order of the indices. ``put`` and ``scatter`` write them into ``out``, where the last of equal
+    indices wins. An index outside [-n, n) is clamped, and the next host read names ``op``.
+    """
+    device = traits(engine)
+    whole = tuple(out.shape if out is not None else x.shape if shape is None else shape)
+    axis %= len(whole)
+    before, extent, after = prod(whole[:axis]), whole[axis], prod(whole[axis + 1 :])
+    code = np.int32(engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range"))
+    kind = _BY_ROW.get(kind, kind) if len(whole) == 1 else kind
+    by_row = kind in ("take", "take_grad", "put")
+    count = indices.size if by_row else indices.shape[axis]
+    if out is None:
+        result = whole
+        if kind in ("take", "gather"):
+            result = whole[:axis] + indices.shape + whole[axis + 1 :] if by_row else indices.shape
+        target: TensorData = engine.empty(result, x.dtype)
+    else:
+        target = out
+    if target.size == 0 or out is not None and x.size == 0:
+        return target
+    table = before, extent, after
+    units = 2 * engine.target.units
+    if kind.endswith("_grad"):
+        _Sum(engine, x, indices, table, count, by_row, units, code).into(target, keep=out is not None)
+        return target
+    text = partial(_program, x.dtype, indices.dtype)
+    if out is not None and device.is_cpu:
+        size, local, argument = _walking(table, count, before * count, not by_row, True, units, device)
+        name = f"{kind}_in_order"
+        engine.launch(text(name), name, size, local, [x, indices, target, engine.flag, code, argument])
+        return target
+    size, local, argument = _moving(*table, count, device)
+    if out is None:
+        engine.launch(text(kind), kind, size, local, [x, indices, target, engine.flag, code, argument])
+        return target
+    winner = engine.empty((extent,) if by_row else target.shape, "int32")
+    engine.fill(winner, -1)
+    own = _moving(1, extent, 1, count, device) if by_row else (size, local, argument)
+    engine.launch(text("claim"), "claim", *own[:2], [indices, winner, engine.flag, code, own[2]])
+    engine.launch(text(kind), kind, size, local, [x, indices, winner, target, argument])
+    return target
+
+
+class _Sum(NamedTuple):
+    """Adds rows or elements to a table, in float32 or wider, and rounds once."""
+
+    engine: Any
+    x: TensorData
+    indices: TensorData
+    table: tuple[int, int, int]
+    length: int
+    by_row: bool
+    units: int
+    code: Any
+
+    def into(self, target: TensorData, keep: bool) -> None:
+        """Zeros and all rows, or (``keep``) what is there and all rows."""
+        engine, dtype, (before, extent, after) = self.engine, self.x.dtype, self.table
+        device = traits(engine)
+        wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+        tables = _tables(extent, self.length, self.units, device) if before == after == 1 else 1
+        if tables > 1:
+            self._in_tables(target, tables, wide, keep)
+            return
+        sums = target if wide == dtype else engine.empty(target.shape, wide)
+        if keep and sums is not target:
+            engine.run((cast(Load(0, dtype), wide),), (target,), out=(sums,))
+        if self.by_row and not device.is_cpu and self.length >= _SORTED and extent < 1 << 31:
+            if not keep:
+                engine.fill(sums, 0)
+            self._sorted(sums)
+        else:
+            self._walk("take_gradient" if self.by_row else "gather_gradient", sums, self.table, self.length, keep)
+        if sums is not target:
+            engine.run((cast(Load(0, wide), dtype),), (sums,), out=(target,))
+
+    def _launch(self, name: str, launch: tuple[Size, Size, Any], before: list[Any], behind: list[Any]) -> None:
+        size, local, argument = launch
+        text = _sum_program(self.x.dtype, self.indices.dtype, name)
+        self.engine.launch(text, name, size, local, [self.x, *before, *behind, argument])
+
+    def _walk(self, name: str, sums: TensorData, table: tuple[int, int, int], count: int, keep: bool) -> None:
+        total = self.table[0] * self.length
+        columns = name == "gather_gradient"
+        launch = _walking(table, count, total, columns, keep, self.units, traits(self.engine))
+        self._launch(name, launch, [self.indices, sums], [self.engine.flag, self.code])
+
+    def _in_tables(self, target: Any, tables: int, wide: str, keep: bool) -> None:
+        """Many indices into a short vector: parts of them side by side, each in a table of its own."""
+        dtype, extent = self.x.dtype, self.table[1]
+        sums = self.engine.empty((tables, extent), wide)
+        self._walk("gather_gradient", sums, (tables, extent, 1), -(-self.length // tables), False)
+        total = reduce("sum", Load(0, wide), 0)
+        row = target._alias(type(target), (1, extent))
+        if keep:
+            total = total + cast(Load(1, dtype), wide)
+        given = (sums, row) if keep else (sums,)
+        self.engine.run((cast(total, dtype),), given, shapes=(row.shape,), out=(row,))
+
+    def _sorted(self, sums: TensorData) -> None:
+        """Many rows on many cores: equal indices side by side, in the order in which they came."""
+        engine, (before, extent, after) = self.engine, self.table
+        (places,) = engine.run((_place(self.indices.dtype, int(self.code)),), (self.indices,), {"n": extent})
+        places, order = engine.sort("sort", places._alias(type(places), (self.length,)), size=self.length)
+        size, local = _grid(after, self.length, before, traits(engine))
+        argument = struct(*self.table, self.length, 1, 1, 1, before * self.length)
+        self._launch("sorted_gradient", (size, local, argument), [places, order], [sums])
+
+
+@lru_cache(maxsize=64)
+def _place(dtype: str, code: int) -> Expr:
+    return cast(place_of(Load(0, dtype), Scalar("n", "int64"), code), "int32")
+
+
+def _nonzero_program() -> str:
+    return source(("nonzero",), ())
+
+
+def nonzero(engine: Any, mask: TensorData) -> TensorData:
+    """The flat positions of what is true in ``mask`` (bool), int64, in order. Their number is read on the host."""
+    host_read_allowed(engine)
+    device = traits(engine)
+    if mask.size == 0:
+        return engine.empty((0,), "int64")  # type: ignore[no-any-return]
+    block = max(share(mask.size, device), -(-mask.size // _LISTERS))
+    local = (1 if device.is_cpu else min(64, device.group),)
+    items = -(-mask.size // block // local[0]) * local[0]
+    text, sizes = _nonzero_program(), (np.int64(mask.size), np.int64(block))
+    counts = engine.empty((items,), "int64")
+    engine.launch(text, "count_true", (items,), local, [mask, counts, *sizes])
+    ends = np.cumsum(engine.read(counts))
+    out: TensorData = engine.empty((int(ends[-1]),), "int64")
+    if out.size:
+        starts = engine.tensor(np.concatenate(([0], ends[:-1])), "int64")
+        engine.launch(text, "list_true", (items,), local, [mask, starts, out, *sizes])
+    return out

@@ -1,0 +1,47 @@
+"""Random numbers on OpenCL devices: Philox, with the seed and the counter's base on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.backend.opencl.templates import source, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+_LANES = 8
+_UNITS = 64
+# Bits of a uniform number: as many as a dtype holds below one.
+UNIFORM_BITS = {"float32": 24, "float64": 24, "float16": 11, "bfloat16": 8}
+
+
+def _program(kind: str, dtype: str) -> str:
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1)]
+    if kind == "uniform":
+        bits = UNIFORM_BITS[dtype]
+        defines += [("SHIFT", 32 - bits), ("SCALE", f"0x1p-{bits}f")]
+    return source(("storage", "random"), tuple(defines))
+
+
+def random(
+    engine: Any, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
+) -> TensorData:
+    """Philox4x32-10 numbers from the engine's ``rng_state`` (seed, base); element i is word i % 4 of counter
+    base + ``offset`` + i // 4, and ``ceil(size / 4)`` counters are used.
+
+    ``uniform`` is in [0, 1) in steps of 2**-24 (2**-11 float16, 2**-8 bfloat16), ``normal`` by Box and Muller from
+    pairs of words, ``bits`` the word itself (int32), ``randint`` in [``low``, ``high``) by (word * range) >> 32.
+    """
+    out: TensorData = engine.empty(tuple(shape), dtype)
+    size = prod(out.shape)
+    if size == 0:
+        return out
+    device = traits(engine)
+    steps = -(-size // (4 * _LANES))
+    block = -(-steps // _UNITS) if device.is_cpu else 1
+    argument = struct(offset, size, block, low, high - low)
+    local = (1,) if device.is_cpu else None
+    engine.launch(_program(kind, dtype), "draw", (-(-steps // block),), local, [out, engine.rng_state, argument])
+    return out

@@ -1,0 +1,141 @@
+"""Recurrent nets on OpenCL devices: all steps in one launch on a CPU, a launch for each elsewhere."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.device.capabilities import profile_of
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
+
+
+class _Tile(NamedTuple):
+    """What a kernel keeps in registers: ``rows`` of the batch times ``wide`` vectors of ``lanes`` units."""
+
+    lanes: int
+    rows: int
+    wide: int
+
+
+def _lanes(device: Traits, dtype: str, hidden: int) -> int:
+    widest = device.vector // (2 if dtype == "float64" else 1)
+    return 1 << (min(widest, hidden).bit_length() - 1)
+
+
+def _tiles(device: Traits, dtype: str, kind: str, n: int, hidden: int) -> tuple[_Tile, _Tile]:
+    """The tiles of the way forth and of the way back."""
+    if not device.is_cpu:
+        return _Tile(1, 1, GATES[kind]), _Tile(1, 1, 1)
+    lanes = _lanes(device, dtype, hidden)
+    pairs = 2 if hidden >= 2 * lanes else 1
+    wide = GATES[kind] if GATES[kind] > 1 else pairs
+    # Twelve sums leave four of sixteen registers to the weights and to the row.
+    rows = {4: 3, 3: 4, 2: 6, 1: 8}[wide]
+    few = n <= 2
+    return _Tile(lanes, 1 if few else rows, wide), _Tile(lanes, 1 if few else {2: 6, 1: 8}[pairs], pairs)
+
+
+@lru_cache(maxsize=256)
+def _program(dtype: str, kind: str, forth: _Tile, back: _Tile) -> str:
+    defines: list[tuple[str, object]] = [
+        (f"DTYPE_{dtype.upper()}", 1),
+        ("KIND", list(GATES).index(kind)),
+        ("GATES", GATES[kind]),
+    ]
+    if forth.lanes > 1:
+        defines.append(("VECTOR", forth.lanes))
+    for prefix, tile in (("", forth), ("BACK_", back)):
+        defines += [(f"{prefix}ROWS", tile.rows), (f"{prefix}WIDE", tile.wide)]
+    defines += [("EACH_ROW", f"EACH_{forth.rows}"), ("EACH_BACK_ROW", f"EACH_{back.rows}")]
+    defines += [("EACH_WIDE", f"BESIDE_{forth.wide}"), ("EACH_BACK_WIDE", f"BESIDE_{back.wide}")]
+    return source(("storage", "contract_recurrence"), tuple(defines))
+
+
+def _split(engine: Any, tile: _Tile, n: int, hidden: int) -> tuple[tuple[int, int], int, int]:
+    """Global size, rows and units of a work-item."""
+    if not traits(engine).is_cpu:
+        return (hidden, ceil(n / tile.rows)), tile.rows, 1
+    items = min(profile_of(engine.queue).compute_units, ceil(n / tile.rows))
+    rows = ceil(n / items)
+    return (1, ceil(n / rows)), rows, hidden
+
+
+def _transposed(engine: Any, weight: TensorData) -> TensorData:
+    rows, columns = weight.shape
+    result: TensorData = engine.empty((columns, rows), weight.dtype)
+    engine.copy(
+        weight, result, shape=(columns, rows), source_strides=(1, columns), source_offset=0, out_strides=(rows, 1),
+        out_offset=0,
+    )  # fmt: skip
+    return result
+
+
+def recurrence(
+    engine: Any,
+    kind: str,
+    x: TensorData,
+    weight: TensorData,
+    state: TensorData,
+    bias: TensorData | None,
+    cell: TensorData | None,
+    reverse: bool,
+) -> tuple[TensorData, TensorData, TensorData]:
+    """All steps of a net of ``kind`` (see ``DeviceBackend.recurrence``)."""
+    steps, n, _ = x.shape
+    hidden = state.shape[-1]
+    device, dtype = traits(engine), x.dtype
+    out = engine.empty((steps, n, hidden), dtype)
+    cells = engine.empty((steps, n, hidden) if kind == "lstm" else (0,), dtype)
+    kept = engine.empty((steps, n, 4 * hidden) if kind in ("lstm", "gru") else (0,), dtype)
+    if out.size == 0:
+        return out, cells, kept
+    forth, back = _tiles(device, dtype, kind, n, hidden)
+    text = _program(dtype, kind, forth, back)
+    size, rows, units = _split(engine, forth, n, hidden)
+    buffers = [x, _transposed(engine, weight), x if bias is None else bias, state, state if cell is None else cell]
+    for first, last in [(0, steps - 1)] if device.is_cpu else [(step, step) for step in range(steps)]:
+        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, int(bias is not None), 0, 0)
+        engine.launch(text, "forward", size, (1, 1) if device.is_cpu else None, [*buffers, out, cells, kept, argument])
+    return out, cells, kept
+
+
+def recurrence_back(
+    engine: Any,
+    kind: str,
+    weight: TensorData,
+    state: TensorData,
+    cell: TensorData | None,
+    out: TensorData,
+    cells: TensorData,
+    kept: TensorData,
+    by_out: TensorData | None,
+    by_cells: TensorData | None,
+    reverse: bool,
+) -> tuple[TensorData, TensorData, TensorData, TensorData]:
+    """The gradients of ``recurrence`` (see ``DeviceBackend.recurrence_back``)."""
+    steps, n, hidden = out.shape
+    device, dtype = traits(engine), out.dtype
+    by_sum = engine.empty((steps, n, GATES[kind] * hidden), dtype)
+    by_x = engine.empty(by_sum.shape, dtype) if kind == "gru" else by_sum
+    by_state = engine.empty((n, hidden), dtype)
+    by_cell = engine.empty((n, hidden) if kind == "lstm" else (0,), dtype)
+    if out.size == 0:
+        return by_x, by_sum, by_state, by_cell
+    forth, back = _tiles(device, dtype, kind, n, hidden)
+    text = _program(dtype, kind, forth, back)
+    size, rows, units = _split(engine, back, n, hidden)
+    carry = engine.empty((2, n, hidden), dtype)
+    buffers = [weight, state, state if cell is None else cell, out, cells, kept]
+    buffers += [out if grad is None else grad for grad in (by_out, by_cells)]
+    buffers += [by_x, by_sum, by_state, by_cell, carry]
+    given = [int(grad is not None) for grad in (by_out, by_cells)]
+    for first, last in [(steps - 1, -1)] if device.is_cpu else [(step, step) for step in range(steps - 1, -2, -1)]:
+        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, 0, given)
+        engine.launch(text, "backward", size, (1, 1) if device.is_cpu else None, [*buffers, argument])
+    return by_x, by_sum, by_state, by_cell

@@ -1,0 +1,133 @@
+"""The first k of long rows without sorting them, on OpenCL devices."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.backend.opencl.kernels.scan import scan
+from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.dtypes import itemsize
+from netcl.core.expr import Load, reduce
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+_UNITS = 64  # work-items of a CPU
+_THREADS = 1 << 16  # work-items that keep another device busy, one for a chunk
+_GROUP = 256  # work-items that count a chunk together there
+_GROUPS = 1 << 10  # groups of them
+_SHORTEST = 256  # elements that are worth a chunk
+_DIGITS = 256
+_WORTH = 1 << 11  # the length of rows from which on this is faster than sorting them
+_FEW = 16  # elements that a work-item of a CPU keeps in order while it goes along a row
+_LONGEST = 1 << 11  # keys of a row that it keeps at once
+
+
+def worth(extent: int, wanted: int) -> bool:
+    """Whether selecting beats sorting."""
+    return extent >= _WORTH and wanted * 4 <= extent
+
+
+def are_few(rows: int, extent: int, wanted: int, device: Traits) -> bool:
+    """Whether ``few`` beats what else there is: a CPU, and a row for each of its work-items."""
+    return device.is_cpu and 0 < wanted <= min(_FEW, extent // 4) and rows >= _UNITS
+
+
+def few(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
+    """What ``sort`` puts first in each row (last axis), in order: ``wanted`` values and their places, int64."""
+    shape = (*x.shape[:-1], wanted)
+    values, places = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
+    _row_by_row(engine, "few", x, wanted, descending, values, places)
+    return values, places
+
+
+def are_short(rows: int, extent: int, device: Traits) -> bool:
+    """Whether ``kth_of_row`` serves: a CPU, and a row for each of its work-items that it can keep."""
+    return device.is_cpu and extent <= _LONGEST and rows >= _UNITS
+
+
+def kth_of_row(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
+    """``kth`` of many short rows."""
+    places: TensorData = engine.empty(positions.shape, "int64")
+    _row_by_row(engine, "kth_of_row", x, 1, False, positions, places)
+    return places
+
+
+def _row_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending: bool, *buffers: TensorData) -> None:
+    *lead, extent = x.shape
+    rows = prod(lead)
+    share = -(-rows // _UNITS)
+    argument = struct(rows, extent, extent, 1, share, 0, wanted, -1 if descending else 0)
+    engine.launch(_program(x.dtype, True), kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
+
+
+def _program(dtype: str, is_cpu: bool) -> str:
+    dtype = "uint8" if dtype == "bool" else dtype
+    alone: tuple[tuple[str, object], ...] = (("ALONE", 1), ("FEW", _FEW), ("LONGEST", _LONGEST)) if is_cpu else ()
+    return source(("storage", "keys", "select"), ((f"DTYPE_{dtype.upper()}", 1), *alone))
+
+
+def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
+    """How many chunks of what length a row is cut into, so that there are about ``units`` of all."""
+    length = max(min(_SHORTEST, extent), -(-extent * rows // units))
+    return -(-extent // min(length, extent)), min(length, extent)
+
+
+def first(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
+    """What ``sort`` puts first in each row (last axis): ``wanted`` values and their places, int64, as they come in the
+    row.
+    """
+    positions = engine.empty((*x.shape[:-1], 1), "int64")
+    engine.fill(positions, wanted - 1)
+    values, places = engine.empty((*x.shape[:-1], wanted), x.dtype), engine.empty((*x.shape[:-1], wanted), "int64")
+    _select(engine, x, positions, wanted, descending, "collect", values, places)
+    return values, places
+
+
+def kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
+    """The place (..., 1) of what ``sort`` puts to the position (..., 1) of each row, both int64."""
+    places: TensorData = engine.empty(positions.shape, "int64")
+    _select(engine, x, positions, 1, False, "kth", places)
+    return places
+
+
+def _select(
+    engine: Any, x: TensorData, positions: TensorData, wanted: int, descending: bool, name: str, *results: TensorData
+) -> None:
+    *lead, extent = x.shape
+    rows, device = prod(lead), traits(engine)
+    text = _program(x.dtype, device.is_cpu)
+    fewer = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
+    many = fewer if device.is_cpu else _chunks(rows, extent, _THREADS)
+
+    def launch(kernel: str, chunks: tuple[int, int], shift: int, *buffers: Any) -> None:
+        units, group, share = rows if kernel in ("begin", "choose") else rows * chunks[0], 1, 1
+        if device.is_cpu and kernel not in ("begin", "choose"):
+            share = -(-units // _UNITS)
+        elif kernel == "digits":
+            group = _group(device)
+        size = -(-units // share) * group
+        local = (group,) if device.is_cpu or group > 1 else None
+        argument = struct(rows, extent, chunks[1], chunks[0], share, shift, wanted, -1 if descending else 0)
+        engine.launch(text, kernel, (size,), local, [*buffers, argument])
+
+    found = engine.empty((rows, 2), "int64")
+    launch("begin", fewer, 0, positions, found)
+    counts = engine.empty((rows, fewer[0], _DIGITS), "int32")
+    # The keys of 16-bit floats are those of float32, and those of bytes as long.
+    for shift in range(56 if itemsize(x.dtype) == 8 else 24, -8, -8):
+        launch("digits", fewer, shift, x, found, counts)
+        (totals,) = engine.run((reduce("sum", Load(0, "int32"), (1,)),), (counts,), shapes=((rows, 1, _DIGITS),))
+        launch("choose", fewer, shift, totals, found)
+    ranks = engine.empty((rows, many[0], 2), "int64")
+    launch("ranks", many, 0, x, found, ranks)
+    sums = scan(engine, "sum", ranks, axis=1)
+    launch(name, many, 0, x, found, sums, *results)
+
+
+def _group(device: Traits) -> int:
+    group = 1
+    while 2 * group <= min(_GROUP, device.group):
+        group *= 2
+    return group

@@ -1,0 +1,153 @@
+"""Sorting rows, searching in sorted ones, counting between edges and putting back in place, on OpenCL devices."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from netcl.core.backend.opencl.kernels.select import are_few, are_short, few, first, kth, kth_of_row, worth
+from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.expr import Load, reduce
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+_UNITS = 64  # work-items of a CPU
+_EIGHT = 8  # elements that a work-item sorts in registers
+_TILE = 4096  # elements that a work-item of a CPU sorts within its cache
+_GROUP = 128  # work-items that share a tile elsewhere: 16 KB of local memory at most
+_COUNTS = 1 << 16  # counts of all tables together, where many work-items count at once
+
+
+class _Pass(NamedTuple):
+    name: str
+    size: tuple[int]
+    local: tuple[int] | None
+    argument: Any
+
+
+class _Plan(NamedTuple):
+    passes: tuple[_Pass, ...]
+    swapped: bool  # the tiles are sorted into the second scratch
+
+
+@lru_cache(maxsize=512)
+def _plan(rows: int, extent: int, kept: int, descending: bool, device: Traits) -> _Plan:
+    def step(name: str, tile: int, width: int) -> _Pass:
+        tiles = -(-extent // tile)
+        units, share, local = rows * (tile if name == "unpack" else tiles), 1, None
+        if device.is_cpu:
+            share, local = -(-units // _UNITS), (1,)
+            units = -(-units // share)
+        elif name != "unpack":
+            local = (group,)
+            units = -(-units // (group * _EIGHT // tile)) * group
+        return _Pass(name, (units,), local, struct(rows, extent, tile, tiles, width, share, -1 if descending else 0))
+
+    group, width = 1, _EIGHT
+    while 2 * group <= min(_GROUP, device.group):
+        group *= 2
+    most = _TILE if device.is_cpu else group * _EIGHT
+    while width < min(most, extent):
+        width *= 2
+    swapped = device.is_cpu and (width // _EIGHT).bit_length() % 2 == 0
+    passes = [step("tiles", width, width)]
+    merged = max(-(-extent * rows // _UNITS), _TILE) if device.is_cpu else most
+    while width < extent:
+        passes.append(step("merge", merged, width))
+        width *= 2
+    passes.append(step("unpack", kept, width))
+    return _Plan(tuple(passes), swapped)
+
+
+def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[TensorData, TensorData]:
+    *lead, extent = x.shape
+    values, places = engine.empty((*lead, kept), x.dtype), engine.empty((*lead, kept), "int64")
+    if values.size == 0:
+        return values, places
+    device = traits(engine)
+    if are_few(prod(lead), extent, kept, device):
+        return few(engine, x, kept, descending)
+    if worth(extent, kept):
+        chosen, positions = first(engine, x, kept, descending)
+        values, order = _sorted(engine, chosen, kept, descending)
+        # Where the chosen stand among all, in their order.
+        return values, engine.index("gather", positions, order, axis=-1)
+    plan = _plan(prod(lead), extent, kept, descending, device)
+    text = _program(x.dtype, device, "sort")
+    words = 2 if x.dtype in ("float64", "int64") else 1
+    one, two = (engine.empty((x.size * words,), "int64") for _ in range(2))
+    for name, size, local, argument in plan.passes:
+        if name == "tiles":
+            buffers = [x, one, two]
+            one, two = (two, one) if plan.swapped else (one, two)
+        elif name == "merge":
+            buffers = [one, two]
+            one, two = two, one
+        else:
+            buffers = [x, one, values, places]
+        engine.launch(text, name, size, local, [*buffers, argument])
+    return values, places
+
+
+def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
+    if are_short(positions.size, x.shape[-1], traits(engine)):
+        return kth_of_row(engine, x, positions)
+    if worth(x.shape[-1], 0) and positions.size:
+        return kth(engine, x, positions)
+    return engine.index("gather", _sorted(engine, x, x.shape[-1], False)[1], positions, axis=-1)  # type: ignore[no-any-return]
+
+
+def _program(dtype: str, device: Traits, name: str) -> str:
+    """The text of a program for one dtype; bool is sorted as the bytes 0 and 1."""
+    dtype = "uint8" if dtype == "bool" else dtype
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
+    defines.append(("ALONE", 1) if device.is_cpu else ("TILE", _GROUP * _EIGHT))
+    return source(("storage", "keys", name), tuple(defines))
+
+
+def sort(
+    engine: Any,
+    kind: str,
+    x: TensorData,
+    other: TensorData | None = None,
+    *,
+    size: int = 0,
+    descending: bool = False,
+    right: bool = False,
+) -> Any:
+    """See ``DeviceBackend.sort``."""
+    if kind == "sort":
+        return _sorted(engine, x, size, descending)
+    assert other is not None
+    if kind == "kth":
+        return _kth(engine, x, other)
+    device = traits(engine)
+    text = _program(x.dtype, device, "search")
+    walked = other if kind == "search" else x
+    width = walked.shape[-1] if walked.ndim and kind == "place" or kind == "search" and x.ndim > 1 else walked.size
+    rows = walked.size // max(width, 1)
+    extent = size if kind == "place" else x.shape[-1] if kind == "search" else other.shape[0]
+    share = max(1, -(-walked.size // _UNITS)) if device.is_cpu else 1
+    units = -(-walked.size // share)
+    copies = units if device.is_cpu else max(1, min(units, _COUNTS // max(extent, 1)))
+    argument = struct(rows, extent, width, share, int(right), copies)
+    local = (1,) if device.is_cpu else None
+    if kind == "search":
+        out = engine.empty(other.shape, "int64")
+        shared = np.int64(x.ndim == 1)
+        engine.launch(text, "search", (units,), local, [x, other, out, argument, shared])
+        return out
+    if kind == "place":
+        out = engine.zeros((*x.shape[:-1], size), x.dtype)
+        engine.launch(text, "place", (units,), local, [x, other, out, argument])
+        return out
+    if units == 0:
+        return engine.zeros((extent - 1,), "int64")
+    tables = engine.zeros((copies, extent - 1), "int32")
+    engine.launch(text, "count", (units,), local, [x, other, tables, argument])
+    total = engine.run((reduce("sum", Load(0, "int32"), (0,)),), (tables,), shapes=((1, extent - 1),))[0]
+    return total.reshape((extent - 1,))

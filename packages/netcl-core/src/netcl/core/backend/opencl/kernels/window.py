@@ -1,0 +1,127 @@
+"""Sliding windows on OpenCL devices: pooling, unfolding and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
+
+if TYPE_CHECKING:
+    from netcl.core.tensor_data import TensorData
+
+
+_GROUP = 64  # the size of a launch of single outputs is a multiple of this
+_OWN_STEPS = (1, 2)  # strides that are worth loops of their own
+
+
+class _Plan(NamedTuple):
+    shape: tuple[int, ...]
+    items: int
+    argument: Any
+
+
+def _triple(values: Sequence[int], fill: int) -> tuple[int, ...]:
+    return (fill,) * (3 - len(values)) + tuple(values)
+
+
+@lru_cache(maxsize=512)
+def _plan(
+    kind: str,
+    x: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+    shape: tuple[int, ...] | None,
+    include: bool,
+    divisor: int,
+    device: Traits,
+) -> _Plan:
+    rank = len(kernel)
+    backward = kind in ("max_grad", "avg_grad", "col2im")
+    image = shape if backward and shape is not None else x
+    extent = image[-rank:]
+    if kind in ("max_grad", "avg_grad"):
+        out = x[-rank:]
+    elif kind in ("max", "avg") and shape is not None:
+        out = shape[-rank:]
+    else:
+        sizes = zip(extent, kernel, stride, padding, dilation)
+        out = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)
+    if kind in ("max", "avg"):
+        shape = image[:-rank] + out
+    elif kind == "im2col":
+        shape = (image[0] * prod(out), image[1] * prod(kernel))
+    else:
+        shape = image
+    spatial = extent if backward else out
+    planes = image[0] if kind == "im2col" else prod(image[:-rank])
+    rows = planes * prod(spatial[:-1])
+    block = max(1, share(rows, device))
+    items = -(-rows // block)
+    if kind in ("max", "avg") and not device.is_cpu:
+        block, items = 0, -(-rows * out[-1] // _GROUP) * _GROUP
+    argument = struct(
+        rows, block, image[1] if len(image) > rank + 1 else 1, int(include), divisor,
+        _triple(extent, 1), _triple(out, 1), _triple(kernel, 1), _triple(stride, 1), _triple(dilation, 1),
+        _triple([low for low, _ in padding], 0), _triple([high for _, high in padding], 0),
+    )  # fmt: skip
+    return _Plan(shape, items, argument)
+
+
+_KERNELS = {
+    "max": "max_forward",
+    "max_grad": "max_gradient",
+    "avg": "avg_forward",
+    "avg_grad": "avg_gradient",
+    "im2col": "unfold",
+    "col2im": "fold",
+}
+
+
+def _program(kind: str, dtype: str, step: int) -> str:
+    """The text for windows ``step`` apart along the last dimension."""
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("STEP", step if step in _OWN_STEPS else "g.stride[2]"))
+    return source(("storage", "window"), defines if kind in ("max", "avg") else defines[:1], _KERNELS[kind])
+
+
+def window(
+    engine: Any,
+    kind: str,
+    x: TensorData,
+    *,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[Sequence[int]],
+    dilation: Sequence[int],
+    shape: Sequence[int] | None = None,
+    indices: TensorData | None = None,
+    count_include_pad: bool = True,
+    divisor: int = 0,
+) -> Any:
+    """Windows over the last ``len(kernel)`` dimensions of ``x``.
+
+    ``max`` gives (values, int32 places in the plane; -1 where a window holds padding only), ``avg`` the mean (the sum
+    by ``divisor``, where that is not 0), both of the output size that ``shape`` names or the floor formula; ``im2col``
+    gives (N * windows, C * taps). ``max_grad`` (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``,
+    the input's. A NaN is the maximum. For a stride of 0, pooling cuts an axis into sections: window o is floor(o *
+    size / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
+    """
+    device = traits(engine)
+    plan = _plan(
+        kind, x.shape, tuple(kernel), tuple(stride), tuple((low, high) for low, high in padding), tuple(dilation),
+        None if shape is None else tuple(shape), count_include_pad, divisor, device,
+    )  # fmt: skip
+    out = engine.empty(plan.shape, x.dtype)
+    args = [x, out]
+    if kind == "max":
+        args.append(engine.empty(plan.shape, "int32"))
+    elif kind == "max_grad":
+        args = [x, indices, out]
+    if out.size:
+        text, local = _program(kind, x.dtype, stride[-1]), (1,) if device.is_cpu else None
+        engine.launch(text, _KERNELS[kind], (plan.items,), local, [*args, plan.argument])
+    return (out, args[2]) if kind == "max" else out

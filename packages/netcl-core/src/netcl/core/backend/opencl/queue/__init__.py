@@ -1,0 +1,3 @@
+"""The command queue: transfers, launches, programs, recordings and shutdown."""
+
+from __future__ import annotations

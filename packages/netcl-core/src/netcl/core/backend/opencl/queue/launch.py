@@ -1,0 +1,382 @@
+"""The one place where kernels are launched, at once or into a recording.
+
+API for the engine (one Launcher for each queue)::
+
+    launcher = launcher_for(queue)                     the one of the queue: engine and KernelSpec share its recording
+    launcher = Launcher(queue, programs=None)          programs: a ProgramCache, None: the shared one
+    launcher.launch(source, kernel_name, global_size, local_size, args, options="")
+    prepared = launcher.prepare(source, kernel_name, global_size, local_size, args, options="")
+    prepared(*buffers)                                 the warm launch: only buffers change
+    launcher.recording                                 None or the open Recording; the engine's ``recording``
+    launcher.new_recording() -> Recording              with an arena pool of its own
+    launcher.guard(what)                               context manager: the driver's errors become netcl's
+    launcher.call(function, what, requested)           the same, and once more with empty caches if out of memory
+    launcher.wait(event), launcher.finish()            waits that SIGINT can interrupt, with the same errors
+    launcher.launched                                  the names of the newest launches, for the watchdog
+
+``args`` are cl.Buffers, tensors (their buffer), NumPy scalars, or other things a kernel takes (cl.LocalMemory). In
+``prepare`` an argument None is a buffer given at each call.
+Programs are known by their text and options. A launch with a zero in ``global_size`` does nothing.
+
+Traps: ``program.name`` makes a new kernel at each use (a hundred microseconds and more), so kernels are kept. The
+arguments belong to the kernel object: two threads sharing one give wrong numbers, seldom, so each thread, each call of
+a prepared launch and each recorded launch has its own. pyopencl takes 6.5 microseconds to set a NumPy scalar in the
+general way, since it first tries all other kinds, and 0.1 when told that it is bytes. Each enqueue makes an event,
+which must not be kept. A driver that allocates lazily reports a missing buffer here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import get_ident
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue.program_cache import ProgramCache, default_cache
+from netcl.core.backend.opencl.queue.replay import KernelRecording
+from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
+from netcl.core.backend.recording import Recording
+from netcl.core.device import health
+from netcl.core.device.health import is_lost, log_of, lose, settle, state_of
+from netcl.core.device.quirks import needs_flush
+from netcl.core.errors import KernelBuildError, UnsupportedError
+from netcl.core.memory.out_of_memory import is_out_of_memory, out_of_memory, release_cached
+from netcl.core.memory.pools import PersistentBufferPool
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = ["Launcher", "PreparedLaunch", "launcher_for"]
+
+Size = tuple[int, ...]
+
+
+class Launcher:
+    """Launches kernels on one in-order queue; thread-safe."""
+
+    def __init__(self, queue: Any, programs: ProgramCache | None = None) -> None:
+        self.queue: Any = queue
+        self.context: Any = queue.context
+        self.device: Any = queue.device
+        self.programs: ProgramCache = default_cache() if programs is None else programs
+        self.recording: Recording | None = None
+        self.sink: ProfilerSink | None = None
+        self.launched = log_of(queue)
+        self.flushes = False  # whether each launch is followed by a flush
+        self.state = state_of(queue.context)
+        self._local = threading.local()
+        self._programs: dict[Any, Any] = {}
+
+    def launch(
+        self,
+        source: str,
+        kernel_name: str,
+        global_size: Size,
+        local_size: Size | None,
+        args: Sequence[Any],
+        options: str = "",
+    ) -> None:
+        """Launch ``kernel_name`` of the program, building it at first use; append it instead while recording.
+
+        ``local_size`` None leaves the choice to the driver.
+        """
+        if 0 in global_size:
+            return
+        local_size = self.fit(kernel_name, global_size, local_size)
+        recording = self.recording
+        if recording is not None and recording.thread == get_ident():
+            kernel = self._new_kernel(source, kernel_name, args, options)
+            enqueue = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size)
+            recording.append(enqueue, args, launch_record(kernel_name, args))
+            if self.flushes:
+                recording.append(self.queue.flush)
+            return
+        key = source, kernel_name, options
+        try:
+            kernel = self._local.kernels[key]
+        except (AttributeError, KeyError):
+            kernel = self._new_kernel(source, kernel_name, args, options)
+            vars(self._local).setdefault("kernels", {})[key] = kernel
+        else:
+            self._set(kernel, enumerate(args))
+        self._enqueue(kernel, kernel_name, global_size, local_size, args)
+
+    def prepare(
+        self,
+        source: str,
+        kernel_name: str,
+        global_size: Size,
+        local_size: Size | None,
+        args: Sequence[Any],
+        options: str = "",
+    ) -> PreparedLaunch:
+        """A launch whose sizes and scalars are fixed; ``args`` has None for each buffer that is given at the call."""
+        return PreparedLaunch(self, source, kernel_name, global_size, local_size, args, options)
+
+    def fit(self, kernel_name: str, global_size: Size, local_size: Size | None) -> Size | None:
+        """The group that ``kernel_name`` is launched with; a device that is seen as a lesser one refuses large ones."""
+        return local_size
+
+    def new_recording(self) -> Recording:
+        """An empty Recording for this thread, with an arena pool on this queue; the engine opens and closes it."""
+        pool = PersistentBufferPool(self.context, self.queue, drops=False)
+        return KernelRecording(pool=pool, guard=self.guard, launched=self.launched, owner=self)
+
+    def check(self) -> None:
+        """ForkedProcessError in a forked child, DeviceLostError once the device is lost."""
+        health.check_process()
+        self.state.check()
+
+    def wait(self, event: Any, by_finishing: bool = False) -> None:
+        """Wait for a cl.Event of this queue, None: nothing to wait for; ``by_finishing``: for the whole queue, if it
+        takes long.
+        """
+        with self.guard("a wait"):
+            shutdown.wait_for(event, self.queue if by_finishing else None)
+
+    def finish(self) -> None:
+        """Wait for all work on the queue."""
+        with self.guard("a wait"):
+            shutdown.interruptible_finish(self.queue, None)
+
+    def settled(self, count: int) -> None:
+        """A wait has seen the end of the oldest ``count`` of ``launched``."""
+        settle(self.launched, count)
+
+    @contextmanager
+    def guard(self, what: str = "a replay", requested: int = 0) -> Iterator[None]:
+        """Within the block the driver's errors become OutOfMemoryError, DeviceLostError or RuntimeError."""
+        self.check()
+        try:
+            yield
+        except cl.Error as error:
+            raise self.translate(error, what, requested) from error
+
+    def call(self, function: Callable[[], Any], what: str, requested: int = 0) -> Any:
+        """``function()``, an OpenCL call that needs ``requested`` bytes; out of memory, once more with empty caches."""
+        self.check()
+        try:
+            return function()
+        except cl.Error as error:
+            if not is_out_of_memory(error):
+                raise self.translate(error, what, requested) from error
+        with self.guard(what, requested):
+            self.queue.finish()
+            release_cached(self.context)
+            return function()
+
+    def translate(self, error: Any, what: str, requested: int = 0) -> Exception:
+        """The netcl error for a cl.Error met in ``what``."""
+        if is_lost(error):
+            return lose(self.context, what, error)
+        if is_out_of_memory(error):
+            return out_of_memory(self.context, requested)
+        device = f"{str(self.device.name).strip()} ({str(self.device.platform.name).strip()})"
+        return RuntimeError(f"{what} failed on {device}: {error}")
+
+    def _program(self, source: str, options: str) -> Any:
+        program = self._programs.get((source, options))
+        if program is None:
+            program = self.programs.get_program(self.context, source, self.device, options)
+            self._programs[source, options] = program
+        return program
+
+    def _new_kernel(self, source: str, kernel_name: str, args: Sequence[Any] | None, options: str) -> Any:
+        self.check()
+        program = self._program(source, options)
+        try:
+            kernel = cl.Kernel(program, kernel_name)
+        except cl.Error as error:
+            log = f"there is no kernel {kernel_name!r} in the program"
+            names = str(self.device.name).strip(), f"{str(self.device.platform.name).strip()}"
+            raise KernelBuildError(source, options, log, *names, op=kernel_name) from error
+        if args is not None:
+            if kernel.num_args != len(args):
+                raise UnsupportedError(f"kernel {kernel_name} takes {kernel.num_args} arguments, {len(args)} given")
+            self._set(kernel, enumerate(args))
+        return kernel
+
+    def _set(self, kernel: Any, numbered: Iterable[tuple[int, Any]]) -> None:
+        try:
+            _set_arguments(kernel, numbered)
+        except cl.Error as error:
+            what = f"an argument of kernel {kernel.function_name}"
+            if is_lost(error) or is_out_of_memory(error):
+                raise self.translate(error, what) from error
+            raise UnsupportedError(f"{what} is of the wrong size or kind: {error}", op=kernel.function_name) from error
+
+    def _enqueue(
+        self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None, args: Sequence[Any]
+    ) -> None:
+        if health.forked or self.state.lost is not None:
+            self.check()
+        self.launched.append(kernel_name)
+        sink = self.sink
+        began = 0.0 if sink is None else perf_counter()
+        try:
+            event = cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
+        except cl.Error:
+            event = self.enqueue_again(kernel, kernel_name, global_size, local_size)
+        if self.flushes:
+            self.queue.flush()
+        if sink is not None:
+            sink.kernel(began, event, kernel_name, args)
+
+    def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> Any:
+        """Enqueue what the driver has just refused; twice more where it is out of memory, then with netcl's error."""
+        what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
+        return self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
+
+
+class PreparedLaunch:
+    """A kernel with its sizes and scalars set: ``prepared(*buffers)`` sets the buffers, in order, and launches.
+
+    A buffer is a cl.Buffer or a tensor. A call takes a kernel object from ``kernels`` and puts it back when it has been
+    enqueued, so that neither another thread nor a finaliser in the middle of the call sets its arguments.
+    """
+
+    __slots__ = (
+        "_build",
+        "_launcher",
+        "_positions",
+        "args",
+        "global_size",
+        "kernels",
+        "local_size",
+        "name",
+        "options",
+        "source",
+    )
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        source: str,
+        kernel_name: str,
+        global_size: Size,
+        local_size: Size | None,
+        args: Sequence[Any],
+        options: str = "",
+    ) -> None:
+        self._launcher = launcher
+        self.name, self.source, self.options = kernel_name, source, options
+        self.global_size = tuple(global_size)
+        local_size = launcher.fit(kernel_name, global_size, local_size)
+        self.local_size = None if local_size is None else tuple(local_size)
+        self.args = tuple(args)
+        self._positions = tuple(index for index, arg in enumerate(args) if arg is None)
+        self._build = partial(launcher._new_kernel, source, kernel_name, None, options)
+        self.kernels: list[tuple[Any, Any]] = []  # with set_arg, since to make a bound method takes 0.05 microseconds
+
+    def __call__(self, *buffers: Any) -> None:
+        if len(buffers) != len(self._positions):
+            raise UnsupportedError(f"kernel {self.name} takes {len(self._positions)} buffers, {len(buffers)} given")
+        launcher = self._launcher
+        recording = launcher.recording
+        if recording is not None and recording.thread == get_ident():
+            self._record(recording, buffers)
+            return
+        taken = self.take()
+        kernel, set_arg = taken
+        for position, buffer in zip(self._positions, buffers):
+            if type(buffer) is not _Buffer:
+                lease = buffer.pool_handle
+                if lease is not None and lease.buffer is None:
+                    raise released(self.name, position)
+                buffer = buffer.buffer
+            set_arg(position, buffer)
+        launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers)
+        self.kernels.append(taken)
+
+    def take(self) -> tuple[Any, Any]:
+        """A kernel that nobody else uses, its scalars set, and its ``set_arg``; they go back to ``kernels``."""
+        try:
+            return self.kernels.pop()
+        except IndexError:
+            kernel = self.new_kernel()
+            return kernel, kernel.set_arg
+
+    def new_kernel(self) -> Any:
+        """A kernel of its own, its scalars set."""
+        kernel = self._build()
+        if kernel.num_args != len(self.args):
+            raise UnsupportedError(f"kernel {self.name} takes {kernel.num_args} arguments, {len(self.args)} prepared")
+        fixed = [(index, arg) for index, arg in enumerate(self.args) if arg is not None]
+        self._launcher._set(kernel, fixed)
+        return kernel
+
+    def _record(self, recording: Recording, buffers: Sequence[Any]) -> None:
+        kernel = self.new_kernel()
+        self._launcher._set(kernel, zip(self._positions, buffers))
+        enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self.global_size, self.local_size)
+        recording.append(enqueue, (*buffers, *self.args), launch_record(self.name, buffers))
+        recording.recorded[len(recording) - 1] = self, [getattr(buffer, "buffer", buffer) for buffer in buffers]
+        if self._launcher.flushes:
+            recording.append(self._launcher.queue.flush)
+
+
+_launchers: dict[int, Launcher] = {}
+_launchers_lock = threading.Lock()
+
+
+def launcher_for(queue: Any, kind: Callable[[Any], Launcher] | None = None) -> Launcher:
+    """The Launcher of a cl.CommandQueue, made at first use (by ``kind`` if given); the queue is then finished at exit.
+
+    On a device that needs it (a probe, once per driver version) the queue is flushed after each kernel.
+    """
+    with _launchers_lock:
+        launcher = _launchers.get(queue.int_ptr)
+        if launcher is None:
+            launcher = _launchers[queue.int_ptr] = (kind or Launcher)(queue)
+            launcher.flushes = needs_flush(queue.device)
+            shutdown.register_queue_for_cleanup(queue)
+        return launcher
+
+
+_Buffer = cl.Buffer if cl is not None else None
+
+
+def _set_arguments(kernel: Any, numbered: Iterable[tuple[int, Any]]) -> None:
+    set_arg = kernel.set_arg
+    scalars: list[Any] = []
+    for index, arg in numbered:
+        if type(arg) is _Buffer:
+            set_arg(index, arg)
+        elif isinstance(arg, np.generic):
+            scalars.append(index)
+            scalars.append(arg)
+        else:
+            set_arg(index, _as_kernel_argument(kernel, index, arg))
+    if scalars:
+        kernel._set_arg_buf_multi(tuple(scalars))
+
+
+def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
+    # None would be set as a null pointer, and a kernel that follows it ends the process.
+    argument = getattr(arg, "buffer", arg)
+    lease = getattr(arg, "pool_handle", None)
+    if lease is not None and lease.buffer is None:
+        raise released(kernel.function_name, index)
+    if argument is None or isinstance(argument, (bool, int, float, np.ndarray)):
+        raise UnsupportedError(
+            f"argument {index} of kernel {kernel.function_name} is {arg!r}; "
+            "a kernel takes buffers, OpenCL tensors and NumPy scalars such as np.int32(3)"
+        )
+    return argument
+
+
+def released(name: str, index: int) -> UnsupportedError:
+    """The error for a tensor whose lease has ended: its buffer may be another tensor's by now."""
+    return UnsupportedError(
+        f"argument {index} of kernel {name} is a tensor whose buffer was released; "
+        "drop a tensor (del t) instead of releasing its lease",
+        op=name,
+    )

@@ -1,0 +1,333 @@
+"""Programs: built once per process and context, their binaries kept on disk for the next process.
+
+``ProgramCache.get_program(context, source, device, options="")`` gives a built cl.Program, from memory, from disk, or
+by a build. ``default_cache()`` is the one that the process shares. Nothing here needs a queue.
+
+One file per program in the folder, named by the key: a hash of source, options, platform, device, driver version and
+the version of netcl-core. It is written beside and renamed, and opens with a checksum: a process killed while writing,
+eight processes at once, or a bad disk cost a rebuild. The checksum is not a luxury: given half of one of its own
+binaries, PoCL 3.0 crashes the process.
+
+A program that was built here is stored at once, and stored again by ``persist()`` at exit, with what drivers compile at
+the first launch. Of PoCL no binaries are taken unless a folder is asked for: it compiles each kernel at its first
+launch for that local size and keeps that by itself, and compiles it once more, for any size, when asked for a binary,
+which takes longer than all the rest (docs/adr/0021-pocl-keeps-its-own-programs.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import threading
+import time
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from netcl.core import config
+from netcl.core.__about__ import __version__
+from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue.declarations import WITHOUT_HEADER, declared
+from netcl.core.device.capabilities import type_of
+from netcl.core.device.quirks import HALF_VECTORS, half_vectors_work
+from netcl.core.errors import KernelBuildError
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = ["ProgramCache", "ProgramStats", "default_cache"]
+
+_MAGIC = b"netcl-program-1\n"
+_DIGEST_SIZE = 32
+_SUFFIX = ".clbin"
+_MIB = 1 << 20
+_STALE_S = 3600.0
+
+
+@dataclass(frozen=True)
+class ProgramStats:
+    """Where programs came from: memory ``hits``, ``disk_hits``, ``builds`` (those that the driver keeps are built, too,
+    in milliseconds); entries found ``corrupt``; the programs ``in_memory`` now."""
+
+    hits: int = 0
+    disk_hits: int = 0
+    builds: int = 0
+    corrupt: int = 0
+    in_memory: int = 0
+
+
+class ProgramCache:
+    """Built programs in memory and their binaries on disk; thread-safe, and safe for several processes at once.
+
+    ``cache_dir`` None: the folder ``programs`` in NETCL_CACHE_DIR, for drivers that do not keep programs by themselves,
+    and NETCL_CACHE=0 keeps all in memory. ``max_bytes`` (None: NETCL_CACHE_MAX_MB) bounds the folder, the least
+    recently used entry goes first. A folder that cannot be used
+    costs one warning, and programs are kept in memory alone.
+    """
+
+    def __init__(self, cache_dir: str | os.PathLike[str] | None = None, max_bytes: int | None = None) -> None:
+        if cl is None:
+            raise ImportError("pyopencl required: ProgramCache builds OpenCL programs")
+        self._given_dir = None if cache_dir is None else Path(cache_dir)
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._building: dict[Any, threading.Lock] = {}
+        self._programs: dict[Any, Any] = {}
+        self._unpersisted: list[tuple[Path, Any]] = []
+        self._stats = ProgramStats()
+        self._warned = False
+
+    def get_program(self, context: Any, source: str, device: Any, options: str = "") -> Any:
+        """The program of ``source`` built for ``device`` with ``options``; KernelBuildError where it does not build."""
+        options = _with_division(source, options, device)
+        source = _with_half_vectors(source, device)
+        key = (context.int_ptr, device.int_ptr, source, options)
+        program = self._programs.get(key)
+        if program is None:
+            with self._lock:
+                lock = self._building.setdefault(key, threading.Lock())
+            with lock:  # a second thread that wants the same program waits for it
+                program = self._programs.get(key)
+                if program is None:
+                    program = self._programs[key] = self._load_or_build(context, source, device, options)
+                    return program
+        self._count(hits=1)
+        return program
+
+    def clear(self) -> None:
+        """Forget the programs in memory and delete the entries on disk."""
+        with self._lock:
+            self._programs.clear()
+            self._building.clear()
+            self._unpersisted.clear()
+        folder = self.folder
+        if folder is not None:
+            for path in folder.glob("*" + _SUFFIX):
+                _unlink(path)
+
+    @property
+    def stats(self) -> ProgramStats:
+        """The counters now."""
+        return replace(self._stats, in_memory=len(self._programs))
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the entries, None where nothing is kept on disk."""
+        if self._given_dir is not None:
+            return self._given_dir
+        return Path(config.get("CACHE_DIR")) / "programs" if config.get("CACHE") else None
+
+    def persist(self) -> None:
+        """Store the programs built in this process again, now with the code that the driver made at their launches."""
+        with self._lock:
+            waiting, self._unpersisted = self._unpersisted, []
+        for path, program in waiting:
+            self._store(path, _binary(program))
+
+    def _count(self, **increments: int) -> None:
+        with self._lock:
+            now = {name: getattr(self._stats, name) + count for name, count in increments.items()}
+            self._stats = replace(self._stats, **now)
+
+    def _load_or_build(self, context: Any, source: str, device: Any, options: str) -> Any:
+        shutdown.check_process()
+        if config.get("LOG") == "kernels":
+            config.get_logger().info("for %s, options %r:\n%s", str(device.name).strip(), options, source)
+        folder = None if self._given_dir is None and _kept_by_driver(device) else self.folder
+        path = None if folder is None else folder / (_key(source, options, device) + _SUFFIX)
+        binary = None if path is None else self._load(path)
+        if binary is not None:
+            program = _from_binary(context, device, binary, options)
+            if program is not None:
+                self._count(disk_hits=1)
+                return program
+            self._count(corrupt=1)
+        program = _from_source(context, device, source, options)
+        self._count(builds=1)
+        if path is not None:
+            self._store(path, _binary(program))
+            with self._lock:
+                self._unpersisted.append((path, program))
+        return program
+
+    def _load(self, path: Path) -> bytes | None:
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._warn(path.parent, error)
+            return None
+        start = len(_MAGIC) + _DIGEST_SIZE
+        binary = content[start:]
+        if content[:start] != _MAGIC + hashlib.sha256(binary).digest():
+            self._count(corrupt=1)
+            _unlink(path)
+            return None
+        with contextlib.suppress(OSError):  # the time of use orders the entries; a read-only folder keeps its own
+            os.utime(path)
+        return binary
+
+    def _store(self, path: Path, binary: bytes) -> None:
+        if not binary:  # a driver that gives no binaries
+            return
+        folder = path.parent
+        temporary = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_MAGIC + hashlib.sha256(binary).digest() + binary)
+            os.replace(temporary, path)
+            self._bound(folder)
+        except OSError as error:
+            if temporary is not None:
+                _unlink(Path(temporary))
+            self._warn(folder, error)
+
+    def _bound(self, folder: Path) -> None:
+        """Delete the least recently used entries beyond the bound, and what killed processes left."""
+        limit = config.get("CACHE_MAX_MB") * _MIB if self._max_bytes is None else self._max_bytes
+        entries = []
+        for entry in os.scandir(folder):
+            with contextlib.suppress(FileNotFoundError):  # another process deletes too
+                status = entry.stat()
+                if entry.name.endswith(_SUFFIX):
+                    entries.append((status.st_mtime_ns, status.st_size, entry.path))
+                elif entry.name.endswith(".tmp") and time.time() - status.st_mtime > _STALE_S:
+                    _unlink(Path(entry.path))
+        excess = sum(size for _, size, _ in entries) - limit
+        for _, size, name in sorted(entries):
+            if excess <= 0:
+                return
+            _unlink(Path(name))
+            excess -= size
+
+    def _warn(self, folder: Path, error: OSError) -> None:
+        with self._lock:
+            if self._warned:
+                return
+            self._warned = True
+        warnings.warn(
+            f"compiled kernels are kept in memory only: {folder} cannot be used ({error}). "
+            "Set NETCL_CACHE_DIR to a folder that can be written, or NETCL_CACHE=0",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+_ROUNDED_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
+_ROUNDED_DIVISION_BIT = 1 << 7  # of single_fp_config
+
+
+def _with_division(source: str, options: str, device: Any) -> str:
+    """The options with division rounded once, for texts that say FP_CONTRACT OFF.
+
+    A GPU's own division ends in a product, which NVIDIA's assembler merges into an addition after it in spite of the
+    pragma: ``a / b + c`` in one kernel then differs from two (a quarter of the results, measured on an H200).
+    """
+    if "FP_CONTRACT OFF" not in source or "relaxed-math" in options or type_of(device) != "gpu":
+        return options
+    known = int(device.single_fp_config) & _ROUNDED_DIVISION_BIT
+    return f"{options} {_ROUNDED_DIVISION}".strip() if known and _ROUNDED_DIVISION not in options else options
+
+
+def _with_half_vectors(source: str, device: Any) -> str:
+    """The text of an expression's kernel, with PoCL's conversions of halves replaced by faster ones where they work."""
+    halves = "vload_half8(0, in" in source or "vstore_half8_rte(" in source
+    if not halves or "FP_CONTRACT OFF" not in source or not _is_pocl(device):
+        return source
+    # PoCL 3.0 is known to do it, so its users do not wait for the probe.
+    works = "PoCL 3.0" in device.platform.version or half_vectors_work(device)
+    return HALF_VECTORS + source if works else source
+
+
+def _key(source: str, options: str, device: Any) -> str:
+    platform = device.platform
+    names = (platform.name, platform.version, device.name, device.version, device.driver_version)
+    parts = (__version__, *(str(name).strip() for name in names), options, source)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _raw_program(*args: Any) -> Any:
+    # cl.Program would write pyopencl's own binary cache, whose faults this one is here to avoid.
+    private: Any = cl
+    return private._cl._Program(*args)
+
+
+def _is_pocl(device: Any) -> bool:
+    return bool(device.platform.name == "Portable Computing Language")
+
+
+def _kept_by_driver(device: Any) -> bool:
+    """Whether the driver finds what it compiled before when it gets the same text."""
+    return _is_pocl(device) and os.environ.get("POCL_KERNEL_CACHE", "1") == "1"
+
+
+def _with_declarations(source: str, options: str, device: Any) -> str | None:
+    """The text with what it needs of the header that PoCL 3.0 reads for each program; None where it needs all."""
+    known = _is_pocl(device) and "PoCL 3.0" in device.platform.version and "-cl-std" not in options
+    floats = device.extensions.split() if known else ()
+    return declared(source) if "cl_khr_fp64" in floats and "cl_khr_fp16" not in floats else None
+
+
+def _from_source(context: Any, device: Any, source: str, options: str) -> Any:
+    short = _with_declarations(source, options, device)
+    if short is not None:
+        with contextlib.suppress(cl.Error):  # built as it is instead, if only for the messages
+            raw = _raw_program(context, short)
+            _build(raw, device, f"{options} {WITHOUT_HEADER}")
+            return cl.Program(raw)
+    raw = _raw_program(context, source)
+    try:
+        _build(raw, device, options)
+    except cl.Error as error:
+        log = str(raw.get_build_info(device, cl.program_build_info.LOG))
+        names = str(device.name).strip(), f"{str(device.platform.name).strip()} {device.driver_version}"
+        raise KernelBuildError(source, options, log or str(error), *names) from error
+    return cl.Program(raw)
+
+
+def _from_binary(context: Any, device: Any, binary: bytes, options: str) -> Any:
+    """The program of a binary, None where the driver refuses it (another driver build of the same version)."""
+    try:
+        raw = _raw_program(context, [device], [binary])
+        _build(raw, device, options)
+    except cl.Error:
+        return None
+    return cl.Program(raw)
+
+
+def _build(raw: Any, device: Any, options: str) -> None:
+    # pyopencl's Program.build warns of every build log (Intel's driver always writes one), keeps binaries of its own
+    # and leaves the source of a failed build in the temporary folder; ``_build`` is the call below all that.
+    raw._build(options.encode(), [device])
+
+
+def _binary(program: Any) -> bytes:
+    binaries = program.get_info(cl.program_info.BINARIES)
+    return bytes(binaries[0]) if binaries else b""
+
+
+def _unlink(path: Path) -> None:
+    with contextlib.suppress(OSError):  # gone already, or a folder that is read-only: it is only a cache
+        path.unlink()
+
+
+_default: ProgramCache | None = None
+_default_lock = threading.Lock()
+
+
+def default_cache() -> ProgramCache:
+    """The ProgramCache that the process shares."""
+    global _default
+    with _default_lock:
+        if _default is None:
+            _default = ProgramCache()
+            shutdown.run_at_exit(_default.persist)
+        return _default

@@ -1,0 +1,311 @@
+"""Copies between host arrays and device buffers, and fills.
+
+API for the engine (one Transfer for each queue)::
+
+    transfer = Transfer(launcher)
+    event, pending_release, host_ref = transfer.upload(buffer, array, private=, async_copy=, use_pinned=)
+    transfer.download(buffer, out)                     waits; out is a C-contiguous array, its nbytes are read
+    event = transfer.download_async(buffer, out)       flushed; keep out until the event is complete
+    transfer.let_go()                                  after a wait, so that no host array is kept for nothing
+    pair = transfer.zero_copy(array)                   (buffer, host_ref) on the array itself, or None
+    transfer.copy_from(other, source, target, nbytes)  from a buffer of another queue of the device
+    lease = transfer.lease_shared(buffer, nbytes)      keeps such a buffer until the work that uses it has ended
+    transfer.fill(target, nbytes, value, capacity=)    by a kernel, so that it can be recorded
+
+``upload`` takes the values that ``array`` has at the call, whatever the caller does to it next: an array that nobody
+else sees (``private``) is read later, a small one is copied first, and a large one is waited for, since another copy
+costs more than the wait. Uploads are never recorded: they happen now.
+
+Traps: pyopencl's event of a non-blocking host copy waits in its destructor, with the interpreter lock held; so events
+are kept here until they are complete. enqueue_fill is slow on some drivers (2 GB/s on Intel's CPU runtime).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from netcl.core import config
+from netcl.core.backend.opencl.queue.launch import Launcher
+from netcl.core.backend.protocol import HostTransfer
+from netcl.core.device.capabilities import profile_of
+from netcl.core.device.sub_devices import order_behind
+from netcl.core.memory.queue_pools import BufferHandle, create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = ["DeviceTransfer", "Transfer"]
+
+Array = np.ndarray[Any, Any]
+
+_COPIED_FIRST = 1 << 20  # bytes up to which a private copy is cheaper than waiting for the queue
+_STAGE = 16 << 20
+_COPIES_IN_FLIGHT = 256
+_BYTES_IN_FLIGHT = 64 << 20
+_LINE = 64  # bytes written by one store of the fill kernel
+_CPU_FILL_ITEMS = 64
+
+FILL_SOURCE = """\
+// fill: a work-item stores per_item runs of 64 bytes. fill_tail: one byte each, from start. The value is eight bytes,
+// repeated; out is aligned to 64 bytes.
+__kernel void fill(__global ulong8* out, const ulong value, const ulong count, const ulong per_item) {
+    const ulong8 run = (ulong8)(value);
+    const size_t first = get_global_id(0) * (size_t)per_item;
+    const size_t last = min(first + (size_t)per_item, (size_t)count);
+    for (size_t i = first; i < last; i++) out[i] = run;
+}
+
+__kernel void fill_tail(__global uchar* out, const ulong value, const ulong start) {
+    const size_t i = (size_t)start + get_global_id(0);
+    out[i] = (uchar)(value >> (8 * (i & 7)));
+}
+"""
+
+
+class _SharedBuffers:
+    """Where leases of buffers on host arrays end: each buffer, and with it its array, is kept until the queue has
+    passed the work that was enqueued before."""
+
+    def __init__(self, queue: Any) -> None:
+        self.context = queue.context
+        self._queue = queue
+        self._lock = threading.Lock()
+        self._returned: deque[tuple[Any, Any, Any]] = deque()  # what BufferHandle appends to, from the collector too
+        self._passing: deque[tuple[Any, list[Any]]] = deque()  # (marker, buffers)
+
+    def drop_passed(self) -> None:
+        """Let go of what the queue has passed, and see how far it is with the rest."""
+        if not self._returned and not self._passing:
+            return
+        with self._lock:
+            count = len(self._returned)  # before the marker: what comes back later may be in use by work behind it
+            if count:
+                marker = cl.enqueue_marker(self._queue)
+                self._queue.flush()
+                self._passing.append((marker, [self._returned.popleft()[1] for _ in range(count)]))
+            while self._passing and _complete(self._passing[0][0]):
+                self._passing.popleft()
+
+
+class Transfer:
+    """Moves bytes between the host and the buffers of one queue."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher: Launcher = launcher
+        self.queue: Any = launcher.queue
+        self._shares_memory = is_integrated_gpu(self.queue)
+        self._is_cpu = profile_of(self.queue).is_cpu
+        # Intel's CPU runtime lets the thread that finishes a queue work along, one that waits for an event not: with
+        # two cores, reading the result of a second of captured steps took 1.8 times as long.
+        self._caller_helps = self._is_cpu and "intel" in self.queue.device.platform.name.lower()
+        self._lock = threading.RLock()  # re-entrant: dropping a copy may run a finaliser that makes another
+        self._in_flight: deque[tuple[Any, int]] = deque()
+        self._bytes_in_flight = 0
+        self._shared = _SharedBuffers(self.queue)
+        self._staging_queue: Any = None
+
+    def upload(
+        self,
+        buffer: Any,
+        array: Array,
+        *,
+        private: bool = False,
+        async_copy: bool | None = None,
+        use_pinned: bool | None = None,
+    ) -> tuple[Any, Any, Array | None]:
+        """Copy ``array`` (any layout) to the start of ``buffer``; (event, pending_release, host_ref).
+
+        ``event`` (None: nothing is pending) is complete when the values are there, which kernels on this queue need not
+        wait for. ``host_ref`` is the array being read. ``pending_release`` is None: staging returns itself.
+
+        ``async_copy`` None is NETCL_ASYNC_H2D. ``use_pinned`` None is NETCL_PINNED_H2D, but only for devices with
+        memory of their own: where the host's memory is shared, staging is a second copy for nothing. It is also left
+        out where NETCL_PINNED_MAX_MB is reached.
+        """
+        if array.nbytes == 0:
+            return None, None, None
+        asynchronous = config.get("ASYNC_H2D") if async_copy is None else async_copy
+        staged = (config.get("PINNED_H2D") and not self._shares_memory) if use_pinned is None else use_pinned
+        source = np.ascontiguousarray(array)
+        private = private or source is not array and not np.shares_memory(source, array)
+        if staged and self._may_stage(min(source.nbytes, _STAGE)):
+            event = self._upload_staged(buffer, source)
+            if asynchronous:
+                return event, None, None
+            self.launcher.wait(event, self._caller_helps)
+            return None, None, None
+        if asynchronous and not private and source.nbytes <= _COPIED_FIRST:
+            source, private = source.copy(), True
+        event = self._copy(buffer, source)
+        if asynchronous and private:
+            return event, None, source
+        self.launcher.wait(event, self._caller_helps)
+        self.let_go()
+        return None, None, None
+
+    def download(self, buffer: Any, out: Array) -> None:
+        """Copy the first ``out.nbytes`` bytes of ``buffer`` into the C-contiguous ``out``, after all work before it."""
+        launches = len(self.launcher.launched)
+        self.launcher.wait(self.download_async(buffer, out), self._caller_helps)
+        self.let_go()
+        self.launcher.settled(launches)
+        with self.launcher.guard("a marker"):
+            self._shared.drop_passed()
+
+    def download_async(self, buffer: Any, out: Array) -> Any:
+        """The event of the same copy under way, None where there is nothing to copy."""
+        return self._copy(out, buffer) if out.nbytes else None
+
+    def copy_from(self, other: Any, source: Any, target: Any, nbytes: int) -> None:
+        """Copy between buffers of one device, the ``source`` of its queue ``other``; each queue goes on behind it."""
+        if nbytes == 0:
+            return
+        with self.launcher.guard("a copy between queues"):
+            order_behind(self.queue, other)
+            copied = cl.enqueue_copy(self.queue, target, source, byte_count=nbytes)
+            self.queue.flush()
+            order_behind(other, copied)  # so that nothing there writes into the source's buffer before
+
+    def zero_copy(self, array: Array) -> tuple[Any, Array] | None:
+        """A buffer on ``array`` itself and the array to keep, None where the device or the array does not allow it."""
+        self.launcher.check()
+        usable = array.nbytes and array.flags.c_contiguous and array.flags.writeable
+        if not self._shares_memory or not usable or array.ctypes.data % self._alignment:
+            return None
+        buffer, kept = create_zero_copy_buffer(self.queue, array)
+        return buffer, kept
+
+    def lease_shared(self, buffer: Any, nbytes: int) -> BufferHandle:
+        """A lease of a buffer of ``zero_copy``; when it ends, the buffer and its array stay until the work on the queue
+        that may use them has ended."""
+        with self.launcher.guard("a marker"):
+            self._shared.drop_passed()
+        return BufferHandle(buffer, nbytes, nbytes, self._shared)  # type: ignore[arg-type]
+
+    def fill(self, target: Any, nbytes: int, value: Any, capacity: int = 0) -> None:
+        """Set the first ``nbytes`` bytes of ``target`` (buffer or tensor) to repeats of ``value``, a NumPy scalar.
+
+        ``capacity``, the bytes that may be overwritten (a lease's bucket_size), saves the kernel for the last bytes.
+        The itemsize of the scalar is 1, 2, 4 or 8.
+        """
+        if nbytes == 0:
+            return
+        local = (1,) if self._is_cpu else None  # PoCL compiles a kernel again for each size that it chooses
+        raw = np.asarray(value).tobytes()
+        word = np.frombuffer(raw * (8 // len(raw)), np.uint64)[0]
+        runs = -(-nbytes // _LINE) if capacity >= -(-nbytes // _LINE) * _LINE else nbytes // _LINE
+        if runs:
+            items = min(runs, _CPU_FILL_ITEMS) if self._is_cpu else runs
+            sizes = np.uint64(runs), np.uint64(-(-runs // items))
+            self.launcher.launch(FILL_SOURCE, "fill", (items,), local, (target, word, *sizes))
+        start = runs * _LINE
+        if start < nbytes:
+            args = (target, word, np.uint64(start))
+            self.launcher.launch(FILL_SOURCE, "fill_tail", (nbytes - start,), local, args)
+
+    @property
+    def _alignment(self) -> int:
+        return max(_LINE, int(self.launcher.device.mem_base_addr_align) // 8)
+
+    def _copy(self, target: Any, source: Any) -> Any:
+        nbytes = min(item.nbytes for item in (target, source) if isinstance(item, np.ndarray))
+        sink = self.launcher.sink
+        began = 0.0 if sink is None else perf_counter()
+        event = self.launcher.call(
+            lambda: cl.enqueue_copy(self.queue, target, source, is_blocking=False), "a copy", nbytes
+        )
+        self.queue.flush()
+        if sink is not None:
+            sink.copy(began, event, "to host" if isinstance(target, np.ndarray) else "to device", nbytes)
+        self._keep(event, nbytes)
+        return event
+
+    def _keep(self, event: Any, nbytes: int) -> None:
+        """Hold ``event``, and by it the ``nbytes`` of host memory it reads or writes, until it is complete."""
+        with self._lock:
+            in_flight = self._in_flight
+            in_flight.append((event, nbytes))
+            self._bytes_in_flight += nbytes
+            self.let_go()
+            crowded = len(in_flight) > _COPIES_IN_FLIGHT or self._bytes_in_flight > _BYTES_IN_FLIGHT
+            oldest = in_flight[0][0] if crowded else None
+        # A host that is faster than the device would pile up copies of its arrays.
+        self.launcher.wait(oldest)
+
+    def let_go(self) -> None:
+        """Drop the events of what is complete, and by them the host arrays; called when a wait is over."""
+        with self._lock:
+            in_flight = self._in_flight
+            # In order: what is behind an incomplete copy is not complete either.
+            while in_flight and _complete(in_flight[0][0]):
+                event, nbytes = in_flight.popleft()
+                self._bytes_in_flight -= nbytes
+                del event  # only now, since it may run a finaliser that makes another copy
+
+    def _may_stage(self, nbytes: int) -> bool:
+        """Whether there may be ``nbytes`` more of page-locked memory, if need be when the copies under way are over."""
+        pool = get_pinned_pool(self.queue)
+        if pool.room_for(nbytes):
+            return True
+        self.launcher.finish()
+        return pool.room_for(nbytes)
+
+    def _upload_staged(self, buffer: Any, source: Array) -> Any:
+        """Copy through page-locked memory; the values of ``source`` have been read when this returns."""
+        pool = get_pinned_pool(self.queue)
+        if self._staging_queue is None:
+            # Of its own: a map on the queue of the kernels would wait for them.
+            self._staging_queue = cl.CommandQueue(self.launcher.context, self.launcher.device)
+        flat = source.reshape(-1).view(np.uint8)
+        event = None
+        for start in range(0, flat.nbytes, _STAGE):
+            part = flat[start : start + _STAGE]
+            event = self.launcher.call(lambda: self._stage(pool, buffer, part, start), "a copy", part.nbytes)  # noqa: B023
+            self.queue.flush()
+            self._keep(event, part.nbytes)
+        return event
+
+    def _stage(self, pool: Any, buffer: Any, part: Array, start: int) -> Any:
+        staging = self._staging_queue
+        sink = self.launcher.sink
+        began = 0.0 if sink is None else perf_counter()
+        lease = pool.allocate(part.nbytes)
+        host, _ = cl.enqueue_map_buffer(
+            staging, lease.buffer, cl.map_flags.WRITE, 0, (part.nbytes,), np.dtype(np.uint8), is_blocking=True
+        )
+        host[:] = part
+        unmapped = host.base.release(staging)
+        staging.flush()
+        event = cl.enqueue_copy(
+            self.queue, buffer, lease.buffer, byte_count=part.nbytes, dst_offset=start, wait_for=[unmapped]
+        )
+        lease.release_after(event)
+        if sink is not None:
+            self.queue.flush()
+            sink.copy(began, event, "to device", part.nbytes)
+        return event
+
+
+def _complete(event: Any) -> bool:
+    return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
+
+
+class DeviceTransfer(HostTransfer):
+    """A HostTransfer whose wait SIGINT can interrupt and whose errors are netcl's."""
+
+    def __init__(self, event: Any, finish: Callable[[], Array], launcher: Launcher) -> None:
+        super().__init__(event, finish)
+        self._launcher = launcher
+
+    def wait(self) -> Array:
+        """The values, in the tensor's shape; raises what the device has reported."""
+        self._launcher.wait(self.event)
+        return super().wait()

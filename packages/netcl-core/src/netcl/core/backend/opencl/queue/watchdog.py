@@ -1,0 +1,93 @@
+"""Names the kernel that hangs: a warning in the log when a wait takes longer than NETCL_WATCHDOG_S; nothing is killed.
+
+API for the waits::
+
+    begin(subject)     before a wait for a cl.Event or a cl.CommandQueue
+    end()              after it, in the same thread
+
+A wait costs two dictionary operations. The watching thread starts at the first one and looks now and then; it holds
+no event, so of several kernels launched since the last wait it cannot say which one runs, and names them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from threading import get_ident
+from typing import Any
+
+from netcl.core import config
+from netcl.core.device.health import log_of, names_in
+from netcl.core.errors import ConfigError
+
+__all__ = ["begin", "end"]
+
+_LOOK_S = 1.0
+_NAMES_SHOWN = 12
+
+_waits: dict[int, tuple[float, Any]] = {}
+_watching = False
+_lock = threading.Lock()
+
+
+def begin(subject: Any) -> None:
+    """A wait of this thread begins."""
+    _waits[get_ident()] = (time.monotonic(), subject)
+    if not _watching:
+        _start()
+
+
+def end() -> None:
+    """The wait of this thread is over."""
+    _waits.pop(get_ident(), None)
+
+
+def forget() -> None:
+    """In a forked child: the watching thread stayed with the parent."""
+    global _watching
+    _watching = False
+    _waits.clear()
+
+
+def _start() -> None:
+    global _watching
+    if not config.get("WATCHDOG_S"):
+        return
+    with _lock:
+        if not _watching:
+            with contextlib.suppress(RuntimeError):  # the interpreter shuts down and starts no more threads
+                threading.Thread(target=_watch, name="netcl-watchdog", daemon=True).start()
+            _watching = True
+
+
+def _watch() -> None:
+    warned: dict[int, float] = {}
+    limit = _LOOK_S
+    while True:
+        with contextlib.suppress(ConfigError):  # changed to a bad value while running: the last good one holds
+            limit = config.get("WATCHDOG_S")
+        time.sleep(min(_LOOK_S, limit / 4) if limit else _LOOK_S)
+        now = time.monotonic()
+        for thread, (since, subject) in list(_waits.items()):
+            if limit and now - since > limit and warned.get(thread) != since:
+                warned[thread] = since
+                config.get_logger().warning("%s", describe(subject, limit))
+
+
+def describe(subject: Any, seconds: float) -> str:
+    """What the warning says of an event or queue that has been waited for so long."""
+    queue = getattr(subject, "command_queue", subject)
+    names = names_in(log_of(queue))
+    device = str(queue.device.name).strip()
+    if not names:
+        what = "no kernel of netcl was launched on it since the last wait"
+    elif len(names) == 1:
+        what = f"kernel {names[0]} hangs, or is very slow"
+    else:
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        what = f"of the kernels launched since the last wait one hangs: {', '.join(names[:_NAMES_SHOWN])}{more}"
+    return (
+        f"a wait for {device} has taken more than {seconds:g} s: {what}. Nothing is ended; "
+        "NETCL_WATCHDOG_S sets the limit (0: none)"
+    )

@@ -1,0 +1,140 @@
+"""The profiler sink: an interceptor of engine calls that also sees each kernel, copy and replay of the engine.
+
+``engine.sink`` is the ProfilerSink among the engine's interceptors, None without a profiler, and that is all that a
+launch asks. A profiled engine has no warm calls.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from netcl.core.backend.interceptors import Interceptor, Layer
+from netcl.core.expr.cost import FLOPS
+
+__all__ = ["FlopCount", "FlopCounter", "LaunchRecord", "ProfilerSink", "Size", "launch_record", "sizes"]
+
+
+class Size(NamedTuple):
+    """What is known of an operand that is not kept: its shape (None for a bare buffer) and its bytes."""
+
+    shape: tuple[int, ...] | None
+    nbytes: int
+
+
+class FlopCount:
+    """The multiplications and additions of one contraction, by all its kernels together; known at its end."""
+
+    __slots__ = ("flops",)
+
+    def __init__(self, flops: int = 0) -> None:
+        self.flops: int = flops
+
+
+class CountsFlops(Protocol):
+    """A profiler or a recording: its launches belong to ``flop_count``, the contraction that is computed now."""
+
+    flop_count: FlopCount | None
+
+
+class FlopCounter(Interceptor):
+    """Tells ``target`` the floating-point operations of each contraction."""
+
+    layer = Layer.FLOP_COUNT
+
+    def __init__(self, target: CountsFlops, thread: int | None = None) -> None:
+        self._target = target
+        self.thread = thread
+
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return _counted(self._target, proceed, name, args, kwargs)
+
+
+class ProfilerSink(Interceptor):
+    """Counts the floating-point operations of all threads, and is told of what has just been enqueued, in the thread
+    that did it.
+
+    ``began`` is ``time.perf_counter()`` before the call; ``event`` the cl.Event of what runs now, None if it has run
+    already.
+    """
+
+    layer = Layer.FLOP_COUNT
+    sees_launches = True
+
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return _counted(self, proceed, name, args, kwargs)
+
+    @property
+    @abstractmethod
+    def flop_count(self) -> FlopCount | None:
+        """The contraction that the kernels of this thread compute now."""
+
+    @flop_count.setter
+    @abstractmethod
+    def flop_count(self, count: FlopCount | None) -> None: ...
+
+    @abstractmethod
+    def kernel(
+        self, began: float, event: Any, name: str, args: Iterable[Any], flop_count: FlopCount | None = None
+    ) -> None:
+        """A kernel; ``args`` are its arguments: tensors, arrays, Sizes, and others. ``flop_count`` is that of a kernel
+        that is replayed.
+        """
+
+    @abstractmethod
+    def copy(self, began: float, event: Any, name: str, nbytes: int) -> None:
+        """A copy between the host and the device."""
+
+    @abstractmethod
+    def replay(self, began: float, launches: int) -> None:
+        """A recorded step, after each of its kernels."""
+
+
+def _counted(
+    target: CountsFlops, proceed: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    flops = FLOPS.get(name)
+    if flops is None:
+        return proceed(*args, **kwargs)
+    count = target.flop_count = FlopCount()
+    try:
+        result = proceed(*args, **kwargs)
+    finally:
+        target.flop_count = None
+    count.flops = flops(result, *args, **kwargs)
+    return result
+
+
+class LaunchRecord(NamedTuple):
+    """What a replay tells a profiler of a recorded launch."""
+
+    name: str
+    args: tuple[Any, ...]
+    flop_count: FlopCount | None = None
+
+
+def launch_record(name: str, args: Iterable[Any]) -> LaunchRecord:
+    """The LaunchRecord of a kernel with ``args``, which are not kept."""
+    return LaunchRecord(name, tuple(sizes(args)))
+
+
+def sizes(args: Iterable[Any]) -> Iterator[Size]:
+    """The sizes of the tensors, arrays and buffers among ``args`` and in lists there."""
+    for arg in args:
+        if isinstance(arg, Size):
+            yield arg
+        elif isinstance(arg, (list, tuple)):
+            yield from sizes(arg)
+        elif isinstance(arg, np.generic):
+            continue
+        elif hasattr(arg, "nbytes") and hasattr(arg, "shape"):
+            yield Size(arg.shape, arg.nbytes)
+        elif hasattr(arg, "int_ptr") and hasattr(arg, "size"):
+            yield Size(None, arg.size)

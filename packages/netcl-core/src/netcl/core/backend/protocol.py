@@ -1,0 +1,404 @@
+"""The narrow waist: the calls that a device backend answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from netcl.core.backend.epilogue import Epilogue
+    from netcl.core.backend.interceptors import Interceptor
+    from netcl.core.backend.profiler_sink import ProfilerSink
+    from netcl.core.backend.recording import Recording
+    from netcl.core.device.discovery import DeviceHandle
+    from netcl.core.expr import Expr
+    from netcl.core.tensor_data import TensorData, TensorT
+
+Pair = tuple[int, int]
+
+
+@runtime_checkable
+class DeviceBackend(Protocol):
+    """What an engine offers; one engine per queue. All computing calls may be recorded (see ``recording``). Results
+    have the class of the operands.
+
+    Arguments are checked by ``netcl.ops`` before they come here.
+    """
+
+    name: str
+    queue: Any
+    context: Any
+    device_label: str
+    handle: DeviceHandle
+
+    @property
+    def recording(self) -> Recording | None:
+        """The open recording, which takes the launches of its thread; None while work runs at once."""
+        ...
+
+    @recording.setter
+    def recording(self, recording: Recording | None) -> None: ...
+
+    @property
+    def interceptors(self) -> tuple[Interceptor, ...]:
+        """The interceptors of computing calls, outermost first; see ``netcl.core.backend.interceptors``."""
+        ...
+
+    @interceptors.setter
+    def interceptors(self, entries: tuple[Interceptor, ...]) -> None: ...
+
+    @property
+    def intercepting(self) -> bool:
+        """Whether a computing call has to pass the interceptors: one of them is not idle."""
+        ...
+
+    @intercepting.setter
+    def intercepting(self, flag: bool) -> None: ...
+
+    @property
+    def sink(self) -> ProfilerSink | None:
+        """The profiler among the interceptors, which is told of each kernel and copy; None without one."""
+        ...
+
+    @sink.setter
+    def sink(self, sink: ProfilerSink | None) -> None: ...
+
+    @property
+    def rng_state(self) -> Any:
+        """(seed, base) of the random generator as int64[2]."""
+        ...
+
+    def new_recording(self) -> Recording:
+        """An empty recording for this thread, with an arena of its own."""
+        ...
+
+    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
+        """A new tensor of undefined content; persistent ones never come from a recording's arena."""
+        ...
+
+    def allocating_from(self, pool: Any) -> AbstractContextManager[None]:
+        """Within the block this thread's new tensors come from ``pool``; without effect where there are no pools."""
+        ...
+
+    def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Any:
+        """A new tensor of zeros."""
+        ...
+
+    def tensor(self, data: np.ndarray[Any, Any], dtype: str, *, persistent: bool = False) -> Any:
+        """A new tensor holding a copy of ``data`` (storage dtype or convertible)."""
+        ...
+
+    def fill(self, tensor: TensorData, value: float) -> None:
+        """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
+        ...
+
+    def upload(
+        self,
+        data: np.ndarray[Any, Any],
+        dtype: str,
+        *,
+        async_copy: bool | None,
+        use_pinned: bool | None,
+        copy: bool,
+        persistent: bool,
+    ) -> tuple[tuple[Any, Any, Any], Any, Any, np.ndarray[Any, Any] | None]:
+        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is read or
+        aliased.
+        """
+        ...
+
+    def write(self, target: TensorData, data: np.ndarray[Any, Any]) -> None:
+        """Overwrites ``target`` with host values of its shape and storage dtype; they are read before the call
+        returns.
+        """
+        ...
+
+    def read(self, source: TensorData) -> np.ndarray[Any, Any]:
+        """The content in the storage dtype, after all work before it; raises what the device has reported."""
+        ...
+
+    def receive(self, source: TensorT) -> TensorT:
+        """A copy of another engine's tensor, behind all work before on its queue."""
+        ...
+
+    def read_async(self, source: TensorData) -> HostTransfer:
+        """The same copy under way."""
+        ...
+
+    def wait(self, event: Any = None) -> None:
+        """Waits for ``event`` (None: nothing pending) and raises what the device has reported."""
+        ...
+
+    def flag_code(self, message: str) -> int:
+        """The code under which a check in a kernel raises ``message`` at the next host read."""
+        ...
+
+    def run(
+        self,
+        outputs: Sequence[Expr],
+        inputs: Sequence[TensorT],
+        scalars: Mapping[str, float | int] | None = None,
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+        out: Sequence[TensorT | None] | None = None,
+    ) -> tuple[TensorT, ...]:
+        """Evaluates expressions over the space that inputs and ``shapes`` (of the outputs) broadcast to; ``out`` may
+        alias inputs.
+        """
+        ...
+
+    def run_each(
+        self,
+        outputs: Sequence[Expr],
+        inputs: Sequence[Sequence[TensorT]],
+        shared: Sequence[TensorT] = (),
+        scalars: Mapping[str, float | int] | None = None,
+        *,
+        out: Sequence[Sequence[TensorT]] | None = None,
+    ) -> list[tuple[TensorT, ...]]:
+        """``run`` with ``(*one, *shared)`` for each ``one`` of ``inputs``, which have the same dtypes, with the bits of
+        the runs one by one and in as few launches as the device allows. No run writes what another reads.
+        """
+        ...
+
+    def reduce_each(
+        self, kind: str, expression: Expr, inputs: Sequence[Sequence[TensorT]], shared: Sequence[TensorT] = ()
+    ) -> TensorT:
+        """Parts, of one dimension, of the reduction of ``expression`` over all elements of all of ``inputs``; reduced
+        by the same ``kind`` they are the whole.
+        """
+        ...
+
+    def matmul(
+        self,
+        a: TensorT,
+        b: TensorT,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        out: TensorT | None = None,
+        epilogue: Epilogue | None = None,
+    ) -> TensorT:
+        """(..., M, K) @ (..., K, N) after the transposes, batch dimensions broadcast, float accumulation; then
+        ``epilogue`` of each result.
+        """
+        ...
+
+    def conv(
+        self,
+        kind: str,
+        a: TensorT,
+        b: TensorT,
+        *,
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        groups: int,
+        shape: Sequence[int] | None = None,
+        algo: str | None = None,
+        epilogue: Epilogue | None = None,
+    ) -> TensorT:
+        """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); ``algo`` is a
+        wish; then ``epilogue`` of each result.
+        """
+        ...
+
+    def window(
+        self,
+        kind: str,
+        x: TensorData,
+        *,
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[Pair],
+        dilation: Sequence[int],
+        shape: Sequence[int] | None = None,
+        indices: TensorData | None = None,
+        count_include_pad: bool = True,
+        divisor: int = 0,
+    ) -> Any:
+        """Sliding windows: ``max`` (with indices), ``avg``, ``im2col`` and their gradients ``max_grad``,
+        ``avg_grad``, ``col2im``; a stride of 0 cuts an axis into sections.
+        """
+        ...
+
+    def index(
+        self,
+        kind: str,
+        x: TensorT,
+        indices: TensorT,
+        *,
+        axis: int,
+        shape: Sequence[int] | None = None,
+        out: TensorT | None = None,
+        op: str = "",
+    ) -> TensorT:
+        """Data-dependent addressing: ``take`` (whole rows), ``gather`` (elements), their gradients ``take_grad``,
+        ``gather_grad`` (into ``out`` where given), and ``put``, ``scatter``, which write into ``out``.
+        """
+        ...
+
+    def nonzero(self, mask: TensorT) -> TensorT:
+        """The flat positions of what is true, int64, in order; reads their number on the host."""
+        ...
+
+    def resample(
+        self, kind: str, x: TensorT, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+    ) -> TensorT:
+        """Interpolation along one axis: ``forward`` to ``size`` outputs at (step * o + start) / unit, ``gradient``
+        back.
+        """
+        ...
+
+    def scan(
+        self, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
+    ) -> Any:
+        """Running combinations along ``axis``: ``sum``, ``prod``, ``logsumexp``, ``max`` and ``min`` (with places),
+        ``linear`` (y = x + other * y before).
+        """
+        ...
+
+    def sort(
+        self,
+        kind: str,
+        x: TensorData,
+        other: TensorData | None = None,
+        *,
+        size: int = 0,
+        descending: bool = False,
+        right: bool = False,
+    ) -> Any:
+        """Rows (the last axis) in order.
+
+        ``sort``: the first ``size`` of each row, stably, NaN as the largest, and their positions, int64. ``kth``: the
+        position in its row of what comes to the position ``other`` (..., 1), both int64. ``search``: for each of
+        ``other`` (rows as ``x``'s, or ``x`` a single row) the number of elements of the sorted row that lie before it,
+        int64; ``right``: or are equal to it. ``count``: how many of ``x`` lie in the bins between the edges ``other``,
+        int64. ``place``: each element of a row at the position in ``other`` (int64, no two the same) of a row of
+        ``size`` zeros.
+        """
+        ...
+
+    def trellis(self, x: TensorT, jumps: TensorT, begins: TensorT | None = None) -> TensorT:
+        """Sums over paths through ``x`` (steps, n, states), in logarithms: up to each state, or with ``begins`` from it
+        on.
+        """
+        ...
+
+    def recurrence(
+        self,
+        kind: str,
+        x: TensorT,
+        weight: TensorT,
+        state: TensorT,
+        bias: TensorT | None,
+        cell: TensorT | None,
+        *,
+        reverse: bool,
+    ) -> tuple[TensorT, TensorT, TensorT]:
+        """All steps of a recurrent net, ``lstm``, ``gru``, ``tanh`` or ``relu``, over the products x (T, N, gates H):
+        its states and cells (T, N, H), and what its gates became, (T, N, 4 H): i f g o, or r z n and the state's part
+        of n. What a kind lacks is empty.
+        """
+        ...
+
+    def recurrence_back(
+        self,
+        kind: str,
+        weight: TensorT,
+        state: TensorT,
+        cell: TensorT | None,
+        out: TensorT,
+        cells: TensorT,
+        kept: TensorT,
+        by_out: TensorT | None,
+        by_cells: TensorT | None,
+        *,
+        reverse: bool,
+    ) -> tuple[TensorT, TensorT, TensorT, TensorT]:
+        """From the results of ``recurrence`` and the gradients of the first two: those by x, by the sums that weight
+        and bias are part of (one tensor with the first but for ``gru``), by ``state`` and ``cell``.
+        """
+        ...
+
+    def attention(
+        self, q: TensorT, k: TensorT, v: TensorT, mask: TensorT | None, *, causal: bool, scale: float
+    ) -> tuple[TensorT, TensorT]:
+        """softmax(scale q k^T + mask) v, never with all scores at a time, and the logarithms (..., queries) of what the
+        weights were divided by, infinite where a query sees no key.
+
+        q (..., heads, queries, E) of at most four dimensions, k and v (..., kv heads, keys, E or V), heads a multiple
+        of kv heads; a mask of bools says what may be seen, another one is added, and has all keys.
+        """
+        ...
+
+    def attention_grad(
+        self,
+        grad: TensorT,
+        q: TensorT,
+        k: TensorT,
+        v: TensorT,
+        mask: TensorT | None,
+        out: TensorT,
+        lse: TensorT,
+        *,
+        causal: bool,
+        scale: float,
+    ) -> tuple[TensorT, TensorT, TensorT]:
+        """The gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
+        ...
+
+    def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0) -> Any:
+        """Philox numbers: ``uniform``, ``normal``, ``bits``, ``randint`` in [low, high); counter = base of
+        ``rng_state`` + offset + position // 4.
+        """
+        ...
+
+    def copy(
+        self,
+        source: TensorData,
+        out: TensorData,
+        *,
+        shape: Sequence[int],
+        source_strides: Sequence[int],
+        source_offset: int,
+        out_strides: Sequence[int],
+        out_offset: int,
+    ) -> None:
+        """Strided copy of a block of ``shape``; strides and offsets in elements, strides may be 0 or negative."""
+        ...
+
+    def kernel(self, name: str) -> Callable[..., Any]:
+        """The function that computes the call ``name`` of this protocol; it takes the engine first."""
+        ...
+
+    def finish(self) -> None:
+        """Waits for all work on the queue."""
+        ...
+
+
+class HostTransfer:
+    """A copy to the host under way: ``wait()`` gives the array, ``done()`` says whether it is there, ``event`` is the
+    device's.
+    """
+
+    def __init__(self, event: Any, finish: Callable[[], np.ndarray[Any, Any]]) -> None:
+        self.event: Any = event
+        self._finish = finish
+        self._values: np.ndarray[Any, Any] | None = None
+
+    def done(self) -> bool:
+        """Whether ``wait`` would return at once."""
+        return self._values is not None or self.event is None or self.event.command_execution_status == 0
+
+    def wait(self) -> np.ndarray[Any, Any]:
+        """The values, in the tensor's shape; raises what the device has reported."""
+        if self._values is None:
+            if self.event is not None:
+                self.event.wait()
+            self._values = self._finish()
+            self.event = None
+        return self._values

@@ -1,0 +1,119 @@
+"""Runs the steps of a recording that was put together anew, so that a second recording takes their launches.
+
+What a step makes is let go after its last use, so that the arena serves the same memory again: the second recording
+holds what is alive at once, whatever Python held while the first was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.capture.call_log import Ref, is_expression, parts_of, replaced, tensors_in
+from netcl.core.expr import Expr, Index, Reduce
+from netcl.core.expr.rewrite import walk
+from netcl.core.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from netcl.core.capture.schedule import Step
+
+
+class _Storages:
+    """Tensors by the number of their storage."""
+
+    def __init__(self, engine: Any, outside: Mapping[int, Tensor]) -> None:
+        self._engine = engine
+        self.known: dict[int, Tensor] = dict(outside)
+
+    def tensor(self, ref: Ref, shape: tuple[int, ...] | None = None) -> Tensor:
+        """The tensor of a Ref, in its shape or another; undefined content where nothing has written it yet."""
+        shape = ref.shape if shape is None else shape
+        if ref.number not in self.known:
+            self.known[ref.number] = self._engine.empty(ref.shape, ref.dtype)
+        known = self.known[ref.number]
+        if known.shape == shape and known.dtype == ref.dtype:
+            return known
+        other = known._alias(Tensor, shape)
+        other.dtype = ref.dtype
+        return other
+
+
+def assemble(
+    engine: Any, steps: Sequence[Sequence[Step]], outside: Mapping[int, Tensor], live: Iterable[int]
+) -> dict[int, Tensor]:
+    """Runs ``steps`` on ``engine``, which records; the tensors of ``live`` and ``outside`` numbers.
+
+    Steps that stand together do not depend on each other, so that what a backend can join becomes one launch.
+    """
+    storages = _Storages(engine, outside)
+    last: dict[int, int] = {}
+    for at, together in enumerate(steps):
+        for step in together:
+            last.update(dict.fromkeys(step.reads | step.writes, at))
+    staying = {*live, *outside}
+    recording = engine.recording
+    for at, together in enumerate(steps):
+        first = len(recording)
+        for step in _each(engine, together, storages):
+            _run(engine, step, storages)
+        if _is_program(together[0]):
+            recording.join(first)
+        for number in {number for step in together for number in step.reads | step.writes}:
+            if last[number] == at and number not in staying:
+                storages.known.pop(number, None)
+    return storages.known
+
+
+def _each(engine: Any, together: Sequence[Step], storages: _Storages) -> Iterator[Step]:
+    """Runs neighbours of one expression of one tensor, such as the casts of parameters, at once; gives the others."""
+    for expressions, group in groupby(together, key=_conversion):
+        steps = list(group)
+        if expressions is None or len(steps) == 1:
+            yield from steps
+            continue
+        refs = [
+            (next(tensors_in(step.call.args[1])), next(tensors_in(step.call.results))) for step in steps if step.call
+        ]
+        made = engine.run_each(expressions, [(storages.tensor(given),) for given, _ in refs])
+        for (_, ref), (tensor,) in zip(refs, made):
+            storages.known.setdefault(ref.number, tensor)
+
+
+def _conversion(step: Step) -> tuple[Expr, ...] | None:
+    """The expressions of a call that makes one new tensor from one of the same shape."""
+    if step.call is None or not is_expression(step.call):
+        return None
+    outputs, inputs, scalars, shapes, out = parts_of(step.call)
+    made = list(tensors_in(step.call.results))
+    plain = len(outputs) == len(inputs) == len(made) == 1 and not scalars and not any(out)
+    if (
+        not plain
+        or inputs[0].shape != made[0].shape
+        or any(isinstance(node, (Index, Reduce)) for node in walk(outputs))
+    ):
+        return None
+    return outputs
+
+
+def _run(engine: Any, step: Step, storages: _Storages) -> None:
+    call, program = step.call, step.program
+    if call is not None:
+        args, kwargs = replaced(call.args, storages.tensor), replaced(call.kwargs, storages.tensor)
+        made: Any = getattr(engine, call.method)(*args, **kwargs)
+        refs: Iterable[Ref] = tensors_in(call.results)
+    else:
+        assert program is not None
+        inputs = [storages.tensor(ref, shape) for ref, shape in zip(step.inputs, program.arranged)]
+        out = [storages.tensor(ref) if in_place else None for ref, in_place in step.results]
+        made = engine.run(program.outputs, inputs, step.scalars, shapes=program.shapes, out=out)
+        refs = [ref for ref, _ in step.results]
+    for ref, tensor in zip(refs, tensors_in(made)):
+        storages.known.setdefault(ref.number, tensor)
+
+
+def _is_program(step: Step) -> bool:
+    return step.call is None or step.call.method == "run"
+
+
+__all__ = ["assemble"]

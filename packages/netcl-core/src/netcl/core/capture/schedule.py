@@ -1,0 +1,118 @@
+"""The order in which the steps of a recording run that was put together anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import prod
+from typing import Any
+
+from netcl.core.capture.call_log import Call, Ref, is_expression, parts_of, tensors_in
+from netcl.core.expr import Expr
+from netcl.core.lazy.region import Fused
+
+_SMALL = 1 << 16  # elements of a tensor that costs little more than a launch
+
+
+@dataclass(eq=False)
+class Step:
+    """One engine call of the step as it is put together: a call as it was, or a program in place of several.
+
+    ``reads`` and ``writes`` are numbers of storages. Of a program, ``inputs`` are its tensors, ``results`` what it
+    makes, each with whether it is written in place.
+    """
+
+    reads: frozenset[int]
+    writes: frozenset[int]
+    call: Call | None = None
+    program: Fused | None = None
+    inputs: tuple[Ref, ...] = ()
+    scalars: dict[str, Any] = field(default_factory=dict)
+    results: tuple[tuple[Ref, bool], ...] = ()
+
+
+def in_order(made: Mapping[int, Step], before: Mapping[int, int], at: Mapping[int, int]) -> list[list[Step]]:
+    """The steps, near to the order of the calls: ``before`` has a bit for each step that has to run earlier, ``at`` is
+    the newest call of each.
+
+    Small programs wait until nothing else can run, and those that nothing waits for until the end; then all of them
+    that others wait for at once are one entry, equal ones side by side.
+    """
+    waiting = {number: bin(before[number]).count("1") for number in made}
+    after: dict[int, list[int]] = {number: [] for number in made}
+    for number in made:
+        for other in made:
+            if before[number] >> other & 1:
+                after[other].append(number)
+    alone: list[tuple[int, int]] = []
+    small: list[tuple[int, int]] = []
+    last: list[tuple[int, int]] = []
+
+    def can_run(number: int) -> None:
+        place = alone if not _is_small(made[number]) else small if after[number] else last
+        heappush(place, (at[number], number))
+
+    for number, count in waiting.items():
+        if not count:
+            can_run(number)
+    found: list[list[Step]] = []
+    while alone or small or last:
+        if alone:
+            chosen = [heappop(alone)[1]]
+        elif small:
+            due = _due(small, after, waiting)
+            alike = {_expressions(made[number]) for _, number in due} - {()}
+            due += [entry for entry in small if entry not in due and _expressions(made[entry[1]]) in alike]
+            chosen, small = _side_by_side(due, made), [entry for entry in small if entry not in due]
+        else:
+            chosen, last = _side_by_side(last, made), []
+        found.append([made[number] for number in chosen])
+        for number in chosen:
+            for other in after[number]:
+                waiting[other] -= 1
+                if not waiting[other]:
+                    can_run(other)
+    return found
+
+
+def _due(
+    small: Sequence[tuple[int, int]], after: Mapping[int, list[int]], waiting: Mapping[int, int]
+) -> list[tuple[int, int]]:
+    """Those without which nothing goes on; what others wait for beside, such as the gradients that an optimizer takes
+    together, may still become one launch with what is to come.
+    """
+    counts: dict[int, int] = {}
+    for _, number in small:
+        for other in after[number]:
+            counts[other] = counts.get(other, 0) + 1
+    return [entry for entry in small if any(counts[other] == waiting[other] for other in after[entry[1]])]
+
+
+def _side_by_side(places: Sequence[tuple[int, int]], made: Mapping[int, Step]) -> list[int]:
+    """The numbers in order, those of equal expressions behind the first of them."""
+    kinds: dict[Any, list[int]] = {}
+    for _, number in sorted(places):
+        kinds.setdefault(_expressions(made[number]), []).append(number)
+    return [number for kind in kinds.values() for number in kind]
+
+
+def _expressions(step: Step) -> tuple[Expr, ...]:
+    if step.program is not None:
+        return step.program.outputs
+    return parts_of(step.call)[0] if step.call is not None else ()
+
+
+def _is_small(step: Step) -> bool:
+    """Whether a step is a program that costs little more than its launch."""
+    if step.call is not None and not is_expression(step.call):
+        return False
+    refs = (
+        [*step.inputs, *(ref for ref, _ in step.results)]
+        if step.call is None
+        else tensors_in((step.call.args[1], step.call.results))
+    )
+    return all(prod(ref.shape) <= _SMALL for ref in refs)
+
+
+__all__ = ["Step", "in_order"]

@@ -1,0 +1,187 @@
+"""What only a try tells of a driver: tried in a child process with a time limit, kept on disk per driver version.
+
+A compiler may end the whole process (LLVM's aborts), and a kernel may hang: nothing in the process can catch that. So
+what may do so is tried in a child first, and avoided where the child does not come back with the right result.
+
+A trial is a Python script. It exits with RIGHT or WRONG; when a signal ends it, or it takes longer than allowed, the
+verdict is no. Any other end (no such module, say) says nothing about the driver: no, this time, and not kept. A trial
+that cannot do harm may be a function instead, and then runs in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from netcl.core import config
+
+__all__ = ["RIGHT", "WRONG", "driver_key", "forget", "in_child", "keep", "kept", "late", "verdict"]
+
+RIGHT, WRONG = 0, 10
+_QUIET = ("right", "wrong result")
+_ABORTED_ON_WINDOWS = 3  # what abort() exits with there; faults have codes from here on:
+_FAULTS_ON_WINDOWS = 0xC0000000
+# A child that is to die leaves no core file.
+_PRELUDE = """\
+import sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except ImportError:
+    pass
+"""
+
+_known: dict[str, bool] = {}
+_locks: dict[str, threading.Lock] = {}
+_lock = threading.Lock()
+
+
+def driver_key(device: Any) -> str:
+    """What names a driver and its version: platform, its version, device, driver version."""
+    platform = device.platform
+    names = (platform.name, platform.version, device.name, device.version, device.driver_version)
+    return " | ".join(str(name).strip() for name in names)
+
+
+def verdict(name: str, key: str, trial: str | Callable[[], bool], timeout: float = 60.0, *arguments: str) -> bool:
+    """Whether ``trial`` ends right on the driver ``key``: tried at the first question, then known.
+
+    ``trial`` is a script for a child process, which gets ``arguments`` in ``sys.argv[1:]`` and ``timeout`` seconds, or
+    a function for this process. The verdict is kept in NETCL_CACHE_DIR, so that each driver version is tried once; with
+    NETCL_CACHE=0, or where nothing can be written, each process tries anew. A new text of the script is a new trial.
+    """
+    text = trial if isinstance(trial, str) else ""
+    digest = _digest(name, key, text)
+    known = _known.get(digest)
+    if known is not None:
+        return known
+    with _lock:
+        lock = _locks.setdefault(digest, threading.Lock())
+    with lock:
+        known = kept(name, key, text)
+        if known is None:
+            right, reason = _outcome(trial, timeout, arguments)
+            if right is None:
+                config.get_logger().debug("the probe %s of %s could not be run: %s", name, key, reason)
+                _known[digest] = known = False
+            else:
+                keep(name, key, right, reason, text)
+                known = right
+    return known
+
+
+def kept(name: str, key: str, text: str = "") -> bool | None:
+    """The verdict on ``name`` of an earlier trial (with this text of its script); None where there was none."""
+    digest = _digest(name, key, text)
+    known = _known.get(digest)
+    if known is None and config.get("CACHE"):
+        known = _read(_path(name, digest))
+        if known is not None:
+            _known[digest] = known
+    return known
+
+
+def keep(name: str, key: str, right: bool, reason: str, text: str = "") -> None:
+    """Keeps a verdict, here and (unless NETCL_CACHE=0) on disk; the log says it."""
+    level = logging.INFO if reason in _QUIET else logging.WARNING
+    config.get_logger().log(level, "the probe %s of %s: %s", name, key, reason)
+    digest = _digest(name, key, text)
+    if config.get("CACHE"):
+        _write(_path(name, digest), {"probe": name, "driver": key, "right": right, "reason": reason})
+    _known[digest] = right
+
+
+def forget() -> None:
+    """Forget what this process knows and what is on disk, so that the next question tries again."""
+    _known.clear()
+    for path in _folder().glob("*.json"):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _folder() -> Path:
+    return Path(config.get("CACHE_DIR")) / "probes"
+
+
+def _path(name: str, digest: str) -> Path:
+    return _folder() / f"{name}-{digest}.json"
+
+
+def _digest(name: str, key: str, text: str) -> str:
+    return hashlib.sha256("\0".join((name, key, text)).encode()).hexdigest()[:24]
+
+
+def _outcome(trial: str | Callable[[], bool], timeout: float, arguments: tuple[str, ...]) -> tuple[bool | None, str]:
+    if isinstance(trial, str):
+        return in_child(trial, timeout, *arguments)
+    right = trial()
+    return right, "right" if right else "wrong result"
+
+
+def in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:
+    """(verdict, reason) of a script run in a child process; None where its end says nothing about the driver."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", _PRELUDE + script, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=timeout,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        return False, late(timeout)
+    except (OSError, ValueError) as error:  # no interpreter of its own, as in a program that embeds Python
+        return None, str(error)
+    code = child.returncode
+    if code == RIGHT:
+        return True, "right"
+    if code == WRONG:
+        return False, "wrong result"
+    if code < 0 or (sys.platform == "win32" and (code == _ABORTED_ON_WINDOWS or code >= _FAULTS_ON_WINDOWS)):
+        return False, f"the driver ended the process ({_ending(code)})"
+    return None, f"exit code {code}: {child.stderr.decode(errors='replace')[-500:]}"
+
+
+def late(timeout: float) -> str:
+    """The reason of ``in_child`` where the time was up."""
+    return f"it did not end within {timeout:g} s"
+
+
+def _ending(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"code {code:#x}"
+
+
+def _read(path: Path) -> bool | None:
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):  # not there, or damaged: tried again
+        return None
+    right = content.get("right") if isinstance(content, dict) else None
+    return right if isinstance(right, bool) else None
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        os.replace(temporary, path)
+    except OSError as error:
+        config.get_logger().debug("the verdict is not kept, %s cannot be written: %s", path, error)
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)

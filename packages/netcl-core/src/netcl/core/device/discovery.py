@@ -1,0 +1,402 @@
+"""Devices: discovery, selectors, cached handles with context and queue, and the device a thread works on."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from netcl.core import config
+from netcl.core.device import icd
+from netcl.core.device.capabilities import DeviceProfile, device_profile, meets, profile_of, requirements, type_of
+from netcl.core.device.selectors import TYPE_SELECTOR, TYPE_WORDS, in_platform, line, named, rank, usable
+from netcl.core.device.sub_devices import new_queue, sub_devices
+from netcl.core.errors import DeviceNotFoundError
+
+try:
+    import pyopencl
+except ImportError:
+    cl: Any = None
+else:
+    cl = pyopencl
+
+__all__ = [
+    "CPUQueue",
+    "DeviceHandle",
+    "DeviceManager",
+    "Selector",
+    "device",
+    "drivers_loaded",
+    "get_active_device",
+    "manager",
+]
+
+
+class CPUQueue:
+    """Stands where a command queue would be on the NumPy backend, whose work is done when the call returns."""
+
+    backend = "cpu"
+    context: None = None
+    device: None = None
+
+    def __init__(self, name: str = "cpu") -> None:
+        self.name = name
+
+    def finish(self) -> None:
+        """Return at once: nothing is ever pending."""
+
+    def __repr__(self) -> str:
+        return f"CPUQueue({self.name!r})"
+
+
+@dataclass(frozen=True)
+class DeviceHandle:
+    """A device with its context and queue; ``context, queue = handle`` unpacks those two.
+
+    ``backend`` is "cl" or "cpu" (NumPy, whose context is None and whose queue is a CPUQueue), ``device_type`` "gpu",
+    "cpu", "accel" or "other".
+    """
+
+    platform_name: str
+    device_name: str
+    backend: str
+    device_type: str
+    context: Any
+    queue: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.context
+        yield self.queue
+
+    @property
+    def device(self) -> Any:
+        """The pyopencl Device; None for NumPy."""
+        return self.queue.device
+
+    @property
+    def profile(self) -> DeviceProfile:
+        """What the device can do."""
+        return profile_of(self)
+
+    @property
+    def selector(self) -> str:
+        """A selector that leads here in another process of this machine too; a sub-device has its parent's."""
+        if self.backend == "cpu":
+            return "cpu"
+        wanted = self.device
+        while (parent := wanted.get_info(cl.device_info.PARENT_DEVICE)) is not None:
+            wanted = parent
+        for selector, _, found in manager.numbered():
+            if found == wanted:
+                return selector
+        return self.device_name
+
+
+Selector: TypeAlias = "str | int | DeviceHandle | None"
+
+_drivers_loaded = False
+
+
+@cache
+def _has_backend() -> bool:
+    """Whether this netcl-core has the OpenCL backend; another one may have none, pyopencl or not."""
+    return find_spec("netcl.core.backend.opencl") is not None
+
+
+def drivers_loaded() -> bool:
+    """Whether this process has made its first OpenCL call through netcl, after which a fork is unsafe."""
+    return _drivers_loaded
+
+
+class DeviceManager:
+    """Finds devices and keeps one handle, with one context and queue, per device; all methods are thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._opened: dict[int, DeviceHandle] = {}
+        self._selected: dict[tuple[str, ...], DeviceHandle] = {}
+        self._numpy = DeviceHandle("NumPy", f"NumPy {np.__version__}", "cpu", "cpu", None, CPUQueue())
+        self._said_numpy = False
+
+    def discover(self) -> list[tuple[Any, Any]]:
+        """All (platform, device) pairs within NETCL_PLATFORM_FILTER, each once, though the loader may know a driver
+        by two names; empty without pyopencl, backend or driver.
+        """
+        global _drivers_loaded
+        if cl is None or not _has_backend():
+            return []
+        icd.ensure_drivers()
+        _drivers_loaded = True
+        wanted = config.get("PLATFORM_FILTER").lower()
+        found: dict[tuple[int, int], tuple[Any, Any]] = {}
+        try:
+            platforms = cl.get_platforms()
+        except cl.Error as error:  # the loader's way to say that there is no driver
+            config.get_logger().debug("no OpenCL platform: %s", error)
+            return []
+        for platform in platforms:
+            if not in_platform(wanted, platform.name):
+                continue
+            try:
+                for dev in platform.get_devices():
+                    found.setdefault((platform.int_ptr, dev.int_ptr), (platform, dev))
+            except cl.Error as error:
+                config.get_logger().warning("OpenCL platform %s shows no device: %s", platform.name, error)
+        return list(found.values())
+
+    def numbered(self) -> Iterator[tuple[str, Any, Any]]:
+        """``discover()`` with selectors: (``opencl:<platform>:<device>``, platform, device)."""
+        platforms: list[Any] = []
+        count = 0
+        for platform, dev in self.discover():
+            if not platforms or platforms[-1] != platform:
+                platforms.append(platform)
+                count = 0
+            yield f"opencl:{len(platforms) - 1}:{count}", platform, dev
+            count += 1
+
+    def default(self, device: Selector = "auto") -> DeviceHandle | None:
+        """The handle of a selector, the same object each time; devices reached by two selectors share one handle.
+
+        Selectors: ``auto`` (NETCL_DEVICE, else the best of GPU, accelerator, OpenCL CPU, NumPy); ``gpu``, ``accel``,
+        ``opencl`` (any OpenCL device), ``opencl:cpu``: the best of the type, None when there is none; with ``:n`` the
+        n-th best, from 0; ``cpu``: NumPy; a number: that pair of ``discover()``; ``opencl:0:1``: platform and device;
+        else any part, in any case, of a platform's or device's name (of PoCL's not the processor's maker), the best
+        (``intel:1``: the second).
+
+        Raises DeviceNotFoundError, listing all devices, for an unknown name or a number out of range, and ImportError
+        where a selector demands OpenCL and pyopencl is missing.
+        """
+        if isinstance(device, DeviceHandle):
+            return device
+        text = "auto" if device is None else str(device).strip().lower() or "auto"
+        chosen = config.get("DEVICE").lower() if text == "auto" else ""
+        key = (text, chosen, config.get("PLATFORM_FILTER"))
+        handle = self._selected.get(key)
+        if handle is None:
+            with self._lock:
+                handle = self._selected.get(key) or self._resolve_auto(text, chosen)
+                if handle is not None:
+                    self._selected[key] = handle
+        return handle
+
+    def pick_default(self) -> DeviceHandle:
+        """The best device that opens, NETCL_DEVICE aside; NumPy, saying so once in the log, when there is none."""
+        for platform, dev in self._ranked():
+            try:
+                return self._open(platform, dev)
+            except DeviceNotFoundError as error:
+                config.get_logger().warning("%s; trying the next device", error)
+        if not self._said_numpy:
+            self._said_numpy = True
+            config.get_logger().warning("no OpenCL device, computing with NumPy. %s", self._why_none())
+        return self._numpy
+
+    def select(
+        self,
+        name: str | None = None,
+        platform: str | None = None,
+        device_type: str | None = None,
+        requires: str | Iterable[str] = (),
+    ) -> list[DeviceHandle]:
+        """All devices, best first and NumPy last, whose names contain ``name`` and ``platform`` and that can do enough.
+
+        ``device_type``: gpu, cpu, accel or other. ``requires``: fp16, fp64, subgroups, svm, int64_atomics,
+        command_buffer, or names of OpenCL extensions (cl_...).
+        """
+        wanted_type = None if device_type is None else TYPE_WORDS.get(device_type.lower())
+        if device_type is not None and wanted_type is None:
+            raise ValueError(f"device_type {device_type!r} is none of {' '.join(TYPE_WORDS)}")
+        needs = requirements(requires)
+
+        def fits(platform_name: str, device_name: str, kind: str, dev: Any) -> bool:
+            if name is not None and name.lower() not in device_name.lower():
+                return False
+            if platform is not None and not in_platform(platform.lower(), platform_name):
+                return False
+            return wanted_type in (None, kind) and meets(device_profile(dev), needs)
+
+        handles = [self._open(p, d) for p, d in self._ranked() if fits(p.name, d.name, type_of(d), d)]
+        if fits(self._numpy.platform_name, self._numpy.device_name, "cpu", None):
+            handles.append(self._numpy)
+        return handles
+
+    @staticmethod
+    def _device_type(dev: Any) -> str:
+        """The type bitfield of a device as "gpu", "cpu", "accel" or "other"."""
+        return type_of(dev)
+
+    @property
+    def devices(self) -> list[Any]:
+        """The pyopencl devices of ``discover()``."""
+        return [dev for _, dev in self.discover()]
+
+    @property
+    def profiles(self) -> list[DeviceProfile]:
+        """The profiles of ``devices``."""
+        return [device_profile(dev) for dev in self.devices]
+
+    def profile(self, dev: Any = None) -> DeviceProfile:
+        """The profile of a pyopencl device, a handle or a queue; None is the active device."""
+        if dev is None:
+            dev = get_active_device()
+        return profile_of(dev) if isinstance(dev, DeviceHandle) or hasattr(dev, "finish") else device_profile(dev)
+
+    def split(self, handle: DeviceHandle, n: int) -> list[DeviceHandle]:
+        """n handles that share the device out: sub-devices with contexts of their own where the driver can part it.
+
+        Else, and for NumPy, n handles on the whole device, each with its own queue.
+        """
+        if n < 1:
+            raise ValueError(f"a device cannot be split into {n} parts")
+        if n == 1:
+            return [handle]
+        if handle.backend == "cpu":
+            return [replace(handle, queue=CPUQueue(f"cpu:{index}")) for index in range(n)]
+        parts = sub_devices(handle.device, n)
+        if not parts:
+            return [replace(handle, queue=new_queue(handle.context, handle.device)) for _ in range(n)]
+        return [self._new_handle(handle.platform_name, part) for part in parts]
+
+    def describe(self) -> str:
+        """One line per device: selector, type and names; what the errors show."""
+        return "\n".join([*map(line, self.numbered()), f"  cpu         cpu   {self._numpy.device_name}"])
+
+    def _ranked(self) -> list[tuple[Any, Any]]:
+        return sorted((pair for pair in self.discover() if usable(pair[1])), key=lambda pair: rank(*pair))
+
+    def _resolve_auto(self, text: str, chosen: str) -> DeviceHandle | None:
+        if text != "auto":
+            return self._resolve(text)
+        if chosen == "auto":
+            return self.pick_default()
+        try:
+            handle = self._resolve(chosen)
+        except DeviceNotFoundError as error:
+            raise DeviceNotFoundError(f"NETCL_DEVICE={chosen!r}: {error}", parameter="NETCL_DEVICE") from None
+        if handle is None:
+            raise DeviceNotFoundError(f"NETCL_DEVICE={chosen!r}: {self.not_found(chosen)}", parameter="NETCL_DEVICE")
+        return handle
+
+    def _resolve(self, text: str) -> DeviceHandle | None:
+        if text in ("cpu", "cpu:0", "numpy"):
+            return self._numpy
+        icd.require_pyopencl(f"device({text!r})")
+        if text.isdecimal():
+            return self._at(self.discover(), int(text), text)
+        if re.fullmatch(r"opencl:\d+:\d+", text):
+            return self._at([(p, d) for selector, p, d in self.numbered() if selector == text], 0, text)
+        of_type = TYPE_SELECTOR.fullmatch(text)
+        if of_type:
+            found = self._ranked()
+            kind = of_type["type"] or of_type["cpu"]
+            if kind:
+                found = [pair for pair in found if type_of(pair[1]) == TYPE_WORDS[kind]]
+            if of_type["index"]:
+                return self._at(found, int(of_type["index"]), text)
+            return self._open(*found[0]) if found else None
+        return self._by_name(text)
+
+    def _by_name(self, text: str) -> DeviceHandle:
+        words = text.removeprefix("opencl:") or text
+        name, _, number = words.rpartition(":")
+        ranked = self._ranked()
+        found = named(ranked, words)
+        if not found and name not in ("", "cpu") and number.isdecimal():
+            return self._at(named(ranked, name), int(number), text)
+        return self._at(found, 0, text)
+
+    def _at(self, found: list[tuple[Any, Any]], index: int, text: str) -> DeviceHandle:
+        if index >= len(found):
+            raise self.not_found(text)
+        return self._open(*found[index])
+
+    def not_found(self, selector: object) -> DeviceNotFoundError:
+        """The error for a selector without device: all devices and, without an OpenCL device, what to install."""
+        hint = "" if self.discover() else "\n" + self._why_none()
+        return DeviceNotFoundError(
+            f"no device answers to {selector!r}; there are\n{self.describe()}{hint}", parameter="device"
+        )
+
+    def _why_none(self) -> str:
+        only = config.get("PLATFORM_FILTER")
+        return f"NETCL_PLATFORM_FILTER={only!r} leaves no OpenCL platform." if only else icd.advice()
+
+    def _open(self, platform: Any, dev: Any) -> DeviceHandle:
+        with self._lock:
+            handle = self._opened.get(dev.int_ptr)
+            if handle is None:
+                try:
+                    handle = self._new_handle(platform.name, dev)
+                except cl.Error as error:
+                    raise DeviceNotFoundError(
+                        f"{dev.name.strip()} ({platform.name.strip()}) cannot be opened: {error}"
+                    ) from error
+                self._opened[dev.int_ptr] = handle
+            return handle
+
+    def _new_handle(self, platform_name: str, dev: Any) -> DeviceHandle:
+        context = cl.Context([dev])
+        queue = new_queue(context, dev)
+        return DeviceHandle(platform_name.strip(), dev.name.strip(), "cl", type_of(dev), context, queue)
+
+
+manager: DeviceManager = DeviceManager()
+
+
+class _Active(threading.local):
+    def __init__(self) -> None:
+        self.handles: list[DeviceHandle] = []
+
+
+_active = _Active()
+
+
+class device:
+    """Context manager: within the block this thread works on the selector's device, which ``as`` names.
+
+    A type without match raises DeviceNotFoundError on entry; ``manager`` and ``profile(queue)`` are at hand on it.
+
+    >>> with device("cpu") as handle:
+    ...     handle.backend, get_active_device() is handle
+    ('cpu', True)
+    """
+
+    manager: ClassVar[DeviceManager] = manager
+
+    def __init__(self, selector: Selector = "auto") -> None:
+        self._selector = selector
+
+    @staticmethod
+    def profile(q: Any = None) -> DeviceProfile:
+        """The profile of a queue, handle or pyopencl device; None is the active device."""
+        return manager.profile(q)
+
+    def __enter__(self) -> DeviceHandle:
+        handle = manager.default(self._selector)
+        if handle is None:
+            raise manager.not_found(self._selector)
+        _active.handles.append(handle)
+        return handle
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _active.handles.pop()
+
+
+def get_active_device() -> DeviceHandle:
+    """The device of the innermost ``with device(...)`` of this thread, else ``manager.default()``."""
+    if _active.handles:
+        return _active.handles[-1]
+    handle = manager.default()
+    if handle is None:  # "auto" ends with NumPy or raises
+        raise AssertionError("unreachable")
+    return handle

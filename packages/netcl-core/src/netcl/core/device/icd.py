@@ -1,0 +1,366 @@
+"""Finds OpenCL drivers, shows those that pip installed to pyopencl's loader, and says what to install.
+
+How the loader looks for drivers (measured with pyopencl's wheels for Linux, which carry their own ocl-icd): in the
+folder that OCL_ICD_VENDORS names, else in /etc/OpenCL/vendors, and in both cases beside the loader itself, where pip's
+PoCL puts its ``.icd``. OCL_ICD_FILENAMES it ignores. Intel's pip runtime registers nowhere: its ``.icd`` names a
+placeholder folder. So a folder of our own repeats the system's entries and adds what the loader would miss, and
+OCL_ICD_VENDORS names that folder.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from netcl.core import config
+
+try:
+    import pyopencl
+except ImportError as error:  # not installed, or no OpenCL loader library on the system
+    _pyopencl: ModuleType | None = None
+    _pyopencl_problem = str(error)
+else:
+    _pyopencl = pyopencl
+    _pyopencl_problem = ""
+
+__all__ = ["Driver", "advice", "ensure_drivers", "find_drivers", "require_pyopencl"]
+
+_OWN_PREFIX = "netcl-icd-"
+_SYSTEM_VENDORS = "/etc/OpenCL/vendors"
+# Intel's compiler runtime (intel-cmplr-lib-rt) and tbb: pip does not pull the first in by itself, and without either
+# the driver's library does not load and the loader passes over it in silence.
+_INTEL_NEEDS = (
+    ("libimf.so", "intel-cmplr-lib-rt"),
+    ("libsvml.so", "intel-cmplr-lib-rt"),
+    ("libtbb.so.12", "tbb"),
+)
+_NAMES = (
+    ("intelocl_emu", "Intel FPGA emulator"),
+    ("intelocl", "Intel CPU runtime"),
+    ("igdrcl", "Intel GPU driver"),
+    ("pocl", "PoCL"),
+    ("nvidia", "NVIDIA"),
+    ("amdocl", "AMD"),
+    ("rusticl", "Mesa rusticl"),
+    ("mesaopencl", "Mesa clover"),
+    ("oclgrind", "Oclgrind"),
+    ("mali", "ARM Mali"),
+)
+
+
+@dataclass(frozen=True)
+class Driver:
+    """An OpenCL driver: ``name``, ``library`` as the loader opens it, ``origin``, and ``problem`` if there is one."""
+
+    name: str
+    library: str
+    origin: str
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    driver: Driver
+    shown: bool  # whether the loader reads it even from a folder of our own
+    hidden: bool  # whether the loader misses it without our help
+
+
+def require_pyopencl(purpose: str = "an OpenCL device") -> Any:
+    """The pyopencl module; ImportError with ``pyopencl required`` where it cannot be imported."""
+    if _pyopencl is None:
+        raise ImportError(f"pyopencl required for {purpose} ({_pyopencl_problem}). {advice()}")
+    return _pyopencl
+
+
+def _on_linux() -> bool:
+    return sys.platform.startswith("linux")
+
+
+def _driver_name(library: str) -> str:
+    stem = Path(library).name.lower()
+    return next((name for part, name in _NAMES if part in stem), Path(library).name)
+
+
+def _library_of(icd: Path) -> str:
+    try:
+        return icd.read_text(encoding="utf-8", errors="replace").strip().splitlines()[0].strip()
+    except (OSError, IndexError):
+        return ""
+
+
+def _identity(library: str) -> str:
+    """What two names of one driver share: the real path of the file, found where the linker looks for a bare name."""
+    if os.path.isabs(library):
+        return os.path.realpath(library)
+    system = (f"/usr/lib/{platform.machine()}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
+    for folder in (*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *system):
+        path = os.path.join(folder, library)
+        if folder and os.path.exists(path):
+            return os.path.realpath(path)
+    return library
+
+
+def _missing(library: str) -> str:
+    return "" if not os.path.isabs(library) or os.path.exists(library) else f"{library} does not exist"
+
+
+def _intel_problem(library: Path) -> str:
+    folders = [library.parent, *(Path(p) for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p)]
+    missing = [(name, wheel) for name, wheel in _INTEL_NEEDS if not any((f / name).exists() for f in folders)]
+    if not missing:
+        return ""
+    wheels = " ".join(sorted({wheel for _, wheel in missing}))
+    return f"{', '.join(name for name, _ in missing)} missing, so it does not load: pip install {wheels}"
+
+
+def _loader_folder() -> Path | None:
+    """The folder of the loader that pyopencl's wheel carries; None where pyopencl uses the system's loader."""
+    if _pyopencl is None or _pyopencl.__file__ is None:
+        return None
+    folder = Path(_pyopencl.__file__).parent / ".libs"
+    return folder if any(folder.glob("libOpenCL*")) else None
+
+
+def _wheel_files(distribution: str, file_name: str) -> list[Path]:
+    """The installed files of that name (or glob) of a distribution; empty where it is not installed."""
+    try:
+        dist = metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return []
+    found = (Path(str(dist.locate_file(file))) for file in dist.files or () if file.match(file_name))
+    return [Path(os.path.normpath(path)) for path in found if path.exists()]
+
+
+def _read_folder(folder: Path, origin: str) -> Iterator[Driver]:
+    for icd in sorted(folder.glob("*.icd")):
+        library = _library_of(icd)
+        if library:
+            yield Driver(_driver_name(library), library, f"{origin} {icd}", _missing(library))
+
+
+def _chosen_vendors() -> str:
+    """OCL_ICD_VENDORS as the user set it, or ""; a folder of our own, left by a parent process, is no choice."""
+    vendors = os.environ.get("OCL_ICD_VENDORS", "")
+    return "" if Path(vendors).name.startswith(_OWN_PREFIX) else vendors
+
+
+def _file_names() -> Iterator[Driver]:
+    for library in filter(None, os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep)):
+        yield Driver(_driver_name(library), library, "OCL_ICD_FILENAMES", _missing(library))
+
+
+def _chosen_by_user(vendors: str) -> Iterator[Driver]:
+    """The drivers of the user's OCL_ICD_VENDORS: a folder, a single ``.icd`` file, or a library."""
+    folder = _loader_folder()
+    if Path(vendors).is_dir():
+        yield from _read_folder(Path(vendors), "OCL_ICD_VENDORS")
+        if folder:  # a single file would replace it
+            yield from _read_folder(folder, "pip")
+    else:
+        library = _library_of(Path(vendors)) if vendors.endswith(".icd") else vendors
+        if library:
+            yield Driver(_driver_name(library), library, f"OCL_ICD_VENDORS {vendors}", _missing(library))
+    if folder is None:
+        yield from _file_names()
+
+
+def _installed() -> Iterator[_Entry]:
+    system = Path(os.environ.get("OPENCL_VENDOR_PATH") or _SYSTEM_VENDORS)
+    for driver in _read_folder(system, "system"):
+        yield _Entry(driver, shown=False, hidden=False)
+    # conda registers drivers here, with true paths; the placeholders of Intel's wheel are passed over.
+    for driver in _read_folder(Path(sys.prefix) / "etc" / "OpenCL" / "vendors", "environment"):
+        if not driver.problem:
+            yield _Entry(driver, shown=False, hidden=True)
+    for driver in _file_names():
+        yield _Entry(driver, shown=False, hidden=_loader_folder() is not None)
+    in_prefix = Path(sys.prefix) / "lib" / "libintelocl.so"
+    libraries = _wheel_files("intel-opencl-rt", "libintelocl.so")
+    for path in libraries or ([in_prefix] if in_prefix.exists() else []):
+        driver = Driver("Intel CPU runtime", str(path), "pip package intel-opencl-rt", _intel_problem(path))
+        yield _Entry(driver, shown=False, hidden=True)
+
+
+def _of_loader() -> Iterator[_Entry]:
+    """What lies beside the loader, which it always reads, and pip's PoCL where it lies somewhere else."""
+    folder = _loader_folder()
+    for driver in _read_folder(folder, "pip") if folder else ():
+        yield _Entry(driver, shown=True, hidden=False)
+    for path in _wheel_files("pocl-binary-distribution", "libpocl*.so*"):
+        if folder is None or not path.parent.samefile(folder):
+            driver = Driver("PoCL", str(path), "pip package pocl-binary-distribution")
+            yield _Entry(driver, shown=False, hidden=True)
+
+
+def _entries() -> list[_Entry]:
+    if not _on_linux():
+        return []  # macOS and Windows loaders have registries of their own, which pip's drivers for Linux never enter
+    vendors = _chosen_vendors()
+    found: Iterable[_Entry]
+    if vendors:
+        found = (_Entry(driver, shown=True, hidden=False) for driver in _chosen_by_user(vendors))
+    else:
+        found = (*_installed(), *_of_loader())
+    entries: dict[str, _Entry] = {}
+    for entry in found:
+        entries.setdefault(_identity(entry.driver.library), entry)
+    return list(entries.values())
+
+
+def find_drivers() -> list[Driver]:
+    """The drivers that this process's OpenCL loader gets to see, with those that cannot load and why.
+
+    Reads files only and loads nothing. Empty on macOS and Windows, whose loaders keep registries of their own.
+    """
+    return [entry.driver for entry in _entries()]
+
+
+_lock = threading.Lock()
+_ensured = False
+
+
+def ensure_drivers() -> None:
+    """Show drivers that pip or conda installed to pyopencl's loader; once per process, before its first OpenCL call.
+
+    Sets OCL_ICD_VENDORS to a folder in NETCL_CACHE_DIR (a temporary one where that is not writable) when the loader
+    would miss a driver; never when the user set OCL_ICD_VENDORS. What OCL_ICD_FILENAMES names stays in use.
+    """
+    global _ensured
+    if _ensured:
+        return
+    with _lock:
+        if not _ensured:
+            if not _chosen_vendors():
+                _show([entry for entry in _entries() if not entry.shown])
+            _ensured = True
+
+
+def _show(entries: list[_Entry]) -> None:
+    if not any(entry.hidden and not entry.driver.problem for entry in entries):
+        # Nothing to add, and a parent's folder may list drivers that are gone.
+        os.environ.pop("OCL_ICD_VENDORS", None)
+        return
+    libraries = [entry.driver.library for entry in entries if not (entry.hidden and entry.driver.problem)]
+    files = {f"{number:02d}-{Path(library).name}.icd": library + "\n" for number, library in enumerate(libraries)}
+    digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
+    try:
+        folder = _write_in_cache(_OWN_PREFIX + digest, files)
+    except OSError as error:
+        config.get_logger().warning("OpenCL drivers installed by pip stay unseen, no folder can be written: %s", error)
+        return
+    os.environ["OCL_ICD_VENDORS"] = str(folder)
+
+
+def _write_in_cache(name: str, files: dict[str, str]) -> Path:
+    if config.get("CACHE"):
+        try:
+            return _write_folder(config.get("CACHE_DIR") / name, files)
+        except OSError:
+            pass  # an unwritable cache is no reason to go without a driver
+    folder = Path(tempfile.mkdtemp(prefix=_OWN_PREFIX))
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # a forked child runs this hook too
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return _write_folder(folder, files)
+
+
+def _write_folder(folder: Path, files: dict[str, str]) -> Path:
+    """Make ``folder`` hold exactly these ``.icd`` files; a process that reads it meanwhile sees whole files."""
+    if {icd.name: icd.read_text(encoding="utf-8") for icd in folder.glob("*.icd")} == files:
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(prefix=".new-" + _OWN_PREFIX, dir=folder.parent))
+    try:
+        for name, text in files.items():
+            (new / name).write_text(text, encoding="utf-8")
+        try:
+            new.rename(folder)
+        except OSError:  # it is there: another process made it, or it was damaged
+            for icd in folder.glob("*.icd"):
+                if icd.name not in files:
+                    icd.unlink(missing_ok=True)
+            for name in files:
+                os.replace(new / name, folder / name)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return folder
+
+
+def _graphics_cards() -> list[tuple[str, Path]]:
+    """(PCI vendor number, device node) of the graphics cards that Linux drives."""
+    cards = []
+    for vendor in sorted(Path("/sys/class/drm").glob("renderD*/device/vendor")):
+        try:
+            cards.append((vendor.read_text().strip(), Path("/dev/dri") / vendor.parent.parent.name))
+        except OSError:
+            continue
+    if not any(number == "0x10de" for number, _ in cards) and Path("/proc/driver/nvidia/version").exists():
+        cards.append(("0x10de", Path("/dev/nvidia0")))
+    return cards
+
+
+_CARD_DRIVERS = {
+    "0x10de": (
+        "NVIDIA",
+        ("NVIDIA",),
+        "NVIDIA's driver with its OpenCL library (libnvidia-opencl, package nvidia-opencl-icd)",
+    ),
+    "0x1002": ("AMD", ("AMD", "Mesa rusticl"), "rocm-opencl-runtime, or mesa-opencl-icd and RUSTICL_ENABLE=radeonsi"),
+    "0x8086": ("Intel", ("Intel GPU driver", "Mesa rusticl"), "the package intel-opencl-icd"),
+}
+
+
+def _card_advice(names: set[str]) -> Iterator[str]:
+    for number, node in _graphics_cards():
+        if number not in _CARD_DRIVERS:
+            continue
+        vendor, drivers, package = _CARD_DRIVERS[number]
+        if not names.intersection(drivers):
+            yield f"There is a graphics card of {vendor} without OpenCL driver: install {package}."
+        elif node.exists() and not os.access(node, os.R_OK | os.W_OK):
+            yield f"This user may not open {node}: add the user to the group that owns it (often render or video)."
+
+
+def advice() -> str:
+    """What to install on this system so that netcl finds an OpenCL device; says so when nothing is missing."""
+    wheels = _on_linux() and platform.machine() in ("x86_64", "AMD64")
+    by_pip = 'pip install "netcl-core[cpu]" (PoCL, any CPU) or "netcl-core[intel]" (Intel\'s runtime, faster)'
+    lines: list[str] = []
+    if _pyopencl is None:
+        lines.append("Install pyopencl: " + (by_pip if wheels else 'pip install "netcl-core[opencl]"') + ".")
+    if not _on_linux():
+        lines.append(
+            "OpenCL drivers come with the graphics driver of the vendor"
+            + (
+                ", or from conda-forge (pocl)."
+                if sys.platform == "darwin"
+                else ", CPU drivers from Intel (OpenCL runtime)."
+            )
+        )
+        return " ".join(lines)
+    drivers = find_drivers()
+    working = {driver.name for driver in drivers if not driver.problem}
+    lines += [f"{driver.name} ({driver.library}): {driver.problem}." for driver in drivers if driver.problem]
+    lines += _card_advice(working)
+    if not working and _pyopencl is not None:
+        other = "install your vendor's OpenCL driver, or PoCL from your distribution (package pocl-opencl-icd)"
+        lines.append(f"There is no OpenCL driver: {by_pip if wheels else other}.")
+    if _chosen_vendors():
+        lines.append("OCL_ICD_VENDORS is set, so only the drivers it names are used; unset it to see those of pip.")
+    return " ".join(lines) or "Nothing is missing."

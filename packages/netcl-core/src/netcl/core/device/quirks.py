@@ -1,0 +1,192 @@
+"""The probes of OpenCL drivers: half arithmetic, conversions of halves, vectors of sixteen lanes, order of kernels.
+
+``half_works``, ``half_vectors_work`` and ``sixteen_lanes_work`` compile what drivers may fail at, in a child process;
+``needs_flush`` launches kernels that depend on each other, in this process.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from netcl.core import config
+from netcl.core.device.child_probe import RIGHT, WRONG, driver_key, verdict
+
+try:
+    import pyopencl
+except ImportError:
+    cl: Any = None
+else:
+    cl = pyopencl
+
+__all__ = ["HALF_VECTORS", "half_vectors_work", "half_works", "needs_flush", "sixteen_lanes_work"]
+
+# PoCL converts halves one by one, in software; its compiler knows the instructions that convert eight (half as long for
+# a chain of elementwise ops). For global pointers to elements that need not be aligned to vectors.
+HALF_VECTORS = """\
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__clang__) && defined(__F16C__)
+typedef __fp16 half_vector __attribute__((ext_vector_type(8), aligned(2)));
+#undef vload_half8
+#undef vstore_half8_rte
+#define vload_half8(i, p) __builtin_convertvector(*((__global const half_vector *)(p) + (i)), float8)
+#define vstore_half8_rte(x, i, p) *((__global half_vector *)(p) + (i)) = __builtin_convertvector((x), half_vector)
+#endif
+"""
+
+# Tells half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is 0.
+_HALF = """
+#pragma OPENCL FP_CONTRACT OFF
+#ifdef cl_khr_fp16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+__kernel void probe(__global const float* x, __global float* out) {
+    size_t i = get_global_id(0);
+    half a = (half)x[2 * i], b = (half)x[2 * i + 1];
+    half sum = a + b;
+    out[2 * i] = (float)(sum - a);
+    out[2 * i + 1] = (float)(a * b);
+}
+"""
+# The multiply-add that contractions are made of; LLVM 14 (PoCL 3.0) ends the process over sixteen lanes of it.
+_SIXTEEN = """
+__kernel void probe(__global const float* x, __global float* out) {
+    float16 sum = 0, a = vload16(0, x);
+    for (int k = 0; k < 16; k++) sum += x[k] * a;
+    vstore16(sum, 0, out);
+    out[16] = fma(a, a, sum).s5;
+}
+"""
+# Each float becomes a half, and each half a float, in vectors at an odd address.
+_CONVERSIONS = """
+__kernel void probe(__global const float* x, __global float* out) {
+    size_t i = get_global_id(0) * 8;
+    __global half* halves = (__global half*)(out + get_global_size(0) * 8);
+    vstore_half8_rte(vload8(0, x + i), 0, halves + 1 + i);
+    vstore8(vload_half8(0, halves + 1 + i), 0, out + i);
+}
+"""
+_SHIFTED = """
+__kernel void probe(__global const uint* x, __global uint* out, const uint count) {
+    uint i = get_global_id(0);
+    out[i] = x[(i * 7u + 4099u) % count] + 1u;
+}
+"""
+_TIMEOUT_S = 30.0
+_CHAIN = 48
+_COUNT = 1 << 14
+
+
+def half_works(device: Any) -> bool:
+    """Whether half arithmetic compiled and ran right, in a child process."""
+    return _tried("half_arithmetic", device)
+
+
+def half_vectors_work(device: Any) -> bool:
+    """Whether ``HALF_VECTORS`` compiled and converted right, in a child process."""
+    return _tried("half_vectors", device)
+
+
+def sixteen_lanes_work(device: Any) -> bool:
+    """Whether multiply-adds on float16 vectors compiled and ran right, in a child process."""
+    return _tried("sixteen_lanes", device)
+
+
+def needs_flush(device: Any) -> bool:
+    """Whether kernels see what the kernel before them wrote only if the queue is flushed between the two."""
+    try:
+        return not verdict("kernel_order", driver_key(device), partial(_ordered, device))
+    except cl.Error as error:  # no kernel runs on it; the first one of the program will say so
+        config.get_logger().debug("the order of kernels on %s is not known: %s", device.name, error)
+        return False
+
+
+def _tried(name: str, device: Any) -> bool:
+    # Without the driver's own end: PoCL may abort there, which says nothing of the kernel.
+    script = f"import os\nfrom netcl.core.device.quirks import in_child\nos._exit(in_child({name!r}, sys.argv[1]))\n"
+    return verdict(name, driver_key(device), script, _TIMEOUT_S, driver_key(device))
+
+
+def in_child(name: str, key: str) -> int:
+    """The exit code of a trial on the first device of the driver ``key``; LookupError where there is none."""
+    from netcl.core.device.discovery import manager
+
+    with config.override(PLATFORM_FILTER=None):
+        device = next((found for _, found in manager.discover() if driver_key(found) == key), None)
+    if device is None:
+        raise LookupError(f"the child does not find the device {key}")
+    return RIGHT if _TRIALS[name](device) else WRONG
+
+
+def _run(device: Any, source: str, values: Any, count: int, items: int) -> Any:
+    """What the kernel ``probe(values, out)`` writes; None where the driver refuses it."""
+    result = np.empty(count, values.dtype)
+    try:
+        context = cl.Context([device])
+        queue = cl.CommandQueue(context, device)
+        kernel = _kernel(context, source)
+        flags = cl.mem_flags
+        given = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=values)
+        target = cl.Buffer(context, flags.WRITE_ONLY, result.nbytes)
+        kernel(queue, (items,), None, given, target)
+        cl.enqueue_copy(queue, result, target)
+    except cl.Error as error:
+        config.get_logger().debug("%s refuses a probe: %s", device.name, error)
+        return None
+    return result
+
+
+def _kernel(context: Any, source: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        return cl.Kernel(cl.Program(context, source).build(cache_dir=False), "probe")
+
+
+def _half(device: Any) -> bool:
+    values = np.array([2048.0, 1.0, 1.5, 3.0], np.float32)
+    result = _run(device, _HALF, values, 4, 2)
+    return result is not None and np.array_equal(result, np.array([0.0, 2048.0, 3.0, 4.5], np.float32))
+
+
+def _half_vectors(device: Any) -> bool:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    exact = halves.astype(np.float32)
+    with np.errstate(all="ignore"):
+        between = np.nextafter(halves, np.float16(np.inf)).astype(np.float32) * 0.5 + exact * 0.5
+        values = np.concatenate([exact, between, np.array([65519.9, 65520.0, 1e30, -1e-30] * 2, np.float32)])
+        wanted = values.astype(np.float16).astype(np.float32)
+    items = values.size // 8
+    result = _run(device, HALF_VECTORS + _CONVERSIONS, values, values.size + 4 * items + 8, items)
+    return result is not None and np.array_equal(result[: values.size], wanted, equal_nan=True)
+
+
+def _sixteen(device: Any) -> bool:
+    values = np.arange(1, 17, dtype=np.float32)
+    result = _run(device, _SIXTEEN, values, 17, 1)
+    sums = values * values.sum()
+    return result is not None and np.array_equal(result, np.append(sums, values[5] ** 2 + sums[5]))
+
+
+def _ordered(device: Any) -> bool:
+    """Whether a chain of kernels, each reading all over what the one before wrote, is right without a flush."""
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context, device)
+    kernel = _kernel(context, _SHIFTED)
+    start = np.zeros(_COUNT, np.uint32)
+    flags = cl.mem_flags
+    buffers = [cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=start) for _ in range(2)]
+    for step in range(_CHAIN):
+        kernel(queue, (_COUNT,), None, buffers[step % 2], buffers[1 - step % 2], np.uint32(_COUNT))
+    result = np.empty_like(start)
+    cl.enqueue_copy(queue, result, buffers[_CHAIN % 2])
+    return bool((result == _CHAIN).all())
+
+
+_TRIALS: dict[str, Callable[[Any], bool]] = {
+    "half_arithmetic": _half,
+    "half_vectors": _half_vectors,
+    "sixteen_lanes": _sixteen,
+}

@@ -1,0 +1,208 @@
+"""Deferred contractions of a traced function: what the function does to their results may become their epilogue.
+
+``Deferral`` is an interceptor of engine calls: it gives a pending tensor for a contraction, which is launched when that
+tensor is used, or with an epilogue that computes what is done to it (``as_epilogue``).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from netcl.core.backend.epilogue import Epilogue, check
+from netcl.core.backend.interceptors import Interceptor, Layer, intercepted
+from netcl.core.capture.call_log import tensors_in
+from netcl.core.capture.epilogues import epilogue_expression
+from netcl.core.errors import ExpressionError, UnsupportedError
+from netcl.core.expr import Apply, Expr, Load
+from netcl.core.expr.rewrite import walk
+from netcl.core.tensor.deferred import fulfil, lock, promise, waiting_class, work_of
+
+if TYPE_CHECKING:
+    from netcl.core.lazy.region import Region, Value
+    from netcl.core.tensor_data import TensorData
+
+Shape = tuple[int, ...]
+
+_DTYPES = ("float32", "float64")
+_NUMBERS_MAX = 4  # values of launch scalars that an epilogue is built for: they are constants in its kernel
+
+
+class DeferredContraction:
+    """One call of an engine that has not been launched yet; its tensors are pending until it is launched."""
+
+    def __init__(self, name: str, engine: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shape: Shape) -> None:
+        self.shape, self.dtype, self.engine = shape, args[-1].dtype, engine
+        self._name, self._args, self._kwargs = name, args, kwargs
+        self._read = [(tensor, tensor.version) for tensor in tensors_in((args, kwargs))]
+        self._tensors: list[weakref.ref[Any]] = []
+        self.waits = True
+
+    def promised(self, tensor_class: type[TensorData]) -> Any:
+        """A pending tensor for the result."""
+        tensor = promise(tensor_class, waiting_class(tensor_class), self.engine, self.shape, self.dtype, self, 0, False)
+        self._tensors.append(weakref.ref(tensor))
+        return tensor
+
+    def stand_in(self, tensor: Any) -> Any:
+        """Another name of the pending ``tensor``, so that it can be seen whether anybody holds that."""
+        other = self.promised(type(tensor).plain)
+        other.shape, other.requires_grad, other.grad_fn = tensor.shape, tensor.requires_grad, tensor.grad_fn
+        other._version = tensor._version
+        return other
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the tensor that the call gave is still somebody's."""
+        return self._tensors[0]() is not None
+
+    @property
+    def epilogue(self) -> Epilogue:
+        """What the call does to its sums already."""
+        return self._kwargs.get("epilogue") or Epilogue(Load(0, self.dtype))
+
+    def settle(self) -> None:
+        """Launches the call as it was made."""
+        with lock:
+            if self.waits:
+                result = self.launch(self._kwargs.get("epilogue"))
+                for ref in self._tensors:
+                    tensor = ref()
+                    if tensor is not None:
+                        fulfil(tensor, type(tensor).plain, result)
+
+    def launch(self, epilogue: Epilogue | None) -> Any:
+        """The result with ``epilogue`` in the place of the call's own; nobody waits for the call afterwards."""
+        for tensor, version in self._read:
+            if tensor.version != version:
+                raise UnsupportedError(
+                    f"a tensor of shape {tensor.shape} was overwritten while a traced function still had to multiply "
+                    "by it; write into it through netcl, or outside of the function"
+                )
+        given = {**self._kwargs, "epilogue": epilogue}
+        result = intercepted(self.engine, self._name, self._args, given, below=Layer.DEFERRAL)
+        self.waits, self._read, self._args, self._kwargs = False, [], (), {}
+        return result
+
+
+class Deferral(Interceptor):
+    """Defers the contractions of this thread that take an epilogue; they are put into ``deferred``.
+
+    ``tensor_class`` is the class of the pending results.
+    """
+
+    layer = Layer.DEFERRAL
+
+    def __init__(self, tensor_class: type[TensorData]) -> None:
+        self.thread = threading.get_ident()
+        self.deferred: list[DeferredContraction] = []
+        self._tensor_class = tensor_class
+
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        shape_of = _SHAPES.get(name)
+        if shape_of is None or args[-1].dtype not in _DTYPES or kwargs.get("out") is not None:
+            return proceed(*args, **kwargs)
+        shape = shape_of(*args, **kwargs)
+        if shape is None:
+            return proceed(*args, **kwargs)
+        contraction = DeferredContraction(name, engine, args, kwargs, shape)
+        self.deferred.append(contraction)
+        return contraction.promised(self._tensor_class)
+
+
+def contraction_of(tensor: Any) -> DeferredContraction | None:
+    """The contraction that a pending tensor is the result of."""
+    work = work_of(tensor)[0]
+    return work if isinstance(work, DeferredContraction) else None
+
+
+def product_shape(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False, **options: Any) -> Shape:
+    """The shape of a product of matrices, or of stacks of them."""
+    rank = max(a.ndim, b.ndim)
+    left, right = ((1,) * (rank - x.ndim) + x.shape[:-2] for x in (a, b))
+    stack = tuple(n if m == 1 else m for m, n in zip(left, right))
+    return (*stack, a.shape[-1 if transpose_a else -2], b.shape[-2 if transpose_b else -1])
+
+
+def image_shape(kind: str, x: Any, weight: Any, **options: Any) -> Shape | None:
+    """The shape of a convolution; None for one of the gradients of convolutions."""
+    if kind != "forward":
+        return None
+    axes = zip(x.shape[2:], weight.shape[2:], options["stride"], options["padding"], options["dilation"])
+    sizes = [(n + low + high - dilation * (k - 1) - 1) // step + 1 for n, k, step, (low, high), dilation in axes]
+    return (x.shape[0], weight.shape[0], *sizes)
+
+
+_SHAPES: dict[str, Callable[..., Shape | None]] = {"matmul": product_shape, "conv": image_shape}  # by call
+
+
+def as_epilogue(
+    contraction: DeferredContraction,
+    slot: int,
+    region: Region,
+    number: int,
+    inputs: Sequence[Any],
+    scalars: Mapping[str, Any],
+    exact: bool,
+) -> Epilogue | None:
+    """What a region does to its input ``slot``, the result of ``contraction``, as the epilogue of that; None where it
+    cannot be one.
+
+    ``number`` is the region's one result. ``exact``: the bits have to be those of the region's own kernel, so that no
+    function takes part whose bits depend on how a driver computes it. Found once per region,
+    contraction and values of ``scalars``.
+    """
+    before = contraction.epilogue
+    known = region.epilogues.setdefault((number, slot), {})
+    operands = [*before.operands, *(_along(one, contraction.shape) for at, one in enumerate(inputs) if at != slot)]
+    key = (exact, before.expression, len(before.operands), contraction.shape, tuple(scalars.values()))
+    if key not in known:
+        if len(known) >= _NUMBERS_MAX:
+            return None
+        value = region.values[number]
+        inexact = exact and not all(node.prim.exact for node in walk((value.expr,)) if isinstance(node, Apply))
+        known[key] = None if inexact else _expression(contraction, slot, region, value, operands, scalars)
+    return None if known[key] is None else Epilogue(known[key], tuple(operands))
+
+
+def _expression(
+    contraction: DeferredContraction,
+    slot: int,
+    region: Region,
+    value: Value,
+    operands: Sequence[Any],
+    scalars: Mapping[str, Any],
+) -> Expr | None:
+    home = region.values[region.inputs[slot]]
+    if (value.shape, value.axes, value.dtype) != (home.shape, home.axes, contraction.dtype):
+        return None
+    whole = home.shape == contraction.shape
+    for at, number in enumerate(region.inputs):
+        operand = region.values[number]
+        if at == slot or whole or operand.shape == home.shape:
+            continue
+        if len(operand.axes) > 1 or prod(operand.shape) not in (1, contraction.shape[-1]) or len(operand.shape) > 1:
+            return None  # rows that were folded together: only what is the same for all of them goes along
+    expression = epilogue_expression(contraction.epilogue, region, slot, value, scalars)
+    if expression is None:
+        return None
+    try:
+        check(Epilogue(expression, tuple(operands)), contraction.dtype)
+    except ExpressionError:
+        return None
+    return expression
+
+
+def _along(operand: Any, shape: Shape) -> Any:
+    """An operand that is as large as the result in the result's own shape."""
+    if operand.shape == shape or prod(operand.shape) != prod(shape):
+        return operand
+    return operand._alias(type(operand), shape)
+
+
+__all__ = ["Deferral", "DeferredContraction", "as_epilogue", "contraction_of", "image_shape", "product_shape"]

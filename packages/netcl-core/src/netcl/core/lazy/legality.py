@@ -1,0 +1,194 @@
+"""What may go into a region: where the axes of a call lie in it, and whether the kernel that results is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from netcl.core.dtypes import is_floating
+from netcl.core.expr import Expr, Load, Reduce
+from netcl.core.expr.cost import SPARE, repeated
+from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.layout import aligned
+from netcl.core.lazy.region import LAST, MAX_INPUTS, MAX_STAGES, Move, Region, Shape, Stage, Value, place
+from netcl.core.ops_table.program import Bound, Program
+
+SMALL = 1 << 15  # elements that one work-item may walk alone
+FEW_ROWS = 64
+HOST_ELEMENTS = 1 << 14  # on NumPy a region keeps all its values until it ends, which costs more for large ones
+
+
+def _reductions(expressions: Sequence[Expr]) -> set[tuple[int, ...]]:
+    return {node.axes for node in walk(expressions) if isinstance(node, Reduce)}
+
+
+def _mapped(
+    region: Region, operands: Sequence[tuple[Shape, Value | None]], rank: int
+) -> tuple[tuple[int | None, ...], dict[int, int]] | None:
+    """Where the axes of an op's space lie in the region, and the region's sizes then; None where they do not fit."""
+    lengths = [1] * rank
+    axes: list[int | None] = [None] * rank
+    for shape, value in operands:
+        wide = [axis for axis, size in enumerate(aligned(shape, rank)) if size != 1]
+        for position, axis in enumerate(wide):
+            lengths[axis] = aligned(shape, rank)[axis]
+            if value is not None:
+                if axes[axis] not in (None, value.axes[position]):
+                    return None
+                axes[axis] = value.axes[position]
+    sizes = dict(region.sizes)
+    following = LAST
+    for axis in reversed(range(rank)):
+        if lengths[axis] == 1:
+            axes[axis] = None
+            continue
+        there = axes[axis]
+        there = following - 1 if there is None else there
+        if there < 0 or there >= following or sizes.setdefault(there, lengths[axis]) != lengths[axis]:
+            return None
+        axes[axis] = following = there
+    return tuple(axes), sizes
+
+
+def _wide(shape: Shape) -> Shape:
+    return tuple(size for size in shape if size != 1)
+
+
+def _results(
+    program: Program, axes: Sequence[int | None], exprs: Sequence[Expr], requires: bool, node: bool, is_cast: bool
+) -> list[Value] | None:
+    made = []
+    for expr, shape, final in zip(exprs, program.shapes, program.finals):
+        if _wide(shape) != _wide(final):
+            return None
+        there = tuple(a for a, size in zip(axes, shape) if size != 1 and a is not None)
+        rounded = is_cast and expr.dtype in ("float16", "bfloat16")
+        made.append(Value(expr, final, expr.dtype, there, requires and is_floating(expr.dtype), node, None, rounded))
+    return made
+
+
+def extend(
+    region: Region, name: str, ready: Bound, refs: Sequence[Any], recorded: bool, node: bool, host: bool
+) -> Move | None:
+    """The move of a call whose tensors are ``refs``: numbers of values, or the requires_grad of new inputs, which are
+    told apart by tuples (place among the new ones, requires_grad). None: the call takes no part in the region.
+    """
+    program = ready.program
+    shapes = [tensor.shape for tensor in ready.inputs]
+    every = [*shapes, *program.shapes, *program.finals]
+    if any(0 in shape for shape in every) or len(region.stages) >= MAX_STAGES:
+        return None
+    rank = len(program.shapes[0])
+    if rank > LAST // 2:
+        return None
+    values = list(region.values)
+    if any(values[ref].rounded for ref in refs if not isinstance(ref, tuple)):
+        return None
+    known = [(shape, None if isinstance(ref, tuple) else values[ref]) for shape, ref in zip(shapes, refs)]
+    mapped = _mapped(region, known, rank)
+    if mapped is None:
+        return None
+    axes, sizes = mapped
+    inputs, numbers = list(region.inputs), dict[int, int]()
+    operands: list[int] = []
+    for tensor, ref in zip(ready.inputs, refs):
+        if not isinstance(ref, tuple):
+            operands.append(ref)
+            continue
+        if ref[0] not in numbers:
+            numbers[ref[0]] = len(values)
+            inputs.append(len(values))
+            there = tuple(a for a, size in zip(axes, aligned(tensor.shape, rank)) if size != 1 and a is not None)
+            requires = ref[1] and is_floating(tensor.dtype)
+            values.append(Value(Load(len(inputs) - 1, tensor.dtype), tensor.shape, tensor.dtype, there, requires))
+        operands.append(numbers[ref[0]])
+    if len(inputs) > MAX_INPUTS:
+        return None
+    loads = [values[index].expr for index in operands]
+    # Named by their place behind all inputs, as an engine's warm call finds numbers among arguments.
+    names = {old: f"v{MAX_INPUTS + len(region.scalars) + k}" for k, old in enumerate(ready.scalars)}
+    exprs = place(program.outputs, axes, loads, names)
+    reduced = _joined(region, program, axes, sizes, loads, exprs)
+    if reduced is _REFUSED:
+        return None
+    total = 1
+    for size in sizes.values():
+        total *= size
+    if host and total > HOST_ELEMENTS:
+        return None
+    requires = recorded and any(values[index].requires_grad for index in operands)
+    made = _results(program, axes, exprs, requires, node, name == "cast")
+    if made is None:
+        return None
+    first = len(values)
+    results = tuple(range(first, first + len(made)))
+    stage = Stage(name, program, tuple(operands), results, tuple(shapes), axes, names, requires)
+    after = Region(
+        (*values, *made),
+        tuple(inputs),
+        (*region.stages, stage),
+        sizes,
+        reduced,
+        (*region.scalars, *names.values()),
+    )
+    return Move(after, tuple(zip(results, made)), program.single)
+
+
+_REFUSED = frozenset((-1,))
+
+
+def _joined(
+    region: Region,
+    program: Program,
+    axes: Sequence[int | None],
+    sizes: Mapping[int, int],
+    loads: Sequence[Expr],
+    exprs: Sequence[Expr],
+) -> frozenset[int] | None:
+    """The axes that the region reduces over once a call is in it, ``_REFUSED`` where that would cost more than it
+    spares: other axes than before, much to be computed again in each pass, columns, or few rows walked as wholes.
+    """
+    own = {
+        frozenset(a for a in (axes[axis] for axis in each) if a is not None) for each in _reductions(program.outputs)
+    }
+    own.discard(frozenset())
+    if own and region.reduced is not None and own != {region.reduced}:
+        return _REFUSED
+    inner = any(_reductions((load,)) for load in loads)
+    if not own and not inner:
+        return region.reduced
+    if repeated([exprs]) - repeated([program.outputs]) > SPARE:
+        return _REFUSED
+    reduced = region.reduced
+    if own:
+        reduced = next(iter(own)) if len(own) == 1 else frozenset().union(*own)
+    assert reduced is not None
+    total = rows = 1
+    for axis, size in sizes.items():
+        total *= size
+        rows *= 1 if axis in reduced else size
+    trailing = max(reduced) == LAST - 1 and max(reduced) - min(reduced) == len(reduced) - 1
+    if inner and total > SMALL and (rows < FEW_ROWS or not trailing):
+        present = {slot: frozenset(region.values[index].axes) for slot, index in enumerate(region.inputs)}
+        for load in exprs:
+            for node in walk((load,)):
+                if isinstance(node, Load):
+                    present.setdefault(node.slot, frozenset(a for a in axes if a is not None))
+        if any(_reductions((e,)) and axes_of(e, present, {}) & reduced for e in exprs):
+            return _REFUSED
+    return reduced
+
+
+def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) -> Move | None:
+    """The move of a reshape of value ``ref`` that adds or drops dimensions of one; None for any other."""
+    value = region.values[ref]
+    if _wide(value.shape) != _wide(shape) or ref in region.inputs:
+        return None
+    requires = recorded and value.requires_grad
+    number = len(region.values)
+    made = Value(value.expr, shape, value.dtype, value.axes, requires, node, ref, value.rounded)
+    stage = Stage("reshape", None, (ref,), (number,), (value.shape,), (), {}, requires)
+    after = Region(
+        (*region.values, made), region.inputs, (*region.stages, stage), region.sizes, region.reduced, region.scalars
+    )
+    return Move(after, ((number, made),), True)

@@ -1,0 +1,225 @@
+"""Regions: calls of expression rows noted down instead of run, and composed to one program when a value is needed.
+
+A region has one iteration space. While it grows its axes are counted from ``LAST`` downwards, the last axis being
+``LAST - 1``, so that operands of higher rank add axes at the front without renaming any. A value knows on which of
+these axes each of its dimensions lies; dimensions of length one lie on none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from netcl.core.expr import Const, Expr, Index, Load, Reduce, Scalar, cast, size_of
+from netcl.core.expr.rewrite import rebuild
+from netcl.core.layout import aligned
+from netcl.core.ops_table.program import Bound, Program
+
+Shape = tuple[int, ...]
+
+LAST = 32
+MAX_STAGES = 64  # ops of a region: a kernel has to stay small enough for every driver to compile
+MAX_INPUTS = 24
+VARIANTS = 256
+
+_NO_INPUTS = (None,) * MAX_INPUTS
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """An input or a result in a region: ``axes`` of its dimensions other than one, ``node`` whether it was recorded.
+
+    ``alias`` is the value whose storage it shares: a reshape to the same dimensions other than one. ``rounded``: it was
+    converted to half on purpose, so it has to be stored before it is used.
+    """
+
+    expr: Expr
+    shape: Shape
+    dtype: str
+    axes: tuple[int, ...]
+    requires_grad: bool
+    node: bool = False
+    alias: int | None = None
+    rounded: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One call in a region: ``axes`` of its own iteration space in the region's, ``names`` of its scalars there."""
+
+    name: str
+    program: Program | None  # None: a reshape
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    shapes: tuple[Shape, ...]
+    axes: tuple[int | None, ...]
+    names: Mapping[str, str]
+    recorded: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """What a call does to a region: the region after it, and the results. ``numbers`` are launch scalars by their
+    place among the arguments, or as they are.
+    """
+
+    region: Region
+    results: tuple[tuple[int, Value], ...]
+    single: bool
+    numbers: tuple[tuple[int, Any], ...] = ()
+
+
+@dataclass(eq=False)
+class Region:
+    """Calls so far, as a node of a tree: ``moves`` lead to regions of one call more, ``programs`` by their outputs."""
+
+    values: tuple[Value, ...] = ()
+    inputs: tuple[int, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    reduced: frozenset[int] | None = None
+    scalars: tuple[str, ...] = ()
+    moves: dict[Any, Move | None] = field(default_factory=dict)
+    programs: dict[tuple[int, ...], Fused] = field(default_factory=dict)
+    kept: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)  # results, with what a gradient needs
+    epilogues: dict[Any, Any] = field(default_factory=dict)  # what contractions that the region reads end with
+
+
+@dataclass(frozen=True, eq=False)
+class Fused(Program):
+    """The program of a region for some of its results; ``arranged`` are shapes that inputs have to be given first."""
+
+    region: Region = field(default_factory=Region)
+    results: tuple[int, ...] = ()
+    arranged: tuple[Shape | None, ...] = ()
+    shift: int = 0
+    warm: list[Any] = field(default_factory=list)
+
+    def run(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> Sequence[Any]:
+        """The results for inputs in their arranged shapes; by the engine's warm call from the second run on."""
+        if self.warm and self.warm[0] is not None:
+            result = self.warm[0](self._arguments(inputs, scalars))
+            if result is not None:
+                return (result,)
+        results = Bound(self, inputs, dict(scalars)).run()
+        if not self.warm:
+            make = None if self.relaxed else getattr(inputs[0].engine, "warm_call", None)
+            self.warm.append(make and make(self, self._arguments(inputs, scalars), scalars))
+        return results
+
+    def _arguments(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Inputs and launch scalars at the places that these are named after."""
+        return (*inputs, *_NO_INPUTS[len(inputs) :], *scalars.values()) if scalars else inputs
+
+
+class Cache:
+    """The regions that a function has led to, from an empty one per engine; at most ``VARIANTS`` programs, and as many
+    regions as make so many programs of ``MAX_STAGES`` ops.
+    """
+
+    def __init__(self) -> None:
+        self.roots: dict[Any, Region] = {}
+        self.count: int = 0
+        self.regions: int = 0
+
+    def keep(self, region: Region, key: Any, move: Move | None) -> None:
+        """Notes what a call does to ``region``."""
+        if self.regions >= VARIANTS * MAX_STAGES:
+            self.clear()
+        self.regions += 1
+        region.moves[key] = move
+
+    def clear(self) -> None:
+        """Forgets all; traces that are under way go on with what they hold."""
+        self.roots.clear()
+        self.count = self.regions = 0
+
+    def root(self, engine: Any) -> Region:
+        """The empty region on ``engine``."""
+        found = self.roots.get(engine)
+        return found if found is not None else self.roots.setdefault(engine, Region())
+
+    def program(self, region: Region, results: tuple[int, ...], relaxed: bool) -> Fused:
+        """The program that computes ``results`` of ``region``."""
+        found = region.programs.get(results)
+        if found is None:
+            if self.count >= VARIANTS:
+                self.clear()
+            self.count += 1
+            found = region.programs[results] = fuse(region, results, relaxed)
+        return found
+
+
+# -- composing expressions ---------------------------------------------------------------------------------------------
+
+
+def place(
+    expressions: Sequence[Expr], axes: Sequence[int | None], loads: Sequence[Expr], names: Mapping[str, str]
+) -> tuple[Expr, ...]:
+    """Expressions of one op in a region: axis i becomes ``axes[i]`` (None: it has one element), slot s ``loads[s]``."""
+
+    def change(node: Expr) -> Expr | None:
+        if isinstance(node, Load):
+            return loads[node.slot]
+        if isinstance(node, Index):
+            axis = axes[node.axis]
+            return Const(0, "int32") if axis is None else Index(axis)
+        if isinstance(node, Reduce):
+            there = tuple(sorted(a for a in (axes[axis] for axis in node.axes) if a is not None))
+            return Reduce(node.kind, node.arg, there) if there else cast(node.arg, node.dtype)
+        if isinstance(node, Scalar):
+            if node.name.startswith("size:"):
+                known = [axes[int(axis)] for axis in node.name[5:].split(",")]
+                return size_of([axis for axis in known if axis is not None], node.dtype)
+            return Scalar(names[node.name], node.dtype)
+        return None
+
+    # Nodes are rewritten after their arguments: what stands in for a load is not walked again.
+    return rebuild(expressions, change)
+
+
+def shifted(expressions: Sequence[Expr], shift: int) -> tuple[Expr, ...]:
+    """Expressions with every axis ``shift`` lower."""
+
+    def change(node: Expr) -> Expr | None:
+        if isinstance(node, Index):
+            return Index(node.axis - shift)
+        if isinstance(node, Reduce):
+            return Reduce(node.kind, node.arg, tuple(axis - shift for axis in node.axes))
+        if isinstance(node, Scalar) and node.name.startswith("size:"):
+            return size_of([int(axis) - shift for axis in node.name[5:].split(",")], node.dtype)
+        return None
+
+    return rebuild(expressions, change) if shift else tuple(expressions)
+
+
+def _shape_on(value: Value, low: int) -> Shape:
+    """The shape of a value over all axes from ``low`` on."""
+    sizes = dict(zip(value.axes, (size for size in value.shape if size != 1)))
+    return tuple(sizes.get(axis, 1) for axis in range(low, LAST))
+
+
+def fuse(region: Region, results: tuple[int, ...], relaxed: bool = False) -> Fused:
+    """The program of ``region`` that computes ``results``, over an iteration space without axes that nobody uses."""
+    low = min(region.sizes, default=LAST)
+    values = region.values
+    names = list(dict.fromkeys(stage.name for stage in region.stages))
+    arranged: list[Shape | None] = []
+    for index in region.inputs:
+        shape = _shape_on(values[index], low)
+        fits = len(values[index].shape) <= LAST - low and aligned(values[index].shape, LAST - low) == shape
+        arranged.append(None if fits else shape)
+    return Fused(
+        name=f"jit({'+'.join(names[:6])}{'+...' if len(names) > 6 else ''})",
+        outputs=shifted([values[index].expr for index in results], low),
+        shapes=tuple(_shape_on(values[index], low) for index in results),
+        finals=tuple(values[index].shape for index in results),
+        present={slot: frozenset(a - low for a in values[i].axes) for slot, i in enumerate(region.inputs)},
+        single=False,
+        relaxed=relaxed,
+        region=region,
+        results=results,
+        arranged=tuple(arranged),
+        shift=low,
+    )

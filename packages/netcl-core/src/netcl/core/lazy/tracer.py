@@ -1,0 +1,329 @@
+"""The tracer: takes calls of the op table into a region instead of running them, and settles it when a value is due.
+
+A call that fits makes pending tensors. One that does not fit ends the region: what is alive of its results is computed
+by one program, and the call goes on with ordinary tensors, in a region of its own or at once. So a traced function does
+what it always does, with fewer kernels; reading a value, writing in place and other devices end a region too.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from netcl.core.backend.interceptors import interception
+from netcl.core.errors import NetclError, UnsupportedError
+from netcl.core.lazy.deferred_gemm import Deferral, DeferredContraction, contraction_of
+from netcl.core.lazy.legality import alias, extend
+from netcl.core.lazy.materialize import Settling
+from netcl.core.lazy.region import Cache, Move, Region
+from netcl.core.ops_table import dispatch
+from netcl.core.ops_table.program import Bound, bound
+from netcl.core.ops_table.table import TABLE, OpRow
+from netcl.core.tensor.deferred import Pending, give_up, lock, touch, waiting_class, work_of
+from netcl.core.tensor.tensor import Tensor
+from netcl.core.tensor_data import TensorData
+
+NOT_TRACED: Any = object()
+_WRITING = ("setitem",)
+_NUMBERS = (float, int, bool)
+_CONTRACTIONS = frozenset(("matmul", "linear", "conv1d", "conv2d", "conv3d"))
+
+
+class Trace(Settling):
+    """One run of a traced function. ``call`` is given each call of the op table; ``settle`` ends the region.
+
+    ``node_class`` is what recorded calls give. ``refused`` are names of rows that stay on their own. A subclass may
+    take part in ``compute``.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        relaxed: bool = False,
+        node_class: type[Tensor] = Tensor,
+        refused: Sequence[str] | set[str] = (),
+    ) -> None:
+        super().__init__(cache, relaxed, node_class)
+        self._refused = refused
+        self._contractions: list[DeferredContraction] = []  # that wait; who touches a result settles its own
+        self._stand_ins: dict[int, Any] = {}
+        self._engine: Any = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._engine = None
+        self._region: Region | None = None
+        self._inputs: list[Any] = []
+        self._versions: list[int] = []
+        self._known: dict[int, int] = {}
+        self._scalars: list[Any] = []
+        self._promised: list[tuple[int, Any]] = []
+        self._first: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]] | None = None
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
+        """What the call gives, pending; or NOT_TRACED, when its arguments are ordinary tensors and it has to be run.
+
+        ``node``: it gives nodes. ``recorded``: gradients flow through it.
+        """
+        with lock:
+            found = self._call(row, self._without_held(args), kwargs, node, recorded)
+            if found is NOT_TRACED:
+                touch(args)
+                touch(tuple(kwargs.values()))
+            return found
+
+    def aside(self, row: OpRow, args: tuple[Any, ...], node: bool, run: Callable[[], Any]) -> Any:
+        """``run()``, a call on ``args`` that takes no part in a region; a contraction in it is deferred, as what is
+        done to its result may become its epilogue.
+
+        ``node``: it gives nodes.
+        """
+        if row.name not in _CONTRACTIONS or dispatch._pooled:
+            return run()
+        engine = next((value.engine for value in args if isinstance(value, TensorData)), None)
+        if engine is None or engine.name != "cl":  # NumPy has no epilogues: they would be passes of their own
+            return run()
+        deferral = Deferral(Tensor)
+        with interception(engine, deferral):
+            result = run()
+        self._contractions.extend(deferral.deferred)
+        if node and type(result) is waiting_class(Tensor):
+            result.__class__ = waiting_class(self._classes[1])
+        return result
+
+    def _without_held(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with stand-ins for results of contractions that wait: whoever else holds those is then known,
+        as nothing here does.
+        """
+        if not self._contractions or not any(isinstance(value, Pending) for value in args):
+            return args
+        return tuple([self._stand_in(value) if isinstance(value, Pending) else value for value in args])
+
+    def _stand_in(self, tensor: Any) -> Any:
+        work = contraction_of(tensor)
+        if work not in self._contractions:
+            return tensor
+        if id(work) not in self._stand_ins:
+            self._stand_ins[id(work)] = work.stand_in(tensor)
+        return self._stand_ins[id(work)]
+
+    def _call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
+        if "out" in kwargs or row.name in _WRITING or dispatch._pooled:
+            self.settle()
+            return NOT_TRACED
+        if row.expression is None:
+            if row.name == "reshape":
+                found = self._alias(args, kwargs, node, recorded)
+                if found is not NOT_TRACED:
+                    return found
+            return NOT_TRACED
+        if not kwargs and row.leading and len(args) == len(row.operands):
+            return self._plain(row, args, node, recorded)
+        return self._bound(row, args, kwargs, node, recorded)
+
+    def _plain(self, row: OpRow, args: tuple[Any, ...], node: bool, recorded: bool) -> Any:
+        """A call of operands alone: looked up without binding its arguments."""
+        key: list[Any] = [row, node, recorded]
+        fresh: dict[int, Any] = {}
+        for value in args:
+            if isinstance(value, TensorData):
+                ref = self._ref(value, fresh)
+                if ref is None:
+                    return self._again(row, args, {}, node, recorded)
+                key.append(ref)
+                if type(ref) is tuple:
+                    key.append((value.shape, value.dtype))
+            elif value is None or type(value) in _NUMBERS:
+                key.append(type(value))
+            else:
+                return self._bound(row, args, {}, node, recorded)
+        found = tuple(key)
+        region = self._region or self._start(fresh)
+        if region is None:
+            return NOT_TRACED
+        if found in region.moves:
+            move = region.moves[found]
+        else:
+            ready = bound(row, args, {})
+            refs = [ref for ref in key[3:] if type(ref) is int or (type(ref) is tuple and type(ref[0]) is int)]
+            move = self._new_move(region, found, row, ready, refs, node, recorded)
+            if move is not None:
+                numbers = _numbers(ready.scalars, args)
+                move = region.moves[found] = Move(move.region, move.results, move.single, numbers)
+        if move is None:
+            return self._again(row, args, {}, node, recorded)
+        if not region.stages:
+            self._first = row, args, {}
+        scalars = [value if place < 0 else args[place] for place, value in move.numbers]
+        return self._take(move, fresh, scalars)
+
+    def _bound(self, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
+        """A call with attributes, keywords or arrays."""
+        ready = bound(row, args, kwargs)
+        fresh: dict[int, Any] = {}
+        refs = [self._ref(tensor, fresh) for tensor in ready.inputs]
+        if None in refs:
+            return self._again(row, args, kwargs, node, recorded)
+        region = self._region or self._start(fresh)
+        if region is None:
+            return NOT_TRACED
+        key = (ready.program, node, recorded, *refs)
+        if key in region.moves:
+            move = region.moves[key]
+        else:
+            move = self._new_move(region, key, row, ready, refs, node, recorded)
+        if move is None:
+            return self._again(row, args, kwargs, node, recorded)
+        if not region.stages:
+            self._first = row, args, kwargs
+        return self._take(move, fresh, list(ready.scalars.values()))
+
+    def _again(self, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
+        """Ends the region and begins the next one with this call; a call that fits into no region is run."""
+        if self._region is None or not self._region.stages:
+            self._begin()
+            return NOT_TRACED
+        self._settle_all()
+        return self._call(row, args, dict(kwargs), node, recorded)
+
+    def _start(self, fresh: Mapping[int, Any]) -> Region | None:
+        for tensor in fresh.values():
+            self._engine = tensor.engine
+            self._region = self.cache.root(tensor.engine)
+            return self._region
+        return None
+
+    def _ref(self, value: Any, fresh: dict[int, Any]) -> Any:
+        """What stands for a tensor in a key: its number in the region, or for a new input (place, requires_grad).
+
+        None for a tensor on another engine than the region.
+        """
+        if isinstance(value, Pending):
+            work, number = work_of(value)
+            if work is self:
+                return number
+            if work not in self._contractions:
+                work.settle()
+        number_known = self._known.get(id(value))
+        if number_known is not None:
+            return number_known
+        engine = self._engine
+        for other in fresh.values() if engine is None else ():
+            engine = other.engine
+        if engine is not None and value.engine is not engine:
+            return None
+        if id(value) not in fresh:
+            fresh[id(value)] = value
+        return [*fresh].index(id(value)), value.requires_grad
+
+    def _new_move(
+        self, region: Region, key: Any, row: OpRow, ready: Bound, refs: Sequence[Any], node: bool, recorded: bool
+    ) -> Move | None:
+        move = None
+        if TABLE.get(row.name) is row and row.name not in self._refused:
+            engine = ready.inputs[0].engine
+            move = extend(region, row.name, ready, refs, recorded, node, engine.name == "cpu")
+            if move is not None and region.stages:
+                fresh = [(place, tensor.requires_grad) for place, tensor in enumerate(ready.inputs)]
+                alone = extend(Region(), row.name, ready, fresh, recorded, node, False)
+                if alone is not None and not self.joins(engine, region, move.region, alone.region):
+                    move = None
+        self.cache.keep(region, key, move)
+        return move
+
+    def _alias(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
+        """A reshape of a pending tensor that only adds or drops dimensions of one: pending too."""
+        if len(args) != 2 or kwargs or not isinstance(args[0], Pending) or self._region is None:
+            return NOT_TRACED
+        work, number = work_of(args[0])
+        shape = args[1]
+        if work is not self or not isinstance(shape, (tuple, list)) or any(type(n) is not int or n < 0 for n in shape):
+            return NOT_TRACED
+        key = ("reshape", number, tuple(shape), node, recorded)
+        if key not in self._region.moves:
+            self.cache.keep(self._region, key, alias(self._region, number, tuple(shape), recorded, node))
+        move = self._region.moves[key]
+        return NOT_TRACED if move is None else self._take(move, {}, [])
+
+    def _take(self, move: Move, fresh: Mapping[int, Any], scalars: Sequence[Any]) -> Any:
+        """The region after ``move``, and its results as pending tensors."""
+        region = move.region
+        if fresh:
+            start = len(self._inputs)
+            for place, tensor in enumerate(fresh.values()):
+                self._known[id(tensor)] = region.inputs[start + place]
+                self._inputs.append(tensor)
+                self._versions.append(tensor.version)
+        self._region = region
+        self._scalars.extend(scalars)
+        made = []
+        for number, value in move.results:
+            tensor = self._promise(self._engine, number, value)
+            self._promised.append((number, weakref.ref(tensor)))
+            made.append(tensor)
+        return made[0] if move.single else tuple(made)
+
+    # -- the end of a region -------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Computes what is alive of the region's results; the next call begins another."""
+        with lock:
+            self._settle_all()
+
+    def _settle_all(self) -> None:
+        region, inputs, versions, scalars = self._region, self._inputs, self._versions, self._scalars
+        call = self._first
+        alive = [(number, tensor) for number, ref in self._promised if (tensor := ref()) is not None]
+        contractions, self._contractions = self._contractions, []
+        self._stand_ins.clear()
+        self._begin()
+        if region is not None and alive:
+            self._settle_region(region, inputs, versions, dict(zip(region.scalars, scalars)), alive, call)
+        for contraction in contractions:
+            if contraction.waits and contraction.is_held:
+                contraction.settle()
+
+    def _settle_region(
+        self,
+        region: Region,
+        inputs: Sequence[Any],
+        versions: Sequence[int],
+        scalars: dict[str, Any],
+        alive: Sequence[tuple[int, Any]],
+        call: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]] | None,
+    ) -> None:
+        try:
+            for tensor, version in zip(inputs, versions):
+                if tensor.version != version:
+                    raise UnsupportedError(
+                        f"a tensor of shape {tensor.shape} was overwritten while a traced function still had to read "
+                        "it; write into it through netcl, or outside of the function"
+                    )
+            self.compute_region(region, inputs, scalars, alive, call)
+        except BaseException as error:
+            for _, tensor in alive:
+                if isinstance(tensor, Pending):
+                    give_up(tensor, error)
+            raise
+
+    def abandon(self, error: BaseException) -> None:
+        """Settles after the traced function has raised ``error``: what outlives the function is as it was left there.
+
+        What cannot be computed raises when it is touched, so that ``error`` itself is not hidden.
+        """
+        try:
+            self.settle()
+        except (NetclError, RuntimeError, MemoryError) as later:
+            error.__context__ = error.__context__ or later
+
+
+def _numbers(scalars: Mapping[str, Any], args: Sequence[Any]) -> tuple[tuple[int, Any], ...]:
+    """Launch scalars by their place among the arguments; (-1, value) for one that is always the same."""
+    places = {f"v{place}": place for place, value in enumerate(args) if type(value) in _NUMBERS}
+    return tuple((places.get(name, -1), value) for name, value in scalars.items())
+
+
+__all__ = ["NOT_TRACED", "Trace", "touch"]

@@ -1,0 +1,99 @@
+"""Leases of device buffers, which end when they are released or collected, and the counters of a pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from netcl.core.memory.pools import BufferPool
+
+__all__ = ["BufferHandle", "PoolStats"]
+
+
+class BufferHandle:
+    """A one-shot lease of ``buffer`` for ``nbytes`` bytes, given back by ``release()`` or when it is collected.
+
+    ``bucket_size`` is the size of the buffer in bytes (0: the buffer's own), ``pool`` where it returns to (None: it is
+    just dropped). ``buffer`` is None after the release. With ``keep`` set the buffer never enters a free list: release
+    drops it. ``note`` is what an out-of-memory report shows for it, such as (shape, dtype), ``key`` the free list that
+    the buffer returns to (None: that of ``bucket_size``).
+    """
+
+    __slots__ = ("__weakref__", "_key", "_live", "bucket_size", "buffer", "keep", "nbytes", "note", "pool")
+
+    def __init__(
+        self,
+        buffer: Any,
+        nbytes: int,
+        bucket_size: int = 0,
+        pool: BufferPool | None = None,
+        key: Any = None,
+        note: Any = None,
+    ) -> None:
+        self.buffer: Any = buffer
+        self.nbytes: int = nbytes
+        self.bucket_size: int = bucket_size
+        self.pool: BufferPool | None = pool
+        self.keep: bool = False
+        self.note: Any = note
+        self._key: Any = bucket_size if key is None else key
+        self._live = True
+
+    def release(self) -> None:
+        """Give the buffer back to the pool; a second call does nothing."""
+        if self.buffer is None:
+            return
+        try:
+            del self._live  # one atomic step: of two threads, or a finaliser and a caller, only one passes
+        except AttributeError:
+            return
+        buffer = self.buffer
+        self.buffer = None
+        pool = self.pool
+        if pool is not None:
+            pool._returned.append((self._key, None if self.keep else buffer, None))
+
+    def __del__(self) -> None:
+        # Nobody else has the handle any more, so there is no race to win.
+        buffer = self.buffer
+        if buffer is not None:
+            pool = self.pool
+            if pool is not None:
+                pool._returned.append((self._key, None if self.keep else buffer, None))
+
+    def release_after(self, event: Any) -> None:
+        """Give the buffer back, to be handed out again only when ``event`` (cl.Event) is complete."""
+        try:
+            del self._live
+        except AttributeError:
+            return
+        buffer = self.buffer
+        self.buffer = None
+        if self.pool is not None:
+            self.pool._returned.append((self._key, buffer, event))
+
+    @property
+    def released(self) -> bool:
+        """Whether the lease has ended."""
+        return not hasattr(self, "_live")
+
+    def __repr__(self) -> str:
+        state = "released" if self.released else f"{self.bucket_size} bytes"
+        return f"<BufferHandle of {self.nbytes} bytes, {state}>"
+
+
+@dataclass(frozen=True)
+class PoolStats:
+    """Counters of a pool: allocations served from it and not, bytes it holds from the driver, those of them unused."""
+
+    hits: int = 0
+    misses: int = 0
+    bytes_allocated: int = 0
+    bytes_cached: int = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """hits / (hits + misses), 0.0 before the first allocation."""
+        requests = self.hits + self.misses
+        return self.hits / requests if requests else 0.0

@@ -1,0 +1,425 @@
+"""The pools of device buffers and the leases they hand out; ``netcl.core.memory`` is their public face.
+
+A pool keeps one stack of free buffers per bucket (a rounded size). ``allocate`` pops the stack or makes a buffer;
+``BufferHandle.release``, or the handle's finaliser, gives it back. Giving back only appends to a deque, without a lock
+or an OpenCL call, so it is safe from the garbage collector, in the middle of pool code, and at interpreter shutdown;
+the next ``allocate`` sorts what came back.
+
+A buffer may be given back while a kernel that was enqueued still uses it: an in-order queue runs the next user's
+kernels after it. That holds for one queue, hence one PersistentBufferPool per queue. ``BufferPool`` and
+``PinnedBufferPool`` serve a context: once netcl works on a second queue of it, a buffer that comes back waits for
+markers on all of them. Queues that netcl has never been given it does not know: give back what such a queue still uses
+with ``release_after(event)``.
+
+Tensors of a training step have many sizes, and what one part of it leaves behind another has to use, or the pool holds
+twice what is ever in use. So a PersistentBufferPool lends a larger buffer where it has none of the right size, and
+before it makes one drops what has been unused for longest, down to a share that keeps the next steps from making it
+again.
+
+Drivers allocate lazily: a buffer that was made may still not exist, and the driver's error then comes with its first
+use. The launch place and the transfers turn that one into ``out_of_memory`` too, after ``release_cached``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import os
+import threading
+from collections import deque
+from math import inf
+from typing import Any
+
+from netcl.core import config
+from netcl.core.device.health import check_lost, forked_error, is_lost, lose, queues_of
+from netcl.core.errors import ShapeError
+from netcl.core.memory.allocation import BufferHandle, PoolStats
+from netcl.core.memory.huge_pages import LARGE, ask_for_large_pages, on_host
+from netcl.core.memory.out_of_memory import (
+    is_out_of_memory,
+    largest_buffer,
+    out_of_memory,
+    register_pool,
+    release_cached,
+)
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = ["BufferHandle", "BufferPool", "PersistentBufferPool", "PinnedBufferPool", "PoolStats"]
+
+_MIB = 1 << 20
+_SMALLEST_BUCKET = 64
+_REMEMBERED_SIZES = 1 << 16
+_LENT_TIMES = 3  # how many times as large as asked for a buffer may be that is lent
+_SPARE = 32 * _MIB  # unused bytes that are kept, or an eighth of the most ever in use
+
+
+_new_handle = BufferHandle.__new__
+
+
+class BufferPool:
+    """Device buffers of one context in power-of-two buckets; thread-safe.
+
+    ``max_cached_bytes`` bounds the unused buffers kept (None: no bound), the least recently used go first.
+    ImportError without pyopencl.
+    """
+
+    _extra_flags = 0
+    _in_order = False  # whether all work on the buffers is ordered by one queue
+    _lent_from: float = inf  # buckets from this size on may be served by larger buffers, and be dropped for others
+    _drops = False
+
+    def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
+        if cl is None:
+            raise ImportError(f"pyopencl required: {type(self).__name__} holds OpenCL buffers")
+        self.context = context
+        self._cached_limit: float = inf if max_cached_bytes is None else max_cached_bytes
+        self._counted_from, self._most_counted = inf, 0  # buckets from this size on keep so many buffers
+        self._flags = cl.mem_flags.READ_WRITE | self._extra_flags
+        self._process = os.getpid()
+        # Re-entrant: a finaliser of user code may allocate while the collector runs inside this very lock.
+        self._lock = threading.RLock()
+        self._returned: deque[tuple[Any, Any, Any]] = deque()  # (key, buffer or None if dropped, event or None)
+        self._free: dict[Any, list[tuple[int, Any]]] = {}  # key -> stack of (time of return, buffer)
+        self._buckets: dict[int, int] = {}  # request -> bucket, so that a warm request computes nothing
+        self._clock = self._hits = self._misses = 0
+        self._allocated = self._cached = self._peak = 0
+        register_pool(self)
+
+    @property
+    def max_cached_bytes(self) -> int | None:
+        """The bound of the unused buffers in bytes, None without one."""
+        return None if self._cached_limit == inf else int(self._cached_limit)
+
+    def bucket_for(self, nbytes: int) -> int:
+        """The size in bytes of the buffer that serves a request of ``nbytes``."""
+        return max(_SMALLEST_BUCKET, 1 << (nbytes - 1).bit_length()) if nbytes > 0 else _SMALLEST_BUCKET
+
+    def allocate(self, nbytes: int, flags: int | None = None, note: Any = None) -> BufferHandle:
+        """Lease a buffer of at least ``nbytes`` bytes (0 gets the smallest one), its contents undefined.
+
+        ``flags`` are cl.mem_flags (default READ_WRITE), ``note`` see BufferHandle. OutOfMemoryError when the device or
+        the pool's budget has no room after every cache of the context was emptied and the request tried again.
+        """
+        key: Any = self._buckets.get(nbytes)
+        if key is None:
+            key = self._remember(nbytes)
+        bucket: int = key
+        if flags is not None and flags != self._flags:
+            key = (bucket, flags)
+        if self._in_order and self._returned:
+            handle = self.lend_again(key, bucket, nbytes, note)
+            if handle is not None:
+                return handle
+        with self._lock:
+            if self._returned:
+                self._collect()
+            stack = self._free.get(key)
+            if not stack and bucket >= self._lent_from and type(key) is int:
+                key = bucket = self._larger(bucket)
+                stack = self._free.get(key)
+            if stack:
+                buffer = stack.pop()[1]
+                self._cached -= bucket
+                self._hits += 1
+            else:
+                buffer = None
+                self._misses += 1
+                if self._drops and bucket >= self._lent_from:
+                    spare = max(_SPARE, self._peak >> 3)
+                    self._evict(min(bucket, self._cached - spare), int(self._lent_from))
+            if self._allocated - self._cached > self._peak:
+                self._peak = self._allocated - self._cached
+        if buffer is None:
+            buffer = self._make(bucket, flags)
+        return BufferHandle(buffer, nbytes, bucket, self, key, note)
+
+    def lend_again(self, key: Any, bucket: int, nbytes: int, note: Any) -> BufferHandle | None:
+        """A lease of the buffer that came back last, where it is one of ``key``; for pools of one in-order queue.
+
+        Without the lock: a deque's pop and append are atomic, and what lies on it still counts as in use.
+        """
+        try:
+            last = self._returned.pop()
+        except IndexError:
+            return None
+        if last[0] != key or last[1] is None or last[2] is not None:
+            self._returned.append(last)
+            return None
+        self._hits += 1
+        # What BufferHandle(...) does in 0.05 microseconds more: a call of __init__ goes through C.
+        handle = _new_handle(BufferHandle)
+        handle.buffer = last[1]
+        handle.nbytes = nbytes
+        handle.bucket_size = bucket
+        handle.pool = self
+        handle.keep = False
+        handle.note = note
+        handle._key = key
+        handle._live = True
+        return handle
+
+    def release(self, handle: BufferHandle) -> None:
+        """The same as ``handle.release()``."""
+        handle.release()
+
+    def clear(self) -> None:
+        """Drop every unused buffer; the driver keeps one that a kernel still uses until the kernel has ended."""
+        with self._lock:
+            self._collect()
+            self._evict(self._cached)
+            while self._returned:
+                try:
+                    self._allocated -= _size_of(self._returned.popleft()[0])
+                except IndexError:  # another thread was faster
+                    break
+
+    @property
+    def stats(self) -> PoolStats:
+        """The counters now."""
+        with self._lock:
+            self._collect()
+            return PoolStats(self._hits, self._misses, self._allocated, self._cached)
+
+    def get_stats(self) -> dict[str, Any]:
+        """The counters as a dict: hits, misses, hit_rate, bytes_allocated (in use and cached), bytes_cached,
+        bytes_in_use, peak_bytes (most ever in use), buckets (bucket size -> unused buffers)."""
+        with self._lock:
+            stats = self.stats
+            buckets: dict[int, int] = {}
+            for key, stack in self._free.items():
+                if stack:
+                    buckets[_size_of(key)] = buckets.get(_size_of(key), 0) + len(stack)
+            return {
+                "hits": stats.hits,
+                "misses": stats.misses,
+                "hit_rate": stats.hit_rate,
+                "bytes_allocated": stats.bytes_allocated,
+                "bytes_cached": stats.bytes_cached,
+                "bytes_in_use": stats.bytes_allocated - stats.bytes_cached,
+                "peak_bytes": self._peak,
+                "buckets": dict(sorted(buckets.items())),
+            }
+
+    def _remember(self, nbytes: int) -> int:
+        try:
+            size = operator.index(nbytes)
+        except TypeError:
+            raise TypeError(f"a buffer's size is a whole number of bytes, not {nbytes!r}") from None
+        if size < 0:
+            raise ShapeError(f"a buffer cannot have {size} bytes")
+        if len(self._buckets) >= _REMEMBERED_SIZES:
+            self._buckets.clear()
+        bucket = self._buckets[size] = self.bucket_for(size)
+        return bucket
+
+    def _collect(self) -> None:
+        """Sort what was returned into the free stacks; lock held."""
+        returned = self._returned
+        free = self._free
+        count = len(returned)  # before the markers: what comes back later may be in use by work behind them
+        markers = self._markers() if count else None
+        for _ in range(count):
+            try:
+                key, buffer, event = returned.popleft()
+            except IndexError:  # a re-entrant call was faster
+                break
+            size = key if type(key) is int else key[0]
+            if event is None:
+                event = markers
+            if buffer is None or (size >= self._counted_from and len(free.get(key, ())) >= self._most_counted):
+                self._allocated -= size
+            elif event is not None and not _complete(event):
+                returned.append((key, buffer, event))
+            else:
+                self._clock += 1
+                stack = free.get(key)
+                if stack is None:
+                    stack = free[key] = []
+                stack.append((self._clock, buffer))
+                self._cached += size
+        if self._cached > self._cached_limit:
+            self._evict(self._cached - int(self._cached_limit))
+
+    def _markers(self) -> tuple[Any, ...] | None:
+        """Events behind all work enqueued so far on the context's queues, None where one queue orders it all."""
+        queues = () if self._in_order else queues_of(self.context)
+        if len(queues) < 2 or os.getpid() != self._process:
+            return None
+        markers = []
+        for queue in queues:
+            try:
+                markers.append(cl.enqueue_marker(queue))
+                queue.flush()
+            except cl.Error:
+                with contextlib.suppress(cl.Error):  # a lost device does no more work
+                    queue.finish()
+        return tuple(markers)
+
+    def _larger(self, bucket: int) -> int:
+        """The smallest bucket that has an unused buffer and may serve a request of ``bucket``, itself where there is
+        none; lock held.
+        """
+        most = _LENT_TIMES * bucket
+        fitting = (key for key, stack in self._free.items() if stack and type(key) is int and bucket < key <= most)
+        return min(fitting, default=bucket)
+
+    def _evict(self, nbytes: int, least: int = 0) -> None:
+        """Drop the least recently used of the unused buffers of at least ``least`` bytes until ``nbytes`` bytes are
+        gone; lock held.
+        """
+        goal = max(0, self._cached - nbytes)
+        while self._cached > goal:
+            found = ((stack[0][0], key) for key, stack in self._free.items() if stack and _size_of(key) >= least)
+            oldest = min(found, default=(0, None))[1]
+            if oldest is None:
+                return
+            self._free[oldest].pop(0)
+            self._cached -= _size_of(oldest)
+            self._allocated -= _size_of(oldest)
+
+    def _budget(self) -> int | None:
+        """The most bytes the pool may hold, None without a limit."""
+        return None
+
+    def _make(self, bucket: int, flags: int | None) -> Any:
+        """A new buffer from the driver; without the lock, since making room empties other pools under theirs."""
+        if os.getpid() != self._process:
+            raise forked_error()
+        check_lost(self.context)
+        budget = self._budget()
+        buffer = self._try(bucket, flags, budget)
+        if buffer is None:
+            release_cached(self.context)
+            buffer = self._try(bucket, flags, budget)
+        if buffer is None:
+            free = None if budget is None else max(0, budget - self.stats.bytes_allocated)
+            raise out_of_memory(self.context, bucket, free=free)
+        return buffer
+
+    def _try(self, bucket: int, flags: int | None, budget: int | None) -> Any:
+        """A new buffer, or None where there is no room."""
+        if bucket > largest_buffer(self.context):
+            return None
+        with self._lock:
+            if budget is not None and self._allocated + bucket > budget:
+                self._evict(self._allocated + bucket - budget)
+                if self._allocated + bucket > budget:
+                    return None
+            self._allocated += bucket
+            self._peak = max(self._peak, self._allocated - self._cached)
+        buffer = None
+        try:
+            buffer = cl.Buffer(self.context, self._flags if flags is None else flags | self._extra_flags, bucket)
+            return buffer
+        except cl.Error as error:
+            if is_lost(error):
+                raise lose(self.context, f"a buffer of {bucket} bytes was made", error) from error
+            if is_out_of_memory(error):
+                return None
+            raise RuntimeError(f"a buffer of {bucket} bytes cannot be made: {error}") from error
+        finally:
+            if buffer is None:
+                with self._lock:
+                    self._allocated -= bucket
+
+
+class PinnedBufferPool(BufferPool):
+    """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging.
+
+    The host cannot swap them out: NETCL_PINNED_MAX_MB bounds what the pool holds in all, ``max_cached_bytes`` what of
+    it is unused (None: the same).
+    """
+
+    def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
+        if cl is not None:
+            self._extra_flags = cl.mem_flags.ALLOC_HOST_PTR
+        super().__init__(context, self._budget() if max_cached_bytes is None else max_cached_bytes)
+
+    def room_for(self, nbytes: int) -> bool:
+        """Whether a request of ``nbytes`` can be served within NETCL_PINNED_MAX_MB."""
+        with self._lock:
+            self._collect()
+            bucket = self.bucket_for(nbytes)
+            return bool(self._free.get(bucket)) or self._allocated - self._cached + bucket <= self._budget()
+
+    def _budget(self) -> int:
+        return int(config.get("PINNED_MAX_MB")) * _MIB
+
+
+class PersistentBufferPool(BufferPool):
+    """The pool of tensors: buffers of one in-order queue, bounded.
+
+    Up to 1 MB the bucket is the next size of ``BUCKETS``; above, the request rounded up to a multiple of one eighth of
+    the largest power of two not above it, so at most an eighth is wasted in a buffer that is made. Where there is no
+    unused one of the bucket but a larger one, up to three times as large, that is lent. On CPU devices, unless
+    ``drops`` is False, unused ones make room for each that is made, least recently used first, until as many bytes are
+    gone or no more than 32 MB are left, or an eighth of the most ever in use.
+
+    ``max_cached_bytes`` (None: NETCL_MAX_CACHED_GB) bounds the unused buffers, least recently used out first.
+    ``max_buffers_per_bucket`` bounds their number in each bucket of at least ``large_bucket_bytes``; smaller buckets
+    are bounded by bytes alone, since a training loop returns hundreds of equal tensors in every step and must find them
+    all again. NETCL_POOL_BUDGET_FRAC of the device's memory bounds what the pool holds in all.
+    """
+
+    _in_order = True
+
+    BUCKETS = (1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, _MIB, 4 * _MIB, 16 * _MIB, 64 * _MIB, 256 * _MIB)
+
+    def __init__(
+        self,
+        context: Any,
+        queue: Any,
+        max_cached_bytes: int | None = None,
+        max_buffers_per_bucket: int = 16,
+        large_bucket_bytes: int = 256 * _MIB,
+        *,
+        drops: bool = True,
+    ) -> None:
+        super().__init__(context, _max_cached() if max_cached_bytes is None else max_cached_bytes)
+        self.queue = queue
+        self._counted_from, self._most_counted = large_bucket_bytes, max_buffers_per_bucket
+        self._reads_limit = max_cached_bytes is None
+        self._device_bytes = min(device.global_mem_size for device in context.devices)
+        self._on_host = on_host(context)
+        self._lent_from = _MIB + 1
+        # Elsewhere a driver waits for the device before it frees memory.
+        self._drops = drops and all(device.type & cl.device_type.CPU for device in context.devices)
+
+    def bucket_for(self, nbytes: int) -> int:
+        """The size in bytes of the buffer that serves a request of ``nbytes``."""
+        if nbytes <= _MIB:
+            return next(bucket for bucket in self.BUCKETS if nbytes <= bucket)
+        step = (1 << (nbytes.bit_length() - 1)) >> 3
+        return -(-nbytes // step) * step
+
+    def _try(self, bucket: int, flags: int | None, budget: int | None) -> Any:
+        buffer = super()._try(bucket, flags, budget)
+        if buffer is not None and self._on_host and bucket >= LARGE:
+            ask_for_large_pages(self.queue, buffer, bucket)
+        return buffer
+
+    def _budget(self) -> int | None:
+        # Asked for only when a buffer is made: the warm path reads no variables.
+        if self._reads_limit:
+            self._cached_limit = _max_cached()
+        return int(config.get("POOL_BUDGET_FRAC") * self._device_bytes)
+
+
+def _max_cached() -> int:
+    return int(config.get("MAX_CACHED_GB") * 1024 * _MIB)
+
+
+def _size_of(key: Any) -> int:
+    return key if isinstance(key, int) else int(key[0])
+
+
+def _complete(event: Any) -> bool:
+    """Whether an event, or each of several, is complete."""
+    if isinstance(event, tuple):
+        return all(map(_complete, event))
+    # Negative states are errors: the command will not run any more.
+    return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)

@@ -1,0 +1,275 @@
+"""The op table and the one hook stack: every computation on tensors is a row here, and every call of it passes here.
+
+Order of a call, outermost first: profiler, autocast, recorder, tracer, backend. The recorder is one for the process
+(set by importing ``netcl.autograd``) and sees calls with ``record=True``; the others are pushed per thread. With no
+hook pushed a call is one branch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import DTypeError, OutOfMemoryError
+from netcl.core.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
+from netcl.core.hook_stack import hooks_of_thread as _thread
+from netcl.core.ops_table import fast_path
+from netcl.core.ops_table.program import (
+    Bound,
+    Program,
+    Space,
+    assign,
+    bind,
+    bound,
+    check_out,
+    evaluate,
+    evaluate_each,
+    program_row,
+    reduce_each,
+    set_shape,
+)
+from netcl.core.ops_table.table import TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
+from netcl.core.tensor_data import TensorData
+
+__all__ = [
+    "TABLE",
+    "Bound",
+    "Domain",
+    "Hook",
+    "OpRow",
+    "Program",
+    "Snapshot",
+    "Space",
+    "TensorData",
+    "assign",
+    "bind",
+    "bound",
+    "call",
+    "call_row",
+    "caller",
+    "evaluate",
+    "evaluate_each",
+    "execute",
+    "make_row",
+    "pop_hook",
+    "program_row",
+    "push_hook",
+    "reduce_each",
+    "register_op",
+    "row_of",
+    "set_recorder",
+    "set_shape",
+    "snapshot",
+]
+
+
+_recorder: Hook | None = None
+Unrecorded = Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None]
+_unrecorded: Unrecorded | None = None
+
+
+def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
+    """Runs the op ``name``. ``record=None`` inherits from the composite op that is running (False outside of one)."""
+    return call_row(TABLE.get(name) or row_of(name), args, kwargs, record)
+
+
+def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
+    """The function that calls ``row``: recorded, not recorded, or (None) as the composite op that is running."""
+
+    def op(*args: Any, **kwargs: Any) -> Any:
+        return call_row(row, args, kwargs, record)
+
+    def straight(*args: Any, **kwargs: Any) -> Any:
+        # What ``call_row`` and ``execute`` come to for most calls: seen before, nothing recorded, no hook.
+        recorded, hooks = _thread.state
+        if not (recorded or hooks or _pooled or _unrecorded):
+            if len(args) == 2 and not kwargs:
+                a, b = args
+                try:
+                    key: Any = (row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype)
+                except AttributeError:  # a number
+                    key = fast_path.described(row, args, kwargs)
+            else:
+                key = fast_path.described(row, args, kwargs)
+            again = _known.get(key)
+            if again is not None:
+                result = again(args)
+                if result is not None:
+                    return result
+        return call_row(row, args, kwargs)
+
+    return straight if record is None and row.expression is not None else op
+
+
+_known = fast_path.known
+
+
+def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:
+    """Runs ``row`` through the hook stack."""
+    if kwargs:
+        kwargs = by_own_names(row, kwargs)
+        if "pool" in kwargs and "pool" not in row.signature.parameters:
+            return _call_pooled(row, args, kwargs, record)
+        if row.expression is None and "out" in kwargs and "out" not in row.signature.parameters:
+            return _call_into(row, args, kwargs, record)
+    inherited, hooks = _thread.state
+    if record is None:
+        record = inherited
+        if _unrecorded is not None and not record:
+            _unrecorded(row, args, kwargs)
+    if row.composite is not None:
+        if hooks and hooks[0][0] == 0:  # profilers see it as they see what it is made of; other hooks only that
+            compose = partial(_compose, record)
+            for hook in [hook for layer, hook in hooks if layer == 0][::-1]:
+                compose = partial(hook, compose)
+            return compose(row, args, kwargs)
+        return _compose(record, row, args, kwargs)
+    if not hooks:
+        if record and _recorder is not None:
+            return _recorder(execute, row, args, kwargs)
+        return execute(row, args, kwargs)
+    return _through(hooks, record, row, args, kwargs)
+
+
+def _compose(record: bool, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs the function of a composite op, whose ops are recorded as it is."""
+    assert row.composite is not None
+    state = _thread.state
+    _thread.state = record, state[1]
+    try:
+        return row.composite(*args, **kwargs)
+    except (DTypeError, OutOfMemoryError) as error:
+        _say_where(error, row, args, kwargs)
+        raise
+    finally:
+        _thread.state = state
+
+
+def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+    """The op with ``out=`` where it is no expression: computed, then copied into ``out``."""
+    out = kwargs["out"]
+    result = call_row(row, args, {name: value for name, value in kwargs.items() if name != "out"}, record)
+    if out is None:
+        return result
+    if not isinstance(result, TensorData):
+        raise TypeError(f"{row.name}: out= is for ops with one result")
+    check_out(row.name, out, result.shape, result.dtype, result.engine)
+    assign(out, result)
+    return out
+
+
+_pooled = 0  # calls under way, of any thread, whose results come from a pool of the caller
+
+
+def _call_pooled(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+    """The op with ``pool=``: its result, and what it needs on the way, come from that pool of the operands' device."""
+    global _pooled
+    rest = {name: value for name, value in kwargs.items() if name != "pool"}
+    operands = [one for value in (*args, *rest.values()) for one in (value if isinstance(value, list) else [value])]
+    engine = next((one.engine for one in operands if isinstance(one, TensorData)), None)
+    if engine is None or kwargs["pool"] is None:
+        return call_row(row, args, rest, record)
+    with engine.allocating_from(kwargs["pool"]):
+        with _pooled_lock:
+            _pooled += 1
+        try:
+            return call_row(row, args, rest, record)
+        finally:
+            with _pooled_lock:
+                _pooled -= 1
+
+
+_pooled_lock = threading.Lock()
+
+
+def _through(
+    hooks: tuple[tuple[int, Hook], ...], record: bool, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    if len(hooks) == 1 and hooks[0][0] > 2:  # a tracer alone
+        inner = partial(hooks[0][1], execute)
+        return _recorder(inner, row, args, kwargs) if record and _recorder is not None else inner(row, args, kwargs)
+    below = [hook for layer, hook in hooks if layer > 2]
+    middle = [_recorder] if record and _recorder is not None else []
+    above = [hook for layer, hook in hooks if layer < 2]
+    call: Callable[..., Any] = execute
+    for hook in reversed((*above, *middle, *below)):  # no closure that holds itself: hooks may hold tensors
+        call = partial(hook, call)
+    return call(row, args, kwargs)
+
+
+def set_recorder(hook: Hook | None, unrecorded: Unrecorded | None = None) -> Hook | None:
+    """Makes ``hook`` the process's recorder and returns the one before; netcl.autograd calls this.
+
+    ``unrecorded(row, args, kwargs)``: what it is shown of the calls that are not recorded, as from ``netcl.ops``.
+    """
+    global _recorder, _unrecorded
+    previous, _recorder, _unrecorded = _recorder, hook, unrecorded
+    return previous
+
+
+def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The innermost of the stack: computes the op, on plain tensors, and records nothing."""
+    if row.expression is None:
+        try:
+            return _compute(row, args, kwargs)
+        except (DTypeError, OutOfMemoryError) as error:
+            _say_where(error, row, args, kwargs)
+            raise
+    key = None if _pooled else fast_path.described(row, args, kwargs)
+    again = fast_path.known.get(key)
+    if again is not None:
+        result = again(args)
+        if result is not None:
+            return result
+    out = kwargs.pop("out", None) if "out" in kwargs else None
+    try:
+        ready = bound(row, args, kwargs)
+        if out is not None:
+            check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
+        results = ready.run(None if out is None else (out,))
+    except (DTypeError, OutOfMemoryError) as error:
+        _say_where(error, row, args, kwargs)
+        raise
+    if key is not None and again is None:
+        fast_path.keep(key, row, ready, args)
+    return results[0] if ready.program.single else results
+
+
+def _say_where(error: DTypeError | OutOfMemoryError, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Completes the message of an unsupported dtype, or of a full device: the op, what was given, the device."""
+    values = [one for value in (*args, *kwargs.values()) for one in (value if isinstance(value, list) else [value])]
+    tensors = [value for value in values if isinstance(value, TensorData)]
+    said = error.op is not None
+    if not said:
+        error.op = row.name
+    if isinstance(error, OutOfMemoryError):
+        if not said:  # else an op inside of this one has said so
+            given = " and ".join(f"{tensor.dtype} {tensor.shape}" for tensor in tensors)
+            error.args = (f"{row.name} of {given}: {error}" if tensors else f"{row.name}: {error}",)
+        return
+    where = tensors[0].engine.device_label if tensors else ""
+    if where not in str(error):
+        given = " and ".join(tensor.dtype for tensor in tensors)
+        text = str(error) if row.name in str(error) else f"{row.name}: {error}"
+        error.args = (f"{text} (given {given} on {where})",)
+
+
+def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs the function of a computed row; nothing inside of it is recorded, as the row itself has been."""
+    assert row.call is not None
+    if row.dtypes != "any":
+        first = getattr(args[0] if args else kwargs.get(row.operands[0]), "dtype", "float32")
+        if first == "bool" or (row.dtypes == "floating" and not is_floating(first)):
+            kind = "numbers" if row.dtypes == "numbers" else "floating dtypes"
+            raise DTypeError(f"{row.name} computes on {kind}, not {first}; convert with astype", op=row.name)
+    state = _thread.state
+    if not state[0]:
+        return row.call(*args, **kwargs)
+    _thread.state = False, state[1]
+    try:
+        return row.call(*args, **kwargs)
+    finally:
+        _thread.state = state

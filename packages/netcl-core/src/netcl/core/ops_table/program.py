@@ -1,0 +1,288 @@
+"""Expression rows at work: arguments become a program, made once per shapes and dtypes, then bound to tensors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dtypes import promote
+from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
+from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
+from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.hook_stack import before_write
+from netcl.core.kernel_text import relaxed
+from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
+from netcl.core.ops_table.table import TABLE, OpRow
+from netcl.core.tensor.deferred import Pending
+from netcl.core.tensor_data import TensorData
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The iteration space as a builder sees it: its rank, each operand's shape aligned to it (None: a number), and what
+    users call the op (``max``, of which ``max_along`` is a part).
+    """
+
+    rank: int
+    shapes: tuple[Shape | None, ...]
+    op: str
+
+    def axes(self, axis: int | Sequence[int] | None) -> tuple[int, ...]:
+        """Sorted non-negative axes; None is all of them. ShapeError names the op where one is out of range."""
+        return normalize_axes(axis, self.rank, self.op)
+
+    def axis(self, axis: int) -> int:
+        """One non-negative axis."""
+        return normalize_axes(axis, self.rank, self.op)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """What an expression row computes for given shapes, dtypes and attributes: made once, then bound to tensors."""
+
+    name: str
+    outputs: tuple[Expr, ...]
+    shapes: tuple[Shape, ...]
+    finals: tuple[Shape, ...]
+    present: Mapping[int, frozenset[int]]
+    gradients: dict[Any, Any] = field(default_factory=dict)
+    single: bool = True
+    relaxed: bool = False  # built with the compiler's fast math
+    small: tuple[tuple[str, str], ...] = ()  # launch scalars of dtypes that not every int fits
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A program with its tensors and launch scalars."""
+
+    program: Program
+    inputs: tuple[Any, ...]
+    scalars: dict[str, float | int]
+
+    def run(self, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+        """Computes the outputs, in their final shapes."""
+        program, engine = self.program, self.inputs[0].engine
+        if program.relaxed:
+            engine = relaxed(engine)
+        results: tuple[Any, ...] = engine.run(
+            program.outputs, self.inputs, self.scalars, shapes=program.shapes, out=out
+        )
+        for result, final in zip(results, program.finals):
+            if result.shape != final:
+                set_shape(result, final)
+        return results
+
+
+def set_shape(tensor: Any, shape: Shape) -> None:
+    """Gives a tensor that nobody else holds yet another shape of the same size."""
+    if not isinstance(tensor, Pending) and tensor.array is not None:
+        tensor.array = tensor.array.reshape(shape)
+    tensor.shape = shape
+
+
+_programs: dict[Any, Program] = {}
+_PROGRAMS_MAX = 8192
+
+
+def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
+    """The program of an expression row for these arguments, with its tensors and scalars; checks shapes and places."""
+    operands, attributes = _arguments(row, args, kwargs)
+    for position, value in enumerate(operands):
+        if not (isinstance(value, TensorData) or value is None or type(value) in _NUMBERS):
+            operands[position] = _from_numpy(row, value, operands)
+    inputs = tuple(value for value in operands if isinstance(value, TensorData))
+    if not inputs:
+        raise TypeError(
+            f"{row.name}: at least one operand has to be a Tensor, not {', '.join(type(a).__name__ for a in operands)}"
+        )
+    engine = inputs[0].engine
+    for other in inputs[1:]:
+        if other.engine is not engine:
+            raise BackendMismatchError(
+                f"{row.name}: operands live on {engine.device_label} and {other.engine.device_label}; "
+                "move them together with tensor.to(device)",
+                op=row.name,
+            )
+    scalars: dict[str, float | int] = {}
+    statics: list[Any] = []
+    for name, default in row.attributes.items():
+        value = attributes.get(name, default)
+        if type(default) is float:
+            scalars[name] = float(value)
+        else:
+            statics.append(tuple(value) if isinstance(value, list) else value)
+    described: list[Any] = []
+    for position, value in enumerate(operands):
+        if isinstance(value, TensorData):
+            described.append((value.shape, value.dtype))
+        else:
+            described.append(None if value is None else type(value))
+            if value is not None:
+                scalars[f"v{position}"] = value
+    key = (row, tuple(described), tuple(statics))
+    program = _programs.get(key)
+    if program is None:
+        if len(_programs) >= _PROGRAMS_MAX:
+            _programs.clear()
+        program = _programs[key] = _build(row, operands, statics)
+    for name, dtype in program.small:
+        least, most = _RANGES[dtype]
+        if not least <= scalars[name] <= most:
+            raise OverflowError(
+                f"{row.name}: {scalars[name]} does not fit {dtype}, the dtype of the operands; convert them with astype"
+            )
+    return Bound(program, inputs, scalars)
+
+
+_NUMBERS = frozenset((bool, int, float))
+_RANGES = {"uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}  # NumPy before 2 wraps what does not fit
+
+
+def _from_numpy(row: OpRow, value: Any, operands: Sequence[Any]) -> Any:
+    """A NumPy scalar as a Python number, an array as a tensor beside the first tensor operand."""
+    if isinstance(value, np.generic):
+        return value.item()
+    beside = next((other for other in operands if isinstance(other, TensorData)), None)
+    if beside is None or not isinstance(value, np.ndarray):
+        raise TypeError(f"{row.name}: operands are tensors, arrays and numbers, not {type(value).__name__}")
+    return type(beside).from_host(beside.engine.queue, value)  # type: ignore[attr-defined]
+
+
+def _arguments(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[list[Any], Mapping[str, Any]]:
+    """Operands in order (numbers, tensors, None) and attributes by name."""
+    if len(args) == len(row.operands) and not kwargs and row.leading:
+        return list(args), kwargs
+    try:
+        bound = row.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{row.name}{row.signature}: {error}") from None
+    values = bound.arguments
+    operands = [values.get(name) for name in row.operands]
+    return operands, {name: value for name, value in values.items() if name not in row.operands}
+
+
+def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Program:
+    tensors = [value for value in operands if isinstance(value, TensorData)]
+    shapes = [tensor.shape for tensor in tensors]
+    space = broadcast_shapes(shapes, row.name)
+    rank = len(space)
+    # A condition takes no part in the dtype of a number beside it.
+    numeric = [t.dtype for t in tensors if t.dtype != "bool"] or ["bool"]
+    loads: list[Expr | None] = []
+    placed: list[Shape | None] = []
+    slot = 0
+    for position, value in enumerate(operands):
+        if isinstance(value, TensorData):
+            loads.append(Load(slot, value.dtype))
+            placed.append(aligned(value.shape, rank))
+            slot += 1
+        else:
+            loads.append(None if value is None else Scalar(f"v{position}", promote(*numeric, type(value))))
+            placed.append(None)
+    static_names = [name for name, default in row.attributes.items() if type(default) is not float]
+    attributes: dict[str, Any] = dict(zip(static_names, statics))
+    floating = promote(*numeric, float)
+    named = {name: Scalar(name, floating) for name, default in row.attributes.items() if type(default) is float}
+    if isinstance(row.expression, str):
+        parsed = parse(row.expression, [load for load in loads if load is not None], named)
+        outputs: tuple[Expr, ...] = (parsed,)
+        single = True
+    else:
+        assert row.expression is not None
+        extra = {"space": Space(rank, tuple(placed), row.name.removesuffix("_along"))} if row.wants_space else {}
+        built = row.expression(*loads, **attributes, **named, **extra)
+        single = isinstance(built, Expr)
+        outputs = (built,) if single else tuple(built)
+    present = {
+        index: frozenset(axis for axis, size in enumerate(aligned(shape, rank)) if size != 1)
+        for index, shape in enumerate(shapes)
+    }
+    results = tuple(_output_shape(output, present, space) for output in outputs)
+    finals = tuple(row.shapes(shape, shapes, attributes) if row.shapes else shape for shape in results)
+    small = tuple((load.name, load.dtype) for load in loads if isinstance(load, Scalar) and load.dtype in _RANGES)
+    return Program(row.name, outputs, results, finals, present, single=single, small=small)
+
+
+def _output_shape(output: Expr, present: Mapping[int, frozenset[int]], space: Shape) -> Shape:
+    """The whole space for an elementwise result; where reductions take part, the axes along which the value varies."""
+    if not any(isinstance(node, Reduce) for node in walk((output,))):
+        return space
+    axes = axes_of(output, present, {})
+    return tuple(size if axis in axes else 1 for axis, size in enumerate(space))
+
+
+def program_row(name: str, program: Program) -> OpRow:
+    """An anonymous row that runs a program already built; call it with ``scalars=`` through ``call_row``."""
+    return OpRow(name, inspect.Signature(), expression=lambda: program)
+
+
+def bind_program(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
+    """``bind`` for a row of ``program_row``."""
+    program: Program = row.expression()  # type: ignore[operator, misc]
+    return Bound(program, args, dict(kwargs.get("scalars", {})))
+
+
+def bound(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
+    """``bind`` or ``bind_program``, whichever the row needs."""
+    return bind(row, args, kwargs) if row.name in TABLE else bind_program(row, args, kwargs)
+
+
+def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> None:
+    """ShapeError or BackendMismatchError unless ``out`` can take a result of this shape and dtype on ``engine``."""
+    if out.shape != shape or out.dtype != dtype:
+        raise ShapeError(
+            f"{name}: out has shape {out.shape} and dtype {out.dtype}, the result {shape} and {dtype}", op=name
+        )
+    if out.engine is not engine:
+        raise BackendMismatchError(f"{name}: out lives on {out.engine.device_label}", op=name)
+
+
+def assign(target: Any, source: Any) -> None:
+    """Writes ``source`` (same shape and engine) into ``target``, converted to its dtype."""
+    before_write()
+    expression = cast(Load(0, source.dtype), target.dtype)
+    target.engine.run((expression,), (source,), out=(target,))
+
+
+def evaluate(
+    outputs: Sequence[Expr], inputs: Sequence[Any], scalars: Mapping[str, float | int] | None = None, **kwargs: Any
+) -> tuple[Any, ...]:
+    """Runs expressions on the engine of ``inputs``: optimizer rules and other updates in place; never recorded."""
+    if not inputs:
+        raise ExpressionError("expressions without inputs have no engine to run on")
+    before_write()
+    return inputs[0].engine.run(outputs, inputs, scalars, **kwargs)  # type: ignore[no-any-return]
+
+
+def evaluate_each(
+    outputs: Sequence[Expr],
+    inputs: Sequence[Sequence[Any]],
+    shared: Sequence[Any] = (),
+    scalars: Mapping[str, float | int] | None = None,
+    **kwargs: Any,
+) -> list[tuple[Any, ...]]:
+    """``evaluate`` on ``(*one, *shared)`` for each ``one`` of ``inputs``, which lie on one engine and have the same
+    dtypes; one launch where the device's kernels take as many arguments.
+
+    No tensor may be written for one and read or written for another.
+    """
+    if not inputs:
+        return []
+    before_write()
+    return inputs[0][0].engine.run_each(outputs, inputs, shared, scalars, **kwargs)  # type: ignore[no-any-return]
+
+
+def reduce_each(kind: str, expression: Expr, inputs: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> Any:
+    """The reduction of ``expression`` over all elements of all of ``inputs`` in parts: a tensor of one dimension, which
+    reduced by the same ``kind`` (sum, prod, max or min) is the whole.
+    """
+    if not inputs:
+        raise ExpressionError("a reduction over no tensors has no engine to run on")
+    before_write()
+    return inputs[0][0].engine.reduce_each(kind, expression, inputs, shared)

@@ -1,0 +1,344 @@
+"""Tensor: a contiguous block of device memory with its shape, dtype and place; its operators call the op table by
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from netcl.core import dtypes
+from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
+from netcl.core.errors import BackendMismatchError, ShapeError
+from netcl.core.hook_stack import before_write
+from netcl.core.ops_table import dispatch
+from netcl.core.tensor.creation import Creation
+from netcl.core.tensor.host import check_shape, to_storage
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from netcl.core.backend.protocol import DeviceBackend, HostTransfer
+    from netcl.core.device.discovery import DeviceHandle
+
+Array = np.ndarray[Any, Any]
+_T = TypeVar("_T", bound="Tensor")
+
+
+def _np_dtype(dtype: str) -> np.dtype[Any]:
+    """The NumPy dtype in which elements of ``dtype`` are stored."""
+    return dtypes.numpy_dtype(dtype)
+
+
+def _dtype_nbytes(dtype: str) -> int:
+    """Bytes of one element of ``dtype``."""
+    return dtypes.itemsize(dtype)
+
+
+class _FromHost:
+    """``Tensor.from_host(...)`` makes a tensor, ``t.from_host(data)`` overwrites one."""
+
+    def __get__(self, instance: Tensor | None, owner: type[Tensor]) -> Callable[..., Any]:
+        return owner._from_host if instance is None else instance.write
+
+
+@dataclass(init=False, eq=False, repr=False, slots=True)
+class Tensor(Creation["Tensor"]):
+    """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
+
+    On OpenCL the data lie in ``buffer``, on the NumPy backend in ``array``. There are no views: ``reshape`` shares
+    the storage, everything else copies. ``pool_handle`` is the lease that returns the buffer to its pool when the
+    last tensor on it is gone.
+    """
+
+    buffer: Any
+    shape: tuple[int, ...]
+    dtype: str
+    context: Any
+    queue: Any
+    pool_handle: Any = None
+    persistent: bool = False
+    requires_grad: bool = False
+    grad: Tensor | None = None
+    grad_fn: Callable[..., Any] | None = None
+    backend: str = "cl"
+    array: Array | None = None
+    pending_event: Any = None
+    pending_release: Any = None
+    host_ref: Array | None = field(default=None)
+
+    def __init__(
+        self,
+        buffer: Any,
+        shape: Sequence[int],
+        dtype: str,
+        context: Any,
+        queue: Any,
+        pool_handle: Any = None,
+        persistent: bool = False,
+        requires_grad: bool = False,
+        grad: Tensor | None = None,
+        grad_fn: Callable[..., Any] | None = None,
+        backend: str | None = None,
+        array: Array | None = None,
+        pending_event: Any = None,
+        pending_release: Any = None,
+        host_ref: Array | None = None,
+    ) -> None:
+        self.buffer = buffer
+        self.shape = check_shape(shape)
+        self.dtype = dtypes.canonical(dtype)
+        # mypy does not see the slots of the base class.
+        engine = engine_for(queue) if queue is not None or backend != "cpu" else cpu_engine()
+        self.engine = engine  # type: ignore[misc]
+        self.queue = self.engine.queue
+        self.context = context if context is not None else self.engine.context
+        self.pool_handle = pool_handle
+        self.persistent = persistent
+        self.requires_grad = requires_grad
+        self.grad = grad
+        self.grad_fn = grad_fn
+        self.backend = self.engine.name
+        self.array = array
+        self.pending_event = pending_event
+        self.pending_release = pending_release
+        self.host_ref = host_ref
+        self._version = [0]  # type: ignore[misc]
+
+    @classmethod
+    def _wrap(
+        cls: type[_T],
+        engine: DeviceBackend,
+        shape: tuple[int, ...],
+        dtype: str,
+        buffer: Any,
+        array: Array | None,
+        handle: Any,
+    ) -> _T:
+        """A tensor on storage that an engine has just allocated; the arguments are trusted."""
+        self = cls.__new__(cls)
+        self.buffer = buffer
+        self.shape = shape
+        self.dtype = dtype
+        self.engine = engine
+        self.queue = engine.queue
+        self.context = engine.context
+        self.pool_handle = handle
+        self.persistent = False
+        self.requires_grad = False
+        self.grad = None
+        self.grad_fn = None
+        self.backend = engine.name
+        self.array = array
+        self.pending_event = None
+        self.pending_release = None
+        self.host_ref = None
+        self._version = [0]
+        return self
+
+    def _alias(self, cls: type[_T], shape: tuple[int, ...]) -> _T:
+        """A tensor of ``cls`` on the same storage, without the gradient fields."""
+        other = cls._wrap(self.engine, shape, self.dtype, self.buffer, self.array, self.pool_handle)
+        if self.array is not None and shape != self.shape:
+            other.array = self.array.reshape(shape)
+        other.persistent = self.persistent
+        other.host_ref = self.host_ref
+        other._version = self._version
+        return other
+
+    # -- making tensors ------------------------------------------------------------------------------------------
+
+    from_host: ClassVar[_FromHost] = _FromHost()
+
+    @classmethod
+    def _from_host(
+        cls,
+        *args: Any,
+        dtype: str | None = None,
+        backend: str | None = None,
+        async_copy: bool | None = None,
+        use_pinned: bool | None = None,
+        copy: bool = True,
+        requires_grad: bool = False,
+        persistent: bool = False,
+    ) -> Tensor:
+        """``Tensor.from_host(queue, data, dtype=None)`` or ``Tensor.from_host(data, dtype=None)``: host data on a
+        device.
+
+        Any array-like; the value is that at the call. ints and bool keep their dtype (8- and 16-bit become int32),
+        float64 becomes float32 unless ``dtype`` says otherwise. ``copy=False`` lets a device that shares the host's
+        memory work on ``data`` itself. DTypeError: data without a counterpart (complex, structured, objects).
+        """
+        queue, rest = (args[0], args[1:]) if args and (args[0] is None or is_queue(args[0])) else (None, args)
+        if not 1 <= len(rest) <= 2:
+            raise TypeError("from_host takes (queue, data, dtype=None) or (data, dtype=None)")
+        engine = cpu_engine() if backend == "cpu" and queue is None else engine_for(queue)
+        if backend is not None and backend != engine.name:
+            raise BackendMismatchError(
+                f"from_host: backend={backend!r} does not fit the queue of {engine.device_label}"
+            )
+        dtype = rest[1] if len(rest) == 2 else dtype
+        source = rest[0].numpy() if isinstance(rest[0], Tensor) else rest[0]
+        data, name = to_storage(source, dtype)
+        buffer, event, pending, host_ref = engine.upload(
+            data, name, async_copy=async_copy, use_pinned=use_pinned, copy=copy, persistent=persistent
+        )
+        tensor = cls._wrap(engine, data.shape, name, *buffer)
+        tensor.pending_event, tensor.pending_release, tensor.host_ref = event, pending, host_ref
+        tensor.persistent, tensor.requires_grad = persistent, requires_grad
+        return tensor
+
+    # -- reading and writing -------------------------------------------------------------------------------------
+
+    def to_host(self) -> Array:
+        """The values as a new array of ``shape``, after all work before; bfloat16 reads as float32."""
+        stored = self.engine.read(self)
+        return dtypes.from_bfloat16(stored) if self.dtype == "bfloat16" else stored
+
+    numpy = to_host
+
+    def to_host_async(self) -> HostTransfer:
+        """Starts a copy to the host: ``.wait()`` gives the array, ``.done()`` says whether it has arrived, ``.event``
+        is the device's event.
+        """
+        return self.engine.read_async(self)
+
+    def wait(self) -> Self:
+        """Waits for a pending copy into this tensor, and raises what the device has reported."""
+        self.engine.wait(self.pending_event)
+        self.pending_event = self.pending_release = None
+        return self
+
+    def write(self, data: Any) -> Self:
+        """Overwrites the content in place with host values or another tensor of the same shape, converted to this
+        dtype.
+        """
+        before_write()
+        if isinstance(data, Tensor) and data.engine is self.engine:
+            if data.shape != self.shape:
+                raise ShapeError(f"write: values of shape {data.shape} into a tensor of shape {self.shape}")
+            dispatch.assign(self, data)
+        else:
+            stored, _ = to_storage(data.numpy() if isinstance(data, Tensor) else data, self.dtype)
+            if stored.shape != self.shape:
+                raise ShapeError(f"write: values of shape {stored.shape} into a tensor of shape {self.shape}")
+            self.engine.write(self, stored)
+        self._version[0] += 1
+        return self
+
+    def item(self) -> Any:
+        """The one element as a Python number; ShapeError where there are more or none."""
+        if self.size != 1:
+            raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one")
+        return self.to_host().reshape(-1)[0].item()
+
+    def tolist(self) -> Any:
+        """The values as nested Python lists (a number for a 0-d tensor)."""
+        return self.to_host().tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("a tensor's values are copied to the host; copy=False cannot be kept")
+        values = self.to_host()
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        if self.array is None or self.dtype == "bfloat16":
+            raise BufferError(
+                f"DLPack needs memory of the host: this is a {self.dtype} tensor on {self.engine.device_label}; "
+                "use .cpu() or .numpy()"
+            )
+        return self.array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        if self.array is None:
+            raise BufferError(f"DLPack needs memory of the host: this tensor is on {self.engine.device_label}")
+        return (1, 0)
+
+    # -- facts ---------------------------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> DeviceHandle:
+        """The handle of the device that holds the data."""
+        return self.engine.handle
+
+    def __repr__(self) -> str:
+        values = np.array2string(
+            self.to_host(), precision=4, threshold=64, edgeitems=3, separator=", ", prefix="Tensor("
+        )
+        grad = ", requires_grad=True" if self.requires_grad else ""
+        return f"Tensor({values}, dtype={self.dtype}, device={self.engine.device_label!r}{grad})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(f"the truth value of a tensor of shape {self.shape} is ambiguous; use any() or all()")
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if dtypes.is_floating(self.dtype):
+            raise TypeError(f"a {self.dtype} tensor is no index")
+        return int(self.item())
+
+    # -- places and copies ---------------------------------------------------------------------------------------
+
+    def to(self, device: Any = None, dtype: str | None = None) -> Tensor:
+        """This tensor on ``device`` (selector, handle or queue) and in ``dtype``; itself where nothing changes.
+
+        The copy is part of the gradient graph where one is recorded; else it requires grad where this tensor does.
+        """
+        result: Tensor = self
+        if device is not None:
+            engine = engine_for(_queue_of(device))
+            if engine is not self.engine:
+                result = dispatch.call("transfer", self, engine.queue, record=self.requires_grad)
+                if result.grad_fn is None:
+                    result.requires_grad = self.requires_grad
+        return result if dtype is None else result.astype(dtype)
+
+    def cpu(self) -> Tensor:
+        """This tensor on the NumPy backend."""
+        return self.to("cpu")
+
+    def astype(self, dtype: str) -> Tensor:
+        """The values converted to ``dtype``; itself where it has it already."""
+        name = dtypes.canonical(dtype)
+        return self if name == self.dtype else dispatch.call("cast", self, dtype=name, record=True)
+
+    def clone(self) -> Tensor:
+        """A copy of its own, part of the gradient graph."""
+        return dispatch.call("clone", self, record=True)  # type: ignore[no-any-return]
+
+    def detach(self) -> Tensor:
+        """The same storage outside of the gradient graph."""
+        return self._alias(Tensor, self.shape)
+
+
+def _queue_of(device: Any) -> Any:
+    if isinstance(device, str):
+        from netcl.core.device.discovery import manager
+        from netcl.core.errors import DeviceNotFoundError
+
+        handle = manager.default(device)
+        if handle is None:
+            raise DeviceNotFoundError(f"there is no {device!r} device here")
+        return handle.queue
+    return device

@@ -1,0 +1,252 @@
+"""Which kernels were measured to be the fastest: kept on disk per driver, asked by selectors and contractions.
+
+``netcl.profiling.autotuner`` measures. One file per driver version in NETCL_CACHE_DIR, read once per process, written
+beside and renamed; what cannot be read is measured anew, and where nothing can be written this process alone knows.
+What comes with the package (``shipped``) is asked after that, unless NETCL_AUTOTUNE=on measures each shape here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+import math
+import os
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from netcl.core import config
+from netcl.core.__about__ import __version__
+from netcl.core.device.capabilities import device_profile, profile_of
+from netcl.core.device.child_probe import driver_key
+from netcl.core.device.discovery import drivers_loaded, manager
+from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile
+from netcl.core.tuning import shipped
+from netcl.core.tuning.selector import KernelConfig, KernelSelector, KernelVariant, forget_choices, get_kernel_selector
+
+__all__ = ["candidates", "fastest_kernel", "forget", "lookup", "row_of", "store", "tupled"]
+
+# Sizes of a shape that a measurement may differ in, at most by the factor 2; what follows them must be the same.
+_SCALED = {"matmul": 3, "conv2d": 5}
+_NEAR = 1.0  # in powers of two
+
+Shape = tuple[Any, ...]
+Entries = dict[tuple[str, Shape, str], "KernelConfig | None"]  # None: the kernels' own rule
+
+_tables: dict[str, Entries] = {}
+_shipped: dict[str, Entries] = {}
+_selectors: dict[Any, KernelSelector] = {}  # by engine
+_lock = threading.RLock()
+
+
+def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None:
+    """The name of the kernel that was measured to be the fastest for ``op`` on this engine; None where the kernels' own
+    rule holds: nothing was measured near ``shape``, or NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1.
+
+    With NETCL_AUTOTUNE=on a new shape is measured now.
+    """
+    mode = config.get("AUTOTUNE")
+    if mode == "off" or engine.name != "cl":
+        return None
+    key = driver_key_of(engine)
+    if mode == "cached" and not table(key) and not shipped_table(key, engine.queue.device):
+        return None
+    if mode == "on" and engine.recording is not None and nearest(table(key), op, shape, dtype) is None:
+        return None  # a step that is captured measures nothing
+    selector = _selectors.get(engine)
+    if selector is None:
+        selector = _selectors[engine] = get_kernel_selector(engine.queue)
+    choose: Any = selector.select_matmul_kernel if op == "matmul" else selector.select_conv2d_kernel
+    chosen: KernelConfig = choose(*shape, dtype=dtype)
+    name: str | None = chosen.extra.get("kernel")
+    return name
+
+
+def lookup(profile: ExtendedDeviceProfile, op: str, shape: Shape, dtype: str) -> KernelConfig | None:
+    """The measured config for a device, as ``kernel_selector.register_measurements`` asks for it."""
+    engine = next((engine for engine, selector in list(_selectors.items()) if selector.profile == profile), None)
+    device = _device_for(profile) if engine is None else engine.queue.device
+    if device is None:
+        return None
+    key = driver_key(device) if engine is None else driver_key_of(engine)
+    found = nearest(table(key), op, shape, dtype)
+    if config.get("AUTOTUNE") != "on":
+        return found or nearest(shipped_table(key, device), op, shape, dtype)
+    if engine is None or (found is not None and "measured_for" not in found.extra):
+        return found
+    measure = importlib.import_module("netcl.profiling.autotuner").measure
+    measured: KernelConfig | None = measure(engine, op, shape, dtype)
+    return measured or found
+
+
+def candidates(engine: Any, op: str, dtype: str) -> set[str]:
+    """The kernels that were measured on this driver, at any shape, here or for the table of the package."""
+    found: set[str] = set()
+    for (other, _, other_dtype), chosen in list(table(driver_key_of(engine)).items()):
+        if (other, other_dtype) == (op, dtype) and chosen is not None:
+            found.update(chosen.extra.get("candidates", ()))
+    if profile_of(engine.queue) == device_profile(engine.queue.device):
+        rows = shipped.rows_for(engine.queue.device)
+        found.update(kernel for row in rows if (row["op"], row["dtype"]) == (op, dtype) for kernel in row["gains"])
+    return found
+
+
+def store(engine: Any, op: str, shape: Shape, dtype: str, chosen: KernelConfig) -> None:
+    """Keeps a measurement, here and (unless NETCL_CACHE=0) on disk; selectors choose again."""
+    key = driver_key_of(engine)
+    with _lock:
+        entries = table(key)
+        path = _path(key)
+        if path is not None:
+            entries.update(_read(path))  # what other processes have measured since
+        entries[op, shape, dtype] = chosen
+        if path is not None:
+            _write(path, key, entries)
+    forget_choices()
+
+
+def forget() -> None:
+    """Forgets what this process knows and what is on disk."""
+    with _lock:
+        _tables.clear()
+        folder = _folder()
+        for path in folder.glob("*.json") if folder is not None else ():
+            with suppress(OSError):
+                path.unlink()
+    forget_choices()
+
+
+def nearest(entries: Entries, op: str, shape: Shape, dtype: str) -> KernelConfig | None:
+    """The measurement for this shape, or for the nearest within a factor of two in each size, which then says in
+    ``extra["measured_for"]`` what it was measured for; None also where that is the rule.
+    """
+    if (op, shape, dtype) in entries or not entries:
+        return entries.get((op, shape, dtype))
+    best: tuple[float, Shape, KernelConfig | None] | None = None
+    for (other_op, other, other_dtype), chosen in list(entries.items()):
+        if (other_op, other_dtype) != (op, dtype) or op not in _SCALED:
+            continue
+        far = _distance(shape, other, _SCALED[op])
+        if far is not None and (best is None or far < best[0]):
+            best = far, other, chosen
+    if best is None:
+        return None
+    _, other, near = best
+    return near and dataclasses.replace(near, extra={**near.extra, "measured_for": other})
+
+
+def _distance(shape: Shape, other: Shape, scaled: int) -> float | None:
+    """How many powers of two lie between the sizes in all; None where one is too far off, or another part differs."""
+    if shape[scaled:] != other[scaled:] or min(*shape[:scaled], *other[:scaled]) < 1:
+        return None
+    steps = [abs(math.log2(a / b)) for a, b in zip(shape[:scaled], other[:scaled])]
+    return sum(steps) if max(steps) <= _NEAR else None
+
+
+_keys: dict[Any, str] = {}
+
+
+def driver_key_of(engine: Any) -> str:
+    """What names the driver behind an engine, and how it is seen."""
+    key = _keys.get(engine)
+    if key is None:
+        profile = get_kernel_selector(engine.queue).profile
+        real = extended_device_profile(engine.queue.device)
+        key = driver_key(engine.queue.device) + ("" if profile == real else f" seen as {profile.base}")
+        _keys[engine] = key
+    return key
+
+
+def _device_for(profile: ExtendedDeviceProfile) -> Any:
+    """The device in use with this profile; None where there is none."""
+    if not drivers_loaded():
+        return None
+    devices = (device for _, device in manager.discover())
+    return next((device for device in devices if extended_device_profile(device) == profile), None)
+
+
+def shipped_table(key: str, device: Any) -> Entries:
+    """What comes with the package for a device with the driver ``key``; empty where the rule holds all over, and where
+    the device is seen as another.
+    """
+    known = _shipped.get(key)
+    if known is None:
+        rows = shipped.rows_for(device) if key == driver_key(device) else ()
+        known = {
+            (row["op"], tupled(row["shape"]), row["dtype"]): row["config"] and _config(row["config"]) for row in rows
+        }
+        _shipped[key] = known = known if any(known.values()) else {}
+    return known
+
+
+def table(key: str) -> Entries:
+    """All measurements of a driver, read from disk at the first use."""
+    known = _tables.get(key)
+    if known is None:
+        with _lock:
+            known = _tables.get(key)
+            if known is None:
+                path = _path(key)
+                known = _tables[key] = {} if path is None else _read(path)
+    return known
+
+
+def _folder() -> Path | None:
+    return Path(config.get("CACHE_DIR")) / "tuning" if config.get("CACHE") else None
+
+
+def _path(key: str) -> Path | None:
+    folder = _folder()
+    digest = hashlib.sha256(f"{__version__}\0{key}".encode()).hexdigest()[:24]
+    return None if folder is None else folder / f"{digest}.json"
+
+
+def _read(path: Path) -> Entries:
+    """The entries of a file; none where it is not there, and with a warning where it is damaged."""
+    try:
+        rows = json.loads(path.read_bytes())["entries"]
+        return {(row["op"], tupled(row["shape"]), row["dtype"]): _config(row["config"]) for row in rows}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        config.get_logger().warning("measured kernels are measured anew: %s cannot be read (%s)", path, error)
+        return {}
+
+
+def _write(path: Path, key: str, entries: Entries) -> None:
+    rows = [
+        {"op": op, "shape": shape, "dtype": dtype, "config": row_of(chosen)}
+        for (op, shape, dtype), chosen in entries.items()
+        if chosen is not None
+    ]
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump({"driver": key, "netcl-core": __version__, "entries": rows}, file, indent=1)
+        os.replace(temporary, path)
+    except OSError as error:
+        config.get_logger().warning("measured kernels are known to this process alone: %s (%s)", path, error)
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+def row_of(chosen: KernelConfig) -> dict[str, Any]:
+    """A config as JSON keeps it."""
+    return {**vars(chosen), "variant": chosen.variant.name}
+
+
+def _config(row: dict[str, Any]) -> KernelConfig:
+    fields = {name: tupled(value) if isinstance(value, list) else value for name, value in row.items()}
+    return KernelConfig(**{**fields, "variant": KernelVariant[fields["variant"]]})
+
+
+def tupled(value: Any) -> Any:
+    """What JSON keeps as lists, as the tuples that it was."""
+    return tuple(tupled(item) for item in value) if isinstance(value, list) else value

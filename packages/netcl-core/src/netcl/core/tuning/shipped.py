@@ -1,0 +1,53 @@
+"""Measurements that come with the package: which kernel is faster than the rule's on known drivers, and where.
+
+``netcl.profiling.shipping`` measures them into ``tuned.json``, which lies with the kernels.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from netcl.core.device.capabilities import type_of
+
+__all__ = ["applies", "driver_of", "resource", "rows_for"]
+
+_SAME = ("platform", "version", "type", "vendor", "lanes")
+_UNITS = 2  # factor that the number of compute units may differ by
+
+
+def resource() -> Any:
+    """Where the table lies."""
+    return files("netcl.core") / "backend" / "opencl" / "tuned.json"
+
+
+def driver_of(device: Any) -> dict[str, Any]:
+    """What a measurement depends on: driver and version, kind and vendor of the device, its vectors and its units."""
+    return {
+        "platform": device.platform.name.strip(),
+        "version": device.driver_version.strip(),
+        "type": type_of(device),
+        "vendor": device.vendor.strip(),
+        "lanes": int(device.native_vector_width_float),
+        "units": int(device.max_compute_units),
+    }
+
+
+def applies(measured: dict[str, Any], here: dict[str, Any]) -> bool:
+    """Whether what was measured on one machine holds on another: same driver, device class and vector width, and at
+    most a factor of two in compute units.
+    """
+    near = max(measured["units"], here["units"]) <= _UNITS * min(measured["units"], here["units"])
+    return near and all(measured[name] == here[name] for name in _SAME)
+
+
+@lru_cache(maxsize=64)
+def rows_for(device: Any) -> tuple[dict[str, Any], ...]:
+    """The rows of the table for a pyopencl device: ``op``, ``shape``, ``dtype``; ``gains``, how many times as fast as
+    the rule's choice each kernel was; ``config`` of the one to take, None where the rule's choice stands.
+    """
+    here = driver_of(device)
+    tables = json.loads(resource().read_text(encoding="utf-8"))["drivers"]
+    return next((tuple(table["rows"]) for table in tables if applies(table["driver"], here)), ())
