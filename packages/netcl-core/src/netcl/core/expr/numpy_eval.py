@@ -1,10 +1,14 @@
-"""Evaluates expressions with NumPy: the same DAG that becomes a kernel, walked node by node on whole arrays."""
+"""Evaluates expressions with NumPy: the graph that becomes a kernel on OpenCL devices, as a list of steps on whole
+arrays.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,38 +37,52 @@ def load(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     return from_bfloat16(array) if dtype == "bfloat16" else array.astype(arithmetic_dtype(dtype), copy=False)
 
 
-def store(value: Any, dtype: str) -> np.ndarray[Any, Any]:
-    """Computed values as stored elements, rounded to nearest even in the half types."""
+def _store(dtype: str) -> Callable[[Any], np.ndarray[Any, Any]]:
+    """The function that makes computed values stored elements, rounded to nearest even in the half types."""
     if dtype == "bfloat16":
-        return to_bfloat16(np.asarray(value, dtype=np.float32))
-    return np.asarray(value).astype(numpy_dtype(dtype), copy=False)
+        return lambda value: to_bfloat16(np.asarray(value, dtype=np.float32))
+    stored = numpy_dtype(dtype)
+    return lambda value: np.asarray(value).astype(stored, copy=False)
 
 
-def _cast(value: Any, source: str, target: str) -> Any:
-    if target in ("float16", "bfloat16") and source in ("float32", "float64"):
-        # Between kernels a half value would be rounded by its store; inside one it stays float32, as on the device.
-        return np.asarray(value).astype(np.float32, copy=False)
+def _cast(source: str, target: str) -> Callable[[Any], Any]:
+    """The function that converts values of dtype ``source`` to dtype ``target``."""
     if target == "bool":
-        return np.asarray(value) != 0
-    return np.asarray(value).astype(arithmetic_dtype(target), copy=False)
+        return lambda value: np.asarray(value) != 0
+    # Between kernels a half value would be rounded by its store; inside one it stays float32, as on the device.
+    halved = target in ("float16", "bfloat16") and source in ("float32", "float64")
+    dtype = np.dtype(np.float32) if halved else arithmetic_dtype(target)
+    return lambda value: np.asarray(value).astype(dtype, copy=False)
 
 
-def _reduce(node: Reduce, value: Any, rank: int, shape: Sequence[int]) -> Any:
-    """Reduces with float32 sums accumulated in float64, so that every axis is as exact as the best."""
-    array = np.asarray(value)
-    full = [1] * (rank - array.ndim) + list(array.shape)
-    for axis in node.axes:
-        full[axis] = shape[axis]
-    array = np.broadcast_to(array, full)
-    if node.kind == "sum" and node.dtype != "float64" and array.dtype == np.float32 and array.size >= _LARGE:
-        return _blocked_sum(array, node.axes).astype(np.float32)
-    if node.kind in ("sum", "prod"):
-        accumulator = np.float64 if is_floating(node.dtype) else np.int64
-        result = _REDUCTIONS[node.kind](array, axis=node.axes, keepdims=True, dtype=accumulator)
-        return result.astype(arithmetic_dtype(node.dtype))
-    if is_floating(node.dtype):
-        return _REDUCTIONS[node.kind](array, axis=node.axes, keepdims=True, initial=_IDENTITY[node.kind])
-    return _REDUCTIONS[node.kind](array, axis=node.axes, keepdims=True)
+def _reduction(node: Reduce) -> Callable[[_Launch, Any], Any]:
+    """The function that reduces values; sums of float32 are accumulated in float64, so that every axis is as exact as
+    the best.
+    """
+    axes, dtype, function = node.axes, arithmetic_dtype(node.dtype), _REDUCTIONS[node.kind]
+    floating = is_floating(node.dtype)
+
+    def whole(launch: _Launch, value: Any) -> np.ndarray[Any, Any]:
+        array = np.asarray(value)
+        full = [1] * (len(launch.space) - array.ndim) + list(array.shape)
+        for axis in axes:
+            full[axis] = launch.space[axis]
+        return np.broadcast_to(array, full)
+
+    def extremum(launch: _Launch, value: Any) -> Any:
+        initial = {"initial": _IDENTITY[node.kind]} if floating else {}
+        return function(whole(launch, value), axis=axes, keepdims=True, **initial)
+
+    blocked = node.kind == "sum" and node.dtype != "float64"
+    accumulator = np.float64 if floating else np.int64
+
+    def total(launch: _Launch, value: Any) -> Any:
+        array = whole(launch, value)
+        if blocked and array.dtype == np.float32 and array.size >= _LARGE:
+            return _blocked_sum(array, axes).astype(np.float32)
+        return function(array, axis=axes, keepdims=True, dtype=accumulator).astype(dtype)
+
+    return total if node.kind in ("sum", "prod") else extremum
 
 
 def _blocked_sum(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Any:
@@ -92,6 +110,101 @@ def _blocked(strides: Sequence[int], axis: int, block: int) -> tuple[int, ...]:
     return (*strides[:axis], strides[axis] * block, *strides[axis:])
 
 
+class Plan:
+    """Expressions as a list of steps, each a function and the slots of its arguments, arguments before their users.
+
+    A plan is made once for its outputs; running it walks no graph. The slots hold constants, then what is loaded, then
+    the result of each step.
+    """
+
+    def __init__(self, outputs: Sequence[Expr]) -> None:
+        self.outputs: tuple[Expr, ...] = tuple(outputs)
+        nodes = walk(self.outputs)
+        self._slots: list[Any] = [None] * len(nodes)
+        self._loads: list[tuple[int, int, str, np.dtype[Any]]] = []
+        self._steps: list[tuple[int, Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool]] = []
+        at = {node: slot for slot, node in enumerate(nodes)}
+        self._stores = [(at[output], _store(output.dtype)) for output in self.outputs]
+        for node, slot in at.items():
+            if isinstance(node, Load):
+                self._loads.append((slot, node.slot, node.dtype, arithmetic_dtype(node.dtype)))
+            elif isinstance(node, Const):
+                self._slots[slot] = np.asarray(node.value, dtype=arithmetic_dtype(node.dtype))
+            else:
+                function, of_launch = _function(node)
+                self._steps.append((slot, function, _picker([at[child] for child in node.children]), of_launch))
+
+    def run(
+        self,
+        arrays: Sequence[np.ndarray[Any, Any]],
+        scalars: Mapping[str, float | int],
+        space: tuple[int, ...],
+        failed: Callable[[int], None] | None = None,
+    ) -> list[np.ndarray[Any, Any]]:
+        """The values of the outputs over ``space``, see ``evaluate``."""
+        rank = len(space)
+        launch = _Launch(scalars, space, failed)
+        values = self._slots.copy()
+        with np.errstate(all="ignore"):
+            for slot, number, dtype, wanted in self._loads:
+                array = arrays[number]
+                if array.ndim != rank:
+                    array = array.reshape((1,) * (rank - array.ndim) + array.shape)
+                values[slot] = array if array.dtype == wanted else load(array, dtype)
+            for slot, function, pick, of_launch in self._steps:
+                values[slot] = function(launch, *pick(values)) if of_launch else function(*pick(values))
+            return [stored(values[slot]) for slot, stored in self._stores]
+
+
+class _Launch(NamedTuple):
+    """The part of a run that is not in its arrays."""
+
+    scalars: Mapping[str, float | int]
+    space: tuple[int, ...]
+    failed: Callable[[int], None] | None
+
+
+def _picker(slots: list[int]) -> Callable[[list[Any]], Sequence[Any]]:
+    """The function that takes the values of ``slots`` out of all."""
+    # With one index itemgetter gives the value itself, with a slice a list.
+    return itemgetter(*slots) if len(slots) > 1 else itemgetter(slice(slots[0], slots[0] + 1) if slots else slice(0))
+
+
+def _function(node: Expr) -> tuple[Callable[..., Any], bool]:
+    """The function of a node on the values of its children, and True if it takes the launch before them."""
+    if isinstance(node, Scalar):
+        name, dtype = node.name, arithmetic_dtype(node.dtype)
+        return lambda launch: np.asarray(scalar_value(name, launch.scalars, launch.space), dtype=dtype), True
+    if isinstance(node, Index):
+        return partial(_positions, node.axis), True
+    if isinstance(node, Reduce):
+        return _reduction(node), True
+    if not isinstance(node, Apply):
+        raise ExpressionError(f"cannot evaluate a {type(node).__name__}")
+    if node.prim.name.startswith("to_"):
+        return _cast(node.args[0].dtype, node.dtype), False
+    if node.prim.name == "require":
+        return _require, True
+    return node.prim.numpy, False
+
+
+def _positions(axis: int, launch: _Launch) -> Any:
+    positions = np.arange(launch.space[axis], dtype=np.int32)
+    return positions.reshape([-1 if other == axis else 1 for other in range(len(launch.space))])
+
+
+def _require(launch: _Launch, condition: Any, value: Any, code: Any) -> Any:
+    if launch.failed is not None and not np.all(condition):
+        launch.failed(int(code))
+    return value
+
+
+@lru_cache(maxsize=1024)
+def plan_of(outputs: tuple[Expr, ...]) -> Plan:
+    """The plan of ``outputs``, made once."""
+    return Plan(outputs)
+
+
 def evaluate(
     outputs: Sequence[Expr],
     arrays: Sequence[np.ndarray[Any, Any]],
@@ -106,45 +219,7 @@ def evaluate(
     ``require`` that does not hold.
     """
     space = tuple(shape) if shape is not None else np.broadcast_shapes(*(a.shape for a in arrays))
-    rank = len(space)
-    values: dict[Expr, Any] = {}
-    with np.errstate(all="ignore"):
-        for node in walk(outputs):
-            values[node] = _value(node, values, arrays, scalars or {}, space, rank, failed)
-        return [store(values[output], output.dtype) for output in outputs]
-
-
-def _value(
-    node: Expr,
-    values: Mapping[Expr, Any],
-    arrays: Sequence[np.ndarray[Any, Any]],
-    scalars: Mapping[str, float | int],
-    space: tuple[int, ...],
-    rank: int,
-    failed: Callable[[int], None] | None,
-) -> Any:
-    if isinstance(node, Load):
-        array = arrays[node.slot]
-        return load(array.reshape((1,) * (rank - array.ndim) + array.shape), node.dtype)
-    if isinstance(node, Const):
-        return np.asarray(node.value, dtype=arithmetic_dtype(node.dtype))
-    if isinstance(node, Scalar):
-        return np.asarray(scalar_value(node.name, scalars, space), dtype=arithmetic_dtype(node.dtype))
-    if isinstance(node, Index):
-        positions = np.arange(space[node.axis], dtype=np.int32)
-        return positions.reshape([-1 if axis == node.axis else 1 for axis in range(rank)])
-    if isinstance(node, Reduce):
-        return _reduce(node, values[node.arg], rank, space)
-    if not isinstance(node, Apply):
-        raise ExpressionError(f"cannot evaluate a {type(node).__name__}")
-    name, args = node.prim.name, [values[arg] for arg in node.args]
-    if name.startswith("to_"):
-        return _cast(args[0], node.args[0].dtype, node.dtype)
-    if name == "require":
-        if failed is not None and not np.all(args[0]):
-            failed(int(args[2]))
-        return args[1]
-    return node.prim.numpy(*args)
+    return Plan(outputs).run(arrays, scalars or {}, space, failed)
 
 
 def scalar_value(name: str, scalars: Mapping[str, float | int], space: Sequence[int]) -> float | int:

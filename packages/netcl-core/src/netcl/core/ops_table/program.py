@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -243,11 +244,15 @@ def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> Non
         raise BackendMismatchError(f"{name}: out lives on {out.engine.device_label}", op=name)
 
 
+@lru_cache(maxsize=64)
+def _converted(source: str, target: str) -> tuple[Expr]:
+    return (cast(Load(0, source), target),)
+
+
 def assign(target: Any, source: Any) -> None:
     """Writes ``source`` (same shape and engine) into ``target``, converted to its dtype."""
     before_write()
-    expression = cast(Load(0, source.dtype), target.dtype)
-    target.engine.run((expression,), (source,), out=(target,))
+    target.engine.run(_converted(source.dtype, target.dtype), (source,), out=(target,))
 
 
 def evaluate(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.cpu.storage import Array
 from netcl.core.expr.nodes import Expr
-from netcl.core.expr.numpy_eval import evaluate
+from netcl.core.expr.numpy_eval import Plan, plan_of
 from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(
     )
     arrays = [tensor.storage for tensor in inputs]
     stores = [result.storage.reshape(tuple(shape)) for result, shape in zip(results, wanted)]
-    engine.launch(_evaluate, tuple(outputs), arrays, dict(scalars or {}), space, stores, engine.raise_flag)
+    engine.launch(_evaluate, plan_of(tuple(outputs)), arrays, dict(scalars or {}), space, stores, engine.raise_flag)
     for target in targets:
         if target is not None:
             target._version[0] += 1
@@ -41,7 +41,7 @@ def run(
 
 
 def _evaluate(
-    outputs: Sequence[Expr],
+    plan: Plan,
     arrays: list[Array],
     scalars: Mapping[str, float | int],
     space: tuple[int, ...],
@@ -49,5 +49,5 @@ def _evaluate(
     failed: Any,
 ) -> None:
     # Values first, stores second: an output may alias an input.
-    for store, value in zip(stores, evaluate(outputs, arrays, scalars, shape=space, failed=failed)):
+    for store, value in zip(stores, plan.run(arrays, scalars, space, failed)):
         store[...] = value
