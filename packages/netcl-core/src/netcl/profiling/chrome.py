@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from netcl.profiling.trace import profile
+from netcl.profiling.records import Launched, Span
 
 __all__ = ["trace_json"]
 
@@ -19,13 +18,27 @@ _PYTHON, _DEVICE = 1, 2
 _TRACKS = {"kernel": 1, "copy": 2}
 
 
-def trace_json(seen: profile) -> str:
+class Profile(Protocol):
+    """What a trace is written from: a ``profile`` that has ended."""
+
+    device: str
+    spans: list[Span]
+    launches: list[Launched]
+    began: float
+    memory: bool
+
+    def memory_timeline(self) -> list[tuple[float, int]]:
+        """(seconds since the beginning, bytes in use)."""
+        ...
+
+
+def trace_json(seen: Profile) -> str:
     """The text of the file."""
     events = [*_names(seen), *_spans(seen), *_launches(seen), *_memory(seen)]
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"device": seen.device}})
 
 
-def _names(seen: profile) -> Iterator[dict[str, Any]]:
+def _names(seen: Profile) -> Iterator[dict[str, Any]]:
     for pid, name in ((_PYTHON, "Python"), (_DEVICE, seen.device)):
         yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
         yield {"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": {"sort_index": pid}}
@@ -36,7 +49,7 @@ def _names(seen: profile) -> Iterator[dict[str, Any]]:
         yield {"ph": "M", "name": "thread_name", "pid": _DEVICE, "tid": number, "args": {"name": name}}
 
 
-def _spans(seen: profile) -> Iterator[dict[str, Any]]:
+def _spans(seen: Profile) -> Iterator[dict[str, Any]]:
     for span in seen.spans:
         yield {
             "ph": "X",
@@ -49,7 +62,7 @@ def _spans(seen: profile) -> Iterator[dict[str, Any]]:
         }
 
 
-def _launches(seen: profile) -> Iterator[dict[str, Any]]:
+def _launches(seen: Profile) -> Iterator[dict[str, Any]]:
     for number, one in enumerate(seen.launches):
         start = (one.start - seen.began) * 1e6
         details: dict[str, Any] = {"op": one.op, "bytes": one.nbytes}
@@ -65,6 +78,6 @@ def _launches(seen: profile) -> Iterator[dict[str, Any]]:
         yield {"ph": "f", "bp": "e", **arrow, **track, "ts": start}
 
 
-def _memory(seen: profile) -> Iterator[dict[str, Any]]:
+def _memory(seen: Profile) -> Iterator[dict[str, Any]]:
     for at, in_use in seen.memory_timeline() if seen.memory else ():
         yield {"ph": "C", "name": "memory", "pid": _DEVICE, "tid": 0, "ts": at * 1e6, "args": {"bytes in use": in_use}}

@@ -15,9 +15,9 @@ from netcl.autograd.mode import state
 from netcl.autograd.node import Node
 from netcl.autograd.recorder import step_of
 from netcl.core import Tensor, config
+from netcl.core.backend.protocol import KernelText
 from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook
 from netcl.core.expr.cost import SPARE
-from netcl.core.kernel_text import KernelText, describe
 from netcl.core.lazy.region import Cache, Region, Value
 from netcl.core.lazy.tracer import NOT_TRACED, Trace
 from netcl.core.tensor.deferred import share
@@ -186,7 +186,7 @@ class Jitted:
         trace = _Trace(self._cache, self.fast_math)
         trace.seen, trace.needs_program = [], True
         self._run(trace, args, kwargs)
-        return [text for engine, program, shapes in trace.seen for text in describe(engine, program, shapes)]
+        return [text for engine, program, shapes in trace.seen for text in engine.describe(program, shapes)]
 
     def __repr__(self) -> str:
         return f"<jit_compile of {self._fn!r}>"

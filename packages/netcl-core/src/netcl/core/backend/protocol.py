@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,6 +19,19 @@ if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData, TensorT
 
 Pair = tuple[int, int]
+
+
+class Described(Protocol):
+    """What ``describe`` reads of a program of the op table."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def outputs(self) -> tuple[Expr, ...]: ...
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]: ...
+    @property
+    def relaxed(self) -> bool: ...
 
 
 @runtime_checkable
@@ -378,6 +392,27 @@ class DeviceBackend(Protocol):
     def finish(self) -> None:
         """Waits for all work on the queue."""
         ...
+
+    def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
+        """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches; NumPy has none."""
+        ...
+
+    def relaxed(self) -> Any:
+        """The engine whose ``run`` builds kernels with -cl-fast-relaxed-math; NumPy has but one arithmetic: itself."""
+        ...
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """One kernel of a program: its OpenCL C, the work-items of a launch and of a group, and what the compiler said."""
+
+    name: str
+    program: str
+    source: str
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    options: str = ""
+    build_log: str = ""
 
 
 class HostTransfer:

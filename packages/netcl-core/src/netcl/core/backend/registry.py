@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.device.discovery import CPUQueue, DeviceHandle, get_active_device
+from netcl.core.device.discovery import CPUQueue, DeviceHandle, get_active_device, manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError
 
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ def engine_for(queue: Any = None) -> DeviceBackend:
 
 def cpu_engine() -> DeviceBackend:
     """The engine of the process's NumPy queue."""
-    from netcl.core.device.discovery import manager
-
     return engine_for(manager.default("cpu"))
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -104,18 +104,25 @@ def needs_flush(device: Any) -> bool:
         return False
 
 
+# Without the driver's own end (os._exit): PoCL may abort there, which says nothing of the kernel.
+_CHILD = """\
+import os
+from netcl.core import config
+from netcl.core.device import manager
+from netcl.core.device.quirks import in_child
+with config.override(PLATFORM_FILTER=None):
+    devices = [device for _, device in manager.discover()]
+os._exit(in_child({name!r}, sys.argv[1], devices))
+"""
+
+
 def _tried(name: str, device: Any) -> bool:
-    # Without the driver's own end: PoCL may abort there, which says nothing of the kernel.
-    script = f"import os\nfrom netcl.core.device.quirks import in_child\nos._exit(in_child({name!r}, sys.argv[1]))\n"
-    return verdict(name, driver_key(device), script, _TIMEOUT_S, driver_key(device))
+    return verdict(name, driver_key(device), _CHILD.format(name=name), _TIMEOUT_S, driver_key(device))
 
 
-def in_child(name: str, key: str) -> int:
-    """The exit code of a trial on the first device of the driver ``key``; LookupError where there is none."""
-    from netcl.core.device.discovery import manager
-
-    with config.override(PLATFORM_FILTER=None):
-        device = next((found for _, found in manager.discover() if driver_key(found) == key), None)
+def in_child(name: str, key: str, devices: Iterable[Any]) -> int:
+    """The exit code of a trial on the first of ``devices`` with the driver ``key``; LookupError if there is none."""
+    device = next((found for found in devices if driver_key(found) == key), None)
     if device is None:
         raise LookupError(f"the child does not find the device {key}")
     return RIGHT if _TRIALS[name](device) else WRONG

@@ -15,17 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from netcl.core.dtypes import c_type, compute_type
 from netcl.core.expr import c_types as c
+from netcl.core.expr.kernel_source import KernelSource
 from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar
 from netcl.core.expr.opencl_loops import LoopWriter
 from netcl.core.expr.rewrite import walk
 from netcl.core.expr.scopes import Axes, Layout, Scope
-
-if TYPE_CHECKING:
-    from netcl.core.kernels.primitives import KernelSpec
 
 
 class _Writer(LoopWriter):
@@ -327,10 +324,8 @@ def uses_flag(outputs: Sequence[Expr]) -> bool:
     return any(isinstance(node, Apply) and node.prim.name == "require" for node in walk(outputs))
 
 
-def render(outputs: Sequence[Expr], layout: Layout) -> KernelSpec:
-    """The kernel of ``outputs`` over the axes of ``layout``, as a KernelSpec named after its kind and content."""
-    from netcl.core.kernels.primitives import KernelSpec
-
+def render(outputs: Sequence[Expr], layout: Layout) -> KernelSource:
+    """The kernel of ``outputs`` over the axes of ``layout``, named after its kind and content."""
     writer = _Writer(outputs, layout)
     body = "\n    ".join(writer.body())
     params, preamble = writer.parameters(), writer.preamble()
@@ -338,4 +333,4 @@ def render(outputs: Sequence[Expr], layout: Layout) -> KernelSpec:
     kind = "map" if not layout.reduced else "rows" if inside else "reduce"
     digest = blake2b("\n".join([*params, preamble, body, str(layout.group)]).encode(), digest_size=5).hexdigest()
     attributes = c.LOOPING if layout.cpu else ""
-    return KernelSpec(f"{kind}_{digest}", params, body, preamble, workgroup_size=layout.group, attributes=attributes)
+    return KernelSource(f"{kind}_{digest}", tuple(params), preamble, body, attributes, layout.group)

@@ -12,6 +12,7 @@ from netcl.core import config
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import c_type
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
+from netcl.core.expr.kernel_source import KernelSource, joined
 from netcl.core.kernels import work_group_tuner
 from netcl.core.kernels.signature import Parameter, convert_scalar, parameters_of
 from netcl.core.memory.queue_pools import BufferHandle, opencl_queue
@@ -96,10 +97,14 @@ class KernelSpec:
     def to_source(self) -> str:
         """The whole OpenCL C text: the preamble, then the ``__kernel`` function."""
         if self.src is not None:
-            return _joined(self.preamble, self.src)
-        params = ",\n    ".join(self.params)
-        head = f"__kernel {self.attributes + ' ' if self.attributes else ''}void {self.name}"
-        return _joined(self.preamble, f"{head}(\n    {params}) {{\n    {self.body}\n}}\n")
+            return joined(self.preamble, self.src)
+        return KernelSource(self.name, self.params, self.preamble, str(self.body), self.attributes).to_source()
+
+    @classmethod
+    def from_source(cls, source: KernelSource, **options: Any) -> KernelSpec:
+        """The declaration of a kernel that the code generator wrote (``expr.render``)."""
+        given = {"workgroup_size": source.workgroup_size, "attributes": source.attributes, **options}
+        return cls(source.name, source.params, source.body, source.preamble, **given)
 
     def build(self, target: Any = None) -> BuiltKernel:
         """Compile for a context, queue or DeviceHandle (None: the active device).
@@ -345,10 +350,6 @@ def _check_place(queue: Any, arg: Any, where: str) -> None:
     buffer = getattr(arg, "buffer", arg)
     if isinstance(buffer, cl.MemoryObject) and buffer.context != queue.context:
         raise BackendMismatchError(f"{where}: the buffer belongs to another context")
-
-
-def _joined(preamble: str, text: str) -> str:
-    return f"{preamble.rstrip()}\n\n{text}" if preamble else text
 
 
 def _clamped(local: tuple[int, ...], device: Any) -> tuple[int, ...]:

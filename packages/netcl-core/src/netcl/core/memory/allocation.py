@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from netcl.core.memory.pools import BufferPool
+__all__ = ["BufferHandle", "Pool", "PoolStats"]
 
-__all__ = ["BufferHandle", "PoolStats"]
+
+class Pool(Protocol):
+    """What a lease and the report of a full device read of a pool."""
+
+    context: Any
+    _returned: deque[Any]
+    _free: dict[Any, Any]
+
+    def get_stats(self) -> dict[str, Any]: ...
+
+    def clear(self) -> Any:
+        """Gives all unused buffers back to the driver."""
+        ...
 
 
 class BufferHandle:
@@ -27,14 +39,14 @@ class BufferHandle:
         buffer: Any,
         nbytes: int,
         bucket_size: int = 0,
-        pool: BufferPool | None = None,
+        pool: Pool | None = None,
         key: Any = None,
         note: Any = None,
     ) -> None:
         self.buffer: Any = buffer
         self.nbytes: int = nbytes
         self.bucket_size: int = bucket_size
-        self.pool: BufferPool | None = pool
+        self.pool: Pool | None = pool
         self.keep: bool = False
         self.note: Any = note
         self._key: Any = bucket_size if key is None else key

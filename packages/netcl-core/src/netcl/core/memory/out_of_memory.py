@@ -9,14 +9,11 @@ import threading
 import tracemalloc
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from netcl.core.device.health import check_lost, check_process, is_lost, lose
 from netcl.core.errors import OutOfMemoryError
-from netcl.core.memory.allocation import BufferHandle
-
-if TYPE_CHECKING:
-    from netcl.core.memory.pools import BufferPool
+from netcl.core.memory.allocation import BufferHandle, Pool
 
 try:
     import pyopencl as cl
@@ -27,17 +24,17 @@ _HOLDERS_SHOWN = 5
 
 T = TypeVar("T")
 
-_pools: weakref.WeakSet[BufferPool] = weakref.WeakSet()
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 _pools_lock = threading.RLock()
 
 
-def register_pool(pool: BufferPool) -> None:
+def register_pool(pool: Pool) -> None:
     """Add a pool to those that are emptied when its context runs out of memory."""
     with _pools_lock:
         _pools.add(pool)
 
 
-def pools_of(context: Any = None) -> list[BufferPool]:
+def pools_of(context: Any = None) -> list[Pool]:
     with _pools_lock:
         pools = list(_pools)
     return [pool for pool in pools if context is None or pool.context == context]

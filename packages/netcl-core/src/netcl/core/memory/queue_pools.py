@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.device.capabilities import profile_of
+from netcl.core.device.discovery import get_active_device
 from netcl.core.errors import ShapeError, UnsupportedError, format_bytes
 from netcl.core.memory.out_of_memory import pools_of, with_room
 from netcl.core.memory.pools import BufferHandle, BufferPool, PersistentBufferPool, PinnedBufferPool, PoolStats
@@ -52,8 +53,6 @@ def opencl_queue(q: Any = None) -> Any:
     if isinstance(q, cl.CommandQueue):
         return q
     if q is None:
-        from netcl.core.device.discovery import get_active_device
-
         q = get_active_device()
     queue = getattr(q, "queue", q)
     if not isinstance(queue, cl.CommandQueue):

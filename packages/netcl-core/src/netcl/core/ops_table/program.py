@@ -15,7 +15,6 @@ from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.hook_stack import before_write
-from netcl.core.kernel_text import relaxed
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.tensor.deferred import Pending
@@ -70,7 +69,7 @@ class Bound:
         """Computes the outputs, in their final shapes."""
         program, engine = self.program, self.inputs[0].engine
         if program.relaxed:
-            engine = relaxed(engine)
+            engine = engine.relaxed()
         results: tuple[Any, ...] = engine.run(
             program.outputs, self.inputs, self.scalars, shapes=program.shapes, out=out
         )

@@ -12,7 +12,8 @@ import numpy as np
 
 from netcl.core import dtypes
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
-from netcl.core.errors import BackendMismatchError, ShapeError
+from netcl.core.device.discovery import DeviceHandle, manager
+from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError
 from netcl.core.hook_stack import before_write
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor.creation import Creation
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from netcl.core.backend.protocol import DeviceBackend, HostTransfer
-    from netcl.core.device.discovery import DeviceHandle
 
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T", bound="Tensor")
@@ -334,9 +334,6 @@ class Tensor(Creation["Tensor"]):
 
 def _queue_of(device: Any) -> Any:
     if isinstance(device, str):
-        from netcl.core.device.discovery import manager
-        from netcl.core.errors import DeviceNotFoundError
-
         handle = manager.default(device)
         if handle is None:
             raise DeviceNotFoundError(f"there is no {device!r} device here")

@@ -150,10 +150,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "place": "(expressions, axes, loads, names)",
         "shifted": "(expressions, shift)",
     },
-    "netcl.core.kernel_text": {
-        "KernelText": "(name, program, source, global_size, local_size, options='', build_log='')",
-        "describe": "(engine, program, shapes)",
-    },
     "netcl.core.tensor.deferred": {
         "lock": "",
         "share": "(tensor, tensor_class, result)",
@@ -166,6 +162,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.backend.protocol": {
         "DeviceBackend": "",
         "HostTransfer": "",
+        "KernelText": "(name, program, source, global_size, local_size, options='', build_log='')",
     },
     "netcl.core.backend.registry": {
         "ensure_same_backend": "(tensors, op='')",

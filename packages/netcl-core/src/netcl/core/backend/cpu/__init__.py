@@ -29,7 +29,7 @@ from netcl.core.backend.cpu import (
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules
 from netcl.core.backend.host_reads import flags, host_read_allowed
 from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
-from netcl.core.backend.protocol import HostTransfer
+from netcl.core.backend.protocol import Described, HostTransfer, KernelText
 from netcl.core.backend.recording import Recording
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import from_bfloat16, numpy_dtype
@@ -133,6 +133,14 @@ class CPUBackend(ForwardedCalls):
 
     def finish(self) -> None:
         """Nothing is ever under way."""
+
+    def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
+        """None: NumPy runs no kernels."""
+        return []
+
+    def relaxed(self) -> CPUBackend:
+        """Itself: NumPy has but one arithmetic."""
+        return self
 
     def new_recording(self) -> Recording:
         """An empty recording for this thread."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.opencl.expressions.relaxed import relaxed
+from netcl.core.backend.protocol import KernelText
 from netcl.core.expr.schedule import make_plan
-from netcl.core.kernel_text import KernelText
 from netcl.core.layout import broadcast_shapes
 
 try:
@@ -16,16 +15,15 @@ except ImportError:
     cl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from netcl.core.backend.opencl import OpenCLBackend
-    from netcl.core.ops_table.program import Program
+    from netcl.core.backend.opencl.queue.context import QueueContext
+    from netcl.core.backend.protocol import Described
 
 
-def describe(engine: OpenCLBackend, program: Program, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
-    """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""
+def describe(engine: QueueContext, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
+    """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches, as ``engine`` builds them."""
     space = broadcast_shapes([*shapes, *program.shapes], program.name)
     plan = make_plan(program.outputs, program.shapes, shapes, space, engine.target)
-    options = (relaxed(engine) if program.relaxed else engine).build_options
-    launcher = engine.launcher
+    options, launcher = engine.build_options, engine.launcher
     found = []
     for launch in plan.launches:
         built: Any = launcher.programs.get_program(launcher.context, launch.source, launcher.device, options)

@@ -31,7 +31,7 @@ except ImportError:
     cl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from netcl.core.backend.opencl import OpenCLBackend
+    from netcl.core.backend.opencl.queue.context import QueueContext
     from netcl.core.expr.schedule import Launch
     from netcl.core.ops_table.program import Program
 
@@ -48,7 +48,7 @@ def _pack_uint8(number: int) -> bytes:
 
 
 def warm_call(
-    engine: OpenCLBackend, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
+    engine: QueueContext, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
 ) -> Callable[[Sequence[Any]], Tensor | None] | None:
     """The warm call of an op that has just run ``program`` on ``args``, its operands in order; None where there is
     none."""
@@ -77,7 +77,7 @@ _new_tensor = Tensor.__new__
 
 
 def _closed(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     prepared: PreparedLaunch,
     shape: Shape,
     dtype: str,
@@ -117,7 +117,7 @@ def _closed(
         t.buffer = buffer
         t.shape = shape
         t.dtype = dtype
-        t.engine = engine  # type: ignore[misc]
+        t.engine = engine  # type: ignore[assignment, misc]
         t.queue = queue
         t.context = context
         t.pool_handle = lease

@@ -22,16 +22,16 @@ import numpy as np
 from netcl.core.backend import one_by_one
 from netcl.core.backend.opencl.expressions.run import PLANS_MAX, SCALAR_TYPES
 from netcl.core.dtypes import compute_type
+from netcl.core.expr.kernel_source import KernelSource
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
 from netcl.core.expr.rewrite import slots, walk
 from netcl.core.expr.schedule import LONG_ITEM, MIN_ITEM, PIECE, WIDE
 from netcl.core.expr.scopes import Layout
-from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
-    from netcl.core.backend.opencl import OpenCLBackend
+    from netcl.core.backend.opencl.queue.context import QueueContext
     from netcl.core.backend.opencl.queue.launch import PreparedLaunch
     from netcl.core.tensor_data import TensorData
 
@@ -54,7 +54,7 @@ class _Ready:
 
 
 def run_each(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     outputs: Sequence[Expr],
     inputs: Sequence[Sequence[TensorData]],
     shared: Sequence[TensorData] = (),
@@ -68,7 +68,7 @@ def run_each(
 
 
 def reduce_each(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     kind: str,
     expression: Expr,
     inputs: Sequence[Sequence[TensorData]],
@@ -80,7 +80,7 @@ def reduce_each(
 
 
 def _in_few_launches(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     outputs: Sequence[Expr],
     inputs: Sequence[Sequence[TensorData]],
     shared: Sequence[TensorData],
@@ -116,7 +116,7 @@ def _in_few_launches(
 
 
 def _reduced_in_few_launches(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     kind: str,
     expression: Expr,
     inputs: Sequence[Sequence[TensorData]],
@@ -139,7 +139,7 @@ def _reduced_in_few_launches(
 _UNKNOWN = object()
 
 
-def _kept(engine: OpenCLBackend, key: Any, ready: _Ready | None) -> _Ready | None:
+def _kept(engine: QueueContext, key: Any, ready: _Ready | None) -> _Ready | None:
     if len(engine.plans) >= PLANS_MAX:
         engine.plans.clear()
     engine.plans[key] = ready
@@ -183,7 +183,7 @@ def _flat(
 
 
 def _elementwise(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     outputs: tuple[Expr, ...],
     inputs: Sequence[Sequence[TensorData]],
     shared: Sequence[TensorData],
@@ -223,7 +223,7 @@ def _elementwise(
 
 
 def _reduction(
-    engine: OpenCLBackend, whole: Reduce, inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData]
+    engine: QueueContext, whole: Reduce, inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData]
 ) -> _Ready | None:
     flat = _flat(inputs, shared, (whole,))
     special = (Reduce, Index, Scalar)
@@ -252,7 +252,7 @@ def _reduction(
 
 
 def _ready(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     text: _Text,
     spaces: tuple[Shape, ...],
     each: int,
@@ -306,7 +306,7 @@ def _table(lengths: Sequence[int], each: int) -> Any:
 class _Text:
     """The kernel of one flat set, and how it becomes that of several."""
 
-    spec: KernelSpec
+    spec: KernelSource
     columns: Mapping[str, int]  # by the name of a parameter: the tensor of a set that it stands for
     shared: tuple[int, ...]  # slots of the tensors that all sets have in common
     numbers: Mapping[str, str]  # what the kernel is given elsewhere, computed from the row and its ``each_`` elements
@@ -340,9 +340,9 @@ class _Text:
             lines.append(f"{kinds['out0']} *out0 = all_parts + before + get_group_id(0) - row_[1];")
         narrow = "_" if any(one.endswith(" n0_") for one in spec.params) else ""
         lines += [f"const ulong {name}{narrow} = {value};" for name, value in self.numbers.items()]
-        body = str(spec.body).replace("get_global_id(0)", f"row_[1] * {self.group} + get_local_id(0)")
+        body = spec.body.replace("get_global_id(0)", f"row_[1] * {self.group} + get_local_id(0)")
         lines.append(body.replace("get_group_id(0)", "row_[1]"))
         text = "\n    ".join(lines)
         digest = hashlib.sha256("\n".join([*params, spec.preamble, text]).encode()).hexdigest()[:10]
-        whole = KernelSpec(f"each_{digest}", params, text, spec.preamble, attributes=spec.attributes)
+        whole = KernelSource(f"each_{digest}", tuple(params), spec.preamble, text, spec.attributes)
         return whole.name, whole.to_source()

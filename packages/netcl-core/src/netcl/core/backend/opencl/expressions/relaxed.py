@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.backend.opencl.expressions import run as _run
 
 if TYPE_CHECKING:
-    from netcl.core.backend.opencl import OpenCLBackend
+    from netcl.core.backend.opencl.queue.context import QueueContext
     from netcl.core.expr.nodes import Expr
     from netcl.core.tensor_data import TensorData
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Relaxed:
     """What ``run`` needs of an engine, with plans of its own."""
 
-    def __init__(self, engine: OpenCLBackend) -> None:
+    def __init__(self, engine: QueueContext) -> None:
         self._engine = weakref.proxy(engine)
         self.build_options = "-cl-fast-relaxed-math"
         self.plans: dict[Any, Any] = {}
@@ -38,10 +38,10 @@ class Relaxed:
         return getattr(self._engine, name)
 
 
-_engines: weakref.WeakKeyDictionary[OpenCLBackend, Relaxed] = weakref.WeakKeyDictionary()
+_engines: weakref.WeakKeyDictionary[QueueContext, Relaxed] = weakref.WeakKeyDictionary()
 
 
-def relaxed(engine: OpenCLBackend) -> Relaxed:
+def relaxed(engine: QueueContext) -> Relaxed:
     """The one of ``engine``."""
     found = _engines.get(engine)
     return found if found is not None else _engines.setdefault(engine, Relaxed(engine))

@@ -17,7 +17,7 @@ from netcl.core.expr.schedule import Launch, Plan, Target, make_plan
 from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
-    from netcl.core.backend.opencl import OpenCLBackend
+    from netcl.core.backend.opencl.queue.context import QueueContext
     from netcl.core.tensor_data import TensorData
 
 Shape = tuple[int, ...]
@@ -34,7 +34,7 @@ class _Ready:
 
     __slots__ = ("_fixed", "_prepared", "engine", "launch", "sizes")
 
-    def __init__(self, engine: OpenCLBackend, launch: Launch, sizes: Mapping[str, int]) -> None:
+    def __init__(self, engine: QueueContext, launch: Launch, sizes: Mapping[str, int]) -> None:
         self.engine = engine
         self.launch = launch
         self.sizes = sizes
@@ -94,7 +94,7 @@ class _Prepared:
 
     __slots__ = ("dtypes", "empty", "launches", "plan", "shapes")
 
-    def __init__(self, engine: OpenCLBackend, plan: Plan, shapes: Sequence[Shape], outputs: Sequence[Expr]) -> None:
+    def __init__(self, engine: QueueContext, plan: Plan, shapes: Sequence[Shape], outputs: Sequence[Expr]) -> None:
         self.plan = plan
         self.shapes = tuple(shapes)
         self.dtypes = tuple(output.dtype for output in outputs)
@@ -103,7 +103,7 @@ class _Prepared:
 
 
 def _prepare(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     outputs: tuple[Expr, ...],
     inputs: Sequence[TensorData],
     shapes: Sequence[Shape] | None,
@@ -121,7 +121,7 @@ def _prepare(
 
 
 def run(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     outputs: Sequence[Expr],
     inputs: Sequence[TensorData],
     scalars: Scalars | None = None,
@@ -164,7 +164,7 @@ def _overwrites(inputs: Sequence[TensorData], out: Sequence[TensorData | None]) 
 
 
 def _apart(
-    engine: OpenCLBackend,
+    engine: QueueContext,
     outputs: Sequence[Expr],
     inputs: Sequence[TensorData],
     scalars: Scalars | None,

@@ -9,14 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from netcl.core.expr.c_types import LOOPING
-
-if TYPE_CHECKING:
-    from netcl.core.backend.opencl.queue.launch import Launcher, PreparedLaunch
 
 _ITEM = "    size_t item = get_global_id(0);\n"
 _READ = "    __global const "  # what a kernel only reads comes first among its parameters
@@ -24,8 +21,35 @@ _KERNEL = re.compile(rf"__kernel {re.escape(LOOPING)} void (\w+)\(\n(.*?)\) \{{\
 _SPARE_BYTES = 128  # of the largest size of a kernel's arguments
 _TYPES = {"ulong": np.uint64, "float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
 
-# A launch: what was prepared, and the buffers that it got.
-Recorded = tuple["PreparedLaunch", Sequence[Any]]
+
+class Prepared(Protocol):
+    """What is read of a PreparedLaunch."""
+
+    source: str
+    args: Sequence[Any]
+    options: str
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+
+
+class Launches(Protocol):
+    """What is asked of a Launcher."""
+
+    device: Any
+
+    def prepare(
+        self,
+        source: str,
+        kernel_name: str,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        args: Sequence[Any],
+        options: str = "",
+    ) -> Any: ...
+
+
+# A launch of a recording: what was prepared, and the buffers that it got.
+Recorded = tuple[Prepared, Sequence[Any]]
 
 
 def independent(launches: Sequence[tuple[int, Recorded | None]]) -> list[list[tuple[int, Recorded]]]:
@@ -54,7 +78,7 @@ def independent(launches: Sequence[tuple[int, Recorded | None]]) -> list[list[tu
     return [group for group in found if len(group) > 1]
 
 
-def joined(launcher: Launcher, launches: Sequence[Recorded]) -> Recorded | None:
+def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Sequence[Any]] | None:
     """One launch in place of several; None where their texts do not allow it."""
     heads: dict[str, None] = {}
     functions: dict[str, str] = {}
@@ -94,7 +118,7 @@ def joined(launcher: Launcher, launches: Sequence[Recorded]) -> Recorded | None:
     return whole, [value for value in given if hasattr(value, "int_ptr")]
 
 
-def _parts(prepared: PreparedLaunch) -> tuple[list[str], str, list[str], str] | None:
+def _parts(prepared: Prepared) -> tuple[list[str], str, list[str], str] | None:
     """Pragmas and types, the kernel's name, its parameters and the rest but for the number of the work-item."""
     found = _KERNEL.search(prepared.source)
     if found is None or prepared.local_size != (1,) or len(prepared.global_size) != 1:

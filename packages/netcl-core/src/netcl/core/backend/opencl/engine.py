@@ -1,0 +1,349 @@
+"""The OpenCL engine: the calls of the waist on one command queue, put together from transfers, launches and kernels."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core.backend.forwarding import ForwardedCalls, KernelModules
+from netcl.core.backend.host_reads import flags, host_read_allowed
+from netcl.core.backend.interceptors import push_interceptor
+from netcl.core.backend.opencl.contraction import conv, gemm
+from netcl.core.backend.opencl.expressions import multi_tensor, run
+from netcl.core.backend.opencl.expressions.describe import describe
+from netcl.core.backend.opencl.expressions.fast_path import warm_call
+from netcl.core.backend.opencl.expressions.relaxed import Relaxed, relaxed
+from netcl.core.backend.opencl.fallback import KernelFallback
+from netcl.core.backend.opencl.kernels import (
+    attention,
+    copy,
+    ctc,
+    index,
+    random,
+    recurrence,
+    resample,
+    scan,
+    sort,
+    window,
+)
+from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for
+from netcl.core.backend.opencl.queue.shutdown import install_sigint_handler
+from netcl.core.backend.opencl.queue.transfer import DeviceTransfer, Transfer
+from netcl.core.backend.opencl.templates import traits
+from netcl.core.backend.protocol import Described, HostTransfer, KernelText
+from netcl.core.device.capabilities import profile_of
+from netcl.core.device.discovery import DeviceHandle
+from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
+from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
+from netcl.core.expr.schedule import Target
+from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
+from netcl.core.tensor.host import to_storage
+from netcl.core.tensor.tensor import Tensor
+from netcl.core.tensor_data import TensorData, TensorT
+
+if TYPE_CHECKING:
+    from netcl.core.backend.profiler_sink import ProfilerSink
+    from netcl.core.backend.recording import Recording
+    from netcl.core.ops_table.program import Program
+
+Array = np.ndarray[Any, Any]
+
+__all__ = ["OpenCLBackend"]
+
+
+class OpenCLBackend(ForwardedCalls):
+    """The engine of a command queue (in order); making the first one installs the SIGINT handler and the exit hook."""
+
+    name = "cl"
+    kernel_modules = KernelModules(
+        run, multi_tensor, gemm, conv, window, index, random, copy, resample, scan, sort, ctc, recurrence, attention
+    )
+
+    def __init__(self, queue: Any = None) -> None:
+        self.queue: Any = opencl_queue(queue)
+        self.context: Any = self.queue.context
+        device = self.queue.device
+        names = device.platform.name.strip(), device.name.strip()
+        self.device_label: str = f"{names[1]} ({names[0]})"
+        self.handle: DeviceHandle = DeviceHandle(
+            *names, "cl", profile_of(self.queue).device_type, self.context, self.queue
+        )
+        self.launcher: Launcher = launcher_for(self.queue)
+        self.launch = self.launcher.launch
+        self.transfer: Transfer = Transfer(self.launcher)
+        self.pool: PersistentBufferPool = get_persistent_pool(self.queue)
+        seen = traits(self)
+        self.target: Target = run.target_of(seen.is_cpu, seen.vector, device.max_compute_units, seen.group)
+        self.build_options = run.exact_options(device, seen.is_cpu)
+        self.plans: dict[Any, Any] = {}
+        self._has_fp64 = profile_of(self.queue).has_fp64
+        self._flag: BufferHandle | None = None
+        self._flag_raised = False
+        self._rng_state: Tensor | None = None
+        self._lock = threading.RLock()
+        self.lent: dict[int, Any] = {}  # the pool that a thread's new tensors come from, where it is not the queue's
+        push_interceptor(self, KernelFallback())
+        install_sigint_handler()
+
+    # -- the transport of the contract, on buffers ---------------------------------------------------------------------
+
+    def from_host(
+        self, data: Any, dtype: str = "float32", async_copy: bool | None = None, use_pinned: bool | None = None
+    ) -> tuple[Any, Any, Any, Array | None]:
+        """(buffer, event, pending_release, host_ref): on a device that shares memory the buffer lies on ``data`` itself
+        where dtype and alignment allow it (``host_ref`` keeps it alive), else it is a copy."""
+        storage, _ = to_storage(data, dtype)
+        self._check_dtype(dtype)
+        shared = self.transfer.zero_copy(storage) if storage is data else None
+        if shared is not None:
+            return shared[0], None, None, shared[1]
+        (buffer, _, handle), event, pending, host_ref = self.upload(
+            storage,
+            dtype,
+            async_copy=async_copy,
+            use_pinned=use_pinned,
+            copy=True,
+            persistent=False,
+            private=storage is not data,
+        )
+        return buffer, event, handle if pending is None else pending, host_ref
+
+    def from_shape(
+        self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0
+    ) -> tuple[Any, BufferHandle]:
+        """(buffer, lease) of a new buffer for ``shape``, filled with ``fill`` unless it is None."""
+        tensor = self.empty(tuple(shape), dtype, pool=pool)
+        if fill is not None:
+            self.fill(tensor, fill)
+        return tensor.buffer, tensor.pool_handle
+
+    def to_host(self, storage: Any, shape: Sequence[int], dtype: str) -> Array:
+        """The content of a buffer as an array of the storage dtype, after all work before."""
+        host_read_allowed(self)
+        out: Array = np.empty(tuple(shape), numpy_dtype(dtype))
+        self.transfer.download(storage, out)
+        self._check_flag()
+        return out
+
+    def to_host_async(self, storage: Any, shape: Sequence[int], dtype: str) -> tuple[Array, Any]:
+        """(array, event) of such a copy under way; the array is valid when the event is complete."""
+        host_read_allowed(self)
+        out: Array = np.empty(tuple(shape), numpy_dtype(dtype))
+        return out, self.transfer.download_async(storage, out)
+
+    def wait(self, event: Any = None) -> None:
+        """Waits for ``event`` (None: nothing pending) and raises what the device has reported."""
+        self.launcher.wait(event)
+        self.transfer.let_go()
+        self._check_flag()
+
+    def reshape(self, storage: Any, shape: Sequence[int]) -> Any:
+        """The same buffer: buffers have no shape."""
+        return storage
+
+    # -- tensors -------------------------------------------------------------------------------------------------------
+
+    def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
+        shape = tuple(shape)
+        self._check_dtype(dtype)
+        if pool is None:
+            recording = self.launcher.recording
+            private = recording is not None and not persistent and recording.thread == threading.get_ident()
+            pool = recording.pool if private and recording is not None else self.pool
+            if self.lent and not private and not persistent:
+                pool = self.lent.get(threading.get_ident(), pool)
+        else:
+            self._check_pool(pool)
+        lease = pool.allocate(math.prod(shape) * itemsize(dtype), None, (shape, dtype))
+        tensor = Tensor._wrap(self, shape, dtype, lease.buffer, None, lease)
+        if persistent:
+            tensor.persistent = lease.keep = True
+        return tensor
+
+    @contextmanager
+    def allocating_from(self, pool: Any) -> Iterator[None]:
+        """Within the block this thread's new tensors come from ``pool``, but for those of a recording."""
+        self._check_pool(pool)
+        thread = threading.get_ident()
+        before = self.lent.get(thread)
+        self.lent[thread] = pool
+        try:
+            yield
+        finally:
+            if before is None:
+                del self.lent[thread]
+            else:
+                self.lent[thread] = before
+
+    def _check_dtype(self, dtype: str) -> None:
+        if dtype == "float64" and not self._has_fp64:
+            raise DTypeError(f"{self.device_label} has no float64 (cl_khr_fp64); use float32, or the cpu device")
+
+    def _check_pool(self, pool: Any) -> None:
+        if not hasattr(pool, "allocate"):
+            raise TypeError(f"pool is a BufferPool or a PersistentBufferPool, not {type(pool).__name__}")
+        if pool.context != self.context or getattr(pool, "queue", self.queue) != self.queue:
+            raise BackendMismatchError(
+                f"the {type(pool).__name__} given belongs to another queue or context than {self.device_label}; "
+                "take get_persistent_pool(queue), or a BufferPool of the queue's context"
+            )
+
+    def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Any:
+        storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
+        self.forbid_upload()
+        tensor = self.empty(storage.shape, dtype, persistent=persistent)
+        tensor.pending_event, _, tensor.host_ref = self.transfer.upload(tensor.buffer, storage)
+        return tensor
+
+    def upload(
+        self,
+        data: Array,
+        dtype: str,
+        *,
+        async_copy: bool | None,
+        use_pinned: bool | None,
+        copy: bool,
+        persistent: bool,
+        private: bool = False,
+    ) -> tuple[tuple[Any, Any, Any], Any, Any, Array | None]:
+        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is read or
+        aliased.
+        """
+        self.forbid_upload()
+        self._check_dtype(dtype)
+        shared = None if copy else self.transfer.zero_copy(data)
+        if shared is not None:
+            return (shared[0], None, self.transfer.lease_shared(shared[0], data.nbytes)), None, None, shared[1]
+        target = self.empty(data.shape, dtype, persistent=persistent)
+        event, pending, host_ref = self.transfer.upload(
+            target.buffer, data, private=private, async_copy=async_copy, use_pinned=use_pinned
+        )
+        return (target.buffer, None, target.pool_handle), event, pending, host_ref
+
+    def write(self, target: TensorData, data: Array) -> None:
+        self.forbid_upload()
+        _check_lease(target)
+        target.pending_event, _, target.host_ref = self.transfer.upload(target.buffer, data)
+
+    def read(self, source: TensorData) -> Array:
+        _check_lease(source)
+        return self.to_host(source.buffer, source.shape, source.dtype)
+
+    def receive(self, source: TensorT) -> TensorT:
+        queue = source.engine.queue
+        if self.context != getattr(queue, "context", None) or self.queue.device != queue.device:
+            return super().receive(source)
+        _check_lease(source)
+        host_read_allowed(source.engine)
+        self.forbid_upload()
+        target: TensorT = self.empty(source.shape, source.dtype)
+        self.transfer.copy_from(queue, source.buffer, target.buffer, source.nbytes)
+        return target
+
+    def read_async(self, source: TensorData) -> HostTransfer:
+        """A copy to the host under way."""
+        _check_lease(source)
+        out, event = self.to_host_async(source.buffer, source.shape, source.dtype)
+
+        def finish() -> Array:
+            self.transfer.let_go()
+            self._check_flag()
+            return from_bfloat16(out) if source.dtype == "bfloat16" else out
+
+        return DeviceTransfer(event, finish, self.launcher)
+
+    def finish(self) -> None:
+        self.launcher.finish()
+
+    # -- recording -----------------------------------------------------------------------------------------------------
+
+    @property
+    def recording(self) -> Recording | None:
+        """The open recording, which takes the launches of its thread; None while work runs at once."""
+        return self.launcher.recording
+
+    @recording.setter
+    def recording(self, recording: Recording | None) -> None:
+        self.launcher.recording = recording
+
+    def new_recording(self) -> Recording:
+        """An empty recording for this thread."""
+        return self.launcher.new_recording()
+
+    @property
+    def sink(self) -> ProfilerSink | None:
+        """The profiler among the interceptors, which is told of each launch and copy; None without one."""
+        return self.launcher.sink
+
+    @sink.setter
+    def sink(self, sink: ProfilerSink | None) -> None:
+        self.launcher.sink = sink
+
+    # -- computing -----------------------------------------------------------------------------------------------------
+
+    def warm_call(
+        self, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
+    ) -> Callable[[Sequence[Any]], Tensor | None] | None:
+        """What repeats a run of an op's ``program`` on ``args`` at the least cost on the host; see ``warm``."""
+        return warm_call(self, program, args, scalars)
+
+    def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
+        """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""
+        return describe(self.relaxed() if program.relaxed else self, program, shapes)
+
+    def relaxed(self) -> Relaxed:
+        """This engine with fast math: its ``run`` builds kernels with -cl-fast-relaxed-math."""
+        return relaxed(self)
+
+    @property
+    def rng_state(self) -> Tensor:
+        """(seed, base) of the random generator as int64[2]."""
+        with self._lock:
+            if self._rng_state is None:
+                state = self.empty((2,), "int64", persistent=True)
+                self.fill(state, 0)
+                self._rng_state = state
+            return self._rng_state
+
+    # -- checks that report late ---------------------------------------------------------------------------------------
+
+    @property
+    def flag(self) -> Any:
+        """The int that kernels raise by ``atomic_max(flag, code)``; asking for it means that a check is under way."""
+        with self._lock:
+            if self._flag is None:
+                self._flag = self.pool.allocate(4)
+                self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
+        recording = self.launcher.recording
+        if recording is not None and recording.thread == threading.get_ident():
+            recording.mark(self._mark_flag)
+        self._flag_raised = True
+        return self._flag.buffer
+
+    def _mark_flag(self) -> None:
+        self._flag_raised = True
+
+    def _check_flag(self) -> None:
+        if not self._flag_raised or self._flag is None:
+            return
+        self._flag_raised = False
+        code = np.zeros(1, np.int32)
+        self.transfer.download(self._flag.buffer, code)
+        if code[0]:
+            self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
+            raise IndexError(flags.message(int(code[0])))
+
+
+def _check_lease(tensor: TensorData) -> None:
+    """UnsupportedError where the tensor's lease was released: its buffer may be another tensor's by now."""
+    lease = tensor.pool_handle
+    if lease is not None and lease.buffer is None:
+        raise UnsupportedError(
+            f"the buffer of this {tensor.dtype} tensor of shape {tensor.shape} was released; "
+            "drop the tensor (del t) instead of releasing its lease"
+        )

@@ -1,0 +1,39 @@
+"""QueueContext: what the modules that run expressions need of an OpenCL engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from netcl.core.backend.opencl.queue.launch import Launcher
+    from netcl.core.backend.opencl.queue.transfer import Transfer
+    from netcl.core.expr.schedule import Target
+    from netcl.core.memory.pools import PersistentBufferPool
+
+
+class QueueContext(Protocol):
+    """A command queue with its launcher, buffers and plans.
+
+    ``plans`` are prepared launches by expressions and shapes, made for ``target`` and built with ``build_options``.
+    ``lent`` is the pool that a thread's new tensors come from, by thread, if it is not ``pool``.
+    """
+
+    queue: Any
+    context: Any
+    launcher: Launcher
+    transfer: Transfer
+    pool: PersistentBufferPool
+    target: Target
+    build_options: str
+    plans: dict[Any, Any]
+    lent: dict[int, Any]
+
+    @property
+    def flag(self) -> Any:
+        """The int that kernels raise by ``atomic_max(flag, code)``; asking for it means that a check is under way."""
+        ...
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Any:
+        """A new tensor of undefined content."""
+        ...
