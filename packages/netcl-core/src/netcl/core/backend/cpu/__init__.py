@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from netcl.core.backend.cpu import (
     sort,
     window,
 )
+from netcl.core.backend.cpu.warm import warm_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules
 from netcl.core.backend.host_reads import flags, host_read_allowed
 from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
@@ -36,6 +37,9 @@ from netcl.core.dtypes import from_bfloat16, numpy_dtype
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor_data import TensorData
+
+if TYPE_CHECKING:
+    from netcl.core.program import Program
 
 Array = np.ndarray[Any, Any]
 
@@ -161,6 +165,12 @@ class CPUBackend(ForwardedCalls):
             began = perf_counter()
             function(*args)
             sink.kernel(began, None, function.__name__, args)
+
+    def warm_call(
+        self, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
+    ) -> Callable[[Sequence[Any]], Tensor | None] | None:
+        """Repeats a run of an op's ``program`` on ``args`` at the least cost; see ``warm``."""
+        return warm_call(self, program, args, scalars)
 
     @property
     def rng_state(self) -> Tensor:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.cpu.storage import Array
 from netcl.core.expr.nodes import Expr
@@ -12,6 +13,8 @@ from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
+
+Shape = tuple[int, ...]
 
 
 def run(
@@ -24,20 +27,42 @@ def run(
     out: Sequence[TensorData | None] | None = None,
 ) -> tuple[TensorData, ...]:
     """Evaluates ``outputs`` over the shape that inputs and ``shapes`` broadcast to; see DeviceBackend.run."""
-    space = broadcast_shapes([*(t.shape for t in inputs), *(tuple(s) for s in shapes or ())], "run")
-    wanted = list(shapes) if shapes is not None else [space] * len(outputs)
-    targets = list(out) if out is not None else [None] * len(outputs)
+    ready = prepared(
+        tuple(outputs), tuple([t.shape for t in inputs]), None if shapes is None else tuple(map(tuple, shapes))
+    )
     results = tuple(
-        target if target is not None else engine.empty(shape, output.dtype)
-        for target, shape, output in zip(targets, wanted, outputs)
+        [
+            engine.empty(shape, dtype) if out is None or (target := out[at]) is None else target
+            for at, (shape, dtype) in enumerate(ready.results)
+        ]
     )
     arrays = [tensor.storage for tensor in inputs]
-    stores = [result.storage.reshape(tuple(shape)) for result, shape in zip(results, wanted)]
-    engine.launch(_evaluate, plan_of(tuple(outputs)), arrays, dict(scalars or {}), space, stores, engine.raise_flag)
-    for target in targets:
+    stores = [_shaped(result.storage, shape) for result, (shape, _) in zip(results, ready.results)]
+    engine.launch(_evaluate, ready.plan, arrays, dict(scalars or {}), ready.space, stores, engine.raise_flag)
+    for target in out or ():
         if target is not None:
             target._version[0] += 1
     return results
+
+
+class Prepared(NamedTuple):
+    """A run for given shapes of its inputs: the plan, the iteration space, and shape and dtype of each result."""
+
+    plan: Plan
+    space: Shape
+    results: tuple[tuple[Shape, str], ...]
+
+
+@lru_cache(maxsize=4096)
+def prepared(outputs: tuple[Expr, ...], inputs: tuple[Shape, ...], shapes: tuple[Shape, ...] | None) -> Prepared:
+    """The run for inputs of these shapes, found once."""
+    space = broadcast_shapes([*inputs, *(shapes or ())], "run")
+    wanted = shapes if shapes is not None else (space,) * len(outputs)
+    return Prepared(plan_of(outputs), space, tuple((shape, one.dtype) for shape, one in zip(wanted, outputs)))
+
+
+def _shaped(array: Array, shape: Shape) -> Array:
+    return array if array.shape == shape else array.reshape(shape)
 
 
 def _evaluate(
