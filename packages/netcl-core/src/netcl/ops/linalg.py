@@ -82,9 +82,9 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
             "of the second",
             op="matmul",
         )
-    batch = broadcast_shapes((a.shape[:-2], b.shape[:-2]), "matmul")
+    batch = broadcast_shapes((a.shape[:-2], b.shape[:-2]), "matmul") if a.ndim > 2 or b.ndim > 2 else ()
     final = (*batch, *((rows,) if a.ndim > 1 else ()), *((columns,) if b.ndim > 1 else ()))
-    dtype = promote(a.dtype, b.dtype)
+    dtype = a.dtype if a.dtype == b.dtype else promote(a.dtype, b.dtype)
     if not is_floating(dtype):
         return _whole_matmul(a, b, transpose_a, transpose_b, final)
     if inner == 0 or 0 in final:
@@ -98,7 +98,8 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     result = a.engine.matmul(
         as_dtype(left, dtype), as_dtype(right, dtype), transpose_a=transpose_a, transpose_b=transpose_b
     )
-    set_shape(result, final)
+    if result.shape != final:
+        set_shape(result, final)
     return result
 
 
@@ -218,7 +219,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     else:
         rows = x._alias(Tensor, (math.prod(x.shape[:-1]), x.shape[-1]))
         result = engine.matmul(rows, weight, transpose_b=True, epilogue=None if bias is None else added(bias))
-        set_shape(result, final)
+        if result.shape != final:
+            set_shape(result, final)
         return result
     if bias is not None and result.size:
         engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (result, bias), out=(result,))

@@ -142,6 +142,9 @@ def engine_of(op: str, *operands: Any) -> DeviceBackend:
             raise TypeError(
                 f"{op}: operands are tensors, not {type(operand).__name__}; Tensor.from_host makes one of an array"
             )
+    first = operands[0]
+    if first is not None and all(other is None or other.engine is first.engine for other in operands):
+        return first.engine
     return ensure_same_backend([operand for operand in operands if operand is not None], op)
 
 

@@ -92,6 +92,12 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
                     key: Any = (row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype)
                 except AttributeError:  # a number
                     key = fast_path.described(row, args, kwargs)
+            elif len(args) == 1 and not kwargs:
+                (a,) = args
+                try:
+                    key = (row, a.engine, a.shape, a.dtype)
+                except AttributeError:  # an array, or a list
+                    key = None
             else:
                 key = fast_path.described(row, args, kwargs)
             again = _known.get(key)

@@ -39,7 +39,7 @@ from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor_data import TensorData
 
 if TYPE_CHECKING:
-    from netcl.core.program import Program
+    from netcl.core.ops_table.program import Program
 
 Array = np.ndarray[Any, Any]
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def _matmul(a: Array, b: Array, out: Array, transpose_a: bool, transpose_b: bool, dtype: str) -> None:
-    left, right = widened(a, dtype), widened(b, dtype)
+    half = dtype in ("float16", "bfloat16")
+    left, right = (widened(a, dtype), widened(b, dtype)) if half else (a, b)
     left = np.swapaxes(left, -1, -2) if transpose_a else left
     right = np.swapaxes(right, -1, -2) if transpose_b else right
     with np.errstate(all="ignore"):
