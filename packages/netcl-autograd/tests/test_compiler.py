@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import netcl.autograd as ag
 from netcl import ops
 from netcl.autograd.compiler import jit_compile
-from netcl.core import Tensor
+from netcl.core import Tensor, config
 from netcl.core.device import device
 from netcl.core.errors import KernelBuildError, ShapeError
 from netcl.runtime.capture import capture
@@ -90,6 +90,8 @@ def test_a_chain_is_one_kernel_forward_and_one_backward(handle):
         assert [kernel.program for kernel in jitted.kernels(x)] == [kernels[0].program]
     fast = jit_compile(jitted.__wrapped__, fast_math=True).kernels(x)
     assert {kernel.options for kernel in fast} == {"-cl-fast-relaxed-math"} != {kernels[0].options}
+    with config.override(FAST_MATH=True):
+        assert {kernel.options for kernel in jit_compile(jitted.__wrapped__).kernels(x)} == {"-cl-fast-relaxed-math"}
 
 
 def test_fast_math_is_close(handle):

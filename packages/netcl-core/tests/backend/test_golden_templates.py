@@ -49,6 +49,8 @@ from netcl.core.backend.opencl.kernels import (
 )
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.expr import Load, apply
+from netcl.core.tuning.small_channels import tile_of
+from netcl.core.tuning.winograd import DTYPES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CPU = Traits(is_cpu=True, vector=8, local_memory=1 << 20, group=4096)
@@ -100,18 +102,18 @@ def _contractions_of_cpus() -> Instances:
             yield f"contract_thin/{name}_{dtype}", partial(gemm._thin_program, device, dtype)
             yield f"contract_attention_cpu/{name}_{dtype}", partial(attention._cpu_program, device, dtype)
             for kind in ("forward", "grad_input", "grad_weight"):
-                tile = small_channels._tile(device, kind, dtype)
+                tile = tile_of(device, kind, dtype)
                 yield (
                     f"{small_channels._KERNELS[kind]}/{name}_{dtype}",
                     partial(small_channels._program, kind, dtype, tile, "", 1),
                 )
-            tile = small_channels._tile(device, "forward", dtype)
+            tile = tile_of(device, "forward", dtype)
             for suffix, text, operands in _finishes(dtype, lanes):
                 yield (
                     f"channels_forward/{name}_{dtype}{suffix}",
                     partial(small_channels._program, "forward", dtype, tile, text, operands),
                 )
-        for dtype in winograd._DTYPES:
+        for dtype in DTYPES:
             for tile in (2, 4):
                 plain = partial(winograd._program, device, dtype, tile)
                 yield f"contract_winograd/{name}_{dtype}_{tile}", plain

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config
-from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.queue import launch
 from netcl.core.device import child_probe, manager, quirks
+from netcl.core.tuning import traits
 
 RIGHT, WRONG = "sys.exit(0)", "sys.exit(10)"
 ABORTS = "import os\nos.abort()"
@@ -112,7 +112,7 @@ def test_sixteen_lanes_are_found_out_in_a_child(monkeypatch, device, caplog):
 
 
 def test_vectors_are_narrower_where_sixteen_lanes_fail(monkeypatch, device):
-    monkeypatch.setattr(templates, "sixteen_lanes_work", lambda _: False)
+    monkeypatch.setattr(traits, "sixteen_lanes_work", lambda _: False)
 
     class Unknown:
         native_vector_width_float = 16
@@ -120,9 +120,9 @@ def test_vectors_are_narrower_where_sixteen_lanes_fail(monkeypatch, device):
         class platform:
             name = version = "Some new driver"
 
-    assert templates._lanes(Unknown) == 8
-    monkeypatch.setattr(templates, "sixteen_lanes_work", lambda _: True)
-    assert templates._lanes(Unknown) == 16
+    assert traits._lanes(Unknown) == 8
+    monkeypatch.setattr(traits, "sixteen_lanes_work", lambda _: True)
+    assert traits._lanes(Unknown) == 16
 
 
 def test_kernels_are_in_order_here(device):

@@ -56,9 +56,9 @@ def test_autotune_matmul_measures_every_kernel(handle: DeviceHandle) -> None:
         assert len(times) > 1
         assert get_kernel_selector(handle).select_matmul_kernel(*MATMUL) == best
         with config.override(AUTOTUNE="off"):
-            assert "kernel" not in get_kernel_selector(handle).select_matmul_kernel(*MATMUL).extra
+            assert "time_ms" not in get_kernel_selector(handle).select_matmul_kernel(*MATMUL).extra
         with config.override(DETERMINISTIC=True):
-            assert "kernel" not in get_kernel_selector(handle).select_matmul_kernel(*MATMUL).extra
+            assert "time_ms" not in get_kernel_selector(handle).select_matmul_kernel(*MATMUL).extra
 
 
 def test_autotune_conv2d(handle: DeviceHandle) -> None:
@@ -109,13 +109,13 @@ def test_a_measurement_is_kept_on_disk_and_near_shapes_use_it(handle: DeviceHand
     assert near.extra["measured_for"] == MATMUL
     assert near.extra["kernel"] == best.extra["kernel"]
     for far in ((100, 24, 56), (40, 24, 20)):
-        assert "kernel" not in selector.select_matmul_kernel(*far).extra
-    assert "kernel" not in selector.select_matmul_kernel(*MATMUL, dtype="float16").extra
+        assert "time_ms" not in selector.select_matmul_kernel(*far).extra
+    assert "time_ms" not in selector.select_matmul_kernel(*MATMUL, dtype="float16").extra
     autotune_matmul(10, 10, 10, runs=1, warmup=0, save=False)
     assert len(json.loads(file.read_text())["entries"]) == 1
     measurements.forget()
     assert not file.exists()
-    assert "kernel" not in selector.select_matmul_kernel(*MATMUL).extra
+    assert "time_ms" not in selector.select_matmul_kernel(*MATMUL).extra
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"entries": [{"op": 3}]}', b"[]"])
@@ -128,7 +128,7 @@ def test_a_damaged_file_is_measured_anew(handle: DeviceHandle, own_cache, damage
     measurements._tables.clear()
     measurements.forget_choices()
     with caplog.at_level(logging.WARNING, "netcl"):
-        assert "kernel" not in get_kernel_selector(handle).select_matmul_kernel(8, 8, 8).extra
+        assert "time_ms" not in get_kernel_selector(handle).select_matmul_kernel(8, 8, 8).extra
         measurements.store(engine_for(handle), "matmul", (8, 8, 8), "float32", best)
     assert "cannot be read" in caplog.text
     assert len(json.loads(file.read_text())["entries"]) == 1

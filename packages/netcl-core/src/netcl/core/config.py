@@ -68,9 +68,14 @@ class Variable:
 
 
 _ROWS = (
-    Variable("KERNEL_STRATEGY", "auto portable optimized", "auto", "forces the kernel strategy"),
+    Variable(
+        "KERNEL_STRATEGY",
+        "auto portable optimized",
+        "auto",
+        "portable: no kernels that use sub-groups; else the device decides",
+    ),
     Variable("CONV_WINOGRAD", "bool", True, "allows Winograd for 3x3 convolutions of stride 1"),
-    Variable("CONV_TILED_LOCAL", "bool", False, "allows the tiled-local convolution on small outputs"),
+    Variable("CONV_TILED_LOCAL", "bool", False, "GPUs run convolutions of small outputs by the local memory kernel"),
     Variable("MAX_CACHED_GB", "float", 4.0, "cap of PersistentBufferPool's cached buffers, in GiB", 0),
     Variable("ASYNC_H2D", "bool", True, "default of Tensor.from_host(async_copy=)"),
     Variable("PINNED_H2D", "bool", True, "default of Tensor.from_host(use_pinned=)"),

@@ -24,6 +24,7 @@ from netcl.core.kernels import work_group_tuner
 from netcl.core.memory import opencl_queue
 from netcl.core.tuning import measurements
 from netcl.core.tuning.selector import KernelConfig, get_kernel_selector
+from netcl.core.tuning.tiles import config_of
 from netcl.profiling.problems import PLAIN, PROBLEMS, Problem
 from netcl.profiling.timing import format_seconds, timing
 from netcl.profiling.trace import profile
@@ -158,11 +159,9 @@ def _seconds(engine: Any, run: Callable[[], Any], warmup: int, runs: int) -> flo
 
 def _described(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernel: str) -> KernelConfig:
     """The config that says what a kernel runs with; of NumPy what the rule says."""
-    if engine.name == "cl":
-        from netcl.core.backend.opencl.contraction.configs import config_of
-
-        return config_of(engine, op, kernel, dtype)
     selector = get_kernel_selector(engine.queue)
+    if engine.name == "cl":
+        return config_of(selector.traits, op, kernel, dtype)
     choose: Any = selector.select_matmul_kernel if op == "matmul" else selector.select_conv2d_kernel
     ruled: KernelConfig = choose(*shape, dtype=dtype)
     return dataclasses.replace(ruled, extra={})

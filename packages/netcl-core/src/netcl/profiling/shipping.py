@@ -19,6 +19,8 @@ from netcl.core import config, manager
 from netcl.core.__about__ import __version__
 from netcl.core.backend.registry import engine_for
 from netcl.core.tuning import measurements, shipped
+from netcl.core.tuning.selector import get_kernel_selector
+from netcl.core.tuning.tiles import config_of
 from netcl.profiling.autotuner import is_right
 from netcl.profiling.problems import PROBLEMS
 from netcl.profiling.trials import harmless
@@ -86,9 +88,7 @@ def _row(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, seconds: floa
     best = max(sure, key=lambda kernel: sure[kernel]) if sure else None
     chosen = None
     if best is not None:
-        from netcl.core.backend.opencl.contraction.configs import config_of
-
-        chosen = config_of(engine, op, best, dtype)
+        chosen = config_of(get_kernel_selector(engine.queue).traits, op, best, dtype)
         chosen.extra["kernel"] = best
     return {
         "op": op,

@@ -160,15 +160,9 @@ def test_images_are_worked_on_in_blocks_of_bounded_size(engine: Any, monkeypatch
 
     module = import_module(f"netcl.core.backend.{'opencl' if engine.name == 'cl' else 'cpu'}.conv")
     monkeypatch.setattr(module, "_WORKSPACE", 6000)
-    if engine.name == "cl":
-        module._blocks.cache_clear()
-    try:
-        for name in ("plain", "asymmetric", "over tile edges", "no images"):
-            check(engine, name, "float32")
-        check(engine, "over tile edges", "float16")
-    finally:
-        if engine.name == "cl":
-            module._blocks.cache_clear()
+    for name in ("plain", "asymmetric", "over tile edges", "no images"):
+        check(engine, name, "float32")
+    check(engine, "over tile edges", "float16")
 
 
 def test_gradients_are_the_adjoint(engine: Any) -> None:

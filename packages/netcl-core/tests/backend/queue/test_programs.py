@@ -110,6 +110,18 @@ def test_folder_is_bounded_least_recently_used_first(queue, tmp_path):
     assert len(left) == 2
 
 
+def test_the_variable_bounds_the_folder(queue, tmp_path):
+    left = []
+    for megabytes in (1024, 0):
+        folder = tmp_path / str(megabytes)
+        with config.override(CACHE_MAX_MB=megabytes):
+            for i in range(3):
+                get(ProgramCache(folder), queue, SOURCE + f"// {i} of {megabytes}")
+        left.append(len(list(folder.glob("*.clbin"))))
+    assert left[0] == 3
+    assert left[1] < 3
+
+
 def test_unwritable_folder_warns_once_and_keeps_memory(queue, tmp_path):
     blocker = tmp_path / "file"
     blocker.write_text("not a folder")

@@ -1,3 +1,1 @@
-"""The choice of kernels: the selector, measurements kept on disk, and measurements that are shipped."""
-
-from __future__ import annotations
+"""Which kernel runs a contraction or a convolution: the policy, what was measured, and what comes with the package."""

@@ -60,10 +60,8 @@ def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None
     selector = _selectors.get(engine)
     if selector is None:
         selector = _selectors[engine] = get_kernel_selector(engine.queue)
-    choose: Any = selector.select_matmul_kernel if op == "matmul" else selector.select_conv2d_kernel
-    chosen: KernelConfig = choose(*shape, dtype=dtype)
-    name: str | None = chosen.extra.get("kernel")
-    return name
+    chosen = selector.measured(op, shape, dtype)
+    return None if chosen is None else chosen.extra.get("kernel")
 
 
 def lookup(profile: ExtendedDeviceProfile, op: str, shape: Shape, dtype: str) -> KernelConfig | None:

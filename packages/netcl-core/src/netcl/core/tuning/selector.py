@@ -1,18 +1,28 @@
-"""Chooses the kernel variant and its tiles for a problem and a device: policy only, no kernel text."""
+"""The one policy that chooses the kernel of every contraction and convolution, and the selectors that report it.
+
+Kernels ask the functions of this module about a problem and the traits of their device; a ``KernelSelector`` answers
+for sizes, by the same functions. Policy only: no kernel text, and nothing of a backend is imported.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from enum import Enum, auto
-from typing import Any, TypeAlias
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
 
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.device.discovery import DeviceHandle, get_active_device
-from netcl.core.device.profile import ExtendedDeviceProfile, GPUFamily, extended_device_profile, family_of
-from netcl.core.dtypes import DTypeLike, canonical, is_floating, itemsize
+from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile, family_of
+from netcl.core.dtypes import DTypeLike, canonical, itemsize
+from netcl.core.tuning import small_channels, tiles, variants, winograd
+from netcl.core.tuning.conv_plans import blocks_of, dense, plan_of, restricted
+from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_short_offsets
+from netcl.core.tuning.traits import Traits, traits_of
+from netcl.core.tuning.variants import KernelConfig, KernelVariant
 
 __all__ = [
     "KernelConfig",
@@ -25,75 +35,211 @@ __all__ = [
     "select_matmul_config",
 ]
 
-
-class KernelVariant(Enum):
-    """The implementations a selector chooses from; finer ones are named in ``KernelConfig.extra``."""
-
-    MATMUL_NAIVE = auto()
-    MATMUL_TILED = auto()
-    MATMUL_REGISTER_TILED = auto()
-    MATMUL_VECTORIZED = auto()
-    CONV2D_NAIVE = auto()
-    CONV2D_IM2COL = auto()
-    CONV2D_IMPLICIT_GEMM = auto()
-    CONV2D_TILED_LOCAL = auto()
-    CONV2D_WINOGRAD = auto()
-    ELEMENTWISE_SCALAR = auto()
-    ELEMENTWISE_VECTORIZED = auto()
-    REDUCTION_SEQUENTIAL = auto()
-    REDUCTION_PARALLEL = auto()
-    REDUCTION_WORKGROUP = auto()
-    BATCHNORM_NAIVE = auto()
-    BATCHNORM_FUSED = auto()
+CONV_WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image may take more
+GPU_CONV_WORKSPACE = 64 * 2**20  # the same for devices that need many work-groups at a time
+_DTYPES = ("float32", "float64", "float16", "bfloat16")  # of contractions
+_SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
+_LONG = 512  # products from which on sums for few tiles are cut into parts on a GPU
+_PLANES_ROWS, _PLANES_MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
+_THIN = 4  # rows or columns up to which a CPU reads the other operand once, in place
+_SLICES_MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
+_SLICES_LEAST_K = 64  # below, one work-item for each output is as good
+_TILED_ROWS = 8  # below, tiles are mostly empty
+_SPAN_GROUP, _SPAN_MEMORY = 256, 36 * 1024  # what tiles of 128 x 128 need of a device
 
 
-@dataclass
-class KernelConfig:
-    """A variant with its tile and launch parameters; selectors share the objects they return, so do not change them.
+# ------------------------------------------------------------------------------------------------------- contractions
 
-    ``tile_m``, ``tile_n``, ``tile_k``: outputs per work-group and the depth of a step; ``work_per_thread``: outputs per
-    work-item along each tiled axis; ``local_size_2d``: (columns, rows) of the work-group.
+
+def has_slices(device: Traits, c: Contraction) -> bool:
+    """True if the kernel for few rows (split-K GEMV) can run a contraction, and pays."""
+    few = c.m <= _SLICES_MOST_ROWS and prod(c.k) >= _SLICES_LEAST_K and not c.accumulate
+    return few and device.group >= tiles.LEAST_GROUP and dense_steps(c) is not None
+
+
+def has_windows(device: Traits, c: Contraction) -> bool:
+    """True if the implicit GEMM kernel can run a contraction, and pays."""
+    room = device.group >= _SPAN_GROUP and device.local_memory >= _SPAN_MEMORY
+    return not device.is_cpu and room and c.m >= _TILED_ROWS and has_short_offsets(c)
+
+
+def has_wide(device: Traits, c: Contraction) -> bool:
+    """True if the kernel for large matrices can run a contraction, and pays."""
+    enough = min(c.m, prod(c.n)) >= tiles.SPAN // 2
+    return enough and device.group >= _SPAN_GROUP and device.local_memory >= _SPAN_MEMORY and dense_steps(c) is not None
+
+
+def has_broadcast(device: Traits, c: Contraction) -> bool:
+    """True if the kernel for sub-groups can run a contraction; never with NETCL_KERNEL_STRATEGY=portable."""
+    able = device.sub_groups and device.group >= tiles.SUB_GROUPS_TILE[2] and not c.accumulate
+    return able and dense_steps(c) is not None and config.get("KERNEL_STRATEGY") != "portable"
+
+
+def contraction_kernel(device: Traits, c: Contraction) -> str:
+    """``rows`` on CPU devices; elsewhere ``slices`` for a few rows, ``windows`` for few tiles with long sums, ``wide``
+    for large matrices, ``tiled``, and ``direct`` for what is too small for these.
+    """
+    return "rows" if device.is_cpu else _gpu_kernel(device, c)
+
+
+@lru_cache(maxsize=1024)
+def _gpu_kernel(device: Traits, c: Contraction) -> str:
+    if has_slices(device, c):
+        return "slices"
+    if has_windows(device, c) and not c.parts and prod(c.k) >= _LONG and tiles.window_cut(c)[1] > 1:
+        return "windows"
+    if has_wide(device, c):
+        return "wide"
+    return "tiled" if c.m >= _TILED_ROWS and device.group >= tiles.LEAST_GROUP else "direct"
+
+
+def contraction_kernels(device: Traits, c: Contraction) -> tuple[str, ...]:
+    """The kernels to measure for a contraction on this device, the one that would be taken first."""
+    first = contraction_kernel(device, c)
+    if device.is_cpu:
+        small = c.m * prod(c.n) * prod(c.k) <= _SMALL
+        return tuple(dict.fromkeys((first, "rows", "packed", *(("direct",) if small else ()))))
+    able = {
+        "windows": has_windows(device, c), "wide": has_wide(device, c), "broadcast": has_broadcast(device, c),
+        "slices": has_slices(device, c), "tiled": device.group >= tiles.LEAST_GROUP, "direct": True,
+    }  # fmt: skip
+    return tuple(dict.fromkeys((first, *(name for name, can in able.items() if can))))
+
+
+def possible(device: Traits, c: Contraction, kernel: str) -> str:
+    """``kernel``, or ``tiled`` if it was asked for by name and cannot run the contraction."""
+    if kernel == "broadcast":
+        return kernel if has_broadcast(device, c) else "tiled"
+    if kernel in ("wide", "slices"):
+        return "tiled" if dense_steps(c) is None or c.accumulate else kernel
+    return kernel
+
+
+def swaps(is_cpu: bool, m: int, n: int) -> bool:
+    """True if out^T = B^T A^T is computed, so that the few columns of a product are rows."""
+    return min(m, n) <= (_THIN if is_cpu else _SLICES_MOST_ROWS) and m > n
+
+
+def thin_kernel(is_cpu: bool, c: Contraction) -> str | None:
+    """``stream`` or ``dot``, the kernels of CPUs for products with few rows; None if the layout is not theirs."""
+    if not is_cpu or min(c.m, c.n[3]) > _THIN:
+        return None
+    if c.b_n[3] == 1 and c.n[3] > 1:
+        return "stream"
+    return "dot" if c.a_k[3] == 1 and c.b_k[3] == 1 else None
+
+
+def product_kernel(device: Traits, c: Contraction, measured: str | None = None) -> str:
+    """The kernel of a matrix product: the ``measured`` one if it can run this product, else the rule's."""
+    thin = thin_kernel(device.is_cpu, c)
+    if measured is not None and (measured == thin or measured in contraction_kernels(device, c)):
+        return measured
+    return thin or contraction_kernel(device, c)
+
+
+# ------------------------------------------------------------------------------------------------------- convolutions
+
+
+class Chosen(NamedTuple):
+    """How a convolution is computed: by the kernels for few channels, by minimal filtering, or by contractions, each
+    with the kernel that ``part_kernel`` gives for ``wanted``.
     """
 
-    variant: KernelVariant
-    tile_m: int = 32
-    tile_n: int = 32
-    tile_k: int = 8
-    work_per_thread: int = 4
-    local_size_1d: int = 256
-    local_size_2d: tuple[int, int] = (16, 16)
-    use_local_memory: bool = True
-    use_vectorization: bool = True
-    vector_width: int = 4
-    extra: dict[str, Any] = field(default_factory=dict)
+    small_channels: small_channels.Problem | None
+    winograd: winograd.Problem | None
+    wanted: str | None
 
 
-# Multiplications and additions below which a matmul is tiny, or not yet large.
-_MATMUL_TINY_OUTPUTS = 256
-_MATMUL_TINY_FLOPS = 1e5
-_MATMUL_LARGE_FLOPS = 1e7
-_CONV_SMALL_OUTPUT = 256
-_ELEMENTWISE_VECTOR_FROM = 1024
-_REDUCTION_PARALLEL_FROM = 256
-_REDUCTION_WORKGROUP_FROM = 65536
+def choose_convolution(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Chosen:
+    """How a direction (forward, grad_input, grad_weight) is computed; ``wanted``: a kernel that was asked for or
+    measured.
+    """
+    few = small_channels.chosen(device, kind, g, dtype, wanted)
+    filtering = None if few is not None else winograd.chosen(device, kind, g, dtype, wanted)
+    return Chosen(few, filtering, wanted)
 
-# work_per_thread of the 64 x 64 x 16 register tile: NVIDIA from Turing on has the registers for 8 x 8 outputs per
-# work-item, RDNA runs better with more waves of 4 x 4, which is also the careful choice elsewhere.
-_REGISTER_WORK = {
-    GPUFamily.NVIDIA_TURING: 8,
-    GPUFamily.NVIDIA_AMPERE: 8,
-    GPUFamily.NVIDIA_ADA: 8,
-    GPUFamily.NVIDIA_HOPPER: 8,
-    GPUFamily.NVIDIA_BLACKWELL: 8,
-    GPUFamily.AMD_RDNA2: 4,
-    GPUFamily.AMD_RDNA3: 4,
-}
+
+def part_kernel(device: Traits, c: Contraction, wanted: str | None) -> str:
+    """The kernel of one contraction of a convolution."""
+    if wanted is None and has_windows(device, c):
+        return "windows"
+    return wanted or planes_kernel(device, c) or contraction_kernel(device, c)
+
+
+def planes_kernel(device: Traits, c: Contraction) -> str | None:
+    """``planes`` or ``taps`` for many thin contractions on CPU devices: those of depthwise convolutions."""
+    if not device.is_cpu or c.m > _PLANES_ROWS or prod(c.batch) < 2:
+        return None
+    if prod(c.k) <= _PLANES_MOST and not c.parts:
+        return "planes"
+    return "taps" if prod(c.n) <= _PLANES_MOST else None
+
+
+def wished_kernel(device: Traits, g: Geometry, algo: str | None) -> str | None:
+    """The kernel that the ``algo`` of a convolution stands for, or NETCL_CONV_TILED_LOCAL=1 for small outputs of a GPU;
+    None for the device's choice.
+    """
+    if algo == "naive":
+        return "direct"
+    tiled = algo == "tiled_local" or (algo is None and not device.is_cpu and _is_tiled_local(g))
+    if tiled and device.group >= tiles.LEAST_GROUP:
+        return "tiled"
+    return "rows" if algo == "implicit_gemm" and device.is_cpu else None
+
+
+def _is_tiled_local(g: Geometry) -> bool:
+    few = variants.is_small_output(prod(g.out)) and prod(g.kernel) > 1
+    return few and bool(config.get("CONV_TILED_LOCAL"))
+
+
+def allowed(measured: str | None) -> str | None:
+    """The kernel that was measured for a convolution, unless NETCL_CONV_WINOGRAD=0 excludes it."""
+    if measured is not None and measured.startswith("winograd") and not config.get("CONV_WINOGRAD"):
+        return None
+    return measured
+
+
+def convolution_candidates(device: Traits, g: Geometry) -> tuple[str, ...]:
+    """The kernels to measure for a forward convolution."""
+    c = plan_of("forward", g).parts[0].contraction
+    own = ("windows",) if has_windows(device, c) else small_channels.kernels(device, g)
+    return (*own, *contraction_kernels(device, c), *(winograd.kernels(g) if device.is_cpu else ()))
+
+
+def convolution_kernels(
+    device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None = None
+) -> tuple[str, ...]:
+    """The kernels that are launched for a direction, of each contraction of the first block of images."""
+    if g.sparse:
+        return convolution_kernels(device, kind, dense(g), dtype, wanted)
+    chosen = choose_convolution(device, kind, g, dtype, wanted)
+    if chosen.small_channels is not None:
+        return ("channels",)
+    if chosen.winograd is not None:
+        return (f"winograd{chosen.winograd.tile}",)
+    plan = plan_of(kind, g)
+    whole = [part.contraction for part in plan.parts]
+    if kind == "grad_weight":
+        first = [replace(whole[0], parts=True)]
+    elif all(part_kernel(device, c, wanted) == "windows" for c in whole):
+        return ("windows",)
+    else:
+        workspace = CONV_WORKSPACE if device.is_cpu else GPU_CONV_WORKSPACE
+        _, blocks = blocks_of(plan, itemsize(dtype), workspace)
+        first = [restricted(part, *blocks[0]) for part in plan.parts]
+    found = (possible(device, c, part_kernel(device, c, wanted)) for c in first if not c.empty)
+    # Of a kernel that was asked for and cannot run this convolution, the contraction by rows is left.
+    return tuple(dict.fromkeys("rows" if name == "channels" or name.startswith("winograd") else name for name in found))
+
+
+# ---------------------------------------------------------------------------------------------------------- selectors
+
 
 Measurements: TypeAlias = Callable[[ExtendedDeviceProfile, str, tuple[Any, ...], str], "KernelConfig | None"]
 
 
 def _kept(profile: ExtendedDeviceProfile, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
-    """What ``measurements`` knows, which imports this file."""
+    """The entry of ``measurements``, which imports this file."""
     from netcl.core.tuning.measurements import lookup
 
     return lookup(profile, op, shape, dtype)
@@ -107,8 +253,8 @@ def register_measurements(lookup: Measurements | None) -> None:
     instead of what the autotuner has kept on disk.
 
     ``op`` is matmul, conv2d, elementwise, reduction or batchnorm; ``shape`` the positional sizes of its ``select_``
-    method. With NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1 nobody asks. Selectors forget what they chose before; None
-    goes back to what is on disk.
+    method. With NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1 it is not called. Selectors forget what they chose before;
+    None goes back to what is on disk.
     """
     global _measurements
     _measurements = lookup or _kept
@@ -127,6 +273,10 @@ class KernelSelector:
 
     ``device``: a pyopencl device, a handle or a queue (None: the active device); ``profile`` instead of it, for
     decisions about a device that is not at hand.
+
+    ``extra["kernel"]`` of matmul and conv2d names the kernel that is launched for operands as they come (``numpy`` on
+    the NumPy engine), and ``extra["tile"]`` its (rows, columns, depth); without a measurement ``variant`` and the other
+    fields are those of the seeds' rule for the sizes. A measured config has the fields of its kernel.
     """
 
     def __init__(self, device: Any = None, profile: ExtendedDeviceProfile | DeviceProfile | None = None) -> None:
@@ -134,17 +284,44 @@ class KernelSelector:
             profile = ExtendedDeviceProfile(profile, family_of(profile))
         self.profile: ExtendedDeviceProfile = profile or _seen_profile(device)
         self._chosen: dict[tuple[Any, ...], KernelConfig] = {}
+        self._measured: dict[tuple[Any, ...], KernelConfig | None] = {}
+        self._plain: set[str] = set()
+        self._traits: Traits | None = None
 
     def clear_cache(self) -> None:
         """Forget what was chosen, so that rules and measurements are asked again."""
         self._chosen.clear()
+        self._measured.clear()
+
+    @property
+    def traits(self) -> Traits:
+        """The limits that decide."""
+        if self._traits is None:
+            base = self.profile.base
+            self._traits = traits_of(base, base._device, self.profile.vector_width)
+        return self._traits
+
+    def only_plain(self, dtype: str) -> None:
+        """From now on contractions of ``dtype`` are run by the plain kernel: the driver does not build the others."""
+        self._plain.add(dtype)
+        self._chosen.clear()
+
+    def measured(self, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
+        """The measured config for a shape; None if there is none, or if NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1."""
+        if config.get("AUTOTUNE") == "off" or config.get("DETERMINISTIC"):
+            return None  # another measurement could choose another order of summing
+        key = (op, shape, dtype)
+        try:
+            return self._measured[key]
+        except KeyError:
+            return self._measured.setdefault(key, _measurements(self.profile, op, shape, dtype))
 
     def select_matmul_kernel(
         self, M: int, N: int, K: int, dtype: DTypeLike = "float32", allow_vectorized: bool = True
     ) -> KernelConfig:
         """For (M, K) @ (K, N): naive if MN < 256 or 2MNK < 1e5, tiled below 1e7, else register-tiled.
 
-        Large problems take the vectorized kernel on OpenCL CPUs and on GPUs that prefer vectors of four floats.
+        Large problems are vectorized on OpenCL CPUs and on GPUs that prefer vectors of four floats.
         """
         return self._choose("matmul", (M, N, K), dtype, (allow_vectorized,), self._matmul_rule)
 
@@ -173,19 +350,31 @@ class KernelSelector:
     def select_elementwise_kernel(
         self, n: int, dtype: DTypeLike = "float32", allow_vectorized: bool = True
     ) -> KernelConfig:
-        """For n elements: vectorized from 1024 on, 8 wide for dtypes of one or two bytes, else 4; tails are handled."""
-        return self._choose("elementwise", (n,), dtype, (allow_vectorized,), self._elementwise_rule)
+        """The seeds' rule for n elements: vectorized from 1024 on, 8 wide for dtypes of one or two bytes, else 4.
+
+        Kernels of expressions are generated for each expression, and take nothing from it.
+        """
+        return self._choose(
+            "elementwise", (n,), dtype, (allow_vectorized,),
+            lambda name: variants.elementwise(self.profile, n, name, allow_vectorized),
+        )  # fmt: skip
 
     def select_reduction_kernel(self, n: int, kind: str = "sum") -> KernelConfig:
-        """For n elements per result: sequential below 256, parallel below 65536, else in stages over work-groups."""
-        return self._choose("reduction", (n,), "float32", (kind,), self._reduction_rule)
+        """The seeds' rule for n elements per result: sequential below 256, parallel below 65536, else in stages over
+        work-groups. Generated kernels take nothing from it.
+        """
+        return self._choose("reduction", (n,), "float32", (kind,), lambda _: variants.reduction(self.profile, n, kind))
 
     def select_batchnorm_kernel(
         self, batch: int, channels: int, spatial: int, training: bool = True, fuse_relu: bool = False
     ) -> KernelConfig:
-        """Fused with the ReLU exactly when ``fuse_relu`` and not ``training``."""
-        sizes = (batch, channels, spatial)
-        return self._choose("batchnorm", sizes, "float32", (training, fuse_relu), self._batchnorm_rule)
+        """The seeds' rule: fused with the ReLU exactly when ``fuse_relu`` and not ``training``. Generated kernels take
+        nothing from it.
+        """
+        return self._choose(
+            "batchnorm", (batch, channels, spatial), "float32", (training, fuse_relu),
+            lambda _: variants.batchnorm(self.profile, training, fuse_relu),
+        )  # fmt: skip
 
     def _choose(
         self,
@@ -193,133 +382,93 @@ class KernelSelector:
         shape: tuple[Any, ...],
         dtype: DTypeLike,
         flags: tuple[Any, ...],
-        rule: Callable[[tuple[Any, ...], str, tuple[Any, ...]], KernelConfig],
+        rule: Callable[..., KernelConfig],
     ) -> KernelConfig:
         name = canonical(dtype)
-        # Another measurement could choose another order of summing.
         measured = config.get("AUTOTUNE") != "off" and not config.get("DETERMINISTIC")
-        key = (op, shape, name, flags, measured)
+        key = (op, shape, name, flags, measured, config.get("KERNEL_STRATEGY"))
         chosen = self._chosen.get(key)
         if chosen is None:
-            found = _measurements(self.profile, op, shape, name) if measured else None
+            if op in ("matmul", "conv2d"):
+                found = rule(shape, name, flags)
+            else:
+                found = self.measured(op, shape, name) or rule(name)
             # setdefault: two threads that choose at once get one object
-            chosen = self._chosen.setdefault(key, found or rule(shape, name, flags))
+            chosen = self._chosen.setdefault(key, found)
         return chosen
 
     def _matmul_rule(self, shape: tuple[Any, ...], dtype: str, flags: tuple[Any, ...]) -> KernelConfig:
         m, n, k = shape
-        (allow_vectorized,) = flags
-        flops = 2 * m * n * k
-        if m * n < _MATMUL_TINY_OUTPUTS or flops < _MATMUL_TINY_FLOPS:
-            return self._scalar(KernelVariant.MATMUL_NAIVE)
-        if flops < _MATMUL_LARGE_FLOPS:
-            return self._tiles(KernelVariant.MATMUL_TILED, 16, 16, 16, 1, dtype)
-        work = _REGISTER_WORK.get(self.profile.family, 4)
-        if allow_vectorized and self.profile.prefers_vectors:
-            width = max(4, min(self.profile.vector_width, 16))
-            return self._tiles(KernelVariant.MATMUL_VECTORIZED, 64, 64, 16, work, dtype, width)
-        return self._tiles(KernelVariant.MATMUL_REGISTER_TILED, 64, 64, 16, work, dtype)
+        c = _product_of(self.profile.is_cpu, m, n, k)
+        measured = self.measured("matmul", shape, dtype)
+        kernel = None if c.empty else self._launched(dtype, lambda name: product_kernel(self.traits, c, name), measured)
+        if _is_launched(measured, kernel):
+            assert measured is not None
+            return measured
+        ruled = variants.matmul(self.profile, shape, dtype, flags[0])
+        return self._named(ruled, "matmul", kernel, dtype)
 
     def _conv2d_rule(self, shape: tuple[Any, ...], dtype: str, flags: tuple[Any, ...]) -> KernelConfig:
-        _, _, _, height, width, kernel_h, kernel_w, stride, padding = shape
-        winograd, tiled_local = flags
-        if self.profile.is_cpu:
-            return self._tiles(KernelVariant.CONV2D_IM2COL, 64, 64, 16, 4, dtype)
-        if (kernel_h, kernel_w) == (1, 1):
-            return self._tiles(KernelVariant.CONV2D_IMPLICIT_GEMM, 64, 64, 16, 4, dtype)
-        if (kernel_h, kernel_w, stride) == (3, 3, (1, 1)) and winograd and is_floating(dtype):
-            return self._tiles(KernelVariant.CONV2D_WINOGRAD, 32, 32, 8, 4, dtype)
+        batch, channels, filters, height, width, kernel_h, kernel_w, stride, padding = shape
         out_h = (height + 2 * padding[0] - kernel_h) // stride[0] + 1
         out_w = (width + 2 * padding[1] - kernel_w) // stride[1] + 1
-        if tiled_local and out_h * out_w < _CONV_SMALL_OUTPUT:
-            return self._tiles(KernelVariant.CONV2D_TILED_LOCAL, 16, 16, 8, 1, dtype)
-        return self._tiles(KernelVariant.CONV2D_IMPLICIT_GEMM, 64, 64, 16, 4, dtype)
+        g = Geometry(
+            batch, channels, filters, 1, (1, height, width), (1, kernel_h, kernel_w), (1, max(0, out_h), max(0, out_w)),
+            (1, *stride), (1, 1, 1), ((0, 0), (padding[0], padding[0]), (padding[1], padding[1])),
+        )  # fmt: skip
+        if g.sparse:
+            # It runs, and is measured, as the dense convolution of the elements that it reads.
+            g, asked = dense(g), (*shape[:3], out_h, out_w, 1, 1, (1, 1), padding)
+        else:
+            asked = shape
+        measured = self.measured("conv2d", asked, dtype)
 
-    def _elementwise_rule(self, shape: tuple[Any, ...], dtype: str, flags: tuple[Any, ...]) -> KernelConfig:
-        (n,), (allow_vectorized,) = shape, flags
-        if n < _ELEMENTWISE_VECTOR_FROM or not allow_vectorized:
-            return self._scalar(KernelVariant.ELEMENTWISE_SCALAR)
-        width = 8 if itemsize(dtype) <= 2 else 4
-        return KernelConfig(
-            KernelVariant.ELEMENTWISE_VECTORIZED,
-            work_per_thread=width,
-            local_size_1d=self._group_limit(256),
-            local_size_2d=self._fit_group(16, 16),
-            use_local_memory=False,
-            vector_width=width,
-        )
+        def launched(name: str | None) -> str | None:
+            wanted = allowed(name) or wished_kernel(self.traits, g, None)
+            return next(iter(convolution_kernels(self.traits, "forward", g, dtype, wanted)), None)
 
-    def _reduction_rule(self, shape: tuple[Any, ...], dtype: str, flags: tuple[Any, ...]) -> KernelConfig:
-        (n,), (kind,) = shape, flags
-        if n < _REDUCTION_PARALLEL_FROM:
-            return self._scalar(KernelVariant.REDUCTION_SEQUENTIAL, extra={"kind": kind, "stages": 1})
-        staged = n >= _REDUCTION_WORKGROUP_FROM
-        return KernelConfig(
-            KernelVariant.REDUCTION_WORKGROUP if staged else KernelVariant.REDUCTION_PARALLEL,
-            local_size_1d=self._group_limit(256),
-            local_size_2d=self._fit_group(16, 16),
-            extra={"kind": kind, "stages": 2 if staged else 1},
-        )
+        empty = 0 in (batch, channels, filters, *g.out, kernel_h, kernel_w)
+        kernel = None if empty else self._launched(dtype, launched, measured)
+        if _is_launched(measured, kernel):
+            assert measured is not None
+            return measured
+        ruled = variants.conv2d(self.profile, (kernel_h, kernel_w), stride, out_h * out_w, dtype, *flags)
+        return self._named(ruled, "conv2d", kernel, dtype)
 
-    def _batchnorm_rule(self, shape: tuple[Any, ...], dtype: str, flags: tuple[Any, ...]) -> KernelConfig:
-        training, fuse_relu = flags
-        fused = fuse_relu and not training
-        variant = KernelVariant.BATCHNORM_FUSED if fused else KernelVariant.BATCHNORM_NAIVE
-        return KernelConfig(
-            variant,
-            local_size_1d=self._group_limit(256),
-            local_size_2d=self._fit_group(16, 16),
-            use_local_memory=bool(training),
-        )
+    def _launched(
+        self, dtype: str, choose: Callable[[str | None], str | None], measured: KernelConfig | None
+    ) -> str | None:
+        if dtype not in _DTYPES:
+            return None
+        if not self.profile.base.opencl_c_version:
+            return "numpy"
+        return "plain" if dtype in self._plain else choose(None if measured is None else measured.extra.get("kernel"))
 
-    def _group_limit(self, wanted: int) -> int:
-        """The largest power of two not above ``wanted`` and the device's work-group limit."""
-        limit = max(1, min(wanted, self.profile.base.max_work_group_size))
-        return 1 << (limit.bit_length() - 1)
+    def _named(self, ruled: KernelConfig, op: str, kernel: str | None, dtype: str) -> KernelConfig:
+        """``ruled``, with the kernel that is launched and its tile in ``extra``."""
+        if kernel is None:
+            return ruled
+        extra: dict[str, Any] = {"kernel": kernel}
+        if kernel != "numpy":
+            runs = tiles.config_of(self.traits, op, kernel, dtype)
+            extra["tile"] = (runs.tile_m, runs.tile_n, runs.tile_k)
+        return replace(ruled, extra=extra)
 
-    def _fit_group(self, columns: int, rows: int) -> tuple[int, int]:
-        limit = max(1, self.profile.base.max_work_group_size)
-        while columns * rows > limit:
-            columns, rows = (columns, rows // 2) if rows >= columns else (columns // 2, rows)
-        return columns, rows
 
-    def _scalar(self, variant: KernelVariant, extra: dict[str, Any] | None = None) -> KernelConfig:
-        return KernelConfig(
-            variant,
-            work_per_thread=1,
-            local_size_1d=self._group_limit(256),
-            local_size_2d=self._fit_group(16, 16),
-            use_local_memory=False,
-            use_vectorization=False,
-            vector_width=1,
-            extra=extra or {},
-        )
+def _is_launched(measured: KernelConfig | None, kernel: str | None) -> bool:
+    """True for a measured config whose kernel is the one that is launched, or that names none."""
+    return measured is not None and measured.extra.get("kernel", kernel) == kernel
 
-    def _tiles(
-        self, variant: KernelVariant, m: int, n: int, k: int, work: int, dtype: str, vector_width: int = 0
-    ) -> KernelConfig:
-        """A tiled config whose A and B tiles fit local memory and whose work-group fits the device's limit."""
-        columns, rows = self._fit_group(n // work, m // work)
-        m, n = rows * work, columns * work
-        element = max(4, itemsize(dtype))  # 16-bit tiles are kept as floats
-        local_memory = self.profile.base.local_mem_size
-        if self.profile.base.opencl_c_version:  # NumPy has no local memory to fit
-            while k > 1 and (m + n) * k * element > local_memory:
-                k //= 2
-            while (m + n) * k * element > local_memory and rows * columns > 1:
-                columns, rows = (columns, rows // 2) if rows >= columns else (columns // 2, rows)
-                m, n = rows * work, columns * work
-        return KernelConfig(
-            variant,
-            tile_m=m,
-            tile_n=n,
-            tile_k=k,
-            work_per_thread=work,
-            local_size_1d=self._group_limit(256),
-            local_size_2d=(columns, rows),
-            use_vectorization=vector_width > 1,
-            vector_width=max(1, vector_width),
-        )
+
+def _product_of(is_cpu: bool, m: int, n: int, k: int) -> Contraction:
+    """The contraction of (m, k) @ (k, n), both contiguous."""
+    a_row, a_k, b_k, b_n, out_row, out_n = k, 1, n, 1, n, 1
+    if swaps(is_cpu, m, n):
+        m, n, a_row, a_k, b_k, b_n, out_row, out_n = n, m, b_n, b_k, a_k, a_row, out_n, out_row
+    return Contraction(
+        m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k), b_n=(0, 0, 0, b_n),
+        out_row=out_row, out_n=(0, 0, 0, out_n),
+    )  # fmt: skip
 
 
 def _pair(value: int | tuple[int, int]) -> tuple[int, int]:

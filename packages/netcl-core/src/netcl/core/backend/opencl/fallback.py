@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.errors import KernelBuildError
+from netcl.core.tuning.selector import get_kernel_selector
 
 __all__ = ["KernelFallback"]
 
@@ -51,7 +52,7 @@ class KernelFallback(Interceptor):
             try:
                 return proceed(*args, **kwargs)
             except KernelBuildError as error:
-                self.failed.setdefault((way, dtype), error)
+                self._note(engine, way, dtype, error)
         result = proceed(*args, **kwargs, variant=way.variant)
         news, self.failed[way, dtype] = self.failed[way, dtype], None
         if news is not None:
@@ -67,8 +68,13 @@ class KernelFallback(Interceptor):
         way = _WAYS.get(name)
         if way is None or (way, _dtype(args)) in self.failed:
             return False
-        self.failed[way, _dtype(args)] = error
+        self._note(engine, way, _dtype(args), error)
         return True
+
+    def _note(self, engine: Any, way: _Way, dtype: str, error: KernelBuildError) -> None:
+        self.failed.setdefault((way, dtype), error)
+        if way is _CONTRACTION:
+            get_kernel_selector(engine.queue).only_plain(dtype)
 
 
 def _dtype(args: tuple[Any, ...]) -> str:

@@ -6,26 +6,18 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from netcl.core.device.capabilities import profile_of
-from netcl.core.device.quirks import sixteen_lanes_work
 from netcl.core.expr.c_types import LOOPING
+from netcl.core.tuning.traits import Traits, traits_of
+
+__all__ = ["Traits", "share", "source", "struct", "traits"]
 
 _UNITS_ON_CPU = 64
-
-
-class Traits(NamedTuple):
-    """What the templates need to know of a device."""
-
-    is_cpu: bool
-    vector: int  # float lanes of one explicit vector
-    local_memory: int
-    group: int = 256  # work-items that a group may have
-
 
 _traits: WeakKeyDictionary[Any, Traits] = WeakKeyDictionary()
 
@@ -34,33 +26,8 @@ def traits(engine: Any) -> Traits:
     """The traits of the device behind an engine, asked for once."""
     known = _traits.get(engine)
     if known is None:
-        profile = profile_of(engine.queue)
-        known = Traits(
-            is_cpu=profile.is_cpu,
-            vector=_lanes(engine.queue.device) if profile.is_cpu else 4,
-            local_memory=profile.local_mem_size,
-            group=profile.max_work_group_size,
-        )
-        _traits[engine] = known
+        known = _traits[engine] = traits_of(profile_of(engine.queue), engine.queue.device)
     return known
-
-
-def _lanes(device: Any) -> int:
-    """Float lanes of a CPU's vectors: at most 8 where multiply-adds of 16 do not compile."""
-    lanes = max(4, min(16, int(device.native_vector_width_float)))
-    if lanes == 16 and not device.platform.name.startswith("Intel") and not _sixteen_lanes(device):
-        return 8
-    return lanes
-
-
-# Processors of which PoCL 3.0's LLVM 14 knows the AVX-512; of others, such as Zen 4, it compiles for AVX2.
-_KNOWN_AVX512 = ("skylake-avx512", "cascadelake", "cooperlake", "icelake", "rocketlake", "tigerlake", "sapphirerapids")
-
-
-def _sixteen_lanes(device: Any) -> bool:
-    # Without AVX-512 its LLVM aborts over them: known, so its users do not wait for the probe.
-    aborts = "PoCL 3.0" in device.platform.version and not any(name in device.version for name in _KNOWN_AVX512)
-    return not aborts and sixteen_lanes_work(device)
 
 
 _KERNEL = re.compile(r"^__kernel .*?\bvoid (\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)

@@ -8,48 +8,36 @@ from functools import lru_cache
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction import cpu_tiles, implicit_gemm, small_channels, winograd
-from netcl.core.backend.opencl.contraction.conv_plans import Geometry, Part, Plan, geometry, plan_of
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, Finish, Place, finish_of
 from netcl.core.backend.opencl.contraction.padding import padded_images, resampled
 from netcl.core.backend.opencl.contraction.partial_sums import add_parts
-from netcl.core.backend.opencl.contraction.problem import Contraction, compute_dtype
+from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.dtypes import itemsize
+from netcl.core.tuning.conv_plans import Plan, blocks_of, geometry, plan_of, restricted
 from netcl.core.tuning.measurements import fastest_kernel
+from netcl.core.tuning.problems import Contraction, Geometry
+from netcl.core.tuning.selector import (
+    CONV_WORKSPACE,
+    GPU_CONV_WORKSPACE,
+    allowed,
+    choose_convolution,
+    convolution_candidates,
+    part_kernel,
+    wished_kernel,
+)
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
 
-_WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image may take more
-_GPU_WORKSPACE = 64 * 2**20  # the same for devices that need many work-groups at a time
+_WORKSPACE = CONV_WORKSPACE
 _TILE, _GROUPS = 64, 512  # edge of a GPU kernel's tile, and tiles that keep a GPU busy
-_TILE_GROUP = 64  # work-items of the smallest group that the tiled kernel takes
-
-
-@lru_cache(maxsize=1024)
-def _restricted(part: Part, first: int, images: int, parts: bool = False) -> Contraction:
-    """The part over ``images`` images from ``first`` on, which lie at the start of the (padded) images."""
-    c = part.contraction
-    if part.image_axis == "n":
-        return replace(c, n=(images, *c.n[1:]), out_offset=c.out_offset + first * part.out_image)
-    return replace(c, k=(images, *c.k[1:]), a_offset=c.a_offset + first * c.a_k[0], parts=parts, accumulate=first > 0)
-
-
-@lru_cache(maxsize=1024)
-def _blocks(plan: Plan, bytes_per_element: int, workspace: int) -> tuple[bool, tuple[tuple[int, int], ...]]:
-    """Whether padding is needed, and the blocks of images (first, count) that are worked on together."""
-    needed = plan.padded != plan.extent and plan.images > 0
-    if not needed:
-        return False, ((0, plan.images),)
-    block = max(1, workspace // (plan.planes * prod(plan.padded) * bytes_per_element))
-    return True, tuple((first, min(block, plan.images - first)) for first in range(0, plan.images, block))
 
 
 def _blocks_for(engine: Any, plan: Plan, dtype: str) -> tuple[bool, tuple[tuple[int, int], ...]]:
-    return _blocks(plan, itemsize(dtype), _WORKSPACE if traits(engine).is_cpu else _GPU_WORKSPACE)
+    return blocks_of(plan, itemsize(dtype), _WORKSPACE if traits(engine).is_cpu else GPU_CONV_WORKSPACE)
 
 
 def _pad(engine: Any, plan: Plan, x: TensorData, first: int, images: int) -> TensorData:
@@ -87,15 +75,16 @@ def conv(
         return _sparse(engine, kind, g, a, b, epilogue, algo=algo, variant=variant)
     if kind == "forward" and algo is None and variant is None:
         variant = _measured(engine, a, b, *call[:4])
-    variant = variant or _wish(engine, algo)
-    plan = plan_of(kind, a.shape, b.shape, *call)
+    device = traits(engine)
+    if variant is None and (algo is not None or kind == "forward"):
+        variant = wished_kernel(device, g, algo)
+    plan = plan_of(kind, g)
     # The shape without the dimensions that were put in front.
     spatial = len(a.shape) - 2
     out: TensorData = engine.empty(plan.shape[:2] + plan.shape[5 - spatial :], a.dtype)
     if out.size == 0:
         return out
-    few = small_channels.chosen(engine, kind, g, a.dtype, variant)
-    problem = None if few else winograd.chosen(engine, kind, g, a.dtype, variant)
+    few, problem, _ = choose_convolution(device, kind, g, a.dtype, variant)
     finish = None
     if few is not None:
         if epilogue is not None and kind == "forward":
@@ -111,7 +100,7 @@ def conv(
         if problem is not None:
             finish = finish if winograd.finishes(finish) else None
             winograd.run(engine, problem, a, b, out, finish, kind == "grad_input")
-        elif all(_variant_of(engine, part.contraction, variant) == "windows" for part in plan.parts):
+        elif all(part_kernel(traits(engine), part.contraction, variant) == "windows" for part in plan.parts):
             tiles = _window_tiles(engine, plan, a.dtype)
             finish = finish if tiles[0].splits == 1 else None
             _through_windows(engine, plan, tiles, a, b, out, finish)
@@ -150,7 +139,7 @@ def _sparse(
 def _finish(engine: Any, plan: Plan, epilogue: Epilogue, out: TensorData, variant: str | None) -> Finish | None:
     """The epilogue as part of the contractions; None where it needs a pass of its own. Its places are of image 0."""
     parts = [part.contraction for part in plan.parts]
-    lanes = {cpu_tiles.finishes(engine, c, out, _variant_of(engine, c, variant)) for c in parts}
+    lanes = {cpu_tiles.finishes(engine, c, out, part_kernel(traits(engine), c, variant)) for c in parts}
     if len(lanes) != 1 or 0 in lanes:
         return None
     return finish_of(epilogue, [_place(plan, out, operand.shape) for operand in epilogue.operands], lanes.pop())
@@ -179,12 +168,7 @@ def _placed(finish: Finish | None, c: Contraction) -> Finish | None:
 def kernels(engine: Any, x: tuple[int, ...], weight: tuple[int, ...], **options: Any) -> tuple[str, ...]:
     """The variants worth measuring for a forward convolution of these shapes."""
     call = (*(options[name] for name in ("stride", "padding", "dilation", "groups")), None)
-    plan = plan_of("forward", x, weight, *call)
-    g = geometry("forward", x, weight, *call)
-    filtering = traits(engine).is_cpu and winograd.kernels(g)
-    c = plan.parts[0].contraction
-    own = ("windows",) if implicit_gemm.fits(traits(engine), c) else small_channels.kernels(traits(engine), g)
-    return (*own, *cpu_tiles.kernels(engine, c), *(filtering or ()))
+    return convolution_candidates(traits(engine), geometry("forward", x, weight, *call))
 
 
 def _measured(
@@ -197,16 +181,7 @@ def _measured(
         return None
     sizes = (x.shape[0], x.shape[1], weight.shape[0], *x.shape[2:], *weight.shape[2:])
     pad = tuple(before for before, _ in padding)
-    found = fastest_kernel(engine, "conv2d", (*sizes, stride, pad), x.dtype)
-    return None if found is not None and found.startswith("winograd") and not config.get("CONV_WINOGRAD") else found
-
-
-def _wish(engine: Any, algo: str | None) -> str | None:
-    if algo == "naive":
-        return "direct"
-    if algo == "tiled_local" and traits(engine).group >= _TILE_GROUP:
-        return "tiled"
-    return "rows" if algo == "implicit_gemm" and traits(engine).is_cpu else None
+    return allowed(fastest_kernel(engine, "conv2d", (*sizes, stride, pad), x.dtype))
 
 
 def _per_image(
@@ -223,10 +198,10 @@ def _per_image(
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
         for number, part in enumerate(plan.parts):
-            c = _restricted(part, first, count)
+            c = restricted(part, first, count)
             if c.empty:
                 continue
-            chosen = _variant_of(engine, c, variant)
+            chosen = part_kernel(traits(engine), c, variant)
             if chosen in ("rows", "packed"):
                 # The weights' panels serve all blocks of images.
                 if number not in rows:
@@ -236,16 +211,10 @@ def _per_image(
                 cpu_tiles.contract(engine, c, weight, source_images, out, variant=chosen, finish=_placed(finish, c))
 
 
-def _variant_of(engine: Any, c: Contraction, variant: str | None) -> str:
-    if variant is None and implicit_gemm.fits(traits(engine), c):
-        return "windows"
-    return variant or cpu_tiles.planes_variant(traits(engine), c) or cpu_tiles.default_variant(engine, c)
-
-
 def _window_tiles(engine: Any, plan: Plan, dtype: str) -> list[implicit_gemm.Tiles]:
     """The tiles of the parts, all with as many splits."""
     _, blocks = _blocks_for(engine, plan, dtype)
-    tiles = [implicit_gemm.tiles_of(_restricted(part, *blocks[0])) for part in plan.parts]
+    tiles = [implicit_gemm.tiles_of(restricted(part, *blocks[0])) for part in plan.parts]
     return [each._replace(splits=min(each.splits for each in tiles)) for each in tiles]
 
 
@@ -265,7 +234,7 @@ def _through_windows(
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
         for part, each in zip(plan.parts, tiles):
-            c = _restricted(part, first, count)
+            c = restricted(part, first, count)
             if not c.empty:
                 implicit_gemm.contract(engine, c, each, weight, source_images, target, out.size, _placed(finish, c))
     if splits > 1:
@@ -301,11 +270,11 @@ def _summed_over_images(
 ) -> None:
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     (part,) = plan.parts
-    chosen = _variant_of(engine, replace(part.contraction, parts=True), variant)
+    chosen = part_kernel(traits(engine), replace(part.contraction, parts=True), variant)
     on_rows = chosen in ("rows", "packed")
-    tiles = implicit_gemm.tiles_of(_restricted(part, *blocks[0]))
+    tiles = implicit_gemm.tiles_of(restricted(part, *blocks[0]))
     if on_rows:
-        splits = cpu_tiles.splits_for(engine, _restricted(part, *blocks[0]), out.dtype)
+        splits = cpu_tiles.splits_for(engine, restricted(part, *blocks[0]), out.dtype)
     elif chosen == "windows":
         splits = tiles.splits
     else:
@@ -314,7 +283,7 @@ def _summed_over_images(
     target = out if direct else engine.empty((splits, out.size), compute_dtype(out.dtype))
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
-        c = _restricted(part, first, count, not direct)
+        c = restricted(part, first, count, not direct)
         if on_rows:
             rows = cpu_tiles.rows_for(engine, c, grad_output, chosen)
             cpu_tiles.contract_rows(engine, c, rows, source_images, target, splits=splits, out_part=out.size)

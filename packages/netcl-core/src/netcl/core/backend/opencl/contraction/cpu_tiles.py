@@ -1,4 +1,4 @@
-"""Contractions on OpenCL devices: the kernels of CPUs, and which kernel runs; products and convolutions share them.
+"""Contractions on OpenCL devices: the kernels of CPUs, and their launch; products and convolutions share them.
 
 If a driver does not build a template, the engine's fallback asks for the plain one (``variant="plain"``: a loop per
 output).
@@ -19,22 +19,21 @@ from netcl.core.backend.opencl.contraction import gpu_tiles as gpu
 from netcl.core.backend.opencl.contraction import implicit_gemm, skinny
 from netcl.core.backend.opencl.contraction.fused_epilogue import Finish, Place, definitions, members
 from netcl.core.backend.opencl.contraction.partial_sums import add_parts
-from netcl.core.backend.opencl.contraction.problem import Contraction, Levels, compute_dtype, places_argument
+from netcl.core.backend.opencl.contraction.problem import compute_dtype, places_argument
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.tuning.problems import Contraction, Levels
+from netcl.core.tuning.selector import contraction_kernel, possible
+from netcl.core.tuning.tiles import cpu_tile
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
 
-_DEPTH = 384  # rows of B that a work-item holds
-_CHUNK = 16  # row tiles whose sums can wait for the next rows of B
 _IN_PLACE = 1 << 16  # elements of a matrix A that is read as it lies
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
-_SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
 _LEAST_SPLIT = 1024  # products summed by one part at least
-_LONG = 512  # products from which on sums for few tiles are cut into parts on a GPU
-_FEW = 4  # rows of the smaller tile of the CPU kernel
-_THIN_ROWS, _MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
+_FEW = 4  # rows up to which the CPU kernel has a smaller tile
+_PLANES_MOST = 64  # terms or columns of the kernels for depthwise convolutions
 
 
 class Program(NamedTuple):
@@ -59,21 +58,12 @@ def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
 
     ``epilogue``: the text of the function of that name, which has ``operands`` beside the sum.
     """
-    vector = device.vector // 2 if dtype == "float64" else device.vector
-    rows = _FEW if few else 8 if device.vector == 16 else 6
-    small = device.local_memory < 80 * 1024
-    depth, chunk = (64, 4) if small else (_DEPTH, _CHUNK)
+    tile = cpu_tile(device, dtype, few)
     defines = (
-        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("ROWS", rows), ("VECTORS", 2),
-        ("DEPTH", depth), ("CHUNK", chunk), *definitions(epilogue, operands),
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("VECTORS", 2),
+        ("DEPTH", tile.depth), ("CHUNK", tile.chunk), *definitions(epilogue, operands),
     )  # fmt: skip
-    return Program(
-        source(("storage", "contract_operands", "contract_cpu"), defines) + epilogue,
-        rows,
-        2 * vector,
-        depth,
-        chunk,
-    )
+    return Program(source(("storage", "contract_operands", "contract_cpu"), defines) + epilogue, *tile[1:])
 
 
 def _merged(extents: Levels, strides: Levels, enough: bool) -> tuple[Levels, Levels]:
@@ -208,19 +198,10 @@ def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
     return max(1, min(_ENOUGH_UNITS // max(units, 1), prod(c.k) // _LEAST_SPLIT))
 
 
-def planes_variant(device: Traits, c: Contraction) -> str | None:
-    """``planes`` or ``taps`` for many thin contractions on CPU devices: those of depthwise convolutions."""
-    if not device.is_cpu or c.m > _THIN_ROWS or prod(c.batch) < 2:
-        return None
-    if prod(c.k) <= _MOST and not c.parts:
-        return "planes"
-    return "taps" if prod(c.n) <= _MOST else None
-
-
 @lru_cache(maxsize=64)
 def _planes_program(device: Traits, dtype: str) -> str:
     vector = device.vector // 2 if dtype == "float64" else device.vector
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("MOST", _MOST))
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("MOST", _PLANES_MOST))
     return source(("storage", "contract_places", "contract_planes"), defines)
 
 
@@ -236,46 +217,16 @@ def _contract_planes(engine: Any, c: Contraction, a: TensorData, b: TensorData, 
     engine.launch(text, "planes", (-(-runs // each),), (1,), arguments)
 
 
-def default_variant(engine: Any, c: Contraction) -> str:
-    """``rows`` on CPU devices; elsewhere ``slices`` for a few rows, ``windows`` for few tiles with long sums, ``wide``
-    for large matrices, ``tiled``, and ``direct`` for what is too small for these.
-    """
-    device = traits(engine)
-    if device.is_cpu:
-        return "rows"
-    if skinny.fits(device, c):
-        return "slices"
-    if implicit_gemm.fits(device, c) and not c.parts and prod(c.k) >= _LONG and implicit_gemm.tiles_of(c).splits > 1:
-        return "windows"
-    if gpu.is_wide(device, c):
-        return "wide"
-    return "tiled" if c.m >= 8 and device.group >= gpu.LEAST_GROUP else "direct"
-
-
-def kernels(engine: Any, c: Contraction) -> tuple[str, ...]:
-    """The variants worth measuring for a contraction on this device, the one that would be taken first."""
-    device = traits(engine)
-    first = default_variant(engine, c)
-    if device.is_cpu:
-        small = c.m * prod(c.n) * prod(c.k) <= _SMALL
-        return tuple(dict.fromkeys((first, "rows", "packed", *(("direct",) if small else ()))))
-    able = {
-        "windows": implicit_gemm.fits(device, c), "wide": gpu.is_wide(device, c),
-        "broadcast": gpu.has_broadcast(engine, c), "slices": skinny.fits(device, c),
-        "tiled": device.group >= gpu.LEAST_GROUP, "direct": True,
-    }  # fmt: skip
-    return tuple(dict.fromkeys((first, *(name for name, can in able.items() if can))))
-
-
 def finishes(engine: Any, c: Contraction, out: TensorData, variant: str | None) -> int:
     """The lanes of the ``finish`` that ``contract`` takes, 0 where it takes none: sums are cut in parts, or the kernel,
     such as ``plain``, which is left where a driver builds no other, has no epilogue.
     """
-    variant = _possible(engine, c, variant or default_variant(engine, c))
+    device = traits(engine)
+    variant = possible(device, c, variant or contraction_kernel(device, c))
     if _splits(engine, c, out, variant) > 1:
         return 0
     if variant in ("rows", "packed"):
-        return traits(engine).vector
+        return device.vector
     return int(variant in gpu.FINISHING and not c.parts and not c.accumulate)
 
 
@@ -295,15 +246,6 @@ _CUTTING: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
 }
 
 
-def _possible(engine: Any, c: Contraction, variant: str) -> str:
-    """``variant``, or ``tiled`` where it was asked for by name and cannot run the contraction."""
-    if variant == "broadcast":
-        return variant if gpu.has_broadcast(engine, c) else "tiled"
-    if variant in ("wide", "slices"):
-        return "tiled" if gpu.wide_argument(c) is None or c.accumulate else variant
-    return variant
-
-
 def contract(
     engine: Any,
     c: Contraction,
@@ -317,7 +259,8 @@ def contract(
     """Runs a contraction into ``out``."""
     if c.empty:
         return
-    variant = _possible(engine, c, variant or default_variant(engine, c))
+    device = traits(engine)
+    variant = possible(device, c, variant or contraction_kernel(device, c))
     if variant == "wide":
         gpu.contract_wide(engine, c, a, b, out, finish)
     elif variant == "broadcast":

@@ -9,17 +9,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
-from netcl.core.backend.opencl.contraction import cpu_tiles, skinny
 from netcl.core.backend.opencl.contraction.cpu_tiles import contract, finishes
 from netcl.core.backend.opencl.contraction.fused_epilogue import COLUMN, RESULT, Finish, Place, finish_of
-from netcl.core.backend.opencl.contraction.problem import Contraction
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.tuning.measurements import fastest_kernel
+from netcl.core.tuning.problems import Contraction
+from netcl.core.tuning.selector import contraction_kernels, product_kernel, swaps, thin_kernel
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
 
-_THIN = 4  # rows or columns up to which the other operand is read once, in place
 _UNITS = 64
 _STRIP = 256  # columns that one work-item streams through
 
@@ -72,18 +71,12 @@ def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpo
     dims = _merged(batch, _batch_strides(batch, a), _batch_strides(batch, b), _batch_strides(batch, (*batch, m, n)))
     outer, dims = dims[:-2], [(1, 0, 0, 0)] * (2 - len(dims)) + dims[-2:]
     swapped = False
-    variant = None
     out_row, out_n = n, 1
-    if min(m, n) <= (_THIN if is_cpu else skinny.MOST_ROWS):
-        if m > n:
-            swapped = True
-            m, n, a_row, a_k, b_k, b_n, out_row, out_n = n, m, b_n, b_k, a_k, a_row, out_n, out_row
-            dims = [(count, second, first, third) for count, first, second, third in dims]
-            outer = [(count, second, first, third) for count, first, second, third in outer]
-        if is_cpu and b_n == 1 and n > 1:
-            variant = "stream"
-        elif is_cpu and a_k == 1 and b_k == 1:
-            variant = "dot"
+    if swaps(is_cpu, m, n):
+        swapped = True
+        m, n, a_row, a_k, b_k, b_n, out_row, out_n = n, m, b_n, b_k, a_k, a_row, out_n, out_row
+        dims = [(count, second, first, third) for count, first, second, third in dims]
+        outer = [(count, second, first, third) for count, first, second, third in outer]
     one = Contraction(
         m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k), b_n=(0, 0, 0, b_n),
         out_row=out_row, out_n=(0, 0, 0, out_n), batch=(dims[0][0], dims[1][0]), a_batch=(dims[0][1], dims[1][1]),
@@ -93,7 +86,7 @@ def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpo
     for place in product(*(range(dim[0]) for dim in outer)):
         at = [sum(i * dim[which] for i, dim in zip(place, outer)) for which in (1, 2, 3)]
         contractions.append(replace(one, a_offset=at[0], b_offset=at[1], out_offset=at[2]))
-    return _Matrices(shape, swapped, tuple(contractions), variant)
+    return _Matrices(shape, swapped, tuple(contractions), thin_kernel(is_cpu, one))
 
 
 @lru_cache(maxsize=64)
@@ -126,7 +119,7 @@ def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[str, .
     """The variants worth measuring for matrices of these shapes, as they lie."""
     plan = _matrices(a, b, False, False, traits(engine).is_cpu)
     own = () if plan.variant is None else (plan.variant,)
-    return (*own, *cpu_tiles.kernels(engine, plan.contractions[0]))
+    return (*own, *contraction_kernels(traits(engine), plan.contractions[0]))
 
 
 def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
@@ -136,8 +129,8 @@ def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
         return None
     m, n = (prod(c.n), c.m) if plan.swapped else (c.m, prod(c.n))
     found = fastest_kernel(engine, "matmul", (m, n, prod(c.k)), dtype)
-    # The layout decides which of the thin variants there is.
-    return found if found == plan.variant or found in cpu_tiles.kernels(engine, c) else None
+    # The layout decides which kernels there are.
+    return product_kernel(traits(engine), c, found) if found is not None else None
 
 
 def _finish(engine: Any, plan: _Matrices, epilogue: Epilogue, out: TensorData, variant: str | None) -> Finish | None:

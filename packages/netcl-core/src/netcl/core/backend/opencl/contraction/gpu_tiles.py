@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import Finish, behind, definitions
-from netcl.core.backend.opencl.contraction.problem import Contraction, places_argument
+from netcl.core.backend.opencl.contraction.problem import places_argument
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
-from netcl.core.device.capabilities import profile_of
+from netcl.core.tuning.problems import Contraction, dense_steps
+from netcl.core.tuning.tiles import SPAN, SUB_GROUPS_TILE, tiled_edge
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
 
-SPAN = 128  # edge of a tile of the GPU kernel for large matrices
-_EDGE = 16  # edge of a work-group of the GPU kernel, whose tile has four times as many elements; 8 for small groups
-SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a work-item, work-items of a group
-_SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
 SHORT = ("OFFSET", "int")  # the definition of templates whose offsets within a matrix have 32 bits
-LEAST_GROUP = (_EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes
 FINISHING = ("wide", "broadcast", "tiled", "direct", "windows", "slices")  # the variants that take epilogues
 
 
@@ -42,7 +37,7 @@ def finishing_source(
 @lru_cache(maxsize=256)
 def gpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 0) -> tuple[str, int]:
     """The text and the group's edge of the GPU template."""
-    edge = _EDGE if device.group >= _EDGE * _EDGE else _EDGE // 2
+    edge = tiled_edge(device)
     names = ("contract_places", "contract_gpu")
     return finishing_source(device, dtype, names, (("EDGE", edge),), epilogue, operands), edge
 
@@ -85,20 +80,13 @@ def _one_by_one(engine: Any, c: Contraction, text: str, tensors: list[TensorData
 @lru_cache(maxsize=1024)
 def wide_argument(c: Contraction) -> Any:
     """The argument of the kernels of contract_product.cl; None where an index has gaps or offsets are too long."""
-    steps = []
-    for extents, strides in ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n)):
-        levels = [(extent, step) for extent, step in zip(extents, strides) if extent != 1] or [(1, 0)]
-        if any(outer[1] != inner[0] * inner[1] for outer, inner in pairwise(levels)):
-            return None
-        steps.append(levels[-1][1])
-    a_k, b_k, b_n, out_n = steps
-    m, k, n = c.m, prod(c.k), prod(c.n)
-    far = max(m * c.a_row + k * a_k, n * b_n + k * b_k, m * c.out_row + n * out_n)
-    if far >= 2**31 or c.parts or min(c.a_row, c.out_row, *steps) < 0:
+    steps = dense_steps(c)
+    if steps is None:
         return None
+    a_k, b_k, b_n, out_n = steps
     return struct(
-        m, k, n, c.batch[1], c.a_row, a_k, b_k, b_n, c.out_row, out_n, c.a_offset, c.b_offset, c.out_offset,
-        c.a_batch, c.b_batch, c.out_batch,
+        c.m, prod(c.k), prod(c.n), c.batch[1], c.a_row, a_k, b_k, b_n, c.out_row, out_n,
+        c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
     )  # fmt: skip
 
 
@@ -116,18 +104,6 @@ def contract_wide(
     text = _wide_program(traits(engine), a.dtype, epilogue, operands)
     size = (-(-prod(c.n) // SPAN) * 16, -(-c.m // SPAN) * 16, prod(c.batch))
     engine.launch(text, "wide", size, (16, 16, 1), [a, b, out, wide_argument(c), *more])
-
-
-def is_wide(device: Traits, c: Contraction) -> bool:
-    """Whether the kernel for large matrices can run a contraction, and pays."""
-    enough = min(c.m, prod(c.n)) >= SPAN // 2 and device.group >= 256 and device.local_memory >= 36 * 1024
-    return enough and wide_argument(c) is not None
-
-
-def has_broadcast(engine: Any, c: Contraction) -> bool:
-    """Whether the kernel for sub-groups can run a contraction."""
-    able = _SUB_GROUPS & profile_of(engine.queue).extensions and traits(engine).group >= SUB_GROUPS_TILE[2]
-    return bool(able) and not c.accumulate and wide_argument(c) is not None
 
 
 @lru_cache(maxsize=256)

@@ -7,17 +7,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import Finish, behind
-from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, SPAN, finishing_source
-from netcl.core.backend.opencl.contraction.problem import Contraction
+from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, finishing_source
 from netcl.core.backend.opencl.templates import Traits, struct, traits
+from netcl.core.tuning.problems import Contraction
+from netcl.core.tuning.tiles import SPAN, window_cut
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
-
-_LEAST_ROWS = 8  # below, tiles are mostly empty
-_GROUPS = 264  # work-groups that keep a large GPU busy
-_LEAST_SPLIT = 128  # products summed by one part at least
-_FAR = 2**31
 
 
 class Tiles(NamedTuple):
@@ -29,13 +25,6 @@ class Tiles(NamedTuple):
     splits: int
 
 
-def _reach(c: Contraction) -> int:
-    """More than the largest offset within a matrix."""
-    rows = c.m * max(c.a_row, c.out_row)
-    levels = ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n))
-    return rows + sum(extent * abs(step) for extents, steps in levels for extent, step in zip(extents, steps))
-
-
 def _run(extents: tuple[int, ...], steps: tuple[int, ...]) -> int:
     """Elements in a row along an index, up or down."""
     inner = [(extent, step) for extent, step in zip(extents, steps) if extent != 1]
@@ -43,20 +32,9 @@ def _run(extents: tuple[int, ...], steps: tuple[int, ...]) -> int:
 
 
 @lru_cache(maxsize=1024)
-def fits(device: Traits, c: Contraction) -> bool:
-    """Whether the kernel can run a contraction, and pays."""
-    room = device.group >= 256 and device.local_memory >= 36 * 1024
-    return not device.is_cpu and room and c.m >= _LEAST_ROWS and _reach(c) < _FAR
-
-
-@lru_cache(maxsize=1024)
 def tiles_of(c: Contraction) -> Tiles:
     """How a contraction is cut up."""
-    rows = SPAN if c.m > SPAN // 2 else SPAN // 2
-    count = -(-c.m // rows) * -(-prod(c.n) // SPAN) * prod(c.batch)
-    if rows == SPAN and count < _GROUPS // 2:
-        rows, count = SPAN // 2, -(-c.m // (SPAN // 2)) * -(-prod(c.n) // SPAN) * prod(c.batch)
-    splits = max(1, min(_GROUPS // max(count, 1), prod(c.k) // _LEAST_SPLIT))
+    rows, splits = window_cut(c)
     a_along = _run(c.k, c.a_k) > (c.m if c.a_row == 1 else 1)
     return Tiles(rows, a_along, _run(c.k, c.b_k) > _run(c.n, c.b_n), splits)
 
@@ -99,4 +77,4 @@ def contract(
     engine.launch(text, "windows", size, (16, 16, 1), [a, b, out, argument, *more])
 
 
-__all__ = ["Tiles", "contract", "fits", "program", "tiles_of"]
+__all__ = ["Tiles", "contract", "program", "tiles_of"]

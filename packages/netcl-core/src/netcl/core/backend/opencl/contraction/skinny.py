@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import Finish, behind
-from netcl.core.backend.opencl.contraction.gpu_tiles import LEAST_GROUP, finishing_source, wide_argument
-from netcl.core.backend.opencl.contraction.problem import Contraction
+from netcl.core.backend.opencl.contraction.gpu_tiles import finishing_source, wide_argument
 from netcl.core.backend.opencl.templates import Traits, traits
-from netcl.core.tuning.selector import KernelConfig, KernelVariant
+from netcl.core.tuning.problems import Contraction
+from netcl.core.tuning.tiles import SLICES_ROWS, slices_group
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
 
-_GROUP = 256
-MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
-_ROWS = 4  # of a work-group
 _ALONG_COLUMNS = 8  # of a work-group whose work-items are neighbours along k
-_LEAST_K = 64  # below, one work-item for each output is as good
 _GROUPS = 1056  # work-groups that keep a large GPU's memory busy
 _LEAST_SPLIT = 256  # products summed by one part at least
 
@@ -37,37 +33,14 @@ class Slices(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def fits(device: Traits, c: Contraction) -> bool:
-    """Whether the kernel can run a contraction, and pays."""
-    few = c.m <= MOST_ROWS and prod(c.k) >= _LEAST_K and not c.accumulate
-    return few and device.group >= LEAST_GROUP and wide_argument(c) is not None
-
-
-@lru_cache(maxsize=1024)
 def slices_of(device: Traits, c: Contraction) -> Slices:
     """How a contraction is cut up."""
-    group = _GROUP if device.group >= _GROUP else LEAST_GROUP
+    group = slices_group(device)
     along = c.b_k[3] == 1 and c.k[3] > 1
-    rows, columns = min(c.m, _ROWS), _ALONG_COLUMNS if along else group // 4
+    rows, columns = min(c.m, SLICES_ROWS), _ALONG_COLUMNS if along else group // 4
     count = -(-c.m // rows) * -(-prod(c.n) // columns) * prod(c.batch)
     splits = max(1, min(_GROUPS // count, prod(c.k) // _LEAST_SPLIT))
     return Slices(group, rows, columns, along, splits)
-
-
-def config(device: Traits, variant: KernelVariant) -> KernelConfig:
-    """What the kernel runs with, for B whose columns are contiguous."""
-    group = _GROUP if device.group >= _GROUP else LEAST_GROUP
-    return KernelConfig(
-        KernelVariant.MATMUL_NAIVE,
-        _ROWS,
-        group // 4,
-        1,
-        _ROWS,
-        group,
-        (group, 1),
-        use_vectorization=False,
-        vector_width=1,
-    )
 
 
 @lru_cache(maxsize=256)
@@ -103,4 +76,4 @@ def contract(
     engine.launch(text, "slices", size, (slices.group, 1, 1), arguments)
 
 
-__all__ = ["MOST_ROWS", "Slices", "config", "contract", "fits", "program", "slices_of"]
+__all__ = ["Slices", "contract", "program", "slices_of"]

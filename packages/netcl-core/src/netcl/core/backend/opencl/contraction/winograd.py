@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core import config
 from netcl.core.backend.opencl.contraction import cpu_tiles
 from netcl.core.backend.opencl.contraction.cpu_tiles import Rows
 from netcl.core.backend.opencl.contraction.fused_epilogue import SAME, Finish, Place, definitions, members
 from netcl.core.backend.opencl.contraction.padding import padded_images
-from netcl.core.backend.opencl.contraction.problem import Contraction
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.tuning.problems import Contraction
+from netcl.core.tuning.tiles import cpu_tile
+from netcl.core.tuning.winograd import Problem
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
@@ -28,76 +29,12 @@ if TYPE_CHECKING:
 # since what goes through a tile errs together.
 ERROR = {2: 2e-6, 4: 8e-6}
 _WORKSPACE = 12 * 2**20  # bytes of tiles at a time; a single image may take more
-# What a transformed element costs, in products, measured on two drivers; an element of a weight's gradient twice that.
-_ELEMENT = 30
-_GAIN = 0.85  # of the products' cost without tiles: above it is not worth another rounding
 _UNITS = 64
-_DTYPES = ("float32", "float16", "bfloat16")
-
-
-class Problem(NamedTuple):
-    """A convolution in the form of its forward direction: ``ins`` planes of ``size`` give ``outs`` of ``out``."""
-
-    batch: int
-    ins: int
-    outs: int
-    size: tuple[int, int]
-    out: tuple[int, int]
-    low: tuple[int, int]
-    tile: int
-
-    @property
-    def across(self) -> tuple[int, int]:
-        """Tiles down and across an image."""
-        return -(-self.out[0] // self.tile), -(-self.out[1] // self.tile)
-
-    @property
-    def products(self) -> int:
-        """Products of one tile."""
-        return (self.tile + 2) ** 2
-
-
-def _cost(p: Problem, kind: str) -> int:
-    """Of a problem, in products."""
-    tiles, pairs = p.batch * prod(p.across), p.ins * p.outs
-    weights = 2 * pairs if kind == "grad_weight" else pairs
-    return p.products * (tiles * pairs + _ELEMENT * (tiles * (p.ins + p.outs) + weights))
-
-
-@lru_cache(maxsize=512)
-def problem_of(kind: str, g: Any, tile: int | None) -> Problem | None:
-    """The problem of a convolution's geometry; None where this way does not lead, or (``tile`` None) does not pay."""
-    fits = g.kernel == (1, 3, 3) and g.stride == g.dilation == (1, 1, 1) and g.groups == 1
-    if not fits or g.size[0] != 1 or g.out[0] != 1:
-        return None
-    size, out, low = g.size[1:], g.out[1:], (g.padding[1][0], g.padding[2][0])
-    if kind == "grad_input":
-        size, out, low = out, size, (2 - low[0], 2 - low[1])
-        if any(side < 0 for side in (*low, *(2 - pair[1] for pair in g.padding[1:]))):
-            return None
-    ins, outs = (g.filters, g.channels) if kind == "grad_input" else (g.channels, g.filters)
-    problems = (Problem(g.batch, ins, outs, size, out, low, t) for t in ((tile,) if tile else (4, 2)))
-    cost, found = min((_cost(problem, kind), problem) for problem in problems)
-    return found if tile or cost < _GAIN * 9 * g.batch * prod(out) * ins * outs else None
-
-
-def kernels(g: Any) -> tuple[str, ...]:
-    """The variants worth measuring for a forward convolution of a geometry."""
-    return tuple(f"winograd{tile}" for tile in (2, 4) if problem_of("forward", g, tile) is not None)
-
-
-def chosen(engine: Any, kind: str, g: Any, dtype: str, variant: str | None) -> Problem | None:
-    """The problem where it is to be solved this way: ``variant`` winograd2 or winograd4, or None and it pays."""
-    if not traits(engine).is_cpu or dtype not in _DTYPES:
-        return None
-    if variant is None:
-        return problem_of(kind, g, None) if config.get("CONV_WINOGRAD") else None
-    return problem_of(kind, g, int(variant[-1])) if variant.startswith("winograd") else None
 
 
 @lru_cache(maxsize=64)
 def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands: int = 1) -> str:
-    rows = cpu_tiles.cpu_program(device, "float32").rows
+    rows = cpu_tile(device, "float32").rows
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("TILE", tile), ("ROWS", rows),
         *definitions(epilogue, operands),
@@ -172,7 +109,7 @@ def _transformed(
 def _weights(engine: Any, p: Problem, weight: TensorData, flipped: bool) -> tuple[TensorData, Rows]:
     """The weights' tiles as the contraction's panels of rows; ``flipped``: for the gradient of the input."""
     device = traits(engine)
-    rows = cpu_tiles.cpu_program(device, "float32").rows
+    rows = cpu_tile(device, "float32").rows
     tiles = -(-p.outs // rows)
     panel = -(-p.ins * rows // device.vector) * device.vector
     steps = (9, p.outs * 9) if flipped else (p.ins * 9, 9)

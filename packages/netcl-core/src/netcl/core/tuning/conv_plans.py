@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import gcd, prod
 from typing import Any
 
-from netcl.core.backend.opencl.contraction.problem import Contraction
-
-Triple = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """A convolution in three spatial dimensions; missing ones are in front with extent one."""
-
-    batch: int
-    channels: int
-    filters: int
-    groups: int
-    size: Triple
-    kernel: Triple
-    out: Triple
-    stride: Triple
-    dilation: Triple
-    padding: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
-
-    @property
-    def sparse(self) -> bool:
-        """Whether it is pointwise and skips elements of the images, in which case nothing else meets those."""
-        alone = self.kernel == (1, 1, 1) and max(self.stride) > 1 and 0 not in (*self.out, self.batch)
-        return alone and not any(low or high for low, high in self.padding)
+from netcl.core.tuning.problems import Contraction, Geometry, Triple
 
 
 @dataclass(frozen=True)
@@ -218,9 +194,33 @@ _PLANS = {"forward": _forward, "grad_input": _grad_input, "grad_weight": _grad_w
 
 
 @lru_cache(maxsize=512)
-def plan_of(kind: str, *call: Any) -> Plan:
-    """The contractions of a direction; ``call`` as ``geometry`` takes it."""
-    return _PLANS[kind](geometry(kind, *call))
+def plan_of(kind: str, g: Geometry) -> Plan:
+    """The contractions of a direction."""
+    return _PLANS[kind](g)
 
 
-__all__ = ["Geometry", "Part", "Plan", "Triple", "geometry", "plan_of"]
+def dense(g: Geometry) -> Geometry:
+    """The geometry of a sparse convolution on the elements that it reads alone."""
+    return replace(g, size=g.out, stride=(1, 1, 1), dilation=(1, 1, 1))
+
+
+@lru_cache(maxsize=1024)
+def restricted(part: Part, first: int, images: int, parts: bool = False) -> Contraction:
+    """The part over ``images`` images from ``first`` on, which are at the start of the (padded) images."""
+    c = part.contraction
+    if part.image_axis == "n":
+        return replace(c, n=(images, *c.n[1:]), out_offset=c.out_offset + first * part.out_image)
+    return replace(c, k=(images, *c.k[1:]), a_offset=c.a_offset + first * c.a_k[0], parts=parts, accumulate=first > 0)
+
+
+@lru_cache(maxsize=1024)
+def blocks_of(plan: Plan, bytes_per_element: int, workspace: int) -> tuple[bool, tuple[tuple[int, int], ...]]:
+    """Whether padding is needed, and the blocks of images (first, count) that are worked on together."""
+    needed = plan.padded != plan.extent and plan.images > 0
+    if not needed:
+        return False, ((0, plan.images),)
+    block = max(1, workspace // (plan.planes * prod(plan.padded) * bytes_per_element))
+    return True, tuple((first, min(block, plan.images - first)) for first in range(0, plan.images, block))
+
+
+__all__ = ["Part", "Plan", "blocks_of", "dense", "geometry", "plan_of", "restricted"]

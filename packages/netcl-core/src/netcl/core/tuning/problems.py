@@ -1,0 +1,96 @@
+"""What kernels are chosen for, as plain data: a contraction of strided operands, and the geometry of a convolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+
+__all__ = ["Contraction", "Geometry", "Levels", "Triple", "dense_steps", "has_short_offsets"]
+
+Levels = tuple[int, int, int, int]
+Triple = tuple[int, int, int]
+_FAR = 2**31
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """out[z][i][j] = sum over k of A[z][i][k] * B[z][k][j], everything strided, strides and offsets in elements.
+
+    The reduced index k and the column index j count through four levels, outermost first; z through two. A's row i is
+    at ``i * a_row``. With ``accumulate`` the sums are added to what ``out`` (then in the computing type) holds.
+    """
+
+    m: int
+    k: Levels
+    n: Levels
+    a_row: int
+    a_k: Levels
+    b_k: Levels
+    b_n: Levels
+    out_row: int
+    out_n: Levels
+    batch: tuple[int, int] = (1, 1)
+    a_batch: tuple[int, int] = (0, 0)
+    b_batch: tuple[int, int] = (0, 0)
+    out_batch: tuple[int, int] = (0, 0)
+    a_offset: int = 0
+    b_offset: int = 0
+    out_offset: int = 0
+    accumulate: bool = False
+    parts: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """True if there is nothing to write."""
+        return self.m == 0 or prod(self.n) == 0 or prod(self.batch) == 0
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A convolution in three spatial dimensions; missing ones are in front with extent one."""
+
+    batch: int
+    channels: int
+    filters: int
+    groups: int
+    size: Triple
+    kernel: Triple
+    out: Triple
+    stride: Triple
+    dilation: Triple
+    padding: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+
+    @property
+    def sparse(self) -> bool:
+        """True if it is pointwise and skips elements of the images, which no other tap reads then."""
+        alone = self.kernel == (1, 1, 1) and max(self.stride) > 1 and 0 not in (*self.out, self.batch)
+        return alone and not any(low or high for low, high in self.padding)
+
+
+@lru_cache(maxsize=1024)
+def dense_steps(c: Contraction) -> tuple[int, int, int, int] | None:
+    """The steps of A and B along k, and of B and ``out`` along n; None if an index has gaps, a step is negative, or an
+    offset within a matrix exceeds 32 bits.
+    """
+    steps = []
+    for extents, strides in ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n)):
+        levels = [(extent, step) for extent, step in zip(extents, strides) if extent != 1] or [(1, 0)]
+        if any(outer[1] != inner[0] * inner[1] for outer, inner in pairwise(levels)):
+            return None
+        steps.append(levels[-1][1])
+    a_k, b_k, b_n, out_n = steps
+    m, k, n = c.m, prod(c.k), prod(c.n)
+    far = max(m * c.a_row + k * a_k, n * b_n + k * b_k, m * c.out_row + n * out_n)
+    if far >= _FAR or c.parts or min(c.a_row, c.out_row, *steps) < 0:
+        return None
+    return a_k, b_k, b_n, out_n
+
+
+@lru_cache(maxsize=1024)
+def has_short_offsets(c: Contraction) -> bool:
+    """True if every offset within a matrix has at most 32 bits."""
+    rows = c.m * max(c.a_row, c.out_row)
+    levels = ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n))
+    return rows + sum(n * abs(step) for extents, steps in levels for n, step in zip(extents, steps)) < _FAR

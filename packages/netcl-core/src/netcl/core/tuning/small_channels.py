@@ -1,0 +1,147 @@
+"""Where the kernels for images with few channels run and pay, on CPU devices, and how they share out the work."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from netcl.core.tuning.problems import Geometry
+from netcl.core.tuning.traits import Traits
+
+__all__ = ["MOST_TAPS", "Problem", "Share", "Tile", "chosen", "kernels", "problem_of", "share_of", "tile_of"]
+
+MOST_TAPS = 192
+_CHANNELS = 8  # up to which it was faster on two drivers
+_MORE_CHANNELS, _LARGE_PLANE = 16, 256  # the same for weights whose sums have so many elements of a plane
+_LEAST_PRODUCTS = 1 << 20  # below, what other layers have built is as good as another kernel
+_POSITIONS = 1024  # of the output in a block: its strip stays in the second-level cache
+_FEW_UNITS, _MANY_UNITS, _LARGE = 16, 64, 1 << 26  # work-items, and from how many products on there are many
+_SCRATCH = 1 << 23  # elements of all work-items
+_DTYPES = ("float32", "float64", "float16", "bfloat16")
+# Rows and span of what a work-item has in registers, see contract_channels.cl: 32 of 16 lanes, or 16 of at most 8.
+_WIDE = {"forward": (8, 2), "grad_input": (9, 2), "grad_weight": (8, 3)}
+_NARROW = {"forward": (8, 1), "grad_input": (3, 4), "grad_weight": (4, 3)}
+
+
+class Problem(NamedTuple):
+    """A direction of a convolution in two dimensions."""
+
+    kind: str
+    batch: int
+    channels: int
+    filters: int
+    size: tuple[int, int]
+    out: tuple[int, int]
+    sides: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    low: tuple[int, int]
+
+    @property
+    def taps(self) -> int:
+        """Products of an element of the output."""
+        return self.channels * prod(self.sides)
+
+    @property
+    def products(self) -> int:
+        """Products in all."""
+        return self.batch * self.filters * self.taps * prod(self.out)
+
+
+class Tile(NamedTuple):
+    """What a work-item has in registers: rows, vectors of a row, lanes of a vector."""
+
+    rows: int
+    span: int
+    vector: int
+
+
+class Share(NamedTuple):
+    """What a work-item does: rows of an image in a block, blocks of an image, blocks of its own and in all; ``scratch``
+    elements, of which ``strip`` are for the weights and ``run`` rows or columns for the image.
+    """
+
+    units: int
+    block: int
+    blocks: int
+    each: int
+    total: int
+    scratch: int
+    strip: int
+    run: int
+
+
+@lru_cache(maxsize=512)
+def problem_of(kind: str, g: Geometry) -> Problem | None:
+    """The problem of a convolution's geometry; None if the kernels cannot compute it."""
+    flat = g.size[0] == g.kernel[0] == g.out[0] == g.groups == 1 and g.padding[0][0] == 0
+    low = (g.padding[1][0], g.padding[2][0])
+    if not flat or prod(g.kernel) == 1 or 0 in (g.batch, g.channels, g.filters, *g.size, *g.out) or min(low) < 0:
+        return None
+    pairs = (g.size[1:], g.out[1:], g.kernel[1:], g.stride[1:], g.dilation[1:])
+    p = Problem(kind, g.batch, g.channels, g.filters, *pairs, low)
+    return p if p.taps <= MOST_TAPS else None
+
+
+def tile_of(device: Traits, kind: str, dtype: str) -> Tile:
+    """The tile of a direction's kernel."""
+    vector = device.vector // 2 if dtype == "float64" else device.vector
+    return Tile(*(_WIDE if device.vector == 16 else _NARROW)[kind], vector)
+
+
+def _up(count: int, step: int) -> int:
+    return -(-count // step) * step
+
+
+@lru_cache(maxsize=512)
+def share_of(p: Problem, tile: Tile) -> Share | None:
+    """How a problem is shared out; None if too little of it fits in the scratch of a work-item."""
+    backwards = p.kind == "grad_input"
+    height, columns = p.size[0] if backwards else p.out[0], p.out[1]
+    reach = (p.sides[0] - 1) * p.dilation[0]
+    blocks = -(-height // max(1, _POSITIONS // columns * (p.stride[0] if backwards else 1)))
+    block = -(-height // blocks)
+    if backwards:
+        strip = _up(p.taps, tile.rows) * p.filters
+        met = ((block + reach) // p.stride[0] + 1) * columns
+        # Not a multiple of 4 KB, where stores would wait for loads.
+        run = _up(met, tile.span * tile.vector) + (tile.span + 1) * tile.vector
+        line = max(p.low[1] + p.size[1], (columns - 1) * p.stride[1] + (p.sides[1] - 1) * p.dilation[1] + 1)
+        scratch = strip + _up(p.taps, tile.rows) * run + line
+    else:
+        if p.kind == "forward":
+            strip = _up(p.filters, tile.rows) * p.taps + tile.rows * tile.span * tile.vector
+        else:
+            strip = _up(p.filters, tile.rows) * _up(p.taps, tile.span) * tile.vector
+        run = block + reach // p.stride[0]
+        scratch = strip + p.channels * p.sides[1] * p.stride[0] * run * columns + tile.span * tile.vector
+    scratch = _up(scratch, 16)
+    total = p.batch * blocks
+    wanted = min(total, _FEW_UNITS if p.products < _LARGE else _MANY_UNITS)
+    units = min(wanted, _SCRATCH // scratch)
+    if units < min(wanted, _FEW_UNITS) or (backwards and prod(p.out) < tile.span * tile.vector):
+        return None
+    each = -(-total // units)
+    return Share(-(-total // each), block, blocks, each, total, scratch, strip, run)
+
+
+def kernels(device: Traits, g: Geometry) -> tuple[str, ...]:
+    """The kernel to measure for a forward convolution of a geometry."""
+    p = problem_of("forward", g) if device.is_cpu else None
+    return ("channels",) if p is not None and share_of(p, tile_of(device, p.kind, "float32")) is not None else ()
+
+
+def chosen(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Problem | None:
+    """The problem if these kernels compute it: ``wanted`` is channels, or None and it pays."""
+    if not device.is_cpu or dtype not in _DTYPES or wanted not in (None, "channels"):
+        return None
+    p = problem_of(kind, g)
+    if p is None or share_of(p, tile_of(device, p.kind, dtype)) is None:
+        return None
+    return p if wanted or _pays(p) else None
+
+
+def _pays(p: Problem) -> bool:
+    large = p.kind == "grad_weight" and prod(p.out) >= _LARGE_PLANE
+    return p.channels <= (_MORE_CHANNELS if large else _CHANNELS) and p.products >= _LEAST_PRODUCTS

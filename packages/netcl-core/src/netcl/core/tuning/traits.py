@@ -1,0 +1,52 @@
+"""The limits of a device that kernels and their tiles are chosen by."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from netcl.core.device.capabilities import DeviceProfile
+from netcl.core.device.quirks import sixteen_lanes_work
+
+__all__ = ["Traits", "traits_of"]
+
+_SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
+# Processors of which PoCL 3.0's LLVM 14 knows the AVX-512; of others, such as Zen 4, it compiles for AVX2.
+_KNOWN_AVX512 = ("skylake-avx512", "cascadelake", "cooperlake", "icelake", "rocketlake", "tigerlake", "sapphirerapids")
+
+
+class Traits(NamedTuple):
+    """What the choice of a kernel and the templates need to know of a device."""
+
+    is_cpu: bool
+    vector: int  # float lanes of one explicit vector
+    local_memory: int
+    group: int = 256  # work-items that a group may have
+    sub_groups: bool = False
+
+
+def traits_of(profile: DeviceProfile, device: Any = None, vector_width: int = 1) -> Traits:
+    """The traits of a profile; without a ``device`` to ask, ``vector_width`` gives the lanes."""
+    lanes = 4
+    if profile.is_cpu:
+        lanes = max(4, min(16, vector_width)) if device is None else _lanes(device)
+    return Traits(
+        is_cpu=profile.is_cpu,
+        vector=lanes,
+        local_memory=profile.local_mem_size,
+        group=profile.max_work_group_size,
+        sub_groups=bool(_SUB_GROUPS & profile.extensions),
+    )
+
+
+def _lanes(device: Any) -> int:
+    """Float lanes of a CPU's vectors: at most 8 if multiply-adds of 16 do not compile."""
+    lanes = max(4, min(16, int(device.native_vector_width_float)))
+    if lanes == 16 and not device.platform.name.startswith("Intel") and not _sixteen_lanes(device):
+        return 8
+    return lanes
+
+
+def _sixteen_lanes(device: Any) -> bool:
+    # Without AVX-512 its LLVM aborts over them: known, so its users do not wait for the probe.
+    aborts = "PoCL 3.0" in device.platform.version and not any(name in device.version for name in _KNOWN_AVX512)
+    return not aborts and sixteen_lanes_work(device)
