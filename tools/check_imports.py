@@ -40,6 +40,7 @@ class Import:
     module: str
     line: int
     place: Place
+    by_name: bool = False  # import_module("literal")
 
 
 def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
@@ -49,7 +50,7 @@ def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
 
 def _walk(node: ast.AST, package: str, place: Place) -> Iterator[Import]:
     for module in _imported(node, package):
-        yield Import(module, getattr(node, "lineno", 0), place)
+        yield Import(module, getattr(node, "lineno", 0), place, isinstance(node, ast.Call))
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         place = replace(place, in_function=True)
     for field, value in ast.iter_fields(node):
