@@ -26,7 +26,14 @@ from netcl.core.device.child_probe import driver_key
 from netcl.core.device.discovery import drivers_loaded, manager
 from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile
 from netcl.core.tuning import shipped
-from netcl.core.tuning.selector import KernelConfig, KernelSelector, KernelVariant, forget_choices, get_kernel_selector
+from netcl.core.tuning.selector import (
+    KernelConfig,
+    KernelSelector,
+    KernelVariant,
+    forget_choices,
+    get_kernel_selector,
+    keep_on_disk,
+)
 
 __all__ = ["candidates", "fastest_kernel", "forget", "lookup", "row_of", "store", "tupled"]
 
@@ -248,3 +255,6 @@ def _config(row: dict[str, Any]) -> KernelConfig:
 def tupled(value: Any) -> Any:
     """What JSON keeps as lists, as the tuples that it was."""
     return tuple(tupled(item) for item in value) if isinstance(value, list) else value
+
+
+keep_on_disk(lookup)

@@ -238,14 +238,14 @@ def convolution_kernels(
 Measurements: TypeAlias = Callable[[ExtendedDeviceProfile, str, tuple[Any, ...], str], "KernelConfig | None"]
 
 
-def _kept(profile: ExtendedDeviceProfile, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
-    """The entry of ``measurements``, which imports this file."""
-    from netcl.core.tuning.measurements import lookup
-
-    return lookup(profile, op, shape, dtype)
+_on_disk: Measurements | None = None  # of netcl.core.tuning.measurements, which registers itself
+_measurements: Measurements | None = None  # of the caller, asked in its place
 
 
-_measurements: Measurements = _kept
+def keep_on_disk(lookup: Measurements) -> None:
+    """Makes ``lookup`` the table that selectors ask unless ``register_measurements`` names another."""
+    global _on_disk
+    _on_disk = lookup
 
 
 def register_measurements(lookup: Measurements | None) -> None:
@@ -257,7 +257,7 @@ def register_measurements(lookup: Measurements | None) -> None:
     None goes back to what is on disk.
     """
     global _measurements
-    _measurements = lookup or _kept
+    _measurements = lookup
     forget_choices()
 
 
@@ -314,7 +314,8 @@ class KernelSelector:
         try:
             return self._measured[key]
         except KeyError:
-            return self._measured.setdefault(key, _measurements(self.profile, op, shape, dtype))
+            lookup = _measurements or _on_disk
+            return self._measured.setdefault(key, lookup and lookup(self.profile, op, shape, dtype))
 
     def select_matmul_kernel(
         self, M: int, N: int, K: int, dtype: DTypeLike = "float32", allow_vectorized: bool = True
