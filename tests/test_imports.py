@@ -61,6 +61,7 @@ def test_a_planted_fault_is_seen(tmp_path: Path, name: str, module: str, code: s
         ("netcl-core", "ops/linalg.py", "from netcl.core import dispatch"),
         ("netcl-core", "core/backend/x.py", "from ..tensor import Tensor"),
         ("netcl-data", "data/augment_gpu.py", "def f():\n    from netcl.core import Tensor"),
+        ("netcl-data", "data/device_augment.py", "from netcl.core import Tensor"),
         ("netcl-data", "data/readers.py", "def f():\n    from PIL import Image"),
         ("netcl-nn", "nn/linear.py", "'''Not a __kernel: words in a docstring.'''\nfrom netcl.autograd import ops"),
     ],

@@ -14,8 +14,8 @@ from monorepo import OWNED, OWNER, ROOT, Package, load_packages, requirement_nam
 # Modules whose name differs from the distribution that brings them.
 DISTRIBUTION_OF = {"PIL": "pillow", "opt_einsum": "opt-einsum", "tensorboardX": "tensorboardx"}
 OPENCL_TEXT = re.compile(r"\b(__kernel|__global|__local|get_(global|local|group)_id|barrier\(CLK_)|#pragma\s+OPENCL")
-# netcl.data stands on NumPy alone; this one module may reach the extra `device`.
-DEVICE_MODULE = Path("data/augment_gpu.py")
+# netcl.data needs NumPy alone; these two modules may import the extra `device`.
+DEVICE_MODULES = (Path("data/augment_gpu.py"), Path("data/device_augment.py"))
 # The op table lives in core, its rows in netcl.ops: these may load the rows inside a function (ADR 0004).
 TABLE_READERS = (Path("core/ops_table/table.py"), Path("core/testing/conformance.py"))
 # A module for test suites, which nothing of netcl imports: pytest comes with the extra `test`.
@@ -169,7 +169,7 @@ def _sibling_fault(
     owner = OWNER[sub]
     if owner == package.name or owner in required:
         return None
-    if owner in extras and inside == DEVICE_MODULE:
+    if owner in extras and inside in DEVICE_MODULES:
         return None
     return f"{owner} is not among the dependencies"
 
