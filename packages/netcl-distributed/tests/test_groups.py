@@ -129,7 +129,7 @@ def test_one_group_at_a_time_and_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
         dist.init_process_group("shared")
     with config.override(RANK=0, RENDEZVOUS="/nowhere/netcl-1-0"), pytest.raises(RuntimeError, match="is gone"):
         dist.init_process_group()
-    monkeypatch.setattr("netcl.distributed.world.entry_points", lambda group: [_Point()])
+    monkeypatch.setattr("netcl.distributed.init_group.entry_points", lambda group: [_Point()])
     try:
         assert dist.init_process_group("elsewhere", timeout=2).timeout == 3
     finally:

@@ -71,7 +71,7 @@ def test_a_browser_shows_it(numpy_device: object, make_network: Make, make_loade
         [browser, *options, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=100, check=True
     ).stdout
     # What the browser has parsed: nothing is swallowed by an element that was never closed.
-    for heading in ("Curves", "Samples misjudged", "Epochs", "What was run"):
+    for heading in ("Curves", "Misclassified samples", "Epochs", "What was run"):
         assert f"<h2>{heading}</h2>" in shown
     assert shown.count("<svg") == 4
     assert shown.count("<polyline") == 6
@@ -89,12 +89,12 @@ def test_a_history_made_by_hand_has_its_curves(tmp_path: Path) -> None:
     page = History(rows).report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;" in page
     assert "<b>2</b>" in page
-    assert "Samples misjudged" not in page
+    assert "Misclassified samples" not in page
     with pytest.raises(ValueError, match="the history is empty"):
         History().report(tmp_path / "none.html")
 
 
-def test_models_that_tell_no_classes_apart_have_no_misjudged_samples(
+def test_models_that_tell_no_classes_apart_have_no_misclassified_samples(
     numpy_device: object, make_network: Make, tmp_path: Path
 ) -> None:
     x = np.zeros((16, 1, 4, 4), np.float32)
@@ -102,4 +102,4 @@ def test_models_that_tell_no_classes_apart_have_no_misjudged_samples(
     loader = [(x, np.zeros((16, 3), np.float32))]
     trainer = Trainer(model, SGD(model.parameters()), loss_fn=ag.mse_loss)
     page = trainer.fit(loader, loader, log_every=0).report(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Samples misjudged" not in page
+    assert "Misclassified samples" not in page

@@ -17,6 +17,7 @@ from netcl.distributed.collectives import (
     scatter,
     send,
 )
+from netcl.distributed.current import current_group, get_local_rank, get_rank, get_world_size
 from netcl.distributed.data_parallel import (
     DeviceManager,
     broadcast_params,
@@ -28,19 +29,12 @@ from netcl.distributed.data_parallel import (
 )
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.group import ProcessGroup
+from netcl.distributed.init_group import destroy_process_group, init_process_group
 from netcl.distributed.local import local_groups, run_on_devices
 from netcl.distributed.parallel import DataParallel
 from netcl.distributed.step import data_parallel_step
 from netcl.distributed.sync_batchnorm import SyncBatchNorm, convert_sync_batchnorm
 from netcl.distributed.work import Work
-from netcl.distributed.world import (
-    current_group,
-    destroy_process_group,
-    get_local_rank,
-    get_rank,
-    get_world_size,
-    init_process_group,
-)
 
 __all__ = [
     "DataParallel",

@@ -11,11 +11,11 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError
+from netcl.distributed.current import current_group
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.folding import Array, check_op, even_bounds, fold
 from netcl.distributed.group import ProcessGroup, Value
 from netcl.distributed.local import local_groups
-from netcl.distributed.world import current_group
 
 __all__ = [
     "all_gather",

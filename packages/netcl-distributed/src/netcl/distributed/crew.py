@@ -11,6 +11,7 @@ import numpy as np
 from netcl.core import Tensor, dispatch
 from netcl.core.device import DeviceHandle, device
 from netcl.distributed.buckets import Buckets
+from netcl.distributed.current import active_group
 from netcl.distributed.folding import Array
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.local import local_groups
@@ -18,7 +19,6 @@ from netcl.distributed.nested import NestedGroup
 from netcl.distributed.replicas import Replica, tensors_of
 from netcl.distributed.shares import Shares
 from netcl.distributed.sync_batchnorm import SyncBatchNorm
-from netcl.distributed.world import active_group
 from netcl.ops.random import get_rng_state, set_rng_state
 
 __all__ = ["Crew"]

@@ -12,9 +12,9 @@ import numpy as np
 from netcl.core import config, dispatch
 from netcl.core.device import device
 from netcl.distributed.board import ABORT_CODE, DONE, FAILED, HEAD, RANK_WORDS, Board, BoardGroup
+from netcl.distributed.current import active_group
 from netcl.distributed.folding import Array
 from netcl.distributed.patience import Patience
-from netcl.distributed.world import active_group
 
 __all__ = ["LocalGroup", "local_groups", "run_on_devices"]
 

@@ -11,9 +11,9 @@ from netcl.core.errors import ShapeError
 from netcl.distributed.buckets import Span
 from netcl.distributed.call import Call, Parallel
 from netcl.distributed.crew import Crew
+from netcl.distributed.current import current_group
 from netcl.distributed.data_parallel import DeviceManager, cut, shard_sizes
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.world import current_group
 
 __all__ = ["DataParallel"]
 

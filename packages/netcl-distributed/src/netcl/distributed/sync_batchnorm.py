@@ -11,8 +11,8 @@ from netcl import ops
 from netcl.autograd.function import Context
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.distributed.current import current_group
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.world import current_group
 
 __all__ = ["SyncBatchNorm", "convert_sync_batchnorm"]
 

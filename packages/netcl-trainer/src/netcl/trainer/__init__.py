@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from netcl.trainer.non_finite import TerminateOnNaN
     from netcl.trainer.profiler import Profiler
     from netcl.trainer.progress import ProgressBar
+    from netcl.trainer.run_view import RunView
     from netcl.trainer.trainer import Trainer
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ModelCheckpoint",
     "Profiler",
     "ProgressBar",
+    "RunView",
     "TensorBoardLogger",
     "TerminateOnNaN",
     "Trainer",
@@ -47,6 +49,7 @@ _MODULES = {
     "ModelCheckpoint": "checkpoint",
     "Profiler": "profiler",
     "ProgressBar": "progress",
+    "RunView": "run_view",
     "TensorBoardLogger": "logging",
     "TerminateOnNaN": "non_finite",
     "Trainer": "trainer",

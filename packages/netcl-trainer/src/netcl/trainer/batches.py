@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from netcl.core import Tensor
 
-__all__ = ["Batch", "batches", "describe", "on_device"]
+__all__ = ["Batch", "StepInputs", "batches", "describe", "on_device"]
 
 
 class Batch:
@@ -29,6 +30,14 @@ class Batch:
     def __len__(self) -> int:
         """The number of samples."""
         return int(self.fields[-1].shape[0])
+
+
+@dataclass
+class StepInputs:
+    """The inputs of one step: the random state before it, and its batches."""
+
+    randomness: Mapping[str, int]
+    batches: list[Batch]
 
 
 def _field(value: Any) -> Any:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from netcl.trainer.history import rising
-
-if TYPE_CHECKING:
-    from netcl.trainer.trainer import Trainer
+from netcl.trainer.epoch_table import larger_is_better
+from netcl.trainer.run_view import RunView
 
 __all__ = ["Callback", "EarlyStopping", "LearningRateMonitor"]
 
@@ -23,22 +21,22 @@ class Callback:
     ``trainer.should_stop`` are theirs to read, and the last to set.
     """
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: RunView) -> None:
         """Before the first epoch."""
 
-    def on_fit_end(self, trainer: Trainer) -> None:
+    def on_fit_end(self, trainer: RunView) -> None:
         """After the last epoch; not after an error."""
 
-    def on_epoch_start(self, trainer: Trainer) -> None:
+    def on_epoch_start(self, trainer: RunView) -> None:
         """Before the first batch of an epoch."""
 
-    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         """After an epoch, its validation and the scheduler's step."""
 
-    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+    def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
         """After each step."""
 
-    def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+    def on_exception(self, trainer: RunView, error: BaseException) -> None:
         """When ``fit`` ends by an error or an interrupt, which goes on to the caller afterwards."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -85,16 +83,16 @@ class EarlyStopping(Callback):
                 f"{patience}, {min_delta} and {mode!r}"
             )
         self.monitor, self.patience, self.min_delta, self.restore_best = monitor, patience, min_delta, restore_best
-        self.largest = rising(monitor) if mode is None else mode == "max"
+        self.largest = larger_is_better(monitor) if mode is None else mode == "max"
         self.best: float | None = None
         self.best_epoch = self.stopped_epoch = 0
         self._waited = 0
         self._weights: dict[str, Any] = {}
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: RunView) -> None:
         self.best, self.best_epoch, self.stopped_epoch, self._waited, self._weights = None, 0, 0, 0, {}
 
-    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         value = monitored(logs, self.monitor, "EarlyStopping")
         if is_better(value, self.best, self.largest, self.min_delta):
             self.best, self.best_epoch, self._waited = value, trainer.epoch, 0
@@ -119,7 +117,7 @@ class EarlyStopping(Callback):
         self.best, self.best_epoch, self.stopped_epoch = state["best"], state["best_epoch"], state["stopped_epoch"]
         self._waited, self._weights = state["waited"], dict(state["weights"])
 
-    def on_fit_end(self, trainer: Trainer) -> None:
+    def on_fit_end(self, trainer: RunView) -> None:
         for name, tensor in trainer.model.state_dict().items() if self._weights else ():
             tensor.write(self._weights[name])
 
@@ -132,10 +130,10 @@ class LearningRateMonitor(Callback):
     def __init__(self) -> None:
         self._lrs: list[float] = []
 
-    def on_epoch_start(self, trainer: Trainer) -> None:
+    def on_epoch_start(self, trainer: RunView) -> None:
         self._lrs = [float(group["lr"]) for group in trainer.optimizer.param_groups]
 
-    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         if len(self._lrs) == 1:
             logs["lr"] = self._lrs[0]
         else:

@@ -6,14 +6,12 @@ import warnings
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.io import save_model
 from netcl.trainer.callbacks import Callback, is_better, monitored
-from netcl.trainer.history import rising
-
-if TYPE_CHECKING:
-    from netcl.trainer.trainer import Trainer
+from netcl.trainer.epoch_table import larger_is_better
+from netcl.trainer.run_view import RunView
 
 __all__ = ["ModelCheckpoint"]
 
@@ -51,7 +49,7 @@ class ModelCheckpoint(Callback):
         self.folder, self.monitor = Path(folder), monitor
         self.save_last, self.save_top_k, self.every_n_steps = save_last, save_top_k, every_n_steps
         self.on_save_error = on_save_error
-        self.largest = rising(monitor) if mode is None else mode == "max"
+        self.largest = larger_is_better(monitor) if mode is None else mode == "max"
         self.kept: list[tuple[float, Path]] = []  # best first
 
     @property
@@ -64,7 +62,7 @@ class ModelCheckpoint(Callback):
         """The file of the last save."""
         return self.folder / "last.netcl"
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: RunView) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         # What a process left that was killed while it wrote.
         for name in ("last", "epoch_*"):
@@ -72,18 +70,18 @@ class ModelCheckpoint(Callback):
                 leftover.unlink(missing_ok=True)
         self.kept = []
 
-    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+    def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
         if self.every_n_steps is not None and trainer.step % self.every_n_steps == 0:
             self.save_last_file(trainer)
 
-    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         if self.save_top_k != 0:
             self._keep_if_good(trainer, logs)
         # Last: it holds the list of those kept.
         if self.save_last:
             self.save_last_file(trainer)
 
-    def save_last_file(self, trainer: Trainer) -> None:
+    def save_last_file(self, trainer: RunView) -> None:
         """Writes the run as it stands to ``last_path``."""
         self._save(self.last_path, trainer.save_checkpoint)
 
@@ -94,7 +92,7 @@ class ModelCheckpoint(Callback):
         found = [(float(value), self.folder / str(name)) for value, name in state["kept"]]
         self.kept = [(value, path) for value, path in found if path.is_file()]
 
-    def _keep_if_good(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+    def _keep_if_good(self, trainer: RunView, logs: dict[str, Any]) -> None:
         value = monitored(logs, self.monitor, "ModelCheckpoint")
         at = next(
             (at for at, (other, _) in enumerate(self.kept) if is_better(value, other, self.largest)), len(self.kept)

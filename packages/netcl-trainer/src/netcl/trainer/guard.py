@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-import netcl.autograd as ag
-from netcl import ops
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, assign, evaluate, pop_hook, push_hook
-from netcl.core.errors import NonFiniteError
+from netcl.core.dispatch import assign, evaluate
 from netcl.core.expr import Const, Expr, Load, apply, cast
 from netcl.optim.clip import clipping
-from netcl.trainer.batches import Batch
 
-if TYPE_CHECKING:
-    from netcl.trainer.step import TrainingStep
-
-__all__ = ["NonFiniteGuard", "Step", "first_non_finite", "is_finite"]
-
-
-@dataclass
-class Step:
-    """What a step was made from: the random state before it, and its batches."""
-
-    randomness: Mapping[str, int]
-    batches: list[Batch]
+__all__ = ["NonFiniteGuard"]
 
 
 @lru_cache(maxsize=16)
@@ -100,61 +81,3 @@ class NonFiniteGuard:
         """Begins anew, with every step allowed."""
         for tensor in (self.found, self._bad):
             tensor.write(0.0)
-
-
-def first_non_finite(
-    step: TrainingStep, fields: Sequence[Tensor], randomness: Mapping[str, int]
-) -> tuple[str | None, str | None]:
-    """The first op of the step on ``fields`` that gives NaN or infinity, forward or backward, and the first parameter
-    whose gradient does; None where there is none. Nothing is left changed.
-    """
-    model = step.model
-    buffers = [(buffer, buffer.to_host()) for buffer in model.buffers()]
-    now = ops.get_rng_state()
-    ops.set_rng_state(randomness)
-    op = None
-    try:
-        with ag.detect_anomaly():
-            with _watched():
-                loss: Any = step.forward(*fields)[1]
-            loss.backward()
-    except NonFiniteError as error:
-        op = error.op
-    finally:
-        ops.set_rng_state(now)
-    if op is not None:
-        for p in model.parameters():
-            p.grad = None
-        again: Any = step.forward(*fields)[1]
-        again.backward()
-    broken = (name for name, p in model.named_parameters() if p.grad is not None and not is_finite(p.grad))
-    parameter = next(broken, None)
-    for p in model.parameters():
-        p.grad = None
-    for buffer, value in buffers:
-        buffer.write(value)
-    return op, parameter
-
-
-@contextmanager
-def _watched() -> Iterator[None]:
-    """Raises NonFiniteError at the first op of this thread whose result is not finite."""
-
-    def hook(next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = next(row, args, kwargs)
-        for value in result if isinstance(result, tuple) else (result,):
-            if isinstance(value, Tensor) and not is_finite(value):
-                raise NonFiniteError(f"{row.name} gave a value that is not finite", op=row.name)
-        return result
-
-    push_hook(hook, "profiler")
-    try:
-        yield
-    finally:
-        pop_hook(hook)
-
-
-def is_finite(tensor: Tensor) -> bool:
-    """Whether no element is NaN or infinite; reads the device."""
-    values = tensor.to_host()
-    return values.dtype.kind not in "fc" or bool(np.isfinite(values).all())

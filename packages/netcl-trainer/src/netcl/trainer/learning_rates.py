@@ -7,16 +7,14 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl import ops
 from netcl.trainer.batches import Batch, batches, on_device
 from netcl.trainer.state import TrainingState
-
-if TYPE_CHECKING:
-    from netcl.trainer.step import TrainingStep
+from netcl.trainer.step import TrainingStep
 
 __all__ = ["LearningRates", "find_learning_rate"]
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.trainer.callbacks import Callback
-
-if TYPE_CHECKING:
-    from netcl.trainer.trainer import Trainer
+from netcl.trainer.run_view import RunView
 
 __all__ = ["CSVLogger", "TensorBoardLogger"]
 
@@ -20,10 +18,10 @@ class CSVLogger(Callback):
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: RunView) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
-    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         # The whole file anew: an epoch may bring columns that those before it lack.
         trainer.history.to_csv(self.path)
 
@@ -39,7 +37,7 @@ class TensorBoardLogger(Callback):
         self.folder = Path(folder)
         self._writer: Any = None
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: RunView) -> None:
         try:
             from tensorboardX import SummaryWriter
         except ImportError as error:
@@ -48,26 +46,26 @@ class TensorBoardLogger(Callback):
             ) from error
         self._writer = SummaryWriter(str(self.folder))
 
-    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+    def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
         self._write(trainer, {f"step/{name}": value for name, value in logs.items()})
         if logs:
             self._write(trainer, {"step/lr": float(trainer.optimizer.param_groups[0]["lr"])})
 
-    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         numbers = {
             name: float(value) for name, value in logs.items() if isinstance(value, (int, float)) and name != "step"
         }
         self._write(trainer, numbers)
         self._writer.flush()
 
-    def _write(self, trainer: Trainer, values: dict[str, float]) -> None:
+    def _write(self, trainer: RunView, values: dict[str, float]) -> None:
         for name, value in values.items():
             self._writer.add_scalar(name, value, trainer.step)
 
-    def on_fit_end(self, trainer: Trainer) -> None:
+    def on_fit_end(self, trainer: RunView) -> None:
         self._close()
 
-    def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+    def on_exception(self, trainer: RunView, error: BaseException) -> None:
         self._close()
 
     def _close(self) -> None:

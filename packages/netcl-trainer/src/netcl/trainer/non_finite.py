@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.core.errors import NonFiniteError
 from netcl.trainer.batches import on_device
 from netcl.trainer.callbacks import Callback
-from netcl.trainer.guard import first_non_finite, is_finite
+from netcl.trainer.first_non_finite import first_non_finite, is_finite
+from netcl.trainer.run_view import RunView
 from netcl.trainer.state import Snapshot, TrainingState
-
-if TYPE_CHECKING:
-    from netcl.trainer.trainer import Trainer
 
 __all__ = ["TerminateOnNaN"]
 
@@ -41,30 +39,30 @@ class TerminateOnNaN(Callback):
         self._kept: Snapshot | None = None
         self._kept_step = 0
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: RunView) -> None:
         self.rollbacks = self._in_a_row = self._skipped = 0
         self._kept = None
         self._guard(trainer).reset()
 
-    def on_epoch_start(self, trainer: Trainer) -> None:
+    def on_epoch_start(self, trainer: RunView) -> None:
         if self.policy == "rollback" and self._kept is None:
             self._keep(trainer)
 
-    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+    def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
         if logs:
             self._judge(trainer)
 
-    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         self._judge(trainer)
         if self.policy == "skip":
             logs["skipped_steps"] = self._skipped
             self._skipped = 0
 
     @staticmethod
-    def _guard(trainer: Trainer) -> Any:
+    def _guard(trainer: RunView) -> Any:
         return trainer.training_step.guard
 
-    def _judge(self, trainer: Trainer) -> None:
+    def _judge(self, trainer: RunView) -> None:
         guard = self._guard(trainer)
         bad = guard.read()
         if not bad:
@@ -79,12 +77,12 @@ class TerminateOnNaN(Callback):
             self._roll_back(trainer, bad)
             guard.reset()
 
-    def _keep(self, trainer: Trainer) -> None:
+    def _keep(self, trainer: RunView) -> None:
         kept = TrainingState(trainer.training_step).read()
         if kept.is_finite():
             self._kept, self._kept_step, self._in_a_row = kept, trainer.step, 0
 
-    def _roll_back(self, trainer: Trainer, bad: int) -> None:
+    def _roll_back(self, trainer: RunView, bad: int) -> None:
         self._in_a_row += 1
         if self._kept is None or self._in_a_row > self.max_rollbacks:
             raise self._error(trainer, bad)
@@ -100,7 +98,7 @@ class TerminateOnNaN(Callback):
         TrainingState(trainer.training_step).write(self._kept)
         trainer.means.load_state_dict(means)
 
-    def _error(self, trainer: Trainer, bad: int) -> NonFiniteError:
+    def _error(self, trainer: RunView, bad: int) -> NonFiniteError:
         """Runs the first of the last ``bad`` steps again to say what was not finite in it."""
         step = trainer.training_step
         op = parameter = None

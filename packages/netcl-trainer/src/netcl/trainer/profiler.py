@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from netcl.profiling.report import roofline
+from netcl.profiling.trace import profile
 from netcl.trainer.callbacks import Callback
-
-if TYPE_CHECKING:
-    from netcl.trainer.trainer import Trainer
+from netcl.trainer.run_view import RunView
 
 __all__ = ["Profiler"]
 
@@ -30,24 +30,22 @@ class Profiler(Callback):
         self._seen = 0
         self._open = False
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: RunView) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.profile, self._seen = None, 0
 
-    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+    def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
         self._seen += 1
         if self._seen == self.wait:
-            from netcl.profiling.trace import profile
-
             self.profile, self._open = profile(trainer.queue), True
             self.profile.__enter__()
         elif self._open and self._seen == self.wait + self.steps:
             self._close()
 
-    def on_fit_end(self, trainer: Trainer) -> None:
+    def on_fit_end(self, trainer: RunView) -> None:
         self._close()
 
-    def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+    def on_exception(self, trainer: RunView, error: BaseException) -> None:
         if self._open:
             self._open = False
             self.profile.__exit__(type(error), error, error.__traceback__)
@@ -55,8 +53,6 @@ class Profiler(Callback):
     def _close(self) -> None:
         if not self._open:
             return
-        from netcl.profiling.report import roofline
-
         self._open = False
         self.profile.__exit__(None, None, None)
         (self.folder / "kernels.txt").write_text(self.profile.table(), encoding="utf-8")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
 from netcl.trainer.callbacks import Callback
-from netcl.trainer.history import rising
-
-if TYPE_CHECKING:
-    from netcl.trainer.trainer import Trainer
+from netcl.trainer.epoch_table import larger_is_better
+from netcl.trainer.run_view import RunView
 
 __all__ = ["ProgressBar", "describe_logs"]
 
@@ -31,10 +29,10 @@ def _value(name: str, value: Any) -> str:
         return str(value)
     if name.endswith("accuracy"):
         return f"{100 * value:.2f} %"
-    return f"{value:.4f}" if rising(name) or abs(value) >= 1e-3 or value == 0 else f"{value:.2e}"
+    return f"{value:.4f}" if larger_is_better(name) or abs(value) >= 1e-3 or value == 0 else f"{value:.2e}"
 
 
-def _title(trainer: Trainer) -> str:
+def _title(trainer: RunView) -> str:
     return f"epoch {trainer.epoch:{len(str(trainer.epochs))}}/{trainer.epochs}"
 
 
@@ -52,7 +50,7 @@ class ProgressBar(Callback):
         self._bar: Any = None
         self._start = 0.0
 
-    def on_epoch_start(self, trainer: Trainer) -> None:
+    def on_epoch_start(self, trainer: RunView) -> None:
         if self.file is not None or not sys.stderr.isatty():
             return
         # A pseudo-terminal may say that it has no rows and columns, for which tqdm would show nothing.
@@ -68,7 +66,7 @@ class ProgressBar(Callback):
             bar_format=None if trainer.steps_per_epoch is None else _BAR,
         )
 
-    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+    def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
         if self._bar is None:
             return
         if logs:
@@ -76,13 +74,13 @@ class ProgressBar(Callback):
             self._bar.set_postfix_str(f"{describe_logs(logs)}  {rate:,.0f} samples/s", refresh=False)
         self._bar.update()
 
-    def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         self._close()
         if trainer.epoch % self.log_every == 0 or trainer.epoch in (1, trainer.epochs):
             timing = f"{logs['seconds']:.1f} s  {logs['samples_per_second']:,.0f} samples/s"
             print(f"{_title(trainer)}  {describe_logs(logs)}  {timing}", file=self.file or sys.stdout, flush=True)
 
-    def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+    def on_exception(self, trainer: RunView, error: BaseException) -> None:
         self._close()
 
     def _close(self) -> None:

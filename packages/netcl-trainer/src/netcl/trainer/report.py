@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from netcl.trainer.charts import Curve, line_chart, png_uri
-from netcl.trainer.history import History, rising
+from netcl.trainer.epoch_table import EpochTable, larger_is_better
 from netcl.trainer.versions import versions
 
 __all__ = ["write_report"]
 
-_MISJUDGED = 24
+_SHOWN_ERRORS = 24
 _TIMING = ("epoch", "step", "seconds", "samples_per_second")
 
 _STYLE = """
@@ -53,22 +53,29 @@ svg .curve.training { stroke: var(--training); } svg .curve.validation { stroke:
 """
 
 
-def write_report(history: History, path: str | PathLike[str], config: str | None = None) -> Path:
+# A Trainer and its validation loader.
+Source = tuple[Any, Any]
+
+
+def write_report(
+    history: EpochTable, source: Source | None, path: str | PathLike[str], config: str | None = None
+) -> Path:
     """See ``History.report``."""
     if not history:
         raise ValueError("the history is empty: there is nothing to report")
     sections = [
         _numbers(history),
         _section("Curves", f'<div class="charts">{"".join(_charts(history))}</div>'),
-        _section("Samples misjudged", _misjudged(history)),
+        _section("Misclassified samples", _misclassified(source)),
         _section("Epochs", _epochs(history)),
-        _section("What was run", _facts(history, config)),
+        _section("What was run", _facts(source, config)),
     ]
     page = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>netcl: training report</title><style>{_STYLE}</style></head><body>"
-        f"<h1>Training report</h1><p class='lead'>{escape(_lead(history))}</p>{''.join(sections)}</body></html>\n"
+        f"<h1>Training report</h1><p class='lead'>{escape(_lead(history, source))}</p>"
+        f"{''.join(sections)}</body></html>\n"
     )
     target = Path(path)
     target.write_text(page, encoding="utf-8")
@@ -79,13 +86,13 @@ def _section(title: str, body: str) -> str:
     return f"<section><h2>{title}</h2>{body}</section>" if body else ""
 
 
-def _lead(history: History) -> str:
+def _lead(history: EpochTable, source: Source | None) -> str:
     seconds = sum(row.get("seconds", 0.0) for row in history)
-    what = type(history.source[0].model).__name__ if history.source else "a model"
+    what = type(source[0].model).__name__ if source else "a model"
     return f"{what}, {len(history)} epochs, {history[-1].get('step', '?')} steps, {seconds:.1f} s of training"
 
 
-def _best(history: History) -> dict[str, Any] | None:
+def _best(history: EpochTable) -> dict[str, Any] | None:
     """The epoch with the lowest validation loss, else the lowest loss."""
     for name in ("val_loss", "loss"):
         if any(map(math.isfinite, _column(history, name) or ())):
@@ -93,7 +100,7 @@ def _best(history: History) -> dict[str, Any] | None:
     return None
 
 
-def _numbers(history: History) -> str:
+def _numbers(history: EpochTable) -> str:
     best = _best(history)
     if best is None:
         return ""
@@ -113,11 +120,18 @@ def _text(name: str, value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _charts(history: History) -> Iterator[str]:
+def _charts(history: EpochTable) -> Iterator[str]:
     epochs = [float(row.get("epoch", at)) for at, row in enumerate(history, 1)]
     names = [name for name in history.names if name not in ("epoch", "step", "seconds") and not name.startswith("val_")]
     # Loss, metrics, and then what is no measure of the model.
-    names.sort(key=lambda name: (name == "samples_per_second", name.startswith("lr"), name != "loss", not rising(name)))
+    names.sort(
+        key=lambda name: (
+            name == "samples_per_second",
+            name.startswith("lr"),
+            name != "loss",
+            not larger_is_better(name),
+        )
+    )
     alone = [name for name in history.names if name.startswith("val_") and name[4:] not in names]
     for name in (*names, *alone):
         curves = [
@@ -130,7 +144,7 @@ def _charts(history: History) -> Iterator[str]:
             yield line_chart(title, epochs, curves, percent=name.endswith("accuracy"))
 
 
-def _column(history: History, name: str) -> list[float] | None:
+def _column(history: EpochTable, name: str) -> list[float] | None:
     """The values of ``name`` with NaN for those that are missing; None where it is no number."""
     values = [row.get(name) for row in history]
     if not all(value is None or isinstance(value, (int, float)) for value in values) or not any(
@@ -140,7 +154,7 @@ def _column(history: History, name: str) -> list[float] | None:
     return [math.nan if value is None else float(value) for value in values]
 
 
-def _epochs(history: History) -> str:
+def _epochs(history: EpochTable) -> str:
     names, best = history.names, _best(history)
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     lines = []
@@ -153,11 +167,11 @@ def _epochs(history: History) -> str:
 # -- what the model gets wrong --------------------------------------------------------------------------------------
 
 
-def _misjudged(history: History) -> str:
+def _misclassified(source: Source | None) -> str:
     """Samples of the validation loader that the model is surest of and wrong about."""
-    if history.source is None or history.source[1] is None:
+    if source is None or source[1] is None:
         return ""
-    trainer, loader = history.source
+    trainer, loader = source
     position = loader.state_dict() if hasattr(loader, "load_state_dict") else None
     try:
         found, seen, wrong = _surest_errors(trainer, loader)
@@ -191,7 +205,7 @@ def _surest_errors(trainer: Any, loader: Any) -> tuple[list[tuple[float, int, An
         guesses = shares.argmax(axis=1)
         for at in np.flatnonzero(guesses != y):
             entry = (float(shares[at, guesses[at]]), -(seen + int(at)), x[at], int(y[at]), int(guesses[at]))
-            (heapq.heappush if len(heap) < _MISJUDGED else heapq.heappushpop)(heap, entry)
+            (heapq.heappush if len(heap) < _SHOWN_ERRORS else heapq.heappushpop)(heap, entry)
         seen, wrong = seen + len(x), wrong + int((guesses != y).sum())
     return sorted(heap, key=lambda entry: entry[:2], reverse=True), seen, wrong
 
@@ -208,8 +222,8 @@ def _figure(confidence: float, x: npt.NDArray[Any], label: int, guess: int, name
 # -- what was run ----------------------------------------------------------------------------------------------------
 
 
-def _facts(history: History, config: str | None) -> str:
-    facts = {**(_setting(history) if history.source else {}), "versions": "\n".join(versions())}
+def _facts(source: Source | None, config: str | None) -> str:
+    facts = {**(_setting(source) if source else {}), "versions": "\n".join(versions())}
     if config is not None:
         facts["configuration"] = config
     rows = "".join(
@@ -218,9 +232,8 @@ def _facts(history: History, config: str | None) -> str:
     return f'<div class="table"><table class="facts">{rows}</table></div>'
 
 
-def _setting(history: History) -> dict[str, str]:
-    assert history.source is not None
-    trainer, val_loader = history.source
+def _setting(source: Source) -> dict[str, str]:
+    trainer, val_loader = source
     loader = trainer.run.train_loader
     parameters = list(trainer.model.parameters())
     facts = {}

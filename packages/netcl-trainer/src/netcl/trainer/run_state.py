@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.io import CheckpointError, latest_checkpoint, load_checkpoint, save_checkpoint
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.history import History
-
-if TYPE_CHECKING:
-    from netcl.trainer.trainer import Trainer
+from netcl.trainer.run_view import RunView
 
 __all__ = ["RunState", "find_checkpoint", "load_run", "save_run"]
 
@@ -34,9 +32,8 @@ class RunState:
     skip: int = 0  # batches of a loader without a state, read and left aside after a resume
 
 
-def save_run(trainer: Trainer, path: str | PathLike[str]) -> None:
+def save_run(trainer: RunView, run: RunState, path: str | PathLike[str]) -> None:
     """Writes everything that the run needs to go on exactly from here. CheckpointError, with the old file intact."""
-    run = trainer.run
     extra = {
         "trainer": _VERSION,
         "stage": run.stage,
@@ -53,7 +50,7 @@ def save_run(trainer: Trainer, path: str | PathLike[str]) -> None:
     save_checkpoint(
         trainer.model,
         path,
-        **_parts(trainer),
+        **_parts(trainer, run),
         epoch=trainer.epoch,
         step=trainer.step,
         metrics=trainer.history[-1] if trainer.history else None,
@@ -61,15 +58,14 @@ def save_run(trainer: Trainer, path: str | PathLike[str]) -> None:
     )
 
 
-def load_run(trainer: Trainer, path: Path) -> None:
+def load_run(trainer: RunView, run: RunState, path: Path) -> None:
     """Puts the run of ``trainer`` where the one saved in ``path`` stood. CheckpointError where the file is damaged, is
     none of a Trainer, or does not fit; the model is untouched then.
     """
-    rest = load_checkpoint(path, trainer.model, **_parts(trainer))
+    rest = load_checkpoint(path, trainer.model, **_parts(trainer, run))
     extra = rest["extra"]
     if not isinstance(extra, dict) or extra.get("trainer") != _VERSION:
         raise CheckpointError("holds weights, but no run of a Trainer to resume", path)
-    run = trainer.run
     trainer.epoch, trainer.step, trainer.samples = int(rest["epoch"]), int(rest["step"]), int(extra["samples"])
     trainer.should_stop = bool(extra["should_stop"])
     trainer.history[:] = History(extra["history"])
@@ -112,9 +108,9 @@ def _keeps_state(loader: Any) -> bool:
     return hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict")
 
 
-def _parts(trainer: Trainer) -> dict[str, Any]:
+def _parts(trainer: RunView, run: RunState) -> dict[str, Any]:
     """What is saved by its own state_dict."""
-    loader = trainer.run.train_loader
+    loader = run.train_loader
     return {
         "optimizer": trainer.optimizer,
         "scheduler": trainer.scheduler,

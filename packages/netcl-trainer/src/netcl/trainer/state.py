@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from netcl.core import Tensor
-
-if TYPE_CHECKING:
-    from netcl.trainer.step import TrainingStep
+from netcl.trainer.step import TrainingStep
 
 Array = npt.NDArray[Any]
 

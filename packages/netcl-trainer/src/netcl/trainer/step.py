@@ -1,34 +1,20 @@
-"""The training step, from forward to optimizer and metrics: run op by op, or captured and replayed."""
+"""TrainingStep: one training step from the forward pass to optimizer and metrics, op by op."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
-from netcl import ops
 from netcl.amp import GradScaler, autocast
 from netcl.autograd import Node, is_grad_enabled
-from netcl.core import Tensor, config
-from netcl.core.errors import CaptureError
+from netcl.core import Tensor
 from netcl.optim import Optimizer, clip_grad_norm_device
-from netcl.runtime.capture import CapturedStep, capture
 from netcl.trainer.accumulate import GradientSums
-from netcl.trainer.batches import Batch, describe, on_device
 from netcl.trainer.guard import NonFiniteGuard
 from netcl.trainer.metrics import Measures
-from netcl.trainer.state import TrainingState
 
-__all__ = ["CompiledStep", "TrainingStep", "precision"]
-
-# Shapes and dtypes of a batch, and whether it is the first and the last of its group.
-Key = tuple[Hashable, bool, bool]
-
-_EAGER_STEPS = 2
-# Each captured step keeps its own intermediate buffers; batches of very many shapes stay eager.
-_CAPTURES_MAX = 8
+__all__ = ["TrainingStep", "precision"]
 
 
 def precision(dtype: str | None) -> AbstractContextManager[Any]:
@@ -134,103 +120,3 @@ class TrainingStep:
             # The numbers of our optimizers lie on the device, where replays see them; the rule is the kernel's form.
             return members, self.optimizer.rule(group)
         return members, tuple((key, repr(value)) for key, value in group.items() if key != "params")
-
-
-class CompiledStep:
-    """Runs steps: the first two of a batch shape op by op, then captured and replayed.
-
-    After each capture one shadow step runs from the same state op by op and replayed, and the bits of all weights,
-    buffers, optimizer states and metrics are compared. Where they differ, the Trainer warns once, naming the first
-    tensor that differs, keeps the values of the step that ran op by op, and captures no more. NETCL_CHECK_CAPTURE=n
-    repeats the shadow step every n steps.
-    """
-
-    def __init__(self, step: TrainingStep, queue: Any, enabled: bool) -> None:
-        self.step, self.queue, self.enabled = step, queue, enabled
-        self.replays = 0
-        self._eager_steps: dict[Key, int] = {}
-        self._captured: dict[Key, CapturedStep] = {}
-        self._since_check = 0
-
-    def __call__(self, batch: Batch, first: bool = True, last: bool = True) -> None:
-        """One step on ``batch``; ``first`` and ``last`` in its group, where gradients are accumulated."""
-        self._run(batch, first, last)
-        self.step.measures.means.count(len(batch))
-
-    def finish(self) -> None:
-        """Ends a group before its last batch."""
-        self.step.finish()
-
-    def _run(self, batch: Batch, first: bool, last: bool) -> None:
-        if not self.enabled:
-            self._eager(batch, first, last)
-            return
-        key = (describe(batch.fields), first, last)
-        captured = self._captured.get(key)
-        if captured is not None:
-            self._replay(batch, key, captured)
-        elif self._eager_steps.get(key, 0) < _EAGER_STEPS or len(self._captured) >= _CAPTURES_MAX:
-            self._eager_steps[key] = self._eager_steps.get(key, 0) + 1
-            self._eager(batch, first, last)
-        else:
-            self._capture(batch, key)
-
-    def _replay(self, batch: Batch, key: Key, captured: CapturedStep) -> None:
-        every = config.get("CHECK_CAPTURE")
-        self._since_check += 1
-        try:
-            if every and self._since_check >= every:
-                self._shadow(batch, key, captured)
-            else:
-                captured.replay(*batch.fields)
-                self.replays += 1
-        except CaptureError:
-            # What the captures depend on has changed: begin anew, as new optimizer states may have to be made first.
-            self.forget()
-            self._eager_steps[key] = 1
-            self._eager(batch, *key[1:])
-
-    def forget(self) -> None:
-        """Drops all captures."""
-        self._captured.clear()
-        self._eager_steps.clear()
-
-    def _tensors(self, batch: Batch) -> list[Tensor]:
-        return [on_device(value, self.queue) for value in batch.fields]
-
-    def _eager(self, batch: Batch, first: bool, last: bool) -> None:
-        self.step(*self._tensors(batch), first=first, last=last)
-
-    def _capture(self, batch: Batch, key: Key) -> None:
-        _, first, last = key
-        try:
-            step = partial(self.step, first=first, last=last)
-            captured = self._captured[key] = capture(step, *self._tensors(batch), watch=self.step.watched)
-            self._shadow(batch, key, captured)
-        except CaptureError as error:
-            self.step.optimizer.zero_grad()
-            self._stay_eager(f"the training step cannot be captured ({error})")
-            self._eager(batch, first, last)
-
-    def _shadow(self, batch: Batch, key: Key, captured: CapturedStep) -> None:
-        """One step, replayed and then run op by op from the same state; the values of the latter stay."""
-        self._since_check = 0
-        state = TrainingState(self.step)
-        before, randomness = state.read(), ops.get_rng_state()
-        captured.replay(*batch.fields)
-        replayed = state.read()
-        state.write(before)
-        ops.set_rng_state(randomness)
-        self._eager(batch, *key[1:])
-        difference = state.read().first_difference(replayed)
-        if difference is not None:
-            self._stay_eager(
-                f"a captured training step gives another result than the same step op by op, first in {difference}. "
-                "A capture freezes what Python code of the model computes; what changes from step to step has to be a "
-                "tensor"
-            )
-
-    def _stay_eager(self, reason: str) -> None:
-        self.enabled = False
-        self.forget()
-        warnings.warn(f"{reason}; training goes on op by op", UserWarning, stacklevel=2)

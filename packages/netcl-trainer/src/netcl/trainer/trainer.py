@@ -19,10 +19,11 @@ from netcl.core import Tensor
 from netcl.optim import OneCycleLR, Optimizer, ReduceLROnPlateau
 from netcl.trainer.accumulate import GradientSums
 from netcl.trainer.arguments import evaluating, half_dtype, queue_of, steps_of
-from netcl.trainer.batches import batches, on_device
+from netcl.trainer.batches import StepInputs, batches, on_device
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.checkpoint import ModelCheckpoint
-from netcl.trainer.guard import NonFiniteGuard, Step
+from netcl.trainer.compiled_step import CompiledStep
+from netcl.trainer.guard import NonFiniteGuard
 from netcl.trainer.history import History
 from netcl.trainer.learning_rates import LearningRates, find_learning_rate
 from netcl.trainer.metrics import DeviceMeans, Measures, Metric, accuracy
@@ -30,7 +31,7 @@ from netcl.trainer.non_finite import TerminateOnNaN
 from netcl.trainer.progress import ProgressBar
 from netcl.trainer.run_state import RunState, find_checkpoint, load_run, save_run
 from netcl.trainer.signals import Interruption
-from netcl.trainer.step import CompiledStep, TrainingStep, precision
+from netcl.trainer.step import TrainingStep, precision
 
 __all__ = ["Trainer"]
 
@@ -112,7 +113,7 @@ class Trainer:
         self.steps_per_epoch: int | None = None
         self.should_stop = False
         self.run = RunState()
-        self.recent: list[Step] = []  # steps since the last read of the loss, where TerminateOnNaN is to explain one
+        self.recent: list[StepInputs] = []  # since the loss was last read; kept only for TerminateOnNaN
         self._step: CompiledStep | None = None
         self._policy: str | None = None
         self._interruption = Interruption()
@@ -163,7 +164,7 @@ class Trainer:
                 for callback in callbacks:
                     callback.on_fit_start(self)
                 if checkpoint is not None:
-                    load_run(self, checkpoint)
+                    load_run(self, self.run, checkpoint)
                 self._epochs(step)
                 for callback in callbacks:
                     callback.on_fit_end(self)
@@ -217,7 +218,7 @@ class Trainer:
             last = run.batches % group == 0
             if explaining:
                 if first:
-                    self.recent.append(Step(ops.get_rng_state(), []))
+                    self.recent.append(StepInputs(ops.get_rng_state(), []))
                 self.recent[-1].batches.append(batch)
             step(batch, first, last)
             self.samples += len(batch)
@@ -260,7 +261,7 @@ class Trainer:
         """Writes the run as it stands to ``path``, for ``fit(resume=path)``; what ModelCheckpoint does. CheckpointError
         where it cannot be written; an old file is intact then.
         """
-        save_run(self, path)
+        save_run(self, self.run, path)
 
     @property
     def means(self) -> DeviceMeans:

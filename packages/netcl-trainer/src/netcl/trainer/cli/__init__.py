@@ -148,23 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        explained = _explained(error)
+        from netcl.trainer.cli.failures import exit_code
+
+        explained = exit_code(error)
         if explained is None:
             raise
         return explained
-
-
-def _explained(error: Exception) -> int | None:
-    """Prints an error that needs no traceback, and gives its exit code; None for any other."""
-    from netcl.core.errors import NetclError
-    from netcl.data import DataLoaderWorkerError
-    from netcl.io import CheckpointError
-    from netcl.trainer.cli.config import ConfigFileError
-
-    if isinstance(error, ConfigFileError):
-        print(f"netcl: {error}", file=sys.stderr)
-        return 2
-    if isinstance(error, (NetclError, OSError, CheckpointError, DataLoaderWorkerError, ImportError)):
-        print(f"netcl: {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    return None

@@ -17,6 +17,7 @@ from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.device import device
 from netcl.data import example_digits
 from netcl.optim import SGD
+from netcl.profiling import autotuner
 from netcl.profiling.timing import format_seconds, timing
 from netcl.trainer.cli.build import build, open_device
 from netcl.trainer.cli.config import ConfigFileError
@@ -30,8 +31,6 @@ _SIZES = {"matmul": ((3, 3), "M N K"), "conv2d": ((7, 9), "N C H W F KH KW [STRI
 
 def tune(chosen: argparse.Namespace) -> int:
     """Measures the variants of a shape; the fastest one that is right is kept for later runs."""
-    from netcl.profiling import autotuner
-
     (least, most), names = _SIZES[chosen.what]
     if not least <= len(chosen.sizes) <= most:
         raise ConfigFileError(f"tune {chosen.what} takes {names}, not {len(chosen.sizes)} sizes")

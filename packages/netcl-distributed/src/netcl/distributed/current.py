@@ -1,0 +1,78 @@
+"""The process group of this process or thread, and the rank, local rank and world size."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from netcl.core import config
+
+if TYPE_CHECKING:
+    from netcl.distributed.group import ProcessGroup
+
+__all__ = [
+    "active_group",
+    "current_group",
+    "default_group",
+    "get_local_rank",
+    "get_rank",
+    "get_world_size",
+    "set_default_group",
+]
+
+_default: ProcessGroup | None = None
+
+
+class _Thread(threading.local):
+    group: ProcessGroup | None = None
+
+
+_thread = _Thread()
+
+
+def set_default_group(group: ProcessGroup | None) -> None:
+    """Makes ``group`` the group of this process."""
+    global _default
+    _default = group
+
+
+def default_group() -> ProcessGroup | None:
+    """Returns the group of this process, or None."""
+    return _default
+
+
+def current_group() -> ProcessGroup | None:
+    """The group of this thread, else of this process, else None."""
+    return _thread.group or _default
+
+
+@contextmanager
+def active_group(group: ProcessGroup) -> Iterator[None]:
+    """Within the block, ``group`` is the group of this thread."""
+    outer, _thread.group = _thread.group, group
+    try:
+        yield
+    finally:
+        _thread.group = outer
+
+
+def get_rank() -> int:
+    """The rank of this thread or process; before a group is made, that of the launcher, or 0."""
+    group = current_group()
+    return int(config.get("RANK") or 0) if group is None else group.rank
+
+
+def get_world_size() -> int:
+    """The number of ranks; before a group is made, that of the launcher, or 1."""
+    group = current_group()
+    return int(config.get("WORLD_SIZE") or 1) if group is None else group.size
+
+
+def get_local_rank() -> int:
+    """The rank among those of this host, such as to pick a device; before a group is made, that of the launcher, or
+    0.
+    """
+    group = current_group()
+    return int(config.get("LOCAL_RANK") or 0) if group is None else group.local_rank

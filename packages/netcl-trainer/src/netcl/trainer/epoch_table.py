@@ -1,0 +1,58 @@
+"""EpochTable: a list of one dict per epoch, with its columns, its best row and a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import math
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+__all__ = ["EpochTable", "larger_is_better"]
+
+# A larger value is better for these; for all others a smaller one.
+_LARGER_IS_BETTER = ("accuracy", "auc", "f1", "precision", "recall", "iou", "score", "samples_per_second")
+
+
+def larger_is_better(name: str) -> bool:
+    """Whether a larger value of the metric ``name`` is the better one, going by its name."""
+    return any(name == word or name.endswith(f"_{word}") for word in _LARGER_IS_BETTER)
+
+
+class EpochTable(list[dict[str, Any]]):
+    """Rows of measured values by name, one per epoch."""
+
+    def column(self, name: str) -> list[Any]:
+        """The values of ``name`` by epoch, None where an epoch lacks it. KeyError where all do."""
+        if not any(name in row for row in self):
+            known = ", ".join(self.names) or "nothing yet"
+            raise KeyError(f"the history has no {name!r}; it has {known}")
+        return [row.get(name) for row in self]
+
+    @property
+    def names(self) -> list[str]:
+        """All names, in the order of their first appearance."""
+        return list(dict.fromkeys(name for row in self for name in row))
+
+    def best(self, name: str, mode: str | None = None) -> dict[str, Any]:
+        """The first epoch with the best ``name``: the largest for ``mode="max"``, the smallest for "min"; None goes by
+        the name.
+
+        Accuracies and the like are best when large, losses when small; NaN is never best. KeyError for an unknown name.
+        """
+        if mode not in (None, "min", "max"):
+            raise ValueError(f"mode is 'min', 'max' or None, not {mode!r}")
+        largest = larger_is_better(name) if mode is None else mode == "max"
+        rows = [row for row, value in zip(self, self.column(name)) if value is not None and not math.isnan(value)]
+        if not rows:
+            raise ValueError(f"every {name!r} of the history is NaN")
+        return max(rows, key=lambda row: row[name]) if largest else min(rows, key=lambda row: row[name])
+
+    def to_csv(self, path: str | PathLike[str]) -> Path:
+        """Writes one line per epoch under a line of names, numbers to the last digit, and gives the path."""
+        target = Path(path)
+        with target.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, self.names, restval="")
+            writer.writeheader()
+            writer.writerows(self)
+        return target
