@@ -1,4 +1,4 @@
-"""What the tests of netcl.data share: datasets that worker processes can import, and a watch on what they leave."""
+"""Fixtures of netcl.data: datasets that worker processes can import, and a check for leftover resources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cases() -> ModuleType:
 
 
 def _segments() -> set[str]:
-    """Those that this process has made."""
+    """Only segments created by this process."""
     return {path.name for path in SHARED_MEMORY.glob(f"netcl-{os.getpid()}-*")}
 
 

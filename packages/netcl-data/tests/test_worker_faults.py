@@ -102,7 +102,7 @@ def test_the_error_of_a_broken_pipe_is_not_kept(cases):
     worker.process.kill()
     worker.process.join()
     with pytest.raises(DataLoaderWorkerError, match="died") as caught:
-        pool._tell(worker, "ping")
+        pool._send(worker, "ping")
     assert caught.value.__context__ is None  # the collector of some CPythons crashes on what it holds
 
 
@@ -130,9 +130,9 @@ def test_a_stopped_worker_is_silent(cases, monkeypatch):
 def test_a_slow_worker_is_not_silent(cases, monkeypatch):
     monkeypatch.setattr(workers, "PING_AFTER_S", 0.1)
     monkeypatch.setattr(workers, "SILENCE_S", 0.3)
-    told, tell = [], workers.WorkerPool._tell
+    told, tell = [], workers.WorkerPool._send
     monkeypatch.setattr(
-        workers.WorkerPool, "_tell", lambda pool, worker, what: told.append(what) or tell(pool, worker, what)
+        workers.WorkerPool, "_send", lambda pool, worker, what: told.append(what) or tell(pool, worker, what)
     )
     batches, error, _ = fault(cases, "slow")
     assert error is None

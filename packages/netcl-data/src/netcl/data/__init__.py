@@ -1,4 +1,4 @@
-"""Datasets, samplers, loaders and augmentation of netcl, on NumPy alone."""
+"""Datasets, samplers, data loaders and image augmentation. Needs NumPy only."""
 
 from __future__ import annotations
 

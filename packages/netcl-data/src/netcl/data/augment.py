@@ -1,4 +1,4 @@
-"""Augmentations of image batches in NumPy: erased boxes, colours, and mixtures of images and their labels."""
+"""Augmentations of image batches in NumPy: random erasing, cutout, color jitter, mixup and CutMix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _inside(start: Array, size: Array, length: int) -> Array:
 
 
 def _erase(x: Array, top: Array, left: Array, height: Array, width: Array, value: float) -> Array:
-    """``x`` (N, C, H, W) with box i of image i set to ``value``; the boxes (n,) may reach over the border."""
+    """Returns ``x`` (N, C, H, W) with box i of image i set to ``value``; the boxes (n,) may reach over the border."""
     if x.dtype.kind in "iu" and not (value.is_integer() and np.iinfo(x.dtype).min <= value <= np.iinfo(x.dtype).max):
         raise ValueError(f"value={value} does not fit into images of dtype {x.dtype}")
     box = _inside(top, height, x.shape[2])[:, None, :, None] & _inside(left, width, x.shape[3])[:, None, None, :]
@@ -84,7 +84,7 @@ class ColorJitter(Filter):
             raise ValueError(f"color_jitter: saturation needs images of 1 or 3 channels, got {channels}")
         integers = x.dtype.kind in "iu"
         images = x.astype(np.float32) if integers else x
-        # Three draws always: switching one effect off must not change the others.
+        # Always draws three factors: switching one effect off must not change the others.
         factors = rng.random((len(x), 3)).astype(images.dtype)[:, :, None, None, None]
         if self.brightness:
             images = images * _factor(factors[:, 0], self.brightness)
@@ -102,7 +102,7 @@ class ColorJitter(Filter):
 
 
 def _factor(uniform: Array, strength: float) -> Array:
-    """Uniform numbers of [0, 1) as factors of [max(0, 1 - strength), 1 + strength)."""
+    """Maps uniform numbers of [0, 1) to factors in [max(0, 1 - strength), 1 + strength)."""
     low = max(0.0, 1.0 - strength)
     factor: Array = uniform.dtype.type(low) + uniform * uniform.dtype.type(1.0 + strength - low)
     return factor
@@ -118,9 +118,10 @@ def _gray(images: Array) -> Array:
 
 
 class PairFilter(ABC):
-    """A function of images (N, C, H, W) and their labels, returning new images and label probabilities (N, K).
+    """A function of images (N, C, H, W) and their labels that returns new images and label probabilities (N, K).
 
-    Labels are class ids (N,), which need ``num_classes``, or probabilities (N, K). A batch has one mixing weight.
+    Labels are class ids (N,), which need ``num_classes``, or probabilities (N, K). All samples of a batch share one
+    mixing weight.
     """
 
     alpha: float
@@ -144,7 +145,7 @@ class PairFilter(ABC):
 
     @abstractmethod
     def mix(self, x: Array, partner: Array, weight: float, rng: RandomSource) -> tuple[Array, float]:
-        """The images mixed with ``x[partner]`` and the share of the own image in the result."""
+        """Returns the images mixed with ``x[partner]``, and the weight of the original image in the result."""
 
     def _probabilities(self, y: Array, name: str) -> npt.NDArray[np.float32]:
         if y.ndim == 2 and y.dtype.kind == "f":
@@ -181,7 +182,8 @@ class CutMix(PairFilter):
         rows, columns = x.shape[2:]
         side = math.sqrt(1.0 - weight)
         height, width = round(rows * side), round(columns * side)
-        # One box per batch, its centre anywhere; the part over the border is lost, so the share is counted after.
+        # One box per batch, centred anywhere. It is cropped at the border, so the weight is computed from the cropped
+        # box.
         down, right = (np.modf(rng.random((len(x), 2)).sum(axis=0))[0] if len(x) else np.zeros(2)).tolist()
         top, left = int(down * rows) - height // 2, int(right * columns) - width // 2
         low_row, high_row = max(top, 0), min(top + height, rows)
@@ -201,7 +203,8 @@ def random_erase(
 ) -> Filter:
     """Sets a random box of an image to ``value`` with probability ``p`` (Zhong et al. 2017, arXiv:1708.04896).
 
-    ``scale``: bounds of the box's share of the area; ``ratio``: bounds of height / width, drawn on a log scale.
+    ``scale``: bounds of the box's area relative to the image; ``ratio``: bounds of height / width, drawn on a log
+    scale.
     """
     if not 0 < scale[0] <= scale[1] <= 1 or not 0 < ratio[0] <= ratio[1]:
         raise ValueError(f"random_erase: need 0 < scale <= 1 and 0 < ratio, in order, got {scale} and {ratio}")
@@ -237,10 +240,12 @@ def _check_mixing(name: str, alpha: Any, num_classes: int | None) -> tuple[float
 
 
 def mixup(alpha: float = 0.2, num_classes: int | None = None) -> PairFilter:
-    """w x + (1 - w) x', w of Beta(alpha, alpha), for images and labels (Zhang et al. 2018, arXiv:1710.09412)."""
+    """Mixes images and labels as w x + (1 - w) x' with w ~ Beta(alpha, alpha) (Zhang et al. 2018, arXiv:1710.09412)."""
     return Mixup(*_check_mixing("mixup", alpha, num_classes))
 
 
 def cutmix(alpha: float = 1.0, num_classes: int | None = None) -> PairFilter:
-    """Replaces a box of the images by that of others; labels are mixed by area (Yun et al. 2019, arXiv:1905.04899)."""
+    """Replaces a box of each image by the same box of another image and mixes the labels by area (Yun et al. 2019,
+    arXiv:1905.04899).
+    """
     return CutMix(*_check_mixing("cutmix", alpha, num_classes))

@@ -1,4 +1,4 @@
-"""Joins samples to a batch of NumPy arrays."""
+"""default_collate: stacks samples into a batch of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["default_collate"]
 
 
 def default_collate(samples: Sequence[Any]) -> Any:
-    """A batch of samples of one structure; n samples give arrays with first axis n.
+    """Returns the batch of ``samples``, which have the same structure; n samples give arrays with first axis n.
 
-    | a sample's leaf | the batch's |
+    | leaf of a sample | leaf of the batch |
     |-|-|
     | array, NumPy scalar, anything with ``__array__``, shape s | array (n, *s), dtype kept |
     | bool, int, float, complex | bool, int64, float64, complex128 array (n,) |
     | str, bytes | list of n |
-    | tuple, named tuple, list, dict | the same, of batched leaves |
+    | tuple, named tuple, list, dict | the same container of batched leaves |
 
     Raises:
-        ValueError: no samples; shapes, lengths or keys differ. TypeError: a leaf of another type.
+        ValueError: there are no samples, or their shapes, lengths or keys differ. TypeError: a leaf has another type.
     """
     if not len(samples):
         raise ValueError("cannot make a batch of no samples")

@@ -1,4 +1,4 @@
-"""Datasets: by index, as a stream, of arrays in memory, and their combinations and splits."""
+"""Datasets: map-style, iterable, arrays in memory, and their concatenation, subsets and splits."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Indices = npt.NDArray[np.int64]
 
 
 class Dataset(ABC, Generic[T_co]):
-    """Samples by number: ``dataset[i]`` for 0 <= i < ``len(dataset)``.
+    """A map-style dataset: ``dataset[i]`` for 0 <= i < ``len(dataset)``.
 
     A sample is an array, a number, a text, or a tuple, list or dict of them, usually ``(input, label)``. The loader
-    takes anything with these two methods, a list for instance.
+    accepts any object with these two methods, for example a list.
 
-    A dataset that can read many samples at once may have ``get_batch(indices)``: int64 (n,) -> the collated batch. The
-    loader then uses it in place of ``dataset[i]`` and collation. It must not draw random numbers.
+    A dataset that can read many samples at once may define ``get_batch(indices)``: int64 (n,) -> the collated batch.
+    The loader then calls it instead of ``dataset[i]`` and collation. It must not draw random numbers.
     """
 
     @abstractmethod
@@ -50,10 +50,10 @@ class Dataset(ABC, Generic[T_co]):
 
 
 class IterableDataset(ABC, Generic[T_co]):
-    """Samples as a stream; each ``iter(dataset)`` starts it anew and must yield the same samples in the same order.
+    """A stream of samples; each ``iter(dataset)`` restarts it and must yield the same samples in the same order.
 
-    ``set_epoch(epoch)``, where defined, is called before each pass. Each worker process reads the whole stream and
-    keeps its own batches, so the order is that of one process; costly work per sample belongs into ``transforms``.
+    ``set_epoch(epoch)``, if defined, is called before each pass. Each worker process reads the whole stream and keeps
+    its own batches, so the order is the same as with one process; put expensive work per sample into ``transforms``.
     """
 
     @abstractmethod
@@ -61,7 +61,7 @@ class IterableDataset(ABC, Generic[T_co]):
 
 
 def as_indices(indices: Any, length: int, what: str) -> Indices:
-    """Sample numbers as int64 (n,), negative ones counted from the end.
+    """Returns sample indices as int64 (n,); negative ones count from the end.
 
     Raises:
         TypeError: not integers. ValueError: not one-dimensional. IndexError: outside of [-length, length).
@@ -86,7 +86,7 @@ class ArrayDataset(Dataset[Any]):
     The arrays are not copied. A batch is one ``take`` per array.
 
     Raises:
-        ValueError: no array, a 0-d array, or different lengths.
+        ValueError: there is no array, an array is 0-d, or the lengths differ.
     """
 
     def __init__(self, *arrays: npt.ArrayLike) -> None:
@@ -106,17 +106,17 @@ class ArrayDataset(Dataset[Any]):
         return tuple(array[index] for array in self.arrays)
 
     def get_batch(self, indices: Indices) -> Any:
-        """The samples ``indices``, int64 (n,), as new arrays (n, ...), in a tuple when there are several arrays."""
+        """Returns the samples ``indices``, int64 (n,), as new arrays (n, ...): a tuple if there are several arrays."""
         if len(self.arrays) == 1:
             return self.arrays[0].take(indices, axis=0)
         return tuple([array.take(indices, axis=0) for array in self.arrays])
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Datasets one after the other.
+    """The concatenation of several datasets.
 
     Raises:
-        ValueError: no dataset. TypeError: one is a stream.
+        ValueError: there is no dataset. TypeError: one is a stream.
     """
 
     def __init__(self, datasets: Sequence[Dataset[T_co]]) -> None:
@@ -142,7 +142,7 @@ class Subset(Dataset[T_co]):
     """The samples ``indices`` of a dataset, in that order.
 
     Raises:
-        TypeError, ValueError, IndexError: ``indices`` is no list of sample numbers of the dataset.
+        TypeError, ValueError, IndexError: ``indices`` is not a list of sample indices of the dataset.
     """
 
     def __init__(self, dataset: Dataset[T_co], indices: npt.ArrayLike) -> None:
@@ -164,7 +164,9 @@ def require_indexed(dataset: Any, user: str) -> None:
 
 
 def batch_reader(dataset: Any) -> Callable[[Indices], Any] | None:
-    """The function that reads many samples of ``dataset`` at once, int64 (n,) -> batch, or None where there is none."""
+    """Returns the function that reads many samples of ``dataset`` at once, int64 (n,) -> batch, or None if there is
+    none.
+    """
     for owner in type(dataset).__mro__:
         names = vars(owner)
         if "get_batch" in names:
@@ -172,7 +174,7 @@ def batch_reader(dataset: Any) -> Callable[[Indices], Any] | None:
         if owner is Subset:
             return _subset_reader(dataset)
         if "__getitem__" in names:
-            # A subclass with samples of its own: the get_batch that it inherits knows nothing of them.
+            # The subclass overrides __getitem__: the get_batch that it inherits would return other samples.
             return None
     return None
 
@@ -183,7 +185,9 @@ def _subset_reader(subset: Subset[Any]) -> Callable[[Indices], Any] | None:
 
 
 def _sizes(length: int, lengths: Sequence[float]) -> list[int]:
-    """Sizes of parts: ints that add up to ``length``, or fractions that add up to 1 (the rest goes to the first)."""
+    """Returns the sizes of the parts from ints that sum to ``length``, or from fractions that sum to 1 (the first part
+    gets the remainder).
+    """
     if all(isinstance(size, (int, np.integer)) for size in lengths):
         sizes = [int(size) for size in lengths]
     else:
@@ -198,10 +202,10 @@ def _sizes(length: int, lengths: Sequence[float]) -> list[int]:
 
 
 def random_split(dataset: Dataset[T_co], lengths: Sequence[float], *, seed: int | None = None) -> list[Subset[T_co]]:
-    """Parts of a dataset drawn without replacement.
+    """Splits a dataset into random parts without replacement.
 
-    ``lengths``: sample counts that add up to ``len(dataset)``, or fractions that add up to 1; samples left over by
-    rounding go to the first parts, one each. The same ``seed`` gives the same parts.
+    ``lengths``: sample counts that sum to ``len(dataset)``, or fractions that sum to 1; samples left over by rounding
+    go to the first parts, one each. The same ``seed`` gives the same parts.
     """
     require_indexed(dataset, "random_split")
     sizes = _sizes(len(dataset), lengths)
@@ -216,7 +220,7 @@ def split_dataset(
     shuffle: bool = False,
     seed: int | None = None,
 ) -> tuple[Subset[T_co], Subset[T_co]]:
-    """Two parts ``(left, right)``; the right one, the last samples, is to be held out.
+    """Splits a dataset into ``(left, right)``; the right part, the last samples, is the held-out set.
 
     ``right_size``: a sample count (int), or a fraction (float in [0, 1], rounded to the nearest count).
     ``shuffle=True`` draws the parts at random by ``seed``.

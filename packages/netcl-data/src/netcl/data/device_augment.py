@@ -1,6 +1,7 @@
 """Implements ``netcl.data.augment_gpu`` by expressions that are evaluated on the device of the images.
 
-The only module of netcl.data that imports netcl.core; ``augment_gpu`` loads it when one of its functions is called.
+Only this module of netcl.data imports netcl.core at run time; ``augment_gpu`` loads it when one of its functions is
+called.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def apply_color_jitter(x: Tensor, brightness: Any = None, contrast: Any = None, 
     given = {name: _per_image(x, value, name, np.float32) for name, value in named.items() if value is not None}
     if not given:
         return x.clone()
-    # Three channels side by side, so that one expression sees them all: a load per channel.
+    # Three channels as separate inputs, so that one expression reads all of them: one load per channel.
     planes = [_channel(x, at) for at in range(channels)] if channels == 3 else [x]
     outputs = _jitter(x.dtype, tuple(given), len(planes))
     made = evaluate(outputs, (*planes, *given.values()))
@@ -69,7 +70,7 @@ def _check_images(x: Any, name: str) -> None:
 
 
 def _per_image(x: Tensor, value: Any, name: str, dtype: npt.DTypeLike) -> Tensor:
-    """A number, (N,) host values or a tensor of them as a tensor (N, 1, 1, 1) on the device of ``x``."""
+    """Returns a number, (N,) host values or a tensor of them as a tensor (N, 1, 1, 1) on the device of ``x``."""
     n = x.shape[0]
     if isinstance(value, Tensor):
         if value.shape != (n,):
@@ -106,7 +107,7 @@ def _box(dtype: str) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=64)
 def _jitter(dtype: str, effects: tuple[str, ...], channels: int) -> tuple[Any, ...]:
-    """The jittered planes: of three channels each by itself, else all at once."""
+    """The jittered planes: one output per channel if there are three, else one output for all channels."""
     work = dtype if is_floating(dtype) else "float32"
     planes = [cast(Load(at, dtype), work) for at in range(channels)]
     for slot, effect in enumerate(effects, channels):

@@ -1,4 +1,4 @@
-"""All that the loader asks of netcl.core, where the program has loaded it: tensors of a batch, and configuration."""
+"""Transfers batches to a device and reads NETCL_ variables by netcl.core, if the program has imported it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 
 from netcl.data.tree import map_type
 
-__all__ = ["configured", "one_ahead", "to_device"]
+__all__ = ["configured", "prefetch_one", "to_device"]
 
 
 def to_device(batch: Any, queue: Any, *, use_pinned: bool = False) -> Any:
-    """The batch with each numeric array copied to ``queue`` as a ``netcl.core.Tensor``.
+    """Returns the batch with each numeric array copied to ``queue`` as a ``netcl.core.Tensor``.
 
     The copy is enqueued, not awaited. Dtypes follow ``Tensor.from_host`` (float64 becomes float32, 8- and 16-bit
-    integers int32). Arrays of text or objects and all that is no array stay as they are.
+    integers int32). Arrays of text or objects, and leaves that are not arrays, are kept.
 
     Raises:
         ImportError: netcl.core is not loaded.
     """
-    # Not imported here: netcl.data stands on NumPy alone, and whoever holds a device queue has netcl.core loaded.
+    # Not imported here: netcl.data needs NumPy only, and a program with a device queue has loaded netcl.core.
     core = sys.modules.get("netcl.core")
     if core is None:
         raise ImportError(
@@ -38,8 +38,8 @@ def to_device(batch: Any, queue: Any, *, use_pinned: bool = False) -> Any:
     return map_type(transfer, np.ndarray, batch)
 
 
-def one_ahead(batches: Iterator[Any], transfer: Callable[[Any], Any]) -> Iterator[Any]:
-    """Transferred batches; the transfer of one has been started before the one before it is handed over."""
+def prefetch_one(batches: Iterator[Any], transfer: Callable[[Any], Any]) -> Iterator[Any]:
+    """Yields transferred batches; the transfer of the next batch is started before a batch is yielded."""
     held: list[Any] = []
     failure: Exception | None = None
     while True:
@@ -49,7 +49,7 @@ def one_ahead(batches: Iterator[Any], transfer: Callable[[Any], Any]) -> Iterato
             yield from held
             return
         except Exception as error:  # noqa: BLE001 - raised below
-            # The batch before it is whole and comes first.
+            # The previous batch is complete and is yielded first.
             failure = error
         if failure is not None:
             yield from held
@@ -59,9 +59,9 @@ def one_ahead(batches: Iterator[Any], transfer: Callable[[Any], Any]) -> Iterato
 
 
 def configured(name: str) -> int | None:
-    """The integer variable ``NETCL_<name>`` if netcl.core has been imported, else None.
+    """Returns the integer variable ``NETCL_<name>`` if netcl.core has been imported, else None.
 
-    The variables belong to ``netcl.core.config``; netcl.data reads none itself and never imports netcl.core for it.
+    The variables belong to ``netcl.core.config``; netcl.data never imports netcl.core to read one.
     """
     config = sys.modules.get("netcl.core.config")
     return None if config is None else cast("int | None", config.get(name))

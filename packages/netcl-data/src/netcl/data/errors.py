@@ -1,4 +1,4 @@
-"""The one error of netcl.data that is not a built-in: a data worker failed."""
+"""DataLoaderWorkerError, the only error class of netcl.data."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["DataLoaderWorkerError"]
 
 
 class DataLoaderWorkerError(RuntimeError):
-    """A worker process of a DataLoader died, went silent, or raised.
+    """A worker process of a DataLoader died, stopped responding, or raised.
 
     Attributes:
         worker_id: number of the worker, from 0.
         exitcode: exit status of the process, negative for a signal (-9: SIGKILL); None while it is alive.
-        indices: the samples the worker held: the failing one when it raised, else those of its open batches.
+        indices: the failing sample if the worker raised, else the samples of its unfinished batches.
 
-    An exception raised in the worker is the ``__cause__`` where it could be sent, and its traceback is in the text.
+    An exception raised in the worker is the ``__cause__`` if it can be pickled; its traceback is part of the message.
     """
 
     def __init__(self, worker_id: int, exitcode: int | None, indices: Sequence[Any], message: str) -> None:

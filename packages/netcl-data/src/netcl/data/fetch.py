@@ -1,4 +1,4 @@
-"""Makes batches out of sample numbers; the one path of in-process loading and of workers."""
+"""BatchBuilder and StreamReader: make batches from sample indices, in this process and in workers alike."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from netcl.data.tree import first_field, rebuild, replace_first
 
 __all__ = ["BatchBuilder", "StreamReader", "as_functions"]
 
-# Streams of SampleRandom: transforms may run per sample or per batch, so augmentation must not continue their count.
+# Random streams of SampleRandom: transforms may run per sample or per batch, so augmentation must not continue their
+# count.
 _TRANSFORMS, _AUGMENT = 0, 1
 
 
 def as_functions(argument: Any, name: str) -> tuple[Callable[..., Any], ...]:
-    """None, one callable or a sequence of them, as a tuple. Raises TypeError for anything else."""
+    """Returns None, one callable or a sequence of them as a tuple. Raises TypeError for anything else."""
     functions = () if argument is None else (argument,) if callable(argument) else tuple(argument)
     for function in functions:
         if not callable(function):
@@ -28,8 +29,8 @@ def as_functions(argument: Any, name: str) -> tuple[Callable[..., Any], ...]:
     return functions
 
 
-def _note(error: BaseException, index: Any) -> None:
-    """Tells the reader of a traceback which sample it was (Python 3.11 or later)."""
+def _add_sample_note(error: BaseException, index: Any) -> None:
+    """Adds the index of the sample to the traceback (Python 3.11 or later)."""
     if hasattr(error, "add_note"):
         error.add_note(f"netcl.data: while reading sample {index!r}")
 
@@ -37,8 +38,8 @@ def _note(error: BaseException, index: Any) -> None:
 class BatchBuilder:
     """Reads, transforms, collates and augments the samples of a batch.
 
-    Random numbers depend on (seed, epoch, sample): those of filters and augmentations, and, while a user's code runs
-    (dataset, transforms, collate_fn, augment), ``random`` and ``numpy.random``.
+    Random numbers depend on (seed, epoch, sample): the numbers of filters and augmentations, and, while user code runs
+    (dataset, transforms, collate_fn, augment), also ``random`` and ``numpy.random``.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class BatchBuilder:
         self.collate_fn = collate_fn
         self.transforms = tuple(transforms)
         self.augment = tuple(augment)
-        self.leaves_globals = True  # a worker process has no one to leave them to
+        self.leaves_globals = True  # not needed in a worker process, which has no other user of them
         self.failed_index: Any = None
         vectorised = collate_fn is None and all(isinstance(function, Filter) for function in self.transforms)
         self._read_batch = batch_reader(dataset) if vectorised else None
@@ -62,7 +63,7 @@ class BatchBuilder:
         return type(self), (self.dataset, self.collate_fn, self.transforms, self.augment)
 
     def build(self, seed: int, epoch: int, indices: Any) -> Any:
-        """The batch of the samples ``indices`` (an int64 array or a list of keys)."""
+        """Returns the batch of the samples ``indices`` (an int64 array or a list of keys)."""
         self.failed_index = None
         if self._read_batch is not None:
             batch = self._read_batch(indices)
@@ -71,7 +72,7 @@ class BatchBuilder:
                 batch = _apply_all(self.transforms, batch, rng)
         else:
             keys = indices if isinstance(indices, list) else indices.tolist()
-            with self.globals_kept():
+            with self.preserving_globals():
                 samples = []
                 for index, key in zip(keys, sample_keys(seed, epoch, keys).tolist()):
                     try:
@@ -79,16 +80,16 @@ class BatchBuilder:
                         samples.append(self._transform(self.dataset[index], seed, epoch, index))
                     except Exception as error:
                         self.failed_index = index
-                        _note(error, index)
+                        _add_sample_note(error, index)
                         raise
                 batch = self._collate(samples)
         return self._augment(batch, seed, epoch, indices)
 
     def build_from(self, samples: list[Any], seed: int, epoch: int, first: int) -> Any:
-        """The batch of samples ``first``, ``first + 1``, ... of a stream."""
+        """Returns the batch of samples ``first``, ``first + 1``, ... of a stream."""
         self.failed_index = None
         indices = list(range(first, first + len(samples)))
-        with self.globals_kept():
+        with self.preserving_globals():
             transformed = []
             for sample, index, key in zip(samples, indices, sample_keys(seed, epoch, indices).tolist()):
                 try:
@@ -96,13 +97,13 @@ class BatchBuilder:
                     transformed.append(self._transform(sample, seed, epoch, index))
                 except Exception as error:
                     self.failed_index = index
-                    _note(error, index)
+                    _add_sample_note(error, index)
                     raise
             batch = self._collate(transformed)
         return self._augment(batch, seed, epoch, indices)
 
-    def globals_kept(self) -> Any:
-        """A context in which ``random`` and ``numpy.random`` may be seeded."""
+    def preserving_globals(self) -> Any:
+        """Returns a context that restores ``random`` and ``numpy.random`` if this process must keep their states."""
         return preserved_globals() if self.leaves_globals else nullcontext()
 
     def _transform(self, sample: Any, seed: int, epoch: int, index: Any) -> Any:
@@ -122,7 +123,7 @@ class BatchBuilder:
         rng = SampleRandom(seed, epoch, indices, _AUGMENT)
         if not self._seeds_augment:
             return _apply_all(self.augment, batch, rng)
-        with self.globals_kept():
+        with self.preserving_globals():
             seed_globals(rng.batch_key())
             return _apply_all(self.augment, batch, rng)
 
@@ -134,7 +135,7 @@ def _filter_one(function: Filter, image: Any, rng: SampleRandom) -> Any:
 
 
 def _apply_all(functions: Sequence[Callable[..., Any]], batch: Any, rng: SampleRandom) -> Any:
-    """Filters act on the first field, pair filters on the first two, any other callable gets (batch, rng)."""
+    """Applies the functions: Filters to the first field, PairFilters to the first two, others to (batch, rng)."""
     for function in functions:
         if not isinstance(function, (Filter, PairFilter)):
             batch = function(batch, rng)
@@ -153,7 +154,9 @@ def _apply_all(functions: Sequence[Callable[..., Any]], batch: Any, rng: SampleR
 
 
 class StreamReader:
-    """Reads an IterableDataset from the start of an epoch, each sample with its own global random state."""
+    """Reads an IterableDataset from the start of an epoch; each sample is read with its own seed of the global
+    generators.
+    """
 
     def __init__(self, builder: BatchBuilder, seed: int, epoch: int) -> None:
         self._builder, self._seed, self._epoch = builder, seed, epoch
@@ -161,15 +164,15 @@ class StreamReader:
         set_epoch = getattr(builder.dataset, "set_epoch", None)
         if set_epoch is not None:
             set_epoch(epoch)
-        with builder.globals_kept():
+        with builder.preserving_globals():
             seed_globals(int(sample_keys(seed, epoch, [-1])[0]))
             self._iterator: Iterator[Any] = iter(builder.dataset)
 
     def read(self, count: int) -> list[Any]:
-        """The next ``count`` samples, fewer at the end of the stream."""
+        """Returns the next ``count`` samples, fewer at the end of the stream."""
         samples: list[Any] = []
         keys = sample_keys(self._seed, self._epoch, range(self.position, self.position + count)).tolist()
-        with self._builder.globals_kept():
+        with self._builder.preserving_globals():
             for key in keys:
                 seed_globals(key)
                 try:
@@ -178,7 +181,7 @@ class StreamReader:
                     break
                 except Exception as error:
                     self._builder.failed_index = self.position
-                    _note(error, self.position)
+                    _add_sample_note(error, self.position)
                     raise
                 self.position += 1
         return samples

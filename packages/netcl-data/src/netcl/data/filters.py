@@ -1,4 +1,4 @@
-"""Vectorised filters of image batches in NumPy: conversion, normalisation, flips and crops."""
+"""Vectorized filters of image batches in NumPy: conversion, normalization, flips and crops."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Array = npt.NDArray[Any]
 
 
 class Filter(ABC):
-    """A function of an image (C, H, W) or a batch of images (N, C, H, W), returning a new array of the same rank.
+    """A function of an image (C, H, W) or a batch of images (N, C, H, W) that returns a new array of the same rank.
 
     ``rng`` is a ``numpy.random.Generator``, a SampleRandom, or None for fresh random numbers. With a SampleRandom the
-    result for an image is the same alone and in any batch. A subclass defines ``apply`` for batches.
+    result for an image does not depend on its batch. A subclass defines ``apply`` for batches.
     """
 
     def __call__(self, x: npt.ArrayLike, rng: RandomSource | None = None) -> Array:
@@ -34,7 +34,7 @@ class Filter(ABC):
         return self.apply(array, source) if array.ndim == 4 else self.apply(array[None], source)[0]
 
     def on_batch(self, x: npt.ArrayLike, rng: RandomSource) -> Array:
-        """The same for a batch alone: (N, H, W) is refused, not taken for one image of N channels."""
+        """Filters a batch only: raises for (N, H, W), which ``__call__`` would read as one image of N channels."""
         array = np.asarray(x)
         if array.ndim != 4:
             raise ValueError(f"{type(self).__name__} takes batches of images (N, C, H, W), got shape {array.shape}")
@@ -42,11 +42,11 @@ class Filter(ABC):
 
     @abstractmethod
     def apply(self, x: Array, rng: RandomSource) -> Array:
-        """The batch (N, C, H, W) filtered; ``x`` is not changed."""
+        """Returns the batch (N, C, H, W) filtered; ``x`` is not changed."""
 
 
 def apply_filters(x: npt.ArrayLike, filters: Iterable[Callable[..., Any]], *, rng: RandomSource | None = None) -> Array:
-    """``x`` through each filter in turn; a callable that is no Filter is called with the array alone."""
+    """Returns ``x`` passed through each filter in turn; a callable that is not a Filter gets the array only."""
     source = source_or_fresh(rng)
     array = np.asarray(x)
     for function in filters:
@@ -55,14 +55,16 @@ def apply_filters(x: npt.ArrayLike, filters: Iterable[Callable[..., Any]], *, rn
 
 
 def check_probability(p: float, name: str) -> float:
-    """``p`` as a float. Raises ValueError outside of [0, 1]."""
+    """Returns ``p`` as a float. Raises ValueError if it is outside of [0, 1]."""
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"{name}: p must be in [0, 1], got {p!r}")
     return float(p)
 
 
 class ToFloat(Filter):
-    """float32; uint8 and uint16 are divided by their largest value, other dtypes keep their values. Any shape."""
+    """Converts to float32; uint8 and uint16 are divided by their largest value, other dtypes keep their values. Any
+    shape.
+    """
 
     def __call__(self, x: npt.ArrayLike, rng: RandomSource | None = None) -> Array:
         return self.apply(np.asarray(x), source_or_fresh(rng))
@@ -72,7 +74,7 @@ class ToFloat(Filter):
 
     def apply(self, x: Array, rng: RandomSource) -> Array:
         if x.dtype in (np.uint8, np.uint16):
-            # Dividing, not multiplying by the inverse: 255 becomes 1 exactly.
+            # A division, not a multiplication by the reciprocal: 255 becomes exactly 1.
             scaled: Array = np.divide(x, np.float32(np.iinfo(x.dtype).max), dtype=np.float32)
             return scaled
         return x.astype(np.float32)
@@ -137,10 +139,10 @@ to_float: Filter = ToFloat()
 
 
 def normalize(mean: float | Sequence[float], std: float | Sequence[float]) -> Filter:
-    """(x - mean) / std, with one value for all channels or one per channel. Floating dtypes only; dtype kept.
+    """Computes (x - mean) / std, with one value for all channels or one per channel. Floating dtypes only; dtype kept.
 
     Raises:
-        ValueError: a std that is not positive; at the call, a number of values that is not that of the channels.
+        ValueError: a std is not positive; at the call: the number of values is not the number of channels.
     """
     means = tuple(np.atleast_1d(np.asarray(mean, np.float64)).tolist())
     stds = tuple(np.atleast_1d(np.asarray(std, np.float64)).tolist())
@@ -155,7 +157,7 @@ def horizontal_flip(p: float = 0.5) -> Filter:
 
 
 def random_crop(padding: int = 4, crop_size: int | tuple[int, int] = 32) -> Filter:
-    """Pads with zeros on all four sides, then cuts out ``crop_size`` (an int or (H, W)) at a random place per image."""
+    """Pads with zeros on all four sides, then crops ``crop_size`` (an int or (H, W)) at a random position per image."""
     height, width = (crop_size, crop_size) if isinstance(crop_size, int) else crop_size
     if padding < 0 or height < 1 or width < 1:
         raise ValueError(f"random_crop: padding must be >= 0 and crop_size >= 1, got {padding!r} and {crop_size!r}")

@@ -1,4 +1,4 @@
-"""DataLoader: batches of a dataset in a reproducible order, in this process or by workers, from an exact position."""
+"""DataLoader: batches in a reproducible order, loaded in this process or by workers, resumable at any batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.data.dataset import ArrayDataset, IterableDataset, require_indexed
-from netcl.data.device_transfer import one_ahead, to_device
+from netcl.data.device_transfer import prefetch_one, to_device
 from netcl.data.fetch import BatchBuilder, StreamReader, as_functions
 from netcl.data.sample_random import check_seed
 from netcl.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, positioned_sampler
@@ -27,8 +27,10 @@ _STATE_KEYS = {"version", "seed", "epoch", "batch", "batch_size", "sampler"}
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """One epoch to run: its number, batches handed out before, and what comes: sample numbers, or None for a stream."""
+class _EpochPlan:
+    """One epoch to run: its number, the batches and samples yielded before, and the remaining index batches (None for a
+    stream).
+    """
 
     epoch: int
     first_batch: int
@@ -40,34 +42,34 @@ class DataLoader:
     """Batches of NumPy arrays, or of device tensors.
 
     A batch has the structure of a sample; see ``default_collate``. Each ``iter(loader)`` runs the next epoch. With the
-    same ``seed``, batches are the same bit for bit for any ``num_workers``, before and after a resume.
+    same ``seed``, batches are bit-identical for any ``num_workers``, and after a resume.
 
     Args:
         dataset: ``dataset[i]`` and ``len(dataset)``; an IterableDataset; or one array or a tuple of arrays with a
             common first axis, short for ``ArrayDataset``.
-        batch_size: samples per batch. shuffle: a new random order each epoch. drop_last: leave out a short last batch.
-        num_workers: processes that make the batches; 0: this one. They start at the first ``iter`` and stay until
-            ``close`` (a copy of the dataset each). A script that uses them needs ``if __name__ == "__main__":``.
-        sampler: gives sample numbers, in place of ``shuffle``. batch_sampler: gives lists of them, in place of
+        batch_size: samples per batch. shuffle: a new random order each epoch. drop_last: drop a short last batch.
+        num_workers: processes that make the batches; 0: this process. They start at the first ``iter`` and run until
+            ``close`` (each has a copy of the dataset). A script that uses them needs ``if __name__ == "__main__":``.
+        sampler: yields sample indices, in place of ``shuffle``. batch_sampler: yields lists of indices, in place of
             ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
         collate_fn: list of samples -> batch.
         transforms: callables on a sample's input (its first field), before collation. Filters of ``netcl.data.filters``
-            run on whole batches where the dataset can give them, with the same result.
+            run on whole batches if the dataset has ``get_batch``, with the same result.
         augment: callables on a batch, after collation. Those of ``netcl.data.filters`` and ``augment`` act on the
-            inputs (mixup and cutmix on the labels too); any other gets ``(batch, rng)`` and returns a batch.
+            inputs (mixup and cutmix on the labels too); any other is called with ``(batch, rng)`` and returns a batch.
         seed: fixes the order and every random number by (seed, epoch, sample), including ``random`` and
-            ``numpy.random`` in ``dataset[i]`` and the callables. None: NETCL_SEED where netcl.core is loaded, else
-            a fresh one.
-        prefetch: batches under way per worker (2). timeout: seconds to wait for one batch of a worker; 0: no limit as
-            long as the worker lives. start_method: "forkserver", "spawn", or "fork", which is refused once pyopencl is
-            loaded; None chooses. worker_init_fn: called with the worker's number in each worker. use_shared_mem: hand
-            batches over in shared memory instead of pipes. These five concern workers alone.
-        device_queue: a queue or DeviceHandle of netcl.core: arrays become ``netcl.core.Tensor``, their transfer
+            ``numpy.random`` in ``dataset[i]`` and the callables. None: NETCL_SEED if netcl.core is loaded, else a
+            random seed.
+        prefetch: batches in flight per worker (2). timeout: seconds to wait for one batch of a worker; 0: no limit as
+            long as the worker is alive. start_method: "forkserver", "spawn", or "fork", which is refused once pyopencl
+            is loaded; None chooses. worker_init_fn: called with the worker's number in each worker. use_shared_mem:
+            pass batches through shared memory instead of pipes. These five have no effect without workers.
+        device_queue: a queue or DeviceHandle of netcl.core: arrays become ``netcl.core.Tensor``; their transfer is
             started one batch ahead. pin_memory: stage these transfers in page-locked memory.
 
     Raises:
         ValueError, TypeError: arguments that are wrong or exclude each other.
-        DataLoaderWorkerError: while iterating; a worker died, went silent or raised.
+        DataLoaderWorkerError: while iterating; a worker died, stopped responding or raised.
     """
 
     def __init__(
@@ -123,8 +125,8 @@ class DataLoader:
             self.batch_sampler = self._make_batch_sampler(sampler, shuffle)
         self._pool: WorkerPool | None = None
         self._next = (0, 0)  # epoch and first batch of the next iteration
-        self._current = (0, 0)  # epoch, and batches handed over in it
-        self._sampler_state: dict[str, Any] | None = None  # of a foreign sampler, when its epoch began
+        self._current = (0, 0)  # epoch, and batches yielded in it
+        self._sampler_state: dict[str, Any] | None = None  # of a custom sampler, at the start of its epoch
 
     def _make_batch_sampler(self, sampler: Any, shuffle: bool) -> BatchSampler | None:
         assert self.batch_size is not None
@@ -140,22 +142,22 @@ class DataLoader:
 
     @property
     def sampler(self) -> Any:
-        """The sampler of the batch sampler; None for a stream or a foreign batch sampler."""
+        """The sampler of the batch sampler; None for a stream or a custom batch sampler."""
         return getattr(self.batch_sampler, "sampler", None)
 
     @property
     def _own_sampler(self) -> Sampler | None:
-        """The sampler that keeps epoch and position, if it is one of ours."""
+        """The sampler that keeps epoch and position, if it is a Sampler of netcl.data, else None."""
         return None if self.batch_sampler is None else positioned_sampler(self.batch_sampler)
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next ``iter`` runs."""
+        """The epoch of the next ``iter``."""
         own = self._own_sampler
         return self._next[0] if own is None else own.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next ``iter`` run epoch ``epoch``: whole, or the rest of it if a loaded state stands inside it."""
+        """Makes the next ``iter`` run epoch ``epoch``: from its start, or from a loaded position inside that epoch."""
         _count("epoch", epoch, 0)
         if self._own_sampler is not None:
             self._own_sampler.set_epoch(epoch)
@@ -183,7 +185,9 @@ class DataLoader:
         else:
             batches = self._stream(plan)
         if self.device_queue is not None:
-            batches = one_ahead(batches, lambda batch: to_device(batch, self.device_queue, use_pinned=self.pin_memory))
+            batches = prefetch_one(
+                batches, lambda batch: to_device(batch, self.device_queue, use_pinned=self.pin_memory)
+            )
         return _Iteration(self, plan, batches)
 
     def close(self) -> None:
@@ -201,7 +205,7 @@ class DataLoader:
         self.close()
 
     def state_dict(self) -> dict[str, Any]:
-        """The position: the next batch to hand over, counted in those handed over, not in those prefetched.
+        """Returns the position: the next batch to yield; prefetched batches do not count as yielded.
 
         Plain ints and dicts: ``version seed epoch batch batch_size sampler``.
         """
@@ -210,7 +214,7 @@ class DataLoader:
         if own is None:
             sampler_state = self._sampler_state
             if sampler_state is None:
-                sampler_state = _call(self._foreign, "state_dict")
+                sampler_state = _call(self._custom_sampler, "state_dict")
         else:
             sampler_state = own.state_dict()
             epoch, batch = sampler_state["epoch"], self._batches_before(sampler_state["position"])
@@ -224,14 +228,14 @@ class DataLoader:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Makes the next ``iter`` give the batches that were still to come when ``state`` was taken.
+        """Makes the next ``iter`` yield the batches that followed when ``state`` was saved.
 
-        An iteration under way is not affected. A foreign sampler resumes by its own ``load_state_dict`` where it has
-        one, to the start of the epoch, and its first batches are skipped unread; a stream is read anew up to the
-        position.
+        A running iteration is not affected. A custom sampler is restored to the start of the epoch by its own
+        ``load_state_dict`` if it has one, and its first batches are skipped without reading them; a stream is read
+        again up to the position.
 
         Raises:
-            ValueError: no state of a loader, or one of other data or another batch size; nothing has been changed.
+            ValueError: not the state of a loader, or of other data or another batch size; nothing is changed.
         """
         missing = _STATE_KEYS - set(state)
         if missing or state["version"] != _STATE_VERSION:
@@ -251,31 +255,31 @@ class DataLoader:
                 raise ValueError("the state was saved with another kind of sampler: it has no sampler position")
             own.load_state_dict(state["sampler"])
         elif state["sampler"] is not None:
-            _call(self._foreign, "load_state_dict", state["sampler"])
+            _call(self._custom_sampler, "load_state_dict", state["sampler"])
         self.seed = check_seed(state["seed"])
         self._next = self._current = (int(state["epoch"]), int(state["batch"]))
         self._sampler_state = state["sampler"] if own is None else None
 
     @property
-    def _foreign(self) -> Any:
-        """The sampler or batch sampler that is none of ours, if any."""
+    def _custom_sampler(self) -> Any:
+        """The custom sampler or batch sampler, or None."""
         return self.sampler if isinstance(self.batch_sampler, BatchSampler) else self.batch_sampler
 
-    def _begin(self) -> _Plan:
+    def _begin(self) -> _EpochPlan:
         own, batch_sampler = self._own_sampler, self.batch_sampler
         if own is not None:
-            assert isinstance(batch_sampler, BatchSampler)  # or it would have no sampler of ours
+            assert isinstance(batch_sampler, BatchSampler)  # otherwise there is no Sampler
             epoch, order = own.begin()
             position = len(own) - len(order)
-            plan = _Plan(epoch, self._batches_before(position), position, batch_sampler.split(order))
+            plan = _EpochPlan(epoch, self._batches_before(position), position, batch_sampler.split(order))
         else:
             epoch, first = self._next
             batches = None
             if batch_sampler is not None:
-                _call(self._foreign, "set_epoch", epoch)
-                self._sampler_state = _call(self._foreign, "state_dict")
+                _call(self._custom_sampler, "set_epoch", epoch)
+                self._sampler_state = _call(self._custom_sampler, "state_dict")
                 batches = itertools.islice(map(_as_keys, batch_sampler), first, None)
-            plan = _Plan(epoch, first, first * (self.batch_size or 0), batches)
+            plan = _EpochPlan(epoch, first, first * (self.batch_size or 0), batches)
         self._current, self._next = (plan.epoch, plan.first_batch), (plan.epoch + 1, 0)
         return plan
 
@@ -283,22 +287,22 @@ class DataLoader:
         assert self.batch_size is not None
         return -(-position // self.batch_size)
 
-    def _record(self, plan: _Plan, batches: int) -> None:
-        """Notes that ``batches`` batches of this iteration have been handed over."""
+    def _record(self, plan: _EpochPlan, batches: int) -> None:
+        """Records that ``batches`` batches of this iteration have been yielded."""
         self._current = (plan.epoch, plan.first_batch + batches)
         own = self._own_sampler
         if own is not None:
             assert self.batch_size is not None
             own.record(plan.epoch, min(plan.first_position + batches * self.batch_size, len(own)))
 
-    def _finish(self, plan: _Plan) -> None:
+    def _finish(self, plan: _EpochPlan) -> None:
         if self._next == (plan.epoch + 1, 0):
             self._current = self._next
             self._sampler_state = None
         if self._own_sampler is not None:
             self._own_sampler.finish(plan.epoch)
 
-    def _stream(self, plan: _Plan) -> Iterator[Any]:
+    def _stream(self, plan: _EpochPlan) -> Iterator[Any]:
         assert self.batch_size is not None
         seed, reader = self.seed, StreamReader(self._builder, self.seed, plan.epoch)
         reader.skip_to(plan.first_position)
@@ -309,7 +313,7 @@ class DataLoader:
                 return
             yield self._builder.build_from(samples, seed, plan.epoch, first)
 
-    def _tasks(self, plan: _Plan) -> Iterator[tuple[int, int, Any, tuple[int, int, int] | None]]:
+    def _tasks(self, plan: _EpochPlan) -> Iterator[tuple[int, int, Any, tuple[int, int, int] | None]]:
         if plan.batches is not None:
             for indices in plan.batches:
                 yield self.seed, plan.epoch, indices, None
@@ -321,7 +325,7 @@ class DataLoader:
 
     def _worker_pool(self) -> WorkerPool:
         if self._pool is None or self._pool.closed:
-            # Imported here: a loader without workers needs no multiprocessing.
+            # Deferred: a loader without workers does not need multiprocessing.
             from netcl.data.workers import WorkerPool, choose_start_method
 
             self._pool = WorkerPool(
@@ -339,9 +343,9 @@ class DataLoader:
 
 
 class _Iteration(Iterator[Any]):
-    """One pass over a loader; keeps the loader's position at the batches handed over."""
+    """One pass over a loader; records the loader's position after each batch."""
 
-    def __init__(self, loader: DataLoader, plan: _Plan, batches: Iterator[Any]) -> None:
+    def __init__(self, loader: DataLoader, plan: _EpochPlan, batches: Iterator[Any]) -> None:
         self._loader, self._plan, self._batches = loader, plan, batches
         self._done, self._failed = 0, False
 
@@ -363,7 +367,7 @@ class _Iteration(Iterator[Any]):
 
 
 def _as_keys(batch: Any) -> Any:
-    """A foreign batch sampler's batch as an int64 array where it holds integers, else as a list."""
+    """Returns a custom batch sampler's batch as an int64 array if it holds integers only, else as a list."""
     keys = list(batch)
     integers = all(isinstance(key, (int, np.integer)) for key in keys)
     return np.array(keys, np.int64) if integers else keys
@@ -386,6 +390,6 @@ def _count(name: str, value: Any, minimum: int) -> int:
 
 
 def _call(target: Any, method: str, *arguments: Any) -> Any:
-    """``target.method(*arguments)`` where it has that method, else None."""
+    """Returns ``target.method(*arguments)`` if that method exists, else None."""
     function = getattr(target, method, None)
     return None if function is None else function(*arguments)

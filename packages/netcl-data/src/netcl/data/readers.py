@@ -1,4 +1,4 @@
-"""Readers: the embedded digits, MNIST and CIFAR in their binary formats, folders of images, .npy and CSV files."""
+"""Readers: embedded digits, MNIST and CIFAR in their binary formats, image folders, .npy and CSV files."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _DIGITS_COUNT = 1797
 
 
 def example_digits(n: int = _DIGITS_COUNT, seed: int = 0) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """Real scans of handwritten digits: images float32 (n, 1, 8, 8) from 0 (paper) to 1 (ink), labels int64 (n,).
+    """Scanned handwritten digits: images float32 (n, 1, 8, 8) from 0 (paper) to 1 (ink), labels int64 (n,).
 
-    A value is the count of black points in a block of 4 x 4, divided by 16. All 1,797 come in scikit-learn's order;
-    fewer are a choice by ``seed`` without replacement, also in that order.
+    A value is the number of black pixels in a 4 x 4 block, divided by 16. All 1,797 come in scikit-learn's order; a
+    smaller ``n`` is a random subset by ``seed``, in the same order.
 
     Source: E. Alpaydin, C. Kaynak (1998), Optical Recognition of Handwritten Digits, UCI Machine Learning Repository,
-    https://doi.org/10.24432/C50P49, test part, CC BY 4.0 (see _digits_LICENSE.txt beside this module).
+    https://doi.org/10.24432/C50P49, test part, CC BY 4.0 (see _digits_LICENSE.txt next to this module).
 
     Raises:
-        ValueError: n outside of [1, 1797].
+        ValueError: ``n`` is outside of [1, 1797].
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= _DIGITS_COUNT:
         raise ValueError(f"n must be an int from 1 to {_DIGITS_COUNT}, got {n!r}")
     with np.load(_DIGITS, allow_pickle=False) as stored:
         images, labels = stored["images"], stored["labels"]
-    # By hashes: the choice is the same under every version of NumPy.
+    # Chosen by hashes, so that the subset is the same with every version of NumPy.
     chosen = np.sort(np.argsort(sample_keys(check_seed(seed), 0, np.arange(_DIGITS_COUNT)), kind="stable")[:n])
     return images[chosen, None].astype(np.float32) / np.float32(16), labels[chosen].astype(np.int64)
 
 
 def _find(root: PathLike, folders: Sequence[str], names: Sequence[str], what: str) -> Path:
-    """The first of ``names`` in ``root`` or one of its ``folders``."""
+    """Returns the path of the first of ``names`` in ``root`` or one of its ``folders``."""
     base = Path(root)
     places = [base, *(base / folder for folder in folders)]
     for place in places:
@@ -61,10 +61,10 @@ def _find(root: PathLike, folders: Sequence[str], names: Sequence[str], what: st
 
 
 def _read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
-    """An IDX file of unsigned bytes (magic 0, 0, 8, rank; sizes as big-endian int32), plain or gzip.
+    """Reads an IDX file of unsigned bytes (magic 0, 0, 8, rank; sizes as big-endian int32), plain or gzip.
 
     Raises:
-        ValueError: another magic or rank, or another length than the sizes say.
+        ValueError: the magic or the rank is wrong, or the length does not match the sizes.
     """
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -82,14 +82,14 @@ def _read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
 
 
 class MNIST(ArrayDataset):
-    """MNIST, or a set in its format (Fashion-MNIST, KMNIST): images uint8 (n, 1, H, W), labels int64 (n,).
+    """MNIST, or a dataset in its format (Fashion-MNIST, KMNIST): images uint8 (n, 1, H, W), labels int64 (n,).
 
     Reads ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte`` (``t10k-`` with ``train=False``), also with
-    ``.gz``, in ``root``, ``root/MNIST/raw`` or ``root/raw``. ``transforms=to_float`` gives float32 in [0, 1].
-    Format: Y. LeCun, C. Cortes, C. Burges, the MNIST database. Nothing is downloaded.
+    ``.gz``, in ``root``, ``root/MNIST/raw`` or ``root/raw``. ``transforms=to_float`` gives float32 in [0, 1]. Format:
+    Y. LeCun, C. Cortes, C. Burges, the MNIST database. Nothing is downloaded.
 
     Raises:
-        FileNotFoundError: a file is missing. ValueError: a file is damaged or the two do not belong together.
+        FileNotFoundError: a file is missing. ValueError: a file is damaged, or images and labels differ in number.
     """
 
     def __init__(self, root: PathLike, train: bool = True) -> None:
@@ -107,7 +107,7 @@ class MNIST(ArrayDataset):
 
 
 def _read_records(paths: Sequence[Path], label_bytes: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """CIFAR's records: labels, then 3072 bytes of a 3 x 32 x 32 image."""
+    """Reads CIFAR records: labels, then 3072 bytes of a 3 x 32 x 32 image."""
     size = label_bytes + 3072
     parts = []
     for path in paths:
@@ -163,11 +163,11 @@ class CIFAR100(ArrayDataset):
 class ImageFolder(Dataset[tuple[Any, int]]):
     """Image files in one folder per class: samples (uint8 (3, H, W), class id); needs Pillow (extra ``image``).
 
-    Classes are the folders of ``root`` in alphabetical order (``classes``), files are found in all depths. ``size``
-    (H, W) resizes; ``transform`` is applied to the array. Files are opened when a sample is read.
+    Classes are the folders of ``root`` in alphabetical order (``classes``); files are found at all depths. ``size`` (H,
+    W) resizes; ``transform`` is applied to the array. A file is opened when its sample is read.
 
     Raises:
-        ImportError: Pillow is missing. FileNotFoundError: no class folder or no image in one.
+        ImportError: Pillow is missing. FileNotFoundError: there is no class folder, or one without images.
     """
 
     EXTENSIONS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -217,12 +217,13 @@ def _pillow() -> Any:
 
 
 class NpyDataset(Dataset[Any]):
-    """.npy files with a common first axis, mapped into memory: sample i is ``(a[i], b[i], ...)``, or ``a[i]`` of one.
+    """Memory-mapped .npy files with a common first axis: sample i is ``(a[i], b[i], ...)``, or ``a[i]`` of a single
+    file.
 
     Only the rows of a batch are read. Worker processes open the files themselves. Pickled objects are refused.
 
     Raises:
-        FileNotFoundError: a file is missing. ValueError: no file, one that is damaged, or different lengths.
+        FileNotFoundError: a file is missing. ValueError: no file is given, a file is damaged, or the lengths differ.
     """
 
     def __init__(self, *paths: PathLike) -> None:
@@ -258,12 +259,13 @@ class NpyDataset(Dataset[Any]):
 class CSVDataset(ArrayDataset):
     """A table of numbers: samples (float32 (columns,), target), or float32 (columns,) alone without ``target``.
 
-    The first row names the columns unless ``header=False``. ``target``: a column's name or number, counted from the
-    end when negative. Targets that are all integers become int64; other numbers float32; texts class ids int64 in
-    alphabetical order of ``classes``. Empty lines are skipped.
+    The first row holds the column names unless ``header=False``. ``target``: a column's name or number; negative
+    numbers count from the end. Targets that are all integers become int64, other numbers float32, texts int64 class ids
+    in alphabetical order of ``classes``. Empty lines are skipped.
 
     Raises:
-        ValueError: no rows, rows of different lengths, no such column, or a cell that is no number, by line and column.
+        ValueError: there are no rows, their lengths differ, the column does not exist, or a cell is not a number (with
+            line and column).
     """
 
     def __init__(

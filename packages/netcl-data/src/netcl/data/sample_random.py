@@ -1,4 +1,4 @@
-"""Random numbers that depend on (seed, epoch, sample) alone: the same for any batch size and number of workers."""
+"""Random numbers that depend on (seed, epoch, sample) only: the same for any batch size and number of workers."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ _MASK = (1 << 64) - 1
 
 
 class RandomSource(Protocol):
-    """What filters and augmentations ask of ``rng=``: a ``numpy.random.Generator`` and a SampleRandom have it."""
+    """The interface that filters and augmentations need of ``rng=``: ``numpy.random.Generator`` and SampleRandom have
+    it.
+    """
 
     def random(self, size: Any = ...) -> Any:
-        """Uniform float64 in [0, 1) of the given shape."""
+        """Returns uniform float64 in [0, 1) of the given shape."""
         ...
 
     def beta(self, a: float, b: float) -> float:
-        """One number of the Beta(a, b) distribution."""
+        """Returns one number of the Beta(a, b) distribution."""
         ...
 
 
 def check_seed(seed: int | None) -> int:
-    """A non-negative int: ``seed``, else NETCL_SEED where netcl.core is loaded, else 63 fresh random bits."""
+    """Returns a non-negative int: ``seed``, else NETCL_SEED if netcl.core is loaded, else 63 random bits."""
     if seed is None:
         seed = configured("SEED")
         return secrets.randbits(63) if seed is None else seed
@@ -45,7 +47,7 @@ def check_seed(seed: int | None) -> int:
 
 
 def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014), elementwise; ``z`` has at least one dimension."""
+    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014), elementwise; ``z`` has at least one dimension."""
     z = (z ^ (z >> np.uint64(30))) * _MULTIPLY_1
     z = (z ^ (z >> np.uint64(27))) * _MULTIPLY_2
     mixed: npt.NDArray[np.uint64] = z ^ (z >> np.uint64(31))
@@ -53,41 +55,41 @@ def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _sample_number(index: Any) -> int:
-    """A 64-bit number for a dataset key that may be any object (samplers may yield names)."""
+    """Returns a 64-bit number for a dataset key, which may be any object (samplers may yield names)."""
     if isinstance(index, (int, np.integer)):
         return int(index) & _MASK
     return zlib.crc32(repr(index).encode())
 
 
 def sample_keys(seed: int, epoch: int, indices: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """One 64-bit key per sample, shape (n,), a hash of (seed, epoch, index)."""
+    """Returns one 64-bit key per sample, shape (n,): a hash of (seed, epoch, index)."""
     if isinstance(indices, np.ndarray) and indices.dtype.kind in "iu":
         numbers = indices.astype(np.int64).view(np.uint64)
     else:
         numbers = np.array([_sample_number(index) for index in indices], np.uint64)
     key = np.array([seed & _MASK], np.uint64)
     for part in (np.array([epoch & _MASK], np.uint64), numbers):
-        # Hashing between the parts keeps (seed, epoch) and (epoch, seed) apart.
+        # Hashing after each part makes (seed, epoch) and (epoch, seed) differ.
         key = _mix(_mix(key + _GOLDEN) + part * _GOLDEN)
     return key
 
 
 class SampleRandom:
-    """Uniform numbers for a batch: row i is a stream of its own, fixed by (seed, epoch, indices[i]).
+    """Uniform numbers for a batch: row i is an independent stream, fixed by (seed, epoch, indices[i]).
 
-    A number is a hash of (key of the sample, count of draws so far), so a sample draws the same numbers alone or in
-    any batch. The streams do not depend on NumPy's version.
+    A number is a hash of (key of the sample, count of draws so far), so a sample draws the same numbers in any batch.
+    The streams do not depend on NumPy's version.
     """
 
     def __init__(self, seed: int, epoch: int, indices: Sequence[Any] | npt.NDArray[Any], stream: int = 0) -> None:
         self._keys = sample_keys(seed, epoch, indices)
-        self._drawn = stream << 32  # numbers drawn so far; streams are far apart
+        self._drawn = stream << 32  # numbers drawn so far; the offset keeps the streams disjoint
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def random(self, size: int | tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:
-        """Uniform float64 in [0, 1); ``size`` is n or (n, ...) with n the number of samples (None: n)."""
+        """Returns uniform float64 in [0, 1); ``size`` is n or (n, ...) with n the number of samples (None: n)."""
         n = len(self._keys)
         shape = (n,) if size is None else (size,) if isinstance(size, int) else tuple(size)
         if not shape or shape[0] != n:
@@ -101,30 +103,32 @@ class SampleRandom:
         return uniform.reshape(shape)
 
     def batch_key(self) -> int:
-        """64 bits fixed by the set of the batch's samples."""
+        """Returns 64 bits that depend on the set of the batch's samples only."""
         return int(np.bitwise_xor.reduce(self._keys, initial=np.uint64(0)))
 
     def beta(self, a: float, b: float) -> float:
-        """One number of Beta(a, b) for the whole batch, fixed by the set of its samples."""
+        """Returns one number of Beta(a, b) for the whole batch; it depends on the set of its samples only."""
         self._drawn += 1
         entropy = [self.batch_key(), self._drawn]
         return float(np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy))).beta(a, b))
 
 
 def source_or_fresh(rng: RandomSource | None) -> RandomSource:
-    """``rng``, or a new unseeded generator for None."""
+    """Returns ``rng``, or a new unseeded generator for None."""
     return np.random.default_rng() if rng is None else rng
 
 
 def seed_globals(key: int) -> None:
-    """Seeds ``random`` and ``numpy.random``, which a dataset's own code may draw from."""
+    """Seeds ``random`` and ``numpy.random``, which the code of a dataset may draw from."""
     random.seed(key)
     np.random.seed(key & 0xFFFFFFFF)
 
 
 @contextmanager
 def preserved_globals() -> Iterator[None]:
-    """Gives ``random`` and ``numpy.random`` their states back, so that an in-process loader leaves no trace."""
+    """Restores the states of ``random`` and ``numpy.random`` afterwards, so that an in-process loader does not change
+    them.
+    """
     python_state, numpy_state = random.getstate(), np.random.get_state()
     try:
         yield

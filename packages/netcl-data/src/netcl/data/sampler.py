@@ -1,4 +1,4 @@
-"""Samplers: the order of an epoch as a function of (seed, epoch), with a position that can be saved exactly."""
+"""Samplers: the order of an epoch as a function of (seed, epoch), with an exact position that can be saved."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = [
 
 
 class Sampler(ABC):
-    """An order of sample numbers, new for each epoch.
+    """An order of sample indices, a new one for each epoch.
 
-    Each ``iter(sampler)`` runs one epoch and the next one continues the count, so an epoch's order repeats only when
-    it is asked for: ``set_epoch(e)`` makes the next iteration epoch e. A subclass defines ``order(epoch)``.
+    Each ``iter(sampler)`` runs one epoch and increments the epoch number; ``set_epoch(e)`` makes the next iteration
+    epoch e. A subclass defines ``order(epoch)``.
 
-    ``state_dict()`` is the seed, the epoch and the samples given out in it. After ``load_state_dict`` the next
-    iteration gives the rest of that epoch. A DataLoader counts here the samples of the batches it handed over.
+    ``state_dict()`` holds the seed, the epoch and the number of samples yielded in it. After ``load_state_dict`` the
+    next iteration yields the rest of that epoch. A DataLoader counts the samples of the batches that it has yielded.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -44,7 +44,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def order(self, epoch: int) -> Indices:
-        """The sample numbers of an epoch, int64 (n,); a function of the seed and the epoch alone."""
+        """Returns the sample indices of an epoch, int64 (n,); a function of the seed and the epoch only."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -56,19 +56,19 @@ class Sampler(ABC):
         return self._next[0]
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next iteration epoch ``epoch``: whole, or the rest of it if a loaded state stands inside it."""
+        """Makes the next iteration run epoch ``epoch``: from its start, or from a loaded position inside that epoch."""
         if isinstance(epoch, bool) or not isinstance(epoch, (int, np.integer)) or epoch < 0:
             raise ValueError(f"epoch must be a non-negative int, got {epoch!r}")
         if self._next[0] == epoch and self._next[1]:
-            return  # a loop that names its epochs must not throw away the position it has just loaded
+            return  # a loop that sets its epochs must not discard the position that was just loaded
         self._next = self._current = (int(epoch), 0)
         self._expected_check = None
 
     def begin(self) -> tuple[int, Indices]:
-        """Starts the next epoch: its number and the sample numbers to come, int64 (n,).
+        """Starts the next epoch and returns its number and the remaining sample indices, int64 (n,).
 
         Raises:
-            ValueError: a loaded state does not belong to the order that this sampler makes.
+            ValueError: a loaded state does not belong to the order of this sampler.
         """
         epoch, start = self._next
         order = self._order_of(epoch)
@@ -84,11 +84,11 @@ class Sampler(ABC):
         return epoch, order[start:]
 
     def record(self, epoch: int, position: int) -> None:
-        """Notes that ``position`` samples of ``epoch`` have been given out."""
+        """Records that ``position`` samples of ``epoch`` have been yielded."""
         self._current = (epoch, position)
 
     def finish(self, epoch: int) -> None:
-        """Notes that ``epoch`` is complete, unless another one has been started since."""
+        """Records that ``epoch`` is complete, unless another one has been started since."""
         if self._next == (epoch + 1, 0):
             self._current = self._next
 
@@ -109,13 +109,15 @@ class Sampler(ABC):
         return self._order[1]
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain ints: ``seed epoch position length``, and ``check``, a checksum of the order (None at position 0)."""
+        """Returns plain ints: ``seed epoch position length``, and ``check``, a checksum of the order (None at position
+        0).
+        """
         epoch, position = self._current
         check = zlib.crc32(self._order_of(epoch).tobytes()) if position else None
         return {"seed": self.seed, "epoch": epoch, "position": position, "length": len(self), "check": check}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes over seed and position; the next iteration gives the rest of the saved epoch.
+        """Restores seed and position; the next iteration yields the rest of the saved epoch.
 
         Raises:
             ValueError: a key is missing, or the state was saved for another number of samples.
@@ -162,7 +164,7 @@ class SequentialSampler(Sampler):
 class RandomSampler(Sampler):
     """A new permutation each epoch, or draws with replacement.
 
-    ``num_samples`` (default: all): without replacement, more than there are continues with further permutations.
+    ``num_samples`` (default: all): if it exceeds the dataset without replacement, further permutations follow.
     """
 
     def __init__(
@@ -230,7 +232,7 @@ class WeightedRandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """The given sample numbers in a new order each epoch."""
+    """The given sample indices in a new order each epoch."""
 
     def __init__(self, indices: Sequence[int] | npt.NDArray[Any], *, seed: int | None = None) -> None:
         super().__init__(seed)
@@ -246,13 +248,14 @@ class SubsetRandomSampler(Sampler):
 
 
 class DistributedSampler(Sampler):
-    """The share of rank ``rank``: every ``num_replicas``-th sample of an order that all ranks have in common.
+    """The shard of rank ``rank``: every ``num_replicas``-th sample of an order that all ranks have in common.
 
-    Shares have one length: the order is filled up from its beginning, or with ``drop_last`` cut. ``seed`` must be the
-    same on all ranks. ``num_replicas`` and ``rank`` default to what the launcher set (NETCL_WORLD_SIZE, NETCL_RANK).
+    All shards have the same length: the order is padded from its beginning, or truncated with ``drop_last``. ``seed``
+    must be the same on all ranks. ``num_replicas`` and ``rank`` default to the launcher's variables (NETCL_WORLD_SIZE,
+    NETCL_RANK).
 
     Raises:
-        ValueError: rank outside of [0, num_replicas), or neither given nor set.
+        ValueError: rank is outside of [0, num_replicas), or is neither given nor set.
     """
 
     def __init__(
@@ -288,7 +291,7 @@ class DistributedSampler(Sampler):
 class BatchSampler:
     """Groups the samples of a sampler into lists of ``batch_size``; the last one may be short or dropped.
 
-    ``sampler`` is a Sampler, whose epoch and position this one shares, or any iterable of dataset keys.
+    ``sampler`` is a Sampler, whose epoch and position this object uses, or any iterable of dataset keys.
     """
 
     def __init__(self, sampler: Sampler | Iterable[Any], batch_size: int, drop_last: bool = False) -> None:
@@ -318,7 +321,7 @@ class BatchSampler:
         sampler.finish(epoch)
 
     def split(self, order: Indices) -> Iterator[Indices]:
-        """``order``, int64 (n,), in pieces of ``batch_size``."""
+        """Yields ``order``, int64 (n,), in pieces of ``batch_size``."""
         stop = len(order) - len(order) % self.batch_size if self.drop_last else len(order)
         for low in range(0, stop, self.batch_size):
             yield order[low : low + self.batch_size]
@@ -335,12 +338,12 @@ class BatchSampler:
 
 
 def _keeps_position(sampler: Any) -> TypeGuard[Sampler]:
-    """Whether ``sampler`` yields what its ``order`` says; one with an ``__iter__`` of its own may not."""
+    """Returns True if ``sampler`` yields its ``order``; a subclass that overrides ``__iter__`` may not."""
     return isinstance(sampler, Sampler) and type(sampler).__iter__ is Sampler.__iter__
 
 
 def positioned_sampler(batch_sampler: Any) -> Sampler | None:
-    """The Sampler whose order a BatchSampler splits into batches; None where either is of another kind."""
+    """Returns the Sampler whose order a BatchSampler splits into batches; None if either has another type."""
     if type(batch_sampler).__iter__ is BatchSampler.__iter__ and _keeps_position(batch_sampler.sampler):
         return batch_sampler.sampler
     return None

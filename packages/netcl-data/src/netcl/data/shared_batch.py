@@ -1,4 +1,4 @@
-"""A ring of batch slots in shared memory, through which worker processes hand arrays to the loader."""
+"""SharedBatchRingBuffer: a ring of batch slots in shared memory through which workers pass arrays to the loader."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ FieldSpecs = Mapping[str, tuple[Sequence[int], npt.DTypeLike]]
 class SharedBatchRingBuffer:
     """``K`` slots of one shared-memory segment, each with one array per field.
 
-    ``field_specs``: name -> (shape, dtype), the same for all slots; dtypes of objects are refused. Fields start at
-    multiples of 64 bytes. Who may use which slot is agreed on by messages: nothing here locks.
+    ``field_specs``: name -> (shape, dtype), the same for all slots; object dtypes are refused. Fields start at
+    multiples of 64 bytes. Ownership of slots is agreed on by messages: there is no locking here.
 
-    The maker calls ``close`` and ``unlink``; another process attaches by ``SharedBatchRingBuffer.attach(attach_info)``
-    and calls ``close``. If the maker is killed, Python's resource tracker unlinks the segment once the processes
-    that it started are gone.
+    The process that creates the ring calls ``close`` and ``unlink``; another process attaches by
+    ``SharedBatchRingBuffer.attach(attach_info)`` and calls ``close``. If the creator is killed, Python's resource
+    tracker unlinks the segment once the processes that it started have ended.
 
     Raises:
-        ValueError: no field, a dtype of objects, K < 1. MemoryError: the system has less shared memory than that.
+        ValueError: there is no field, a dtype is object, or K < 1. MemoryError: not enough shared memory.
     """
 
     def __init__(self, field_specs: FieldSpecs, K: int = 8) -> None:
@@ -43,11 +43,11 @@ class SharedBatchRingBuffer:
 
     @classmethod
     def attach(cls, attach_info: Mapping[str, Any]) -> SharedBatchRingBuffer:
-        """The ring that another process has made, from its ``attach_info()``."""
+        """Returns the ring that another process has created, from its ``attach_info()``."""
         ring = cls.__new__(cls)
         ring._lay_out(attach_info["field_specs"], attach_info["K"])
-        # Before 3.13 attaching registers the name as well; the tracker is the maker's (workers inherit it) and keeps
-        # a set of names, so that the maker's unlink clears both.
+        # Before 3.13 attaching registers the name too; the tracker is the creator's (workers inherit it) and keeps a
+        # set of names, so that the creator's unlink removes both registrations.
         untracked = {"track": False} if sys.version_info >= (3, 13) else {}
         ring._memory = shared_memory.SharedMemory(attach_info["name"], **untracked)
         ring._owner = False
@@ -78,42 +78,42 @@ class SharedBatchRingBuffer:
         return self._slot_bytes * self.K
 
     def slot_view(self, slot: int) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of slot 0 <= slot < K, on the shared memory itself; drop them before ``close``."""
+        """Returns the arrays of slot 0 <= slot < K as views of the shared memory; delete them before ``close``."""
         if not 0 <= slot < self.K:
             raise IndexError(f"slot {slot} is outside of a ring of {self.K}")
         start, buffer = slot * self._slot_bytes, self._memory.buf
         if buffer is None:
             raise ValueError("the ring has been closed")
-        # Not np.ndarray(buffer=...): it does not pin the mapping, and close would pull it away from under the array.
+        # Not np.ndarray(buffer=...): it does not pin the mapping, and close would unmap the memory of a live array.
         return {
             name: np.frombuffer(buffer, dtype, math.prod(shape), start + self._offsets[name]).reshape(shape)
             for name, (shape, dtype) in self.field_specs.items()
         }
 
     def slot_copy(self, slot: int, count: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """New arrays with the content of a slot; ``count``: only the first rows of each field."""
+        """Returns copies of the arrays of a slot; ``count``: only the first rows of each field."""
         return {name: view[:count].copy() if view.ndim else view.copy() for name, view in self.slot_view(slot).items()}
 
     def attach_info(self) -> dict[str, Any]:
-        """What ``attach`` needs; may be pickled."""
+        """Returns the arguments of ``attach``; they can be pickled."""
         return {"name": self._memory.name, "field_specs": self.field_specs, "K": self.K}
 
     def close(self) -> None:
-        """Ends this process's use; again is harmless. Raises BufferError while a view of a slot is alive."""
+        """Detaches this process; may be called again. Raises BufferError while a view of a slot is alive."""
         try:
             self._memory.close()
         except BufferError:
             raise BufferError("an array of slot_view is still in use: delete it, or take slot_copy") from None
 
     def unlink(self) -> None:
-        """Gives the segment back to the system; only by the maker, again is harmless."""
+        """Returns the segment to the system; for the creator only, may be called again."""
         if self._owner:
             self._owner = False
             self._memory.unlink()
 
 
 def _create(nbytes: int) -> shared_memory.SharedMemory:
-    """A new segment whose pages are there. A sparse one would kill the process that writes to it when memory is out."""
+    """Creates a segment with all pages allocated: writing to a sparse one kills the process if memory runs out."""
     advice = "; give a smaller batch_size or prefetch, enlarge it, or set use_shared_mem=False"
     try:
         memory = shared_memory.SharedMemory(f"netcl-{os.getpid()}-{secrets.token_hex(6)}", create=True, size=nbytes)

@@ -1,4 +1,4 @@
-"""Walks the nested tuples, lists and dicts that a batch is made of."""
+"""Maps over the nested tuples, lists and dicts of a batch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["first_field", "map_type", "rebuild", "replace_first"]
 
 
 def rebuild(like: Any, values: list[Any]) -> Any:
-    """A tuple, named tuple or list of the same kind as ``like`` from ``values``."""
+    """Returns a tuple, named tuple or list of the same type as ``like`` with ``values``."""
     if hasattr(like, "_fields"):
         return type(like)(*values)
     return values if isinstance(like, list) else tuple(values)
 
 
 def map_type(function: Callable[[Any], Any], kind: type, tree: Any) -> Any:
-    """``tree`` with ``function`` applied to each leaf of type ``kind``; other leaves are kept."""
+    """Returns ``tree`` with ``function`` applied to each leaf of type ``kind``; other leaves are kept."""
     if isinstance(tree, kind):
         return function(tree)
     if isinstance(tree, Mapping):
@@ -27,12 +27,12 @@ def map_type(function: Callable[[Any], Any], kind: type, tree: Any) -> Any:
 
 
 def first_field(record: Any) -> Any:
-    """The input of a sample or batch: the first field of a tuple or list, else the record itself."""
+    """Returns the input of a sample or batch: the first field of a tuple or list, else the record itself."""
     return record[0] if isinstance(record, (tuple, list)) and record else record
 
 
 def replace_first(record: Any, value: Any) -> Any:
-    """``record`` with its input replaced by ``value``."""
+    """Returns ``record`` with its input replaced by ``value``."""
     if isinstance(record, (tuple, list)) and record:
         return rebuild(record, [value, *record[1:]])
     return value

@@ -1,4 +1,4 @@
-"""What the loader's side holds of its workers: processes, pipes and shared memory, and how they are given back."""
+"""Handles of the worker processes: process, pipes and shared memory, and their release."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from netcl.data.worker_process import Task
 
 __all__ = ["STOP_S", "Resources", "WorkerHandle"]
 
-STOP_S = 1.0  # for each of: asked to stop, SIGTERM, SIGKILL
+STOP_S = 1.0  # for each step: request to stop, SIGTERM, SIGKILL
 
 
 class WorkerHandle:
-    """A process with its pipes and the tasks it holds."""
+    """A process with its pipes and its unfinished tasks."""
 
-    def __init__(self, worker_id: int, process: Any, tasks: Any, results: Any, pulse: Any, started: float) -> None:
+    def __init__(self, worker_id: int, process: Any, tasks: Any, results: Any, heartbeat: Any, started: float) -> None:
         self.id, self.process = worker_id, process
-        self.tasks, self.results, self.pulse = tasks, results, pulse
+        self.tasks, self.results, self.heartbeat = tasks, results, heartbeat
         self.open: dict[tuple[int, int], Task] = {}
         self.started = started
         self.ready_since: float | None = None
         self.last_ping = started
-        self.ping_sent: float | None = None  # and not answered yet
+        self.ping_sent: float | None = None  # sent and not answered yet
 
     def indices(self) -> list[Any]:
-        """The samples of the open tasks; of a stream, their positions."""
+        """Returns the samples of the unfinished tasks; of a stream, their positions."""
         samples: list[Any] = []
         for task in self.open.values():
             samples += (
@@ -38,7 +38,7 @@ class WorkerHandle:
 
 
 class Resources:
-    """What must be given back: kept apart from the pool so that its finalizer can reach it."""
+    """Resources that must be released, separate from the pool so that its finalizer can hold them."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -46,9 +46,9 @@ class Resources:
         self.ring: SharedBatchRingBuffer | None = None
 
     def release(self) -> None:
-        """Stops the workers, by force after a second each, closes the pipes, unlinks the ring."""
+        """Stops the workers, by a signal after a second each, closes the pipes, unlinks the ring."""
         if os.getpid() != self.pid:
-            return  # a fork of the loader's process owns nothing
+            return  # a fork of the loader's process owns none of them
         workers, self.workers = self.workers, []
         for worker in workers:
             with contextlib.suppress(OSError, ValueError):
@@ -61,7 +61,7 @@ class Resources:
             for worker in workers:
                 worker.process.join(max(0.0, deadline - time.monotonic()))
         for worker in workers:
-            for pipe in (worker.tasks, worker.results, worker.pulse):
+            for pipe in (worker.tasks, worker.results, worker.heartbeat):
                 pipe.close()
             if worker.process.exitcode is not None:
                 worker.process.close()

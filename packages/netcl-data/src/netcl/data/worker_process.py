@@ -1,4 +1,4 @@
-"""The worker's side: a loop that turns sample numbers into batches until it is told to stop or left alone."""
+"""The worker process: a loop that turns sample indices into batches until it is stopped or the loader is gone."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from netcl.data.sample_random import sample_keys, seed_globals
 from netcl.data.shared_batch import SharedBatchRingBuffer
 from netcl.data.tree import map_type
 
-__all__ = ["ArrayPlace", "Reply", "Task", "WorkerInfo", "get_worker_info", "worker_main"]
+__all__ = ["ArrayPlaceholder", "Reply", "Task", "WorkerInfo", "get_worker_info", "worker_main"]
 
 
 class WorkerInfo(NamedTuple):
-    """Which worker this process is: ``id`` from 0 of ``num_workers``, and its own copy of the dataset."""
+    """The worker that this process is: ``id`` from 0 of ``num_workers``, and its own copy of the dataset."""
 
     id: int
     num_workers: int
@@ -33,8 +33,9 @@ class WorkerInfo(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One batch to make: the sample numbers, or of a stream the first, how many, and the fewest that
-    make a batch; the slot to put it into, or None."""
+    """One batch to make: the sample indices, or, for a stream, the first sample, the number of samples, and the
+    smallest number that makes a batch; and the slot to write it to, or None.
+    """
 
     generation: int
     number: int
@@ -46,10 +47,10 @@ class Task(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What became of a task. ``kind``: ready, ring, pickle, end (of the stream), error, or failed (at the start).
+    """The result of a task. ``kind``: ready, ring, pickle, end (of the stream), error, or failed (at the start).
 
-    ``value``: for ring (the batch with ArrayPlaces, rows), for pickle the batch, for errors (text, pickled exception or
-    None, failing index or None).
+    ``value``: for ring (the batch with ArrayPlaceholders, rows), for pickle the batch, for errors (text, pickled
+    exception or None, failing index or None).
     """
 
     kind: str
@@ -61,8 +62,8 @@ class Reply(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ArrayPlace:
-    """Stands in a batch for the array of ring field ``number``."""
+class ArrayPlaceholder:
+    """Placeholder in a batch for the array of ring field ``number``."""
 
     number: int
 
@@ -71,31 +72,32 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process of a DataLoader its WorkerInfo, elsewhere None."""
+    """Returns the WorkerInfo in a worker process of a DataLoader, else None."""
     return _info
 
 
-def _listen(tasks: Connection, pulse: Connection, messages: queue.SimpleQueue[Any]) -> None:
-    """Takes messages in at once, whatever the main thread does, so that the loader never waits to send one.
+def _listen(tasks: Connection, heartbeat: Connection, messages: queue.SimpleQueue[Any]) -> None:
+    """Receives messages in a thread, independently of the main thread, so that the loader never blocks on sending.
 
-    A ping is answered here: it asks whether the process lives, not whether a batch is done.
+    A ping is answered here: it asks for a live process, not for a finished batch.
     """
     try:
         while True:
             message = tasks.recv()
             if message == "ping":
-                pulse.send("pong")
+                heartbeat.send("pong")
             else:
                 messages.put(message)
                 if message is None:
                     return
     except (EOFError, OSError):
-        # The loader's process is gone. The main thread may be deep in a user's code, so nobody else can end this one.
+        # The loader's process is gone. The main thread may be inside user code, so only this thread can end the
+        # process.
         os._exit(1)
 
 
 def describe(error: BaseException, index: Any = None) -> tuple[str, bytes | None, Any]:
-    """An exception for the wire: its traceback, itself when it survives pickling, the sample."""
+    """Describes an exception for the pipe: its traceback, the pickled exception if possible, and the sample."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         pickled = pickle.dumps(error)
@@ -112,13 +114,13 @@ def worker_main(
     payload: bytes | tuple[BatchBuilder, Callable[[int], None] | None],
     tasks: Connection,
     results: Connection,
-    pulse: Connection,
+    heartbeat: Connection,
 ) -> None:
     """Runs one worker: ``payload`` is (builder, worker_init_fn), pickled unless the process was forked."""
-    # Ctrl-C reaches the whole foreground group; the loader's process decides what becomes of the workers.
+    # Ctrl-C reaches the whole foreground process group; the loader's process decides when the workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(tasks, pulse, messages), daemon=True).start()
+    threading.Thread(target=_listen, args=(tasks, heartbeat, messages), daemon=True).start()
     try:
         builder, worker_init_fn = pickle.loads(payload) if isinstance(payload, bytes) else payload
         builder.leaves_globals = False
@@ -142,7 +144,7 @@ class _Worker:
         self._reader_key: tuple[int, int, int] | None = None
 
     def serve(self, messages: queue.SimpleQueue[Any]) -> None:
-        """Works off messages: a Task, the attach_info of a ring, or None to stop."""
+        """Processes messages: a Task, the attach_info of a ring, or None to stop."""
         while True:
             message = messages.get()
             if message is None:
@@ -158,7 +160,7 @@ class _Worker:
         try:
             self._results.send(reply)
         except OSError:
-            raise  # the pipe; all other errors are of pickling, before anything was sent
+            raise  # an error of the pipe; pickling raises other errors, before anything is sent
         except Exception as error:  # noqa: BLE001 - sent to the loader, which raises it
             self._results.send(reply._replace(kind="error", value=describe(error)))
 
@@ -172,7 +174,7 @@ class _Worker:
                 if not samples:
                     return reply._replace(kind="end")
                 batch = self._builder.build_from(samples, task.seed, task.epoch, task.stream[0])
-            placed = None if task.slot is None or self._ring is None else _place(batch, self._ring, task.slot)
+            placed = None if task.slot is None or self._ring is None else _write_to_slot(batch, self._ring, task.slot)
         except Exception as error:  # noqa: BLE001 - sent to the loader, which raises it
             return reply._replace(kind="error", value=describe(error, self._builder.failed_index))
         return reply._replace(value=batch) if placed is None else reply._replace(kind="ring", value=placed)
@@ -187,20 +189,20 @@ class _Worker:
 
 
 def ring_arrays(batch: Any) -> tuple[Any, list[npt.NDArray[Any]]]:
-    """The batch with ArrayPlaces, and the arrays they stand for: those with rows and without objects."""
+    """Returns the batch with ArrayPlaceholders, and the replaced arrays: those with rows and without objects."""
     arrays: list[npt.NDArray[Any]] = []
 
     def take_out(array: npt.NDArray[Any]) -> Any:
         if array.ndim == 0 or array.dtype.hasobject or not array.dtype.itemsize:
             return array
         arrays.append(array)
-        return ArrayPlace(len(arrays) - 1)
+        return ArrayPlaceholder(len(arrays) - 1)
 
     return map_type(take_out, np.ndarray, batch), arrays
 
 
-def _place(batch: Any, ring: SharedBatchRingBuffer, slot: int) -> tuple[Any, list[int]] | None:
-    """Copies the arrays of ``batch`` into a slot; returns the rest and their rows, or None if they do not fit."""
+def _write_to_slot(batch: Any, ring: SharedBatchRingBuffer, slot: int) -> tuple[Any, list[int]] | None:
+    """Copies the arrays of ``batch`` into a slot; returns the rest and their row counts, or None if they do not fit."""
     skeleton, arrays = ring_arrays(batch)
     views = list(ring.slot_view(slot).values())
     if len(arrays) != len(views):

@@ -1,4 +1,4 @@
-"""The loader's side of the workers: starts them, deals out tasks, collects batches in order, notices the dead."""
+"""WorkerPool: starts worker processes, distributes tasks, returns batches in order, and detects dead workers."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from netcl.data.fetch import BatchBuilder
 from netcl.data.shared_batch import SharedBatchRingBuffer
 from netcl.data.tree import map_type
 from netcl.data.worker_handles import STOP_S, Resources, WorkerHandle
-from netcl.data.worker_process import ArrayPlace, Reply, Task, ring_arrays, worker_main
+from netcl.data.worker_process import ArrayPlaceholder, Reply, Task, ring_arrays, worker_main
 
 __all__ = ["WorkerPool", "choose_start_method"]
 
-PING_AFTER_S = 1.0  # of waiting for a batch, and from one ping to the next
-SILENCE_S = 3.5  # without an answer to a ping; with the wait before it and half a second to notice, 5 s
-START_S = 120.0  # to import and unpickle what the worker needs
+PING_AFTER_S = 1.0  # of waiting for a batch, and between two pings
+SILENCE_S = 3.5  # without an answer to a ping; 5 s together with the wait before it and half a second to detect it
+START_S = 120.0  # to import modules and to unpickle the payload
 
 
-# Of each batch: seed, epoch, and its indices or, of a stream, (first, count, fewest).
+# Per batch: seed, epoch, and its indices or, for a stream, (first, count, fewest).
 TaskSource = Iterator["tuple[int, int, Any, tuple[int, int, int] | None]"]
 
 
 def choose_start_method(start_method: str | None) -> str:
-    """The start method to use: forkserver where it is safe, else spawn, unless one is given.
+    """Returns ``start_method`` if it is given, else "forkserver" if it is safe, else "spawn".
 
     Raises:
-        ValueError: unknown on this system, or "fork" once pyopencl is loaded.
+        ValueError: the method is unknown on this system, or is "fork" and pyopencl is loaded.
     """
     available = multiprocessing.get_all_start_methods()
     if start_method is None:
-        # On macOS the forkserver itself breaks system libraries that do not survive a fork.
+        # On macOS the fork server itself breaks system libraries that do not survive a fork.
         return "forkserver" if "forkserver" in available and sys.platform != "darwin" else "spawn"
     if start_method not in available:
         raise ValueError(f"start_method must be None or one of {available} on this system, got {start_method!r}")
@@ -52,10 +52,10 @@ def choose_start_method(start_method: str | None) -> str:
 
 
 class WorkerPool:
-    """``num_workers`` processes that make batches; at most ``num_workers * prefetch`` batches are under way or waiting.
+    """``num_workers`` processes that make batches; at most ``num_workers * prefetch`` batches are in flight.
 
-    Batches of the first round come through pipes and show shapes and dtypes; the ring is made after them. A batch that
-    does not fit its slot goes through the pipe.
+    The first batches come through pipes and determine shapes and dtypes; the ring is created from them. A batch that
+    does not fit its slot comes through the pipe.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class WorkerPool:
         self._free_slots: list[int] = []
         self._generation = 0
         self._arrived: dict[int, Reply] = {}
-        self._stopped = 0.0  # seconds that this process did not run while it waited
+        self._stopped = 0.0  # seconds for which this process was stopped while it waited
         self._resources = Resources()
         self._finalizer = weakref.finalize(self, self._resources.release)
         try:
@@ -88,11 +88,11 @@ class WorkerPool:
 
     @property
     def closed(self) -> bool:
-        """Whether the workers have been stopped."""
+        """True after the workers have been stopped."""
         return not self._finalizer.alive
 
     def close(self) -> None:
-        """Stops the workers and frees the shared memory; again is harmless."""
+        """Stops the workers and frees the shared memory; may be called again."""
         self._finalizer()
 
     def _start(
@@ -106,34 +106,35 @@ class WorkerPool:
         context = multiprocessing.get_context(start_method)
         payload: Any = (builder, worker_init_fn)
         if start_method == "fork":
-            # A tracker of the child's own would unlink the ring when the child ends.
+            # A tracker of the child would unlink the ring when the child ends.
             resource_tracker.ensure_running()
         else:
             payload = _pickled(payload, num_workers, start_method)
         for worker_id in range(num_workers):
             pipes = [context.Pipe(duplex=False) for _ in range(3)]
-            (task_end, tasks), (results, result_end), (pulse, pulse_end) = pipes
+            (task_end, tasks), (results, result_end), (heartbeat, heartbeat_end) = pipes
             process = context.Process(  # type: ignore[attr-defined]
                 target=worker_main,
-                args=(worker_id, num_workers, seed, payload, task_end, result_end, pulse_end),
+                args=(worker_id, num_workers, seed, payload, task_end, result_end, heartbeat_end),
                 name=f"netcl-data-worker-{worker_id}",
                 daemon=True,
             )
             try:
                 process.start()
             finally:
-                # Our copies of its ends: with them open a dead worker would not give an end of file.
-                for end in (task_end, result_end, pulse_end):
+                # Closes this process's copies of the child's ends: while they are open, a dead worker gives no end of
+                # file.
+                for end in (task_end, result_end, heartbeat_end):
                     end.close()
-            self._resources.workers.append(WorkerHandle(worker_id, process, tasks, results, pulse, self._now()))
+            self._resources.workers.append(WorkerHandle(worker_id, process, tasks, results, heartbeat, self._now()))
 
     def run(self, tasks: TaskSource) -> Iterator[Any]:
-        """The batches of ``tasks``, as Task describes them, in their order.
+        """Yields the batches of ``tasks`` (see Task) in their order.
 
-        A new run ends the one before it.
+        A new run ends the previous one.
 
         Raises:
-            DataLoaderWorkerError: a worker died, went silent, passed the timeout or raised.
+            DataLoaderWorkerError: a worker died, stopped responding, exceeded the timeout or raised.
         """
         self._generation += 1
         for reply in self._arrived.values():
@@ -153,7 +154,7 @@ class WorkerPool:
             batch = self._unpack(reply)
             del reply
             due += 1
-            # Before the batch is handed over: the workers go on while it is used.
+            # Before the batch is yielded: the workers continue while it is used.
             dealt = self._fill(tasks, generation, dealt, due + self._window)
             yield batch
             if self.closed or generation != self._generation:
@@ -163,52 +164,53 @@ class WorkerPool:
                 )
 
     def _fill(self, tasks: TaskSource, generation: int, dealt: int, limit: int) -> int:
-        """Deals tasks until ``limit`` have been dealt or there are no more; returns how many have been."""
+        """Sends tasks until ``limit`` have been sent or there are no more; returns the number sent."""
         for seed, epoch, indices, stream in itertools.islice(tasks, max(0, limit - dealt)):
-            self._deal(Task(generation, dealt, seed, epoch, indices, stream, None))
+            self._dispatch(Task(generation, dealt, seed, epoch, indices, stream, None))
             dealt += 1
         return dealt
 
-    def _deal(self, task: Task) -> None:
-        """Gives a task to the worker with the fewest."""
+    def _dispatch(self, task: Task) -> None:
+        """Sends a task to the worker with the fewest unfinished tasks."""
         worker = min(self._resources.workers, key=lambda worker: len(worker.open))
         if self._free_slots:
             task = task._replace(slot=self._free_slots.pop())
         worker.open[task.generation, task.number] = task
-        self._tell(worker, task)
+        self._send(worker, task)
 
     def _await(self, number: int, generation: int) -> Reply:
-        """The reply to a task, taking in whatever comes before it."""
+        """Returns the reply to a task; replies that arrive earlier are stored."""
         started = self._now()
         while number not in self._arrived:
             owners: dict[Any, WorkerHandle] = {}
             for worker in self._resources.workers:
-                owners.update({worker.results: worker, worker.pulse: worker, worker.process.sentinel: worker})
+                owners.update({worker.results: worker, worker.heartbeat: worker, worker.process.sentinel: worker})
             before, tick = time.monotonic(), PING_AFTER_S / 2
             signalled = connection.wait(list(owners), tick)
-            # Stopped by Ctrl-Z or a debugger, and the workers with it: nobody was silent in that time.
+            # This process was stopped by Ctrl-Z or a debugger, and the workers with it: that time does not count as
+            # silence.
             late = time.monotonic() - before - tick
             self._stopped += late if late > PING_AFTER_S else 0.0
             for source in signalled:
-                if source is owners[source].pulse:
-                    self._receive_pulse(owners[source])
+                if source is owners[source].heartbeat:
+                    self._receive_heartbeat(owners[source])
             for worker in {owners[source].id: owners[source] for source in signalled}.values():
                 self._receive(worker, generation)
             if number not in self._arrived:
-                self._check_lives((generation, number), started)
+                self._check_liveness((generation, number), started)
         return self._arrived.pop(number)
 
     def _now(self) -> float:
-        """Seconds on a clock that stands still while this process is stopped."""
+        """Seconds on a clock that does not advance while this process is stopped."""
         return time.monotonic() - self._stopped
 
-    def _receive_pulse(self, worker: WorkerHandle) -> None:
+    def _receive_heartbeat(self, worker: WorkerHandle) -> None:
         with contextlib.suppress(EOFError, OSError):
-            worker.pulse.recv()
+            worker.heartbeat.recv()
         worker.ping_sent = None
 
     def _receive(self, worker: WorkerHandle, generation: int) -> None:
-        """Takes in all replies that a worker has sent; raises if it is dead."""
+        """Receives all replies that a worker has sent; raises if it is dead."""
         dead = worker.process.exitcode is not None
         try:
             while worker.results.poll():
@@ -233,8 +235,8 @@ class WorkerPool:
             self._make_ring(reply.value)
         self._arrived[reply.number] = reply
 
-    def _check_lives(self, due: tuple[int, int], wait_started: float) -> None:
-        """Asks workers for a sign of life; raises for one that gives none, or for the batch that is too late."""
+    def _check_liveness(self, due: tuple[int, int], wait_started: float) -> None:
+        """Pings the workers; raises if one does not answer, or if the batch exceeds the timeout."""
         now = self._now()
         for worker in self._resources.workers:
             if worker.ready_since is None:
@@ -249,7 +251,7 @@ class WorkerPool:
             if worker.ping_sent is None:
                 if now - worker.last_ping >= PING_AFTER_S:
                     worker.ping_sent = worker.last_ping = now
-                    self._tell(worker, "ping")
+                    self._send(worker, "ping")
             elif now - worker.ping_sent > max(SILENCE_S, self._timeout):
                 raise self._silent(
                     worker,
@@ -257,14 +259,15 @@ class WorkerPool:
                     "holds the interpreter; a longer timeout= allows it more",
                 )
 
-    def _tell(self, worker: WorkerHandle, message: Any) -> None:
+    def _send(self, worker: WorkerHandle, message: Any) -> None:
         try:
             worker.tasks.send(message)
             return
         except OSError:
             pass
-        # Raised out here, so that the OSError is not kept as its context: its frames hold io.BytesIO.getbuffer(), and
-        # when the collector meets that in a cycle CPython crashes (3.12.1) or raises BufferError anywhere (3.13.0).
+        # Raised outside of the except block, so that the OSError is not kept as its context: its frames hold
+        # io.BytesIO.getbuffer(), and if the garbage collector finds that in a cycle, CPython crashes (3.12.1) or raises
+        # BufferError anywhere (3.13.0).
         raise self._dead(worker)
 
     def _unpack(self, reply: Reply) -> Any:
@@ -275,18 +278,18 @@ class WorkerPool:
         assert reply.slot is not None
         skeleton, rows = reply.value
         views = list(ring.slot_view(reply.slot).values())
-        return map_type(lambda place: views[place.number][: rows[place.number]].copy(), ArrayPlace, skeleton)
+        return map_type(lambda place: views[place.number][: rows[place.number]].copy(), ArrayPlaceholder, skeleton)
 
     def _free(self, reply: Reply) -> None:
         if reply.slot is not None:
             self._free_slots.append(reply.slot)
 
     def _make_ring(self, batch: Any) -> None:
-        """Makes a ring for batches like this one and tells the workers."""
+        """Creates a ring for batches like this one and sends it to the workers."""
         _, arrays = ring_arrays(batch)
         specs = {}
         for number, array in enumerate(arrays):
-            # A short first batch must not make slots too small for the full ones.
+            # A short first batch must not make the slots too small for full batches.
             rows = max(len(array), self._batch_size or 0)
             specs[str(number)] = ((rows, *array.shape[1:]), array.dtype)
         if not specs:
@@ -299,7 +302,7 @@ class WorkerPool:
             raise
         self._free_slots = list(range(ring.K))
         for worker in self._resources.workers:
-            self._tell(worker, ring.attach_info())
+            self._send(worker, ring.attach_info())
 
     def _dead(self, worker: WorkerHandle) -> DataLoaderWorkerError:
         worker.process.join(STOP_S)
@@ -319,7 +322,7 @@ class WorkerPool:
     def _silent(self, worker: WorkerHandle, what: str) -> DataLoaderWorkerError:
         indices = worker.indices()
         text = f"data worker {worker.id} {what}; it holds samples {_short(indices)}"
-        # No point in asking it to stop.
+        # A process that does not respond would not react to a request to stop.
         worker.process.kill()
         self.close()
         return DataLoaderWorkerError(worker.id, None, indices, text)
