@@ -1,4 +1,4 @@
-"""What the tests of netcl.optim share: parameters with given gradients."""
+"""Fixtures of netcl.optim: parameters with given gradients."""
 
 from __future__ import annotations
 

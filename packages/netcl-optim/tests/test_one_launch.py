@@ -17,7 +17,7 @@ def model(parameter, rng, dtype: str = "float32") -> list[Tensor]:
 
 
 def launches(step, tensor: Tensor) -> int | None:
-    """How many kernels ``step`` launches; None on NumPy, which counts none."""
+    """Returns the number of kernels that ``step`` launches; None on NumPy, which does not count them."""
     if tensor.backend != "cl":
         step()
         return None

@@ -269,7 +269,7 @@ def test_a_half_parameter_has_a_master_that_keeps_small_steps(dtype: str, rng, p
     rounded = master.astype(dtype).to_host()
     assert np.array_equal(p.to_host(), rounded)
     assert not np.array_equal(rounded, start), "no step alone moves it"
-    # What somebody else writes counts, and a state that is loaded goes on where it was.
+    # An external change of a parameter takes effect, and a loaded state continues.
     state = dict(optimizer.state_dict()["state"][0])
     p.write(np.full(4, 8.0))
     optimizer.step()

@@ -1,6 +1,4 @@
-"""Optimizers, each an update rule that becomes one fused kernel, and what goes with them: schedules, clipping,
-averages.
-"""
+"""Optimizers with fused update kernels, learning-rate schedules, gradient clipping and weight averages."""
 
 from __future__ import annotations
 

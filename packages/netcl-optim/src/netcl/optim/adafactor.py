@@ -1,4 +1,4 @@
-"""Adafactor: second moments of matrices as the product of a column and a row, so that they take hardly any memory."""
+"""Adafactor: second moments of matrices are factored into row and column statistics to save memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EPS = {"float32": 2.0**-23, "float64": sys.float_info.epsilon}
 
 
 def _mean(x: Expr, axes: Sequence[int]) -> Expr:
-    """The mean over axes of the parameter; they stay with length one."""
+    """The mean over axes of the parameter; they are kept with length one."""
     if not axes:
         return x
     return reduce("sum", x, tuple(axes)) / Scalar(f"size:{','.join(map(str, axes))}", x.dtype)
@@ -27,7 +27,7 @@ class AdafactorRule(Rule):
 
     u = g / sqrt(max(V, eps1^2)), p = p - max(eps2, rms(p)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / d).
 
-    What has one axis or none keeps V itself.
+    Parameters with fewer than two axes store V unfactored.
     """
 
     rank: int = 0
@@ -76,10 +76,10 @@ class AdafactorRule(Rule):
 
 
 class Adafactor(Optimizer):
-    """Adaptive rates in little memory (Shazeer and Stern 2018), as torch.optim.Adafactor has it.
+    """Adaptive learning rates with little memory (Shazeer and Stern 2018), as torch.optim.Adafactor.
 
-    ``eps``: the least second moment (None: the spacing of numbers at 1) and the least scale of a parameter; ``d``: how
-    long a step may be against the scale.
+    ``eps``: lower bounds of the second moment (None: the machine epsilon) and of the parameter scale; ``d``: clipping
+    threshold of the update's root mean square.
     """
 
     def __init__(

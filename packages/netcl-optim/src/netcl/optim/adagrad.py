@@ -1,4 +1,4 @@
-"""Adagrad and Adadelta: rates from the sum, or the running mean, of squared gradients."""
+"""Adagrad and Adadelta: learning rates from the sum, or the running mean, of squared gradients."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AdagradRule(Rule):
 
 
 class Adagrad(Optimizer):
-    """Rates by the sum of squared gradients (Duchi et al. 2011)."""
+    """Learning rates by the sum of squared gradients (Duchi et al. 2011)."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class AdadeltaRule(Rule):
 
     @property
     def running(self) -> Mapping[str, float]:
-        # The rule does not need it; PyTorch's state has it.
+        # The rule does not need the step count; it is part of PyTorch's state.
         return {"step": 0.0}
 
     def advance(self, running: Values, numbers: Values) -> Values:
@@ -92,7 +92,7 @@ class AdadeltaRule(Rule):
 
 
 class Adadelta(Optimizer):
-    """Rates by running means of squared gradients and of squared steps (Zeiler 2012)."""
+    """Learning rates by running means of squared gradients and of squared steps (Zeiler 2012)."""
 
     def __init__(
         self,

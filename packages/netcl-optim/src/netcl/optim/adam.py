@@ -1,4 +1,4 @@
-"""Adam and AdamW, and what all rules with two moments share."""
+"""Adam and AdamW, and the base classes of optimizers with two moments."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from netcl.optim.optimizer import Optimizer, check_betas, options, require
 
 
 def log_of(beta: float) -> float:
-    """log(beta), for beta = 0 a number whose exponential is zero."""
+    """Returns log(beta); for beta = 0 a number whose exponential is zero."""
     return math.log(beta) if beta > 0 else -1e4
 
 
 def moment_numbers(group: Mapping[str, Any]) -> dict[str, float]:
-    """The scalars of a rule with two moments. 1 - beta is formed in double precision: in float32 it would lose five
-    digits.
+    """Returns the scalars of a rule with two moments. 1 - beta is computed in double precision: in float32 it would
+    lose five digits.
     """
     beta1, beta2 = group["betas"]
     return {
@@ -37,7 +37,7 @@ def moment_numbers(group: Mapping[str, Any]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class MomentsRule(Rule):
-    """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2; weight decay in the gradient, or beside it
+    """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2; weight decay as part of the gradient, or decoupled
     (``decoupled``).
     """
 
@@ -52,13 +52,13 @@ class MomentsRule(Rule):
         return {"step": 0.0}
 
     def decayed(self, p: Expr, g: Expr, numbers: Values) -> tuple[Expr, Expr]:
-        """p and g after weight decay."""
+        """Returns p and g after weight decay."""
         if self.decoupled:
             return p - numbers["lr"] * numbers["weight_decay"] * p, g
         return p, g + numbers["weight_decay"] * p
 
     def moments(self, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Expr]:
-        """The new m and v."""
+        """Returns the new m and v."""
         m = numbers["beta1"] * states["exp_avg"] + numbers["rest1"] * g
         v = numbers["beta2"] * states["exp_avg_sq"] + numbers["rest2"] * (g * g)
         return m, v
@@ -66,7 +66,7 @@ class MomentsRule(Rule):
 
 @dataclass(frozen=True)
 class AdamRule(MomentsRule):
-    """p = p - lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps); with amsgrad v is the largest so far."""
+    """p = p - lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps); with amsgrad v is its maximum so far."""
 
     amsgrad: bool = False
 
@@ -92,7 +92,7 @@ class AdamRule(MomentsRule):
 
 
 class MomentsOptimizer(Optimizer):
-    """What the optimizers with two betas share."""
+    """Base class of the optimizers with two betas."""
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -104,7 +104,9 @@ class MomentsOptimizer(Optimizer):
 
 
 class Adam(MomentsOptimizer):
-    """Adaptive moments (Kingma and Ba 2014), weight decay as part of the gradient, amsgrad of Reddi et al. 2018."""
+    """Adaptive moment estimation (Kingma and Ba 2014), weight decay as part of the gradient, amsgrad of Reddi et al.
+    2018.
+    """
 
     _decoupled = False
 
@@ -126,7 +128,7 @@ class Adam(MomentsOptimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay beside the gradient: p = p - lr weight_decay p first (Loshchilov and Hutter 2017)."""
+    """Adam with decoupled weight decay: first p = p - lr weight_decay p (Loshchilov and Hutter 2017)."""
 
     _decoupled = True
 

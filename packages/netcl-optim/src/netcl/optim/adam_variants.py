@@ -33,7 +33,7 @@ class AdamaxRule(MomentsRule):
 
 
 class Adamax(MomentsOptimizer):
-    """Adam by the infinity norm (Kingma and Ba 2014, section 7)."""
+    """Adam with the infinity norm (Kingma and Ba 2014, section 7)."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class NAdamRule(MomentsRule):
 
 
 class NAdam(MomentsOptimizer):
-    """Adam with Nesterov's look-ahead (Dozat 2016)."""
+    """Adam with Nesterov momentum (Dozat 2016)."""
 
     def __init__(
         self,
@@ -114,7 +114,8 @@ class RAdamRule(MomentsRule):
     def advance(self, running: Values, numbers: Values) -> Values:
         step = running["step"] + 1.0
         y = -(step * numbers["log_beta2"])
-        # rho_t = rho_inf - 2 t beta2^t / (1 - beta2^t) is a small difference of large numbers; this form has none:
+        # rho_t = rho_inf - 2 t beta2^t / (1 - beta2^t) is a small difference of large numbers; this form has no
+        # cancellation:
         # with x = -log(beta2), y = t x: rho_t = (rho_inf - 2 / x) + 2 / x * (1 - y / (e^y - 1)).
         series = y * (0.5 - y * (1.0 / 12.0 - y * y * (1.0 / 720.0 - y * y / 30240.0)))
         bend = apply("where", apply("lt", y, 0.5), series, 1.0 - y / apply("expm1", apply("maximum", y, 0.25)))
@@ -138,7 +139,7 @@ class RAdamRule(MomentsRule):
 
 
 class RAdam(MomentsOptimizer):
-    """Adam whose first steps are rectified for the variance of their scale (Liu et al. 2019)."""
+    """Adam with the variance of the adaptive learning rate rectified in the first steps (Liu et al. 2019)."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Gradient clipping, by norm and by value, in place and without a host read where none is asked for.
+"""Gradient clipping by norm and by value, in place; without a host read except in ``clip_grad_norm``.
 
-A reduction over all gradients, a small kernel and a pass that scales: three launches, however many gradients there are
-of a dtype.
+Clipping by norm takes three launches for any number of gradients of one dtype: a reduction over all gradients, a small
+kernel and a pass that scales.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from netcl.optim.fused import compute_dtype
 def clip_grad_norm(
     params: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> float:
-    """Scales the gradients so that their norm, taken as one vector, is at most ``max_norm``; gives the norm before.
+    """Scales the gradients so that their norm, taken as one vector, is at most ``max_norm``; returns the norm before
+    clipping.
 
-    Gradients are multiplied by min(1, max_norm / (norm + 1e-6)). Reads the norm on the host;
-    ``clip_grad_norm_device`` does not. NonFiniteError, with the gradients as they were, where ``error_if_nonfinite``
-    and the norm is NaN or infinite.
+    Gradients are multiplied by min(1, max_norm / (norm + 1e-6)). Reads the norm on the host; ``clip_grad_norm_device``
+    does not. Raises NonFiniteError, with the gradients unchanged, if ``error_if_nonfinite`` is set and the norm is NaN
+    or infinite.
     """
     grads = _grads(params)
     if not grads:
@@ -36,8 +37,8 @@ def clip_grad_norm(
 
 
 def clip_grad_norm_device(params: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
-    """``clip_grad_norm`` without a host read: the norm before clipping as a 0-d tensor. All gradients lie on one
-    device.
+    """``clip_grad_norm`` without a host read: returns the norm before clipping as a 0-d tensor. All gradients must be
+    on one device.
     """
     given = [params] if isinstance(params, Tensor) else list(params)
     norm, factor = clipping(given, max_norm, norm_type)
@@ -47,7 +48,9 @@ def clip_grad_norm_device(params: Tensor | Iterable[Tensor], max_norm: float, no
 
 
 def clipping(params: Sequence[Tensor], max_norm: float, norm_type: float = 2.0) -> tuple[Tensor, Tensor | None]:
-    """The norm of the gradients before clipping and the factor that clips them, None without gradients."""
+    """Returns the norm of the gradients before clipping and the factor that clips them; the factor is None if there are
+    no gradients.
+    """
     grads = _grads(params)
     if not grads:
         return Tensor.zeros((), queue=params[0].queue if params else None), None
@@ -63,15 +66,15 @@ def clip_grad_value(params: Tensor | Iterable[Tensor], clip_value: float) -> Non
 
 
 def _norm_and_factor(grads: Sequence[Tensor], max_norm: float, norm_type: float = 2.0) -> tuple[Tensor, Tensor]:
-    """The norm of some gradients as one vector, and min(1, max_norm / (norm + 1e-6)): 0-d tensors in float32 (float64
-    where one of them is).
+    """Returns the norm of some gradients as one vector, and min(1, max_norm / (norm + 1e-6)): 0-d tensors in float32
+    (float64 if a gradient has it).
     """
     if norm_type <= 0:
         raise ValueError(f"norm_type is a positive number or inf, not {norm_type}")
     kind = "max" if norm_type == float("inf") else "sum"
     parts = [reduce_each(kind, _term(dtype, norm_type), sets) for dtype, sets in _by_dtype(grads).items()]
     dtype = "float64" if any(part.dtype == "float64" for part in parts) else "float32"
-    if len(parts) > 1:  # of different lengths, so each by itself
+    if len(parts) > 1:  # of different lengths, so one call for each
         parts = [evaluate((reduce(kind, Load(0, p.dtype), 0),), (p,), shapes=[(1,)])[0] for p in parts]
     total: Expr = cast(reduce(kind, Load(0, parts[0].dtype), 0), dtype)
     for at, part in enumerate(parts[1:], 1):
@@ -97,12 +100,12 @@ def _grads(params: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 
 def _distinct(grads: Sequence[Tensor]) -> list[Tensor]:
-    """The gradients without repetitions: one that two parameters share is written once."""
+    """Returns the gradients without duplicates: a gradient that two parameters share is written once."""
     return list({grad.storage_id: grad for grad in grads}.values())
 
 
 def _by_dtype(grads: Sequence[Tensor]) -> dict[str, list[list[Tensor]]]:
-    """Gradients as sets of one tensor, by dtype."""
+    """Returns the gradients as sets of one tensor, by dtype."""
     found: dict[str, list[list[Tensor]]] = {}
     for grad in grads:
         found.setdefault(grad.dtype, []).append([grad])
@@ -110,7 +113,7 @@ def _by_dtype(grads: Sequence[Tensor]) -> dict[str, list[list[Tensor]]]:
 
 
 def _term(dtype: str, norm_type: float) -> Expr:
-    """|g|^norm_type, or |g| for the largest."""
+    """Returns |g|^norm_type, or |g| for the maximum norm."""
     g: Expr = cast(Load(0, dtype), compute_dtype(dtype))
     if norm_type == 2:
         return g * g

@@ -1,4 +1,6 @@
-"""Averages of a model's weights over the steps: exponential moving (EMA) and equal (SWA)."""
+"""Averages of a model's weights over the steps: exponential moving average (EMA) and stochastic weight
+averaging (SWA).
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ from netcl.optim.fused import compute_dtype
 
 
 class WeightAverage:
-    """Averages of the parameters of ``model`` (anything with ``named_parameters()``), kept beside it in float32
-    (float64 for float64).
+    """Averages of the parameters of ``model`` (anything with ``named_parameters()``), stored in float32 (float64 for
+    float64).
 
-    ``update()`` after each step takes the weights in, on the device and without a host read; a captured step may
-    contain it. ``store()`` sets the weights aside and puts the averages into the model, ``restore()`` brings the
-    weights back; ``averaged()`` does both round a block.
+    ``update()`` after each step adds the current weights, on the device and without a host read; a captured step may
+    contain it. ``store()`` saves the weights and copies the averages into the model, ``restore()`` copies the weights
+    back; ``averaged()`` does both around a block.
     """
 
     def __init__(self, model: Any) -> None:
@@ -35,7 +37,7 @@ class WeightAverage:
         self._rates = {key: Tensor.zeros((), queue=queue, persistent=True) for key, queue in queues.items()}
 
     def _rate(self, count: Expr) -> Expr:
-        """How far the average moves to the weights at update ``count``, from 1."""
+        """Returns the weight of the current parameters in the average at update ``count``, from 1."""
         raise TypeError(f"{type(self).__name__} has no rate")
 
     def _scalars(self) -> dict[str, float]:
@@ -43,11 +45,11 @@ class WeightAverage:
 
     @property
     def updates(self) -> int:
-        """How many times the weights were taken in; reads the device."""
+        """The number of updates; reads the device."""
         return int(next(iter(self._counts.values())).item())
 
     def update(self) -> None:
-        """Takes the present weights into the averages."""
+        """Adds the current weights to the averages."""
         if self._aside is not None:
             raise RuntimeError("the model holds the averages now; call restore() before update()")
         count = Load(0, "float32") + 1.0
@@ -58,7 +60,7 @@ class WeightAverage:
             evaluate(_move(shadow.dtype, p.dtype), (shadow, p, self._rates[id(p.queue)]), out=(shadow,))
 
     def store(self) -> None:
-        """Sets the weights aside and puts the averages into the model."""
+        """Saves the weights and copies the averages into the model."""
         if self._aside is not None:
             raise RuntimeError("the weights are set aside already; call restore() first")
         self._aside = {name: _copy(p, p.dtype) for name, p in self._params.items()}
@@ -66,7 +68,7 @@ class WeightAverage:
             p.write(self.shadow[name])
 
     def restore(self) -> None:
-        """Puts back the weights that ``store`` set aside."""
+        """Copies back the weights that ``store`` saved."""
         if self._aside is None:
             raise RuntimeError("no weights are set aside; call store() first")
         for name, p in self._params.items():
@@ -75,7 +77,7 @@ class WeightAverage:
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Within the block the model holds the averages."""
+        """The model holds the averages inside the block."""
         self.store()
         try:
             yield
@@ -83,11 +85,11 @@ class WeightAverage:
             self.restore()
 
     def state_dict(self) -> dict[str, Any]:
-        """``{"updates": int, "shadow": {name: T}}``; tensors are not copied."""
+        """Returns ``{"updates": int, "shadow": {name: T}}``; tensors are not copied."""
         return {"updates": self.updates, "shadow": dict(self.shadow)}
 
     def check_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """ValueError or ShapeError where ``load_state_dict`` would raise; writes nothing."""
+        """Raises ValueError or ShapeError if ``load_state_dict`` would; writes nothing."""
         shadow = state_dict["shadow"]
         if set(shadow) != set(self.shadow):
             raise ValueError(f"the state and the model differ in {sorted(set(shadow) ^ set(self.shadow))}")
@@ -99,7 +101,7 @@ class WeightAverage:
                 )
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes over a state; names and shapes are checked before anything is written."""
+        """Restores a state; names and shapes are checked before anything is written."""
         self.check_state_dict(state_dict)
         for name, value in state_dict["shadow"].items():
             self.shadow[name].write(value)
@@ -108,8 +110,8 @@ class WeightAverage:
 
 
 class ModelEMA(WeightAverage):
-    """average = d average + (1 - d) weights, with d = ``decay``; with ``warmup`` d = min(decay, (1 + n) / (10 + n))
-    at update n.
+    """average = d average + (1 - d) weights, with d = ``decay``; with ``warmup`` d = min(decay, (1 + n) / (10 + n)) at
+    update n.
     """
 
     def __init__(self, model: Any, decay: float = 0.999, warmup: bool = True) -> None:
@@ -128,7 +130,7 @@ class ModelEMA(WeightAverage):
 
 
 class SWA(WeightAverage):
-    """The equal average of the weights at all updates (Izmailov et al. 2018)."""
+    """The mean of the weights at all updates (Izmailov et al. 2018)."""
 
     def _rate(self, count: Expr) -> Expr:
         return 1.0 / count
@@ -145,11 +147,11 @@ def _copy(p: Tensor, dtype: str) -> Tensor:
 
 
 def update_bn(loader: Iterable[Any], model: Any) -> None:
-    """Recomputes the running statistics of batch normalisation over ``loader`` (batches, or tuples that begin with
-    one), weights unchanged.
+    """Recomputes the running statistics of batch normalization over ``loader`` (batches, or tuples that begin with
+    one); weights do not change.
 
-    Every layer with ``running_mean`` is reset and averages all batches equally; modes and momenta are as before at
-    the end.
+    Every layer with ``running_mean`` is reset and averages all batches equally; modes and momenta are restored at the
+    end.
     """
     layers = [module for module in model.modules() if getattr(module, "running_mean", None) is not None]
     if not layers:

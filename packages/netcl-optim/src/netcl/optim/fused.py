@@ -1,9 +1,10 @@
-"""Update rules written once as expressions, and the lanes of parameters that they step: one launch per dtype.
+"""Fused update kernels: rules written as expressions, and the parameter buckets that a step updates with one launch per
+dtype.
 
-A rule never sees a number. Hyper-parameters and the step count are 0-d tensors on the device, so that a schedule
-changes a value and no kernel, and a captured step replays with new values. Per lane one small launch counts the step
-and derives what depends on it (bias corrections); then all parameters of a dtype take one launch with several outputs,
-in place (``evaluate_each``). Rules that reduce over a parameter take their launches for each.
+Hyper-parameters and the step count are 0-d tensors on the device, never constants of a rule, so that a schedule changes
+a value and no kernel, and a captured step replays with new values. Per bucket one small launch counts the step and
+derives the bias corrections; then all parameters of a dtype are updated in place by multi-tensor apply
+(``evaluate_each``). Rules that reduce over a parameter take their launches for each parameter.
 """
 
 from __future__ import annotations
@@ -25,51 +26,53 @@ Values = Mapping[str, Expr]
 
 @dataclass(frozen=True)
 class Rule:
-    """How one parameter is updated. Fields are the options that change the form of the kernel; numbers are none of
-    them.
+    """The update of one parameter as expressions. Fields are the options that change the form of the kernel;
+    hyper-parameters are not fields.
 
-    ``states`` names the tensors kept per parameter, of its shape unless ``state_shape`` says otherwise, ``running`` the
-    scalars kept per lane with their first values.
+    ``states`` names the tensors stored per parameter, of its shape unless ``state_shape`` returns another one;
+    ``running`` the scalars stored per bucket with their initial values.
     """
 
     maximize: bool = False
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the tensors that the rule keeps for each parameter."""
+        """Names of the tensors that the rule stores for each parameter."""
         return ()
 
     @property
     def running(self) -> Mapping[str, float]:
-        """Names and first values of the scalars that the rule keeps for all parameters stepped together."""
+        """Names and initial values of the scalars that the rule stores for all parameters of a bucket."""
         return {}
 
     def advance(self, running: Values, numbers: Values) -> Values:
-        """New values of every running scalar, and further scalars for ``update``, from the running ones and the
+        """Returns new values of every running scalar, and further scalars for ``update``, from the running ones and the
         hyper-parameters.
         """
         return {}
 
     def for_rank(self, rank: int) -> Rule:
-        """The rule for parameters of so many dimensions; only those that reduce over the parameter differ."""
+        """Returns the rule for parameters of ``rank`` dimensions; only rules that reduce over the parameter override
+        it.
+        """
         return self
 
     def state_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of a state of a parameter of ``shape``."""
+        """Returns the shape of a state of a parameter of ``shape``."""
         return shape
 
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
-        """The new parameter and states; ``g`` points uphill already, also when maximizing."""
+        """Returns the new parameter and states; the step goes against ``g``, which is negated before if maximizing."""
         raise TypeError(f"{type(self).__name__} has no update")
 
 
 def one_minus_power(log_base: Expr, exponent: Expr) -> Expr:
-    """1 - base**exponent, exact where base is near one."""
+    """Returns 1 - base**exponent, exact if base is near one."""
     return -apply("expm1", exponent * log_base)
 
 
 class _Slots:
-    """Hands out input slots by name at first use, so that a kernel takes only what its rule reads."""
+    """Assigns input slots by name at first use, so that a kernel has only the inputs that its rule reads."""
 
     def __init__(self, first: int, dtype: str) -> None:
         self.first, self.dtype = first, dtype
@@ -81,7 +84,7 @@ class _Slots:
         return Load(self.first + self.names.index(name), dtype or self.dtype)
 
 
-class _Numbers(Mapping[str, Expr]):
+class _ScalarLoads(Mapping[str, Expr]):
     """Scalars by name, each a load of a 0-d tensor."""
 
     def __init__(self, slots: _Slots, known: Sequence[str]) -> None:
@@ -100,7 +103,7 @@ class _Numbers(Mapping[str, Expr]):
 
 
 @dataclass(frozen=True)
-class Kernel:
+class UpdateKernel:
     """Expressions with the names of the scalars that follow their fixed inputs."""
 
     outputs: tuple[Expr, ...]
@@ -108,7 +111,7 @@ class Kernel:
 
 
 def compute_dtype(dtype: str) -> str:
-    """The dtype in which a parameter's rule computes and keeps its states: float64 for float64, else float32."""
+    """Returns the dtype in which a rule computes and stores its states: float64 for float64, else float32."""
     if dtype not in ("float16", "bfloat16", "float32", "float64"):
         raise DTypeError(f"an optimizer steps floating parameters, not {dtype}; leave it out or freeze it")
     return "float64" if dtype == "float64" else "float32"
@@ -116,31 +119,33 @@ def compute_dtype(dtype: str) -> str:
 
 FOUND, SCALE, CLIP = "found_inf", "grad_scale", "clip"
 MASTER = "master"
-# How far a number and what it rounds to may lie apart: times the rounded one, and below the least normal one.
+# Bounds of the difference between a number and its rounded value: relative to the rounded value, and absolute for
+# subnormals.
 _ROUNDING = {"float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 0.0)}
 
 
 def states_of(rule: Rule, dtype: str) -> tuple[str, ...]:
-    """The names of the states of a parameter of ``dtype``: those of the rule, and the master of a half one."""
+    """Returns the state names of a parameter of ``dtype``: those of the rule, and the master copy of a half one."""
     return (*rule.states, MASTER) if dtype in _ROUNDING else rule.states
 
 
 def state_shape(rule: Rule, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a state of ``states_of``."""
+    """Returns the shape of a state of ``states_of``."""
     return shape if name == MASTER else rule.state_shape(name, shape)
 
 
 @lru_cache(maxsize=1024)
 def update_kernel(
-    rule: Rule, numbers: tuple[str, ...], p_dtype: str, g_dtype: str, around: tuple[tuple[str, str], ...] = ()
-) -> Kernel:
-    """The kernel of a parameter: inputs p, g, states, scalars; outputs p and states.
+    rule: Rule, numbers: tuple[str, ...], p_dtype: str, g_dtype: str, step_scalars: tuple[tuple[str, str], ...] = ()
+) -> UpdateKernel:
+    """Returns the kernel of a parameter: inputs p, g, states, scalars; outputs p and states.
 
-    ``around`` names, with dtypes, what is done in the same pass: with FOUND nothing changes where that is not 0, with
-    SCALE the gradient is divided by it, which is one more output, with CLIP the update takes it times that factor.
+    ``step_scalars`` names, with dtypes, the additional work of the same pass: with FOUND nothing changes if that scalar
+    is not 0; with SCALE the gradient is divided by it, which is one more output; with CLIP the update multiplies the
+    gradient by that factor.
 
-    The last state of a half parameter is its master: the parameter before it was rounded. Where somebody else has
-    written the parameter it is no longer what the master rounds to, and counts itself.
+    The last state of a half parameter is its master copy: the parameter before rounding. If the parameter was modified
+    externally, it no longer matches the rounded master copy and takes precedence.
     """
     dtype = compute_dtype(p_dtype)
     old_p, g = cast(Load(0, p_dtype), dtype), cast(Load(1, g_dtype), dtype)
@@ -150,40 +155,42 @@ def update_kernel(
         near = apply("abs", old[MASTER] - old_p) <= apply("abs", old_p) * relative + absolute
         old_p = apply("where", near, old[MASTER], old_p)
     slots = _Slots(2 + len(old), dtype)
-    extra = {name: cast(slots.load(name, given), dtype) for name, given in around if name != FOUND}
+    extra = {name: cast(slots.load(name, given), dtype) for name, given in step_scalars if name != FOUND}
     unscaled: tuple[Expr, ...] = ()
     if SCALE in extra:
         g = g / extra[SCALE]
         unscaled = (cast(g, g_dtype),)
     if CLIP in extra:
         g = g * extra[CLIP]
-    new_p, new = rule.update(old_p, -g if rule.maximize else g, old, _Numbers(slots, numbers))
+    new_p, new = rule.update(old_p, -g if rule.maximize else g, old, _ScalarLoads(slots, numbers))
     outputs = [cast(new_p, dtype), *(cast(new[name], dtype) for name in rule.states)]
-    if FOUND in dict(around):
+    if FOUND in dict(step_scalars):
         skip = apply("ne", slots.load(FOUND, "float32"), 0.0)
         outputs = [apply("where", skip, before, after) for before, after in zip([old_p, *old.values()], outputs)]
     masters = outputs[:1] if MASTER in old else ()
-    return Kernel((cast(outputs[0], p_dtype), *outputs[1:], *masters, *unscaled), tuple(slots.names))
+    return UpdateKernel((cast(outputs[0], p_dtype), *outputs[1:], *masters, *unscaled), tuple(slots.names))
 
 
 @lru_cache(maxsize=256)
-def advance_kernel(rule: Rule, numbers: tuple[str, ...], dtype: str, guarded: bool) -> tuple[Kernel, tuple[str, ...]]:
-    """The kernel of a lane, over scalars alone, and the names of its outputs, of which the first are the running
-    scalars.
+def advance_kernel(
+    rule: Rule, numbers: tuple[str, ...], dtype: str, guarded: bool
+) -> tuple[UpdateKernel, tuple[str, ...]]:
+    """Returns the kernel that advances a bucket's scalars, and the names of its outputs, of which the first are the
+    running scalars.
     """
     slots = _Slots(0, dtype)
     running = {name: slots.load(name) for name in rule.running}
-    values = dict(rule.advance(running, _Numbers(slots, numbers)))
+    values = dict(rule.advance(running, _ScalarLoads(slots, numbers)))
     names = (*rule.running, *(name for name in values if name not in rule.running))
     outputs = [cast(values[name], dtype) for name in names]
     if guarded:
         skip = apply("ne", slots.load(FOUND, "float32"), 0.0)
         outputs = [apply("where", skip, running[n], o) if n in running else o for n, o in zip(names, outputs)]
-    return Kernel(tuple(outputs), tuple(slots.names)), names
+    return UpdateKernel(tuple(outputs), tuple(slots.names)), names
 
 
-class DeviceNumbers:
-    """The hyper-parameters of a param group as 0-d tensors on one queue, written only when they change."""
+class DeviceHyperparameters:
+    """The hyper-parameters of a param group as 0-d tensors on one queue, written only if they change."""
 
     def __init__(self, queue: Any, dtype: str) -> None:
         self.queue, self.dtype = queue, dtype
@@ -202,12 +209,12 @@ class DeviceNumbers:
             self._written[name] = value
 
 
-class Lane:
-    """Parameters of one group, on one queue and in one compute dtype, that have always been stepped together: they
-    share a step count.
+class Bucket:
+    """A parameter bucket: parameters of one group, on one queue and in one compute dtype, that have always been stepped
+    in the same calls, so they share a step count.
     """
 
-    def __init__(self, members: list[Tensor], numbers: DeviceNumbers) -> None:
+    def __init__(self, members: list[Tensor], numbers: DeviceHyperparameters) -> None:
         self.members, self.numbers = members, numbers
         self.running: dict[str, Tensor] = {}
         self._derived: dict[str, Tensor] = {}
@@ -223,30 +230,30 @@ class Lane:
             else:
                 self.running[name] = self._scalar(value)
 
-    def split(self, leaving: list[Tensor]) -> Lane:
-        """A new lane of ``leaving``, with the same counts, which from now on go their own way."""
+    def split(self, leaving: list[Tensor]) -> Bucket:
+        """Moves ``leaving`` to a new bucket with the same step counts, and returns it."""
         gone = {id(p) for p in leaving}
         self.members = [p for p in self.members if id(p) not in gone]
-        other = Lane(leaving, self.numbers)
+        other = Bucket(leaving, self.numbers)
         for name, tensor in self.running.items():
             other.running[name] = self._scalar(0.0).write(tensor)
         return other
 
-    def advance(self, rule: Rule, around: Mapping[str, Tensor]) -> None:
-        """Counts one step and derives its scalars, in one launch; none where the rule keeps no count."""
+    def advance(self, rule: Rule, step_scalars: Mapping[str, Tensor]) -> None:
+        """Counts one step and derives its scalars, in one launch; no launch if the rule keeps no count."""
         self.set_running({name: value for name, value in rule.running.items() if name not in self.running})
-        kernel, names = advance_kernel(rule, tuple(self.numbers.tensors), self.numbers.dtype, FOUND in around)
+        kernel, names = advance_kernel(rule, tuple(self.numbers.tensors), self.numbers.dtype, FOUND in step_scalars)
         if not names:
             return
         for name in names[len(rule.running) :]:
             if name not in self._derived:
                 self._derived[name] = self._scalar(0.0)
         out = [self.running[name] if name in self.running else self._derived[name] for name in names]
-        evaluate(kernel.outputs, self.scalars(kernel.scalars, around), out=out)
+        evaluate(kernel.outputs, self.scalars(kernel.scalars, step_scalars), out=out)
 
-    def scalars(self, names: Sequence[str], around: Mapping[str, Tensor]) -> list[Tensor]:
-        """The 0-d tensors of these names."""
-        known = {**self.numbers.tensors, **self.running, **self._derived, **around}
+    def scalars(self, names: Sequence[str], step_scalars: Mapping[str, Tensor]) -> list[Tensor]:
+        """Returns the 0-d tensors of these names."""
+        known = {**self.numbers.tensors, **self.running, **self._derived, **step_scalars}
         return [known[name] for name in names]
 
     @property
@@ -254,16 +261,18 @@ class Lane:
         """The names of all scalars that a rule's update may read."""
         return (*self.numbers.tensors, *self.running, *self._derived)
 
-    def update(self, rule: Rule, states_of: Callable[[Tensor], Sequence[Tensor]], around: Mapping[str, Tensor]) -> None:
-        """Steps the parameters and their states in place, those of the same dtypes together."""
-        together: dict[tuple[Rule, str, str], list[list[Tensor]]] = {}
+    def update(
+        self, rule: Rule, states_of: Callable[[Tensor], Sequence[Tensor]], step_scalars: Mapping[str, Tensor]
+    ) -> None:
+        """Updates the parameters and their states in place, one multi-tensor apply per combination of dtypes."""
+        by_kernel: dict[tuple[Rule, str, str], list[list[Tensor]]] = {}
         for p in self.members:
             assert p.grad is not None
             key = (rule.for_rank(p.ndim), p.dtype, p.grad.dtype)
-            together.setdefault(key, []).append([p, p.grad, *states_of(p)])
-        for (one, *dtypes), inputs in together.items():
+            by_kernel.setdefault(key, []).append([p, p.grad, *states_of(p)])
+        for (one, *dtypes), inputs in by_kernel.items():
             kernel = update_kernel(
-                one, self.names, *dtypes, tuple((name, tensor.dtype) for name, tensor in around.items())
+                one, self.names, *dtypes, tuple((name, tensor.dtype) for name, tensor in step_scalars.items())
             )
-            out = [[p, *states, *([g] if SCALE in around else [])] for p, g, *states in inputs]
-            evaluate_each(kernel.outputs, inputs, self.scalars(kernel.scalars, around), out=out)
+            out = [[p, *states, *([g] if SCALE in step_scalars else [])] for p, g, *states in inputs]
+            evaluate_each(kernel.outputs, inputs, self.scalars(kernel.scalars, step_scalars), out=out)

@@ -1,4 +1,4 @@
-"""LAMB: Adam whose step is as long, layer by layer, as the layer's weights allow."""
+"""LAMB: Adam with a trust ratio per layer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from netcl.optim.optimizer import options
 class LAMBRule(MomentsRule):
     """r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p; p = p - lr ||p|| / ||r|| r.
 
-    The ratio of the norms is 1 where one of them is zero.
+    The ratio of the norms (trust ratio) is 1 if one of them is zero.
     """
 
     rank: int = 0

@@ -1,4 +1,4 @@
-"""Lion: steps by the sign of a momentum."""
+"""Lion: updates by the sign of a momentum."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LionRule(Rule):
 
 
 class Lion(MomentsOptimizer):
-    """Steps of one size, by the sign of a momentum (Chen et al. 2023)."""
+    """Updates of constant magnitude, by the sign of a momentum (Chen et al. 2023)."""
 
     def __init__(
         self,

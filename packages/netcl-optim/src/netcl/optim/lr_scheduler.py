@@ -1,4 +1,4 @@
-"""The schedules under PyTorch's module name."""
+"""The schedules under the name of PyTorch's module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizer: parameter groups, state in PyTorch's layout, and the step that runs a rule over them."""
+"""Optimizer: parameter groups, state in PyTorch's layout, and the step that applies a rule."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from netcl.optim.fused import (
     FOUND,
     MASTER,
     SCALE,
-    DeviceNumbers,
-    Lane,
+    Bucket,
+    DeviceHyperparameters,
     Rule,
     compute_dtype,
     state_shape,
@@ -30,8 +30,8 @@ Entry = tuple[Tensor, dict[str, float], dict[str, Any]]
 
 
 class ParamGroup(dict[str, Any]):
-    """The options of a group of parameters; a new value reaches the device at once, so that replays of a captured
-    step see it.
+    """The options of a parameter group; a new value is written to the device at once, so that replays of a captured
+    step use it.
     """
 
     def __init__(
@@ -44,30 +44,30 @@ class ParamGroup(dict[str, Any]):
         self.update({key: value})
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """``dict.update``: the values are checked first and sent to the device at the end."""
+        """``dict.update``: the values are checked first and written to the device at the end."""
         new = dict(*args, **kwargs)
         self._check({**self, **new})
         super().update(new)
         self._send(self)
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """``dict.setdefault``, by way of ``update``."""
+        """``dict.setdefault``, implemented by ``update``."""
         if key not in self:
             self.update({key: default})
         return self[key]
 
 
 class Optimizer:
-    """Steps parameters by their gradients; a parameter whose ``grad`` is None is left alone.
+    """Updates parameters by their gradients; a parameter whose ``grad`` is None is skipped.
 
     ``params``: Parameters, or dicts ``{"params": [...], option: value}`` that override the defaults for a group. A
-    subclass gives ``rule(group)``, the form of its kernel, and ``numbers(group)``, the values that go to the device.
-    Errors: ValueError for no parameter, one given twice, one that is no leaf, or a bad option.
+    subclass defines ``rule(group)``, the form of its kernel, and ``numbers(group)``, the values that are written to the
+    device. Raises ValueError if there is no parameter, one is given twice or is not a leaf, or an option is invalid.
 
-    The first step makes the states, on the device of each parameter and in persistent storage: before a step is
-    captured, take two eager steps. ``found_inf``, where it is set to a 0-d float32 tensor, makes a step change
-    nothing while that is not zero, without a host read; ``grad_scale``, another one, divides the gradients, which have
-    the dtype that the rule computes in, in the pass that updates.
+    The first step creates the states, on the device of each parameter and in persistent storage: take two eager steps
+    before capturing one. If ``found_inf`` is set to a 0-d float32 tensor, a step changes nothing while that is not
+    zero, without a host read; ``grad_scale``, another one, divides the gradients, which have the rule's compute dtype,
+    in the pass that updates.
     """
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
@@ -76,8 +76,8 @@ class Optimizer:
         self.found_inf: Tensor | None = None
         self.grad_scale: Tensor | None = None
         self._clip: Tensor | None = None
-        self._lanes: list[list[Lane]] = []
-        self._numbers: list[dict[tuple[int, str], DeviceNumbers]] = []
+        self._buckets: list[list[Bucket]] = []
+        self._numbers: list[dict[tuple[int, str], DeviceHyperparameters]] = []
         self._states: dict[int, dict[str, Tensor]] = {}
         if isinstance(params, Tensor):
             raise TypeError("params is an iterable of parameters or of groups; give [tensor], not the tensor itself")
@@ -90,15 +90,15 @@ class Optimizer:
     # -- what a subclass gives -----------------------------------------------------------------------------------
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
-        """The rule for the options of ``group``."""
+        """Returns the rule for the options of ``group``."""
         raise TypeError(f"{type(self).__name__} has no rule")
 
     def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
-        """The scalars that the rule reads, computed in double precision on the host."""
+        """Returns the scalars that the rule reads, computed in double precision on the host."""
         return {"lr": float(group["lr"])}
 
     def check(self, group: Mapping[str, Any]) -> None:
-        """ValueError where an option of ``group`` has no meaning."""
+        """Raises ValueError if an option of ``group`` is invalid."""
         require(group["lr"] >= 0, f"lr is at least 0, not {group['lr']}")
         require(group.get("weight_decay", 0) >= 0, f"weight_decay is at least 0, not {group.get('weight_decay')}")
 
@@ -123,7 +123,7 @@ class Optimizer:
             known.add(id(p))
             compute_dtype(p.dtype)
         self.param_groups.append(ParamGroup(values, self.check, self._send))
-        self._lanes.append([])
+        self._buckets.append([])
         self._numbers.append({})
 
     @property
@@ -138,7 +138,7 @@ class Optimizer:
 
     @property
     def state(self) -> dict[Tensor, dict[str, Tensor]]:
-        """The states by parameter and name, as they lie on the device."""
+        """The states by parameter and name, as stored on the device."""
         return {p: self._states[id(p)] for group in self.param_groups for p in group["params"] if id(p) in self._states}
 
     def _send(self, group: ParamGroup) -> None:
@@ -162,62 +162,64 @@ class Optimizer:
                     p.grad.write(Tensor.zeros(p.grad.shape, p.grad.dtype, queue=p.grad.queue))
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; ``closure`` computes gradients anew and gives the loss, which is returned."""
+        """Takes one step; ``closure`` recomputes the gradients and returns the loss, which is returned."""
         loss = None
         if closure is not None:
             with ag.enable_grad():
                 loss = closure()
         named = ((FOUND, self.found_inf), (SCALE, self.grad_scale), (CLIP, self._clip))
-        around = {name: tensor for name, tensor in named if tensor is not None}
+        step_scalars = {name: tensor for name, tensor in named if tensor is not None}
         self._clip = None
         for at, group in enumerate(self.param_groups):
             rule = self.rule(group)
-            for lane in self._due(at, group):
-                lane.advance(rule, around)
-                lane.update(rule, partial(self._states_of, rule=rule, group=group), around)
+            for bucket in self._ready_buckets(at, group):
+                bucket.advance(rule, step_scalars)
+                bucket.update(rule, partial(self._states_of, rule=rule, group=group), step_scalars)
         return loss
 
     def clip_grad_norm(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
-        """Has the next ``step`` take the gradients, as one vector, no longer than ``max_norm``, in the pass that
-        updates; gives their norm as a 0-d tensor.
+        """Makes the next ``step`` clip the gradients, as one vector, to the norm ``max_norm`` in the pass that updates;
+        returns their norm as a 0-d tensor.
 
-        The step is that after ``clip_grad_norm_device``, to the bit for float32; ``p.grad`` stays as it is.
+        For float32 the step is bit-identical to one after ``clip_grad_norm_device``; ``p.grad`` is not changed.
         """
         norm, self._clip = clipping([p for group in self.param_groups for p in group["params"]], max_norm, norm_type)
         return norm
 
-    def _due(self, at: int, group: ParamGroup) -> list[Lane]:
-        """The lanes whose parameters all have gradients now, after splitting those where only some have."""
-        lanes, placed = self._lanes[at], {id(p) for lane in self._lanes[at] for p in lane.members}
+    def _ready_buckets(self, at: int, group: ParamGroup) -> list[Bucket]:
+        """Returns the buckets whose parameters all have gradients, after splitting those in which only some
+        have one.
+        """
+        buckets, placed = self._buckets[at], {id(p) for bucket in self._buckets[at] for p in bucket.members}
         if len(placed) < len(group["params"]):
-            self._place([p for p in group["params"] if id(p) not in placed and p.grad is not None], at, group)
-        due = []
-        for lane in list(lanes):
-            without = [p for p in lane.members if p.grad is None]
+            self._add_buckets([p for p in group["params"] if id(p) not in placed and p.grad is not None], at, group)
+        ready = []
+        for bucket in list(buckets):
+            without = [p for p in bucket.members if p.grad is None]
             if not without:
-                due.append(lane)
-            elif len(without) < len(lane.members):
-                lanes.append(lane.split(without))
-                due.append(lane)
+                ready.append(bucket)
+            elif len(without) < len(bucket.members):
+                buckets.append(bucket.split(without))
+                ready.append(bucket)
         values = self.numbers(group)
         for numbers in self._numbers[at].values():
             numbers.set(values)
-        return due
+        return ready
 
-    def _place(self, params: Sequence[Tensor], at: int, group: ParamGroup) -> list[Lane]:
-        """New lanes for parameters that have not been stepped yet, one per queue and compute dtype."""
-        made: dict[tuple[int, str], Lane] = {}
+    def _add_buckets(self, params: Sequence[Tensor], at: int, group: ParamGroup) -> list[Bucket]:
+        """Adds buckets for parameters that have not been stepped yet, one per queue and compute dtype."""
+        made: dict[tuple[int, str], Bucket] = {}
         for p in params:
             key = (id(p.queue), compute_dtype(p.dtype))
             if key not in self._numbers[at]:
-                self._numbers[at][key] = DeviceNumbers(p.queue, key[1])
+                self._numbers[at][key] = DeviceHyperparameters(p.queue, key[1])
                 self._numbers[at][key].set(self.numbers(group))
-            made.setdefault(key, Lane([], self._numbers[at][key])).members.append(p)
-        self._lanes[at].extend(made.values())
+            made.setdefault(key, Bucket([], self._numbers[at][key])).members.append(p)
+        self._buckets[at].extend(made.values())
         return list(made.values())
 
     def initial_state(self, name: str, group: Mapping[str, Any]) -> float:
-        """The value that fills a new state."""
+        """Returns the value that fills a new state."""
         return 0.0
 
     def _states_of(self, p: Tensor, rule: Rule, group: Mapping[str, Any]) -> list[Tensor]:
@@ -226,7 +228,7 @@ class Optimizer:
         names = states_of(rule, p.dtype)
         for name in names:
             if name not in states:
-                # A master that does not round to the parameter counts for nothing, so zeros do at first.
+                # A master copy that does not round to the parameter is ignored, so it may start as zeros.
                 value, dtype = 0.0 if name == MASTER else self.initial_state(name, group), compute_dtype(p.dtype)
                 shape = state_shape(rule, name, p.shape)
                 states[name] = Tensor.full(shape, value, dtype, queue=p.queue, persistent=True)
@@ -236,16 +238,16 @@ class Optimizer:
     # -----------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """``{"state": {index: {name: T or number}}, "param_groups": [...]}`` as PyTorch lays it out; tensors are not
-        copied.
+        """Returns ``{"state": {index: {name: T or number}}, "param_groups": [...]}`` in PyTorch's layout; tensors are
+        not copied.
         """
         index = {id(p): at for at, p in enumerate(p for group in self.param_groups for p in group["params"])}
         state: dict[int, dict[str, Any]] = {}
         groups = []
-        for group, lanes in zip(self.param_groups, self._lanes):
-            for lane in lanes:
-                running = {name: tensor.item() for name, tensor in lane.running.items()}
-                for p in lane.members:
+        for group, buckets in zip(self.param_groups, self._buckets):
+            for bucket in buckets:
+                running = {name: tensor.item() for name, tensor in bucket.running.items()}
+                for p in bucket.members:
                     entry = {**running, **self._states.get(id(p), {})}
                     if entry:
                         state[index[id(p)]] = entry
@@ -253,15 +255,16 @@ class Optimizer:
         return {"state": dict(sorted(state.items())), "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes over a state of ``state_dict``, also one of torch.optim's; all is checked before anything is written.
+        """Restores a state of ``state_dict``, also one of torch.optim; everything is checked before anything is
+        written.
 
-        ValueError for other numbers of groups or parameters, ShapeError for a state of another shape.
+        Raises ValueError if the numbers of groups or parameters differ, ShapeError if the shape of a state differs.
         """
         for at, (group, entries) in enumerate(self.check_state_dict(state_dict)):
             self._take(at, group, entries)
 
     def check_state_dict(self, state_dict: Mapping[str, Any]) -> list[tuple[dict[str, Any], list[Entry]]]:
-        """What ``load_state_dict`` would write, per group; raises as it does and writes nothing."""
+        """Returns the values that ``load_state_dict`` would write, per group; raises as it does and writes nothing."""
         groups, state = state_dict["param_groups"], state_dict["state"]
         sizes, ours = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
         if sizes != ours:
@@ -278,10 +281,10 @@ class Optimizer:
     def _read(
         self, p: Tensor, rule: Rule, group: Mapping[str, Any], entry: Mapping[str, Any]
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """The running scalars and the states of one parameter, checked."""
+        """Returns the running scalars and the states of one parameter, checked."""
         running: dict[str, float] = {}
         for name, first in rule.running.items():
-            # PyTorch's SGD keeps no count; whoever has a state has stepped at least once.
+            # PyTorch's SGD has no step count; a parameter with a state has been stepped at least once.
             value = entry.get(name, 1.0 if name == "step" else first)
             running[name] = float(value.item() if hasattr(value, "item") else value)
         states: dict[str, Any] = {}
@@ -301,21 +304,21 @@ class Optimizer:
     def _take(self, at: int, values: Mapping[str, Any], entries: Sequence[Entry]) -> None:
         group = self.param_groups[at]
         group.update({key: value for key, value in values.items() if key != "params"})
-        together: dict[Any, list[Tensor]] = {}
+        by_count: dict[Any, list[Tensor]] = {}
         for p, running, _ in entries:
-            together.setdefault((id(p.queue), compute_dtype(p.dtype), *running.values()), []).append(p)
+            by_count.setdefault((id(p.queue), compute_dtype(p.dtype), *running.values()), []).append(p)
         counts = {id(p): running for p, running, _ in entries}
-        kept = self._lanes[at]
-        # Tensors that a captured step refers to stay the same where nothing but their values changes.
-        if [[id(p) for p in lane.members] for lane in kept] != [
-            [id(p) for p in members] for members in together.values()
+        kept = self._buckets[at]
+        # Tensors that a captured step refers to must stay the same objects if only their values change.
+        if [[id(p) for p in bucket.members] for bucket in kept] != [
+            [id(p) for p in members] for members in by_count.values()
         ]:
             kept.clear()
         rule = self.rule(group)
-        for members in together.values():
-            same = [lane for lane in kept if lane.members[0] is members[0]]
-            for lane in same or self._place(members, at, group):
-                lane.set_running(counts[id(members[0])])
+        for members in by_count.values():
+            same = [bucket for bucket in kept if bucket.members[0] is members[0]]
+            for bucket in same or self._add_buckets(members, at, group):
+                bucket.set_running(counts[id(members[0])])
         for p in group["params"]:
             if id(p) not in counts:
                 self._states.pop(id(p), None)
@@ -333,7 +336,7 @@ class Optimizer:
 
 
 def options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options among the ``locals()`` of a constructor, so that its signature is the one place that lists them."""
+    """Returns the options among the ``locals()`` of a constructor, so that they are listed only in its signature."""
     own = ("self", "params", "__class__")
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items() if name not in own
@@ -341,11 +344,11 @@ def options(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require(holds: bool, message: str) -> None:
-    """ValueError with ``message`` where the condition does not hold."""
+    """Raises ValueError with ``message`` if the condition is false."""
     if not holds:
         raise ValueError(message)
 
 
 def check_betas(betas: Sequence[float]) -> None:
-    """ValueError where ``betas`` are not two numbers in [0, 1)."""
+    """Raises ValueError if ``betas`` are not two numbers in [0, 1)."""
     require(len(betas) == 2 and all(0 <= beta < 1 for beta in betas), f"betas are two numbers in [0, 1), not {betas}")

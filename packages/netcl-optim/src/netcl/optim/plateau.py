@@ -1,4 +1,4 @@
-"""A schedule that follows a metric instead of the epoch."""
+"""ReduceLROnPlateau: a schedule that follows a metric instead of the epoch."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from netcl.optim.schedules import Scheduler
 
 
 class ReduceLROnPlateau(Scheduler):
-    """Multiplies the learning rate by ``factor`` after more than ``patience`` steps without a better metric.
+    """Multiplies the learning rate by ``factor`` after more than ``patience`` steps without an improvement of the
+    metric.
 
-    Better: below best (1 - threshold) for mode "min", above best (1 + threshold) for "max"; with
+    Improvement: below best (1 - threshold) for mode "min", above best (1 + threshold) for "max"; with
     ``threshold_mode="abs"`` best -/+ threshold.
     """
 
@@ -45,14 +46,14 @@ class ReduceLROnPlateau(Scheduler):
         self.lrs = self.get_last_lr()
 
     def is_better(self, metric: float) -> bool:
-        """Whether ``metric`` counts as progress."""
+        """Returns True if ``metric`` is an improvement."""
         sign = -1.0 if self.mode == "min" else 1.0
         rel = self.threshold_mode == "rel"
         mark = self.best * (1.0 + sign * self.threshold) if rel else self.best + sign * self.threshold
         return sign * metric > sign * mark
 
     def step(self, metric: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Takes note of ``metric`` (a number or a 0-d tensor) and reduces the rate when it is time."""
+        """Records ``metric`` (a number or a 0-d tensor) and reduces the rate if the patience is exceeded."""
         value = float(metric)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(value):

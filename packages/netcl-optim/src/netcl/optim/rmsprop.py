@@ -13,7 +13,9 @@ from netcl.optim.optimizer import Optimizer, options, require
 
 @dataclass(frozen=True)
 class RMSPropRule(Rule):
-    """v = alpha v + (1 - alpha) g^2; p = p - lr g / (sqrt(v) + eps); centered: v less the squared running mean of g."""
+    """v = alpha v + (1 - alpha) g^2; p = p - lr g / (sqrt(v) + eps); centered: v minus the squared running mean
+    of g.
+    """
 
     centered: bool = False
     momentum: bool = False
@@ -25,7 +27,7 @@ class RMSPropRule(Rule):
 
     @property
     def running(self) -> Mapping[str, float]:
-        # The rule does not need it; PyTorch's state has it.
+        # The rule does not need the step count; it is part of PyTorch's state.
         return {"step": 0.0}
 
     def advance(self, running: Values, numbers: Values) -> Values:
@@ -38,7 +40,7 @@ class RMSPropRule(Rule):
         variance = square
         if self.centered:
             mean = new["grad_avg"] = states["grad_avg"] + numbers["rest"] * (g - states["grad_avg"])
-            # Rounding may leave less than nothing of the difference.
+            # Rounding may make the difference negative.
             variance = apply("maximum", square - mean * mean, 0.0)
         step = g / (apply("sqrt", variance) + numbers["eps"])
         if self.momentum:
@@ -47,8 +49,8 @@ class RMSPropRule(Rule):
 
 
 class RMSProp(Optimizer):
-    """Gradient descent by the root mean square (Hinton 2012), centered as in Graves 2013, as torch.optim.RMSprop has
-    it.
+    """Gradient descent scaled by the root mean square (Hinton 2012), centered as in Graves 2013, as
+    torch.optim.RMSprop.
     """
 
     def __init__(

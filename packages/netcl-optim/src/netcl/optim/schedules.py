@@ -1,4 +1,4 @@
-"""Learning-rate schedules: each a closed form of the epoch, bound to one optimizer."""
+"""Learning-rate schedules: each is a closed form of the epoch and belongs to one optimizer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from netcl.optim.optimizer import Optimizer, require
 
 
 class Scheduler:
-    """Sets the learning rate of each group to ``lr_at(epoch, base)``, first for epoch 0 when it is made, then at each
-    ``step()``.
+    """Sets the learning rate of each group to ``lr_at(epoch, base)``, first for epoch 0 when it is created, then at
+    each ``step()``.
 
-    ``base`` is the group's learning rate when its first schedule was made (``initial_lr``). An epoch is whatever
-    passes between two steps.
+    ``base`` is the group's learning rate when its first schedule was created (``initial_lr``). An epoch is the time
+    between two steps.
     """
 
-    # What state_dict leaves out.
+    # Attributes that are not part of state_dict.
     _unsaved: tuple[str, ...] = ("optimizer",)
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -34,29 +34,29 @@ class Scheduler:
         self.step()
 
     def lr_at(self, epoch: float, base: float) -> float:
-        """The learning rate in ``epoch`` of a group whose first one is ``base``."""
+        """Returns the learning rate in ``epoch`` of a group whose initial one is ``base``."""
         raise TypeError(f"{type(self).__name__} has no formula")
 
     def lrs_at(self, epoch: float) -> list[float]:
-        """The learning rates of all groups in ``epoch``."""
+        """Returns the learning rates of all groups in ``epoch``."""
         return [self.lr_at(epoch, base) for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Goes on to the next epoch, or to ``epoch``."""
+        """Advances to the next epoch, or to ``epoch``."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         for group, lr in zip(self.optimizer.param_groups, self.lrs_at(self.last_epoch)):
             group["lr"] = lr
 
     def get_last_lr(self) -> list[float]:
-        """The learning rates of the groups now."""
+        """Returns the current learning rates of the groups."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """What the schedule needs to go on, as plain values."""
+        """Returns the state of the schedule as plain values."""
         return {key: value for key, value in vars(self).items() if key not in self._unsaved}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes over a state and sets the learning rates accordingly; ValueError for a state of another kind of
+        """Restores a state and sets the learning rates accordingly. Raises ValueError for a state of another kind of
         schedule.
         """
         own = set(self.state_dict())
@@ -136,8 +136,8 @@ class ConstantLR(Scheduler):
 
 
 class LinearLR(Scheduler):
-    """lr = base * a factor that goes in a line from ``start_factor`` to ``end_factor`` at ``total_iters`` and stays
-    there.
+    """lr = base * a factor that changes linearly from ``start_factor`` to ``end_factor`` at ``total_iters`` and stays
+    constant afterwards.
     """
 
     def __init__(
@@ -182,8 +182,8 @@ class CosineAnnealingLR(Scheduler):
 
 
 class CosineAnnealingWarmRestarts(Scheduler):
-    """Cosine annealing over T_0 epochs, then anew over ``T_mult`` times as many, and so on (Loshchilov and Hutter
-    2016).
+    """Cosine annealing over T_0 epochs, restarted with a period ``T_mult`` times as long, and so on (Loshchilov and
+    Hutter 2016).
     """
 
     def __init__(
@@ -203,7 +203,8 @@ class CosineAnnealingWarmRestarts(Scheduler):
 
 
 class WarmupCosine(Scheduler):
-    """A line up to base over ``warmup_epochs``, then a cosine down to ``min_lr``, reached at ``max_epochs`` and kept.
+    """Linear warmup to base over ``warmup_epochs``, then a cosine down to ``min_lr``, reached at ``max_epochs`` and
+    kept.
 
     epoch e < w: base (e + 1) / (w + 1); after: min_lr + (base - min_lr) (1 + cos(pi (e - w) / (max_epochs - w))) / 2.
     """
@@ -231,11 +232,11 @@ class WarmupCosine(Scheduler):
 
 
 class OneCycleLR(Scheduler):
-    """From max_lr / div_factor up to ``max_lr`` over ``pct_start`` of the steps, then down to a
-    ``final_div_factor``-th of the start (Smith 2018).
+    """From max_lr / div_factor up to ``max_lr`` over ``pct_start`` of the steps, then down to the initial rate divided
+    by ``final_div_factor`` (Smith 2018).
 
-    Called once per batch. ``cycle_momentum`` moves momentum, or betas[0], the other way between ``max_momentum`` and
-    ``base_momentum``.
+    Call ``step`` once per batch. ``cycle_momentum`` changes momentum, or betas[0], in the opposite direction between
+    ``max_momentum`` and ``base_momentum``.
     """
 
     def __init__(
@@ -277,7 +278,7 @@ class OneCycleLR(Scheduler):
         super().__init__(optimizer, last_epoch)
 
     def _between(self, epoch: float, knots: Sequence[float]) -> float:
-        """The value at ``epoch`` on the way through ``knots``, the last of which is reached at the end."""
+        """Returns the value at ``epoch`` interpolated between ``knots``; the last one is reached at the end."""
         start = 0.0
         for at, end in enumerate(self.ends):
             if epoch <= end or at == len(self.ends) - 1:
@@ -314,7 +315,7 @@ class OneCycleLR(Scheduler):
 
 
 class SequentialLR(Scheduler):
-    """One schedule after another: ``milestones`` are the epochs at which the next takes over, counting from its own
+    """Schedules one after another: ``milestones`` are the epochs at which the next one starts, counting from its own
     epoch 0.
     """
 

@@ -14,7 +14,7 @@ from netcl.optim.optimizer import Optimizer, options, require
 @dataclass(frozen=True)
 class SGDRule(Rule):
     """b = momentum b + (1 - dampening) g, at the first step b = g; p = p - lr b, or p - lr (g + momentum b) with
-    Nesterov's look-ahead.
+    Nesterov momentum.
     """
 
     momentum: bool = False
@@ -44,7 +44,7 @@ class SGDRule(Rule):
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum (Sutskever et al. 2013) as torch.optim.SGD has it."""
+    """Gradient descent, with momentum (Sutskever et al. 2013) as torch.optim.SGD."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class SGD(Optimizer):
 
 
 class Momentum(SGD):
-    """SGD with a momentum that is there by default."""
+    """SGD with momentum 0.9 by default."""
 
     def __init__(
         self,
