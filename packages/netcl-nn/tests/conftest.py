@@ -1,4 +1,4 @@
-"""What the tests of netcl.nn and netcl.io share: seeded numbers, on the host and on the device."""
+"""Fixtures of netcl.nn and netcl.io: seeded numbers, on the host and on the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX's own tests of its operators, for those that are imported."""
+"""ONNX's own tests of the operators that are imported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from netcl.io.onnx.model import OPERATORS_OF_IMPORT
 pytest.importorskip("onnx", reason="needs the optional package onnx")
 from onnx.backend.test.loader import load_model_tests
 
-# What an operator is not imported with; anything else of an imported operator has to pass.
+# Unsupported forms of operators; all others have to pass.
 REFUSED = (
     "dilation is not",
     "training_mode is not",

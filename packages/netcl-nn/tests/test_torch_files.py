@@ -1,4 +1,4 @@
-"""PyTorch's files: those that PyTorch wrote are read, those written here go round, and none of them runs code."""
+"""PyTorch's files: files of PyTorch are read, files written here survive a round trip, and none of them runs code."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def rewritten(path: Path, change) -> None:
-    """The file with ``change(meta, values)`` applied, hashed anew so that only the change is at fault."""
+    """The file with ``change(meta, values)`` applied, hashed again so that only the change is at fault."""
     with np.load(path) as arrays:
         values = {key: arrays[key] for key in arrays.files if key != "__netcl_meta__"}
         meta = json.loads(str(arrays["__netcl_meta__"]))
@@ -122,7 +122,7 @@ def changed(tree, path, value):
 
 
 def test_a_strange_config_raises_nothing_else(saved: Path, rng) -> None:
-    """Whatever stands in the JSON, the file loads or CheckpointError says why not."""
+    """For any content of the JSON, the file loads or CheckpointError is raised."""
     with np.load(saved) as arrays:
         values = {key: arrays[key] for key in arrays.files if key != "__netcl_meta__"}
         meta = json.loads(str(arrays["__netcl_meta__"]))

@@ -34,7 +34,7 @@ def make_network() -> Callable[..., nn.Sequential]:
 
 @pytest.fixture
 def make_loader() -> Callable[..., DataLoader]:
-    """Makes loaders of 4 x 4 images of three kinds, told apart by where they are bright."""
+    """Makes loaders of 4 x 4 images of three kinds, distinguished by their bright region."""
 
     def make(n: int = 40, batch_size: int = 16, shuffle: bool = True, **keywords: object) -> DataLoader:
         rng = np.random.default_rng(5)

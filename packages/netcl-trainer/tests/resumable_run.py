@@ -1,4 +1,4 @@
-"""A run of six epochs that goes on where it was killed, as a script: FOLDER WORKERS [DEVICE] [stuck].
+"""A run of six epochs that continues after it was killed, as a script: FOLDER WORKERS [DEVICE] [stuck].
 
 Prints its numbers at the end. ``stuck``: the main thread does not come back from C in the third step.
 """

@@ -1,4 +1,4 @@
-"""Callbacks: when they are called, and what each of those that come with netcl does."""
+"""Callbacks: the order of their calls, and the behaviour of netcl's own callbacks."""
 
 from __future__ import annotations
 

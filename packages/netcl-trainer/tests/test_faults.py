@@ -1,4 +1,4 @@
-"""What may happen to a run that lasts days: each fault ends in a named error within seconds, and nothing is left."""
+"""Faults of long runs: each ends in a named error within seconds and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_a_bar_in_a_terminal_while_an_epoch_runs(
     class Slow(list[Any]):
         def __iter__(self) -> Iterator[Any]:
             for batch in super().__iter__():
-                time.sleep(0.06)  # a bar is drawn anew after a tenth of a second, not before
+                time.sleep(0.06)  # a bar is drawn again after a tenth of a second, not before
                 yield batch
 
     terminal = Terminal()

@@ -1,4 +1,4 @@
-"""The report of a run: one page without anything beside it, that a browser shows as it is meant."""
+"""The report of a run: one self-contained page, checked in a browser."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_browser_shows_it(numpy_device: object, make_network: Make, make_loade
     shown = subprocess.run(
         [browser, *options, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=100, check=True
     ).stdout
-    # What the browser has parsed: nothing is swallowed by an element that was never closed.
+    # The page as the browser parsed it: nothing is swallowed by an element that was never closed.
     for heading in ("Curves", "Misclassified samples", "Epochs", "What was run"):
         assert f"<h2>{heading}</h2>" in shown
     assert shown.count("<svg") == 4

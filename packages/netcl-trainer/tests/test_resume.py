@@ -98,7 +98,7 @@ def test_accumulation_scale_and_a_plain_loader_resume(
     def fit(stop: int | None, resume: str | None = None) -> Trainer:
         keywords = {"accumulation_steps": 3, "mixed_precision": precision, "scheduler": None}
         trainer = make_trainer(make_network, tmp_path, stop, **keywords)
-        # A list has no position of its own: it is read anew up to the place.
+        # A list has no position of its own: it is read again up to the saved position.
         if stop is None:
             trainer.fit(batches, make_loader(), epochs=3, log_every=0, resume=resume)
         else:

@@ -69,7 +69,7 @@ def test_the_first_ends_the_step_and_saves(
     assert time.monotonic() - start < 60
     assert send.after == [1, 2, 3, 4, 5]
     assert verify(saver.last_path)["type"] == "checkpoint"
-    # What was saved goes on to the numbers of a run that nobody interrupted.
+    # The saved run continues to the numbers of an uninterrupted run.
     send.step = 0
     resumed = trainer.fit(make_loader(), epochs=4, log_every=0, resume="auto")
     model = make_network()

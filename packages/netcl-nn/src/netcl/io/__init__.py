@@ -1,4 +1,4 @@
-"""Models and checkpoints as files: written whole or not at all, read without trust."""
+"""Model files and checkpoints: written atomically, and read without executing anything in them."""
 
 from __future__ import annotations
 

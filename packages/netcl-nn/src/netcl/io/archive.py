@@ -1,9 +1,9 @@
-"""The file format: an NPZ of plain arrays and one JSON text, hashed as a whole, read without trust.
+"""The ``.netcl`` file format: an NPZ of plain arrays and one JSON text, with a hash of the whole content.
 
-Members are uncompressed ``<key>.npy``; ``__netcl_meta__`` is a 0-d string holding JSON with format, version, dtypes
-and sha256. bfloat16 is stored as uint16. The hash runs over key, dtype, shape and bytes of each array in order, and
-over the JSON without the hash. Nothing in a file is ever unpickled, and no size in it is believed before it is held
-against the size of the file.
+Members are uncompressed ``<key>.npy``; ``__netcl_meta__`` is a 0-d string holding JSON with format, version, dtypes and
+sha256. bfloat16 is stored as uint16. The hash covers key, dtype, shape and bytes of each array in order, and the JSON
+without the hash. Nothing in a file is ever unpickled, and every size in it is checked against the size of the file
+before it is used.
 """
 
 from __future__ import annotations
@@ -24,26 +24,25 @@ import numpy as np
 
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype, to_bfloat16
 from netcl.io.atomic import replacing
-from netcl.io.digest import Digest
+from netcl.io.content_hash import ContentHash
 from netcl.io.errors import CheckpointError
-from netcl.io.fit import description
+from netcl.io.load_into import placeholder
 from netcl.io.stored_zip import StoredZipWriter, place_of
 
 Array = np.ndarray[Any, Any]
 META = "__netcl_meta__"
 _CHUNK = 4 << 20
-# dtypes by the names that "dtypes" gives them: netcl's, and NumPy's further whole numbers for states of other
-# libraries.
+# dtypes by their names in "dtypes": netcl's, and NumPy's further integers for states of other libraries.
 _STORED = {name: numpy_dtype(name) for name in SUPPORTED}
 _STORED.update({name: np.dtype(name) for name in ("int8", "int16", "uint16", "uint32", "uint64")})
-# The NPY header of version 1 just as NumPy writes it, so that nothing in it needs evaluating.
+# The NPY header of version 1 exactly as NumPy writes it, so that nothing in it needs evaluating.
 _HEADER_MAX = 4096
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(?P<length>..)\{'descr': '(?P<descr>[<>|=]?[a-zA-Z][0-9]*)', "
     rb"'fortran_order': (?P<fortran>True|False), 'shape': \((?P<shape>[0-9, ]*)\), \} *\n",
     re.DOTALL,
 )
-# What the reader says instead of an answer: of zipfile, of the NPY header, of the operating system.
+# Exceptions for damaged files: of zipfile, of the NPY header, of the operating system.
 _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -58,7 +57,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True)
 class Entry:
-    """An array to write: ``load()`` gives its elements in the storage dtype of ``dtype``."""
+    """An array to write: ``load()`` returns its elements in the storage dtype of ``dtype``."""
 
     key: str
     shape: tuple[int, ...]
@@ -77,7 +76,7 @@ class Entry:
 
 
 def entry_of(key: str, value: Any) -> Entry:
-    """The entry of a tensor (read when it is written) or an array."""
+    """Returns the entry of a tensor (read when it is written) or an array."""
     if isinstance(value, np.ndarray):
         if value.dtype.name not in _STORED:
             raise TypeError(f"{key}: arrays of {value.dtype} are not saved, only {', '.join(_STORED)}")
@@ -98,7 +97,7 @@ def _bytes(array: Array) -> Any:
 
 def write_archive(path: str | os.PathLike[str], meta: Mapping[str, Any], entries: Iterable[Entry]) -> None:
     """Writes arrays and ``meta`` (plain values) to exactly ``path``, atomically; one array at a time is on the host.
-    CheckpointError.
+    Raises CheckpointError.
     """
     listed = list(entries)
     meta = {**meta, "dtypes": {entry.key: entry.dtype for entry in listed}}
@@ -106,9 +105,9 @@ def write_archive(path: str | os.PathLike[str], meta: Mapping[str, Any], entries
         size = len(json.dumps(meta)) * 4
     except (TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"cannot be described as JSON: {error}", path) from error
-    # Headers of both formats and the directory at the end: some 400 bytes and twice the name for each array.
+    # Headers of both formats and the directory at the end: about 400 bytes and twice the name for each array.
     nbytes = sum(entry.nbytes + 400 + 2 * len(entry.key) for entry in listed) + size + 4096
-    with replacing(path, nbytes) as file, Digest() as digest, StoredZipWriter(file) as archive:
+    with replacing(path, nbytes) as file, ContentHash() as digest, StoredZipWriter(file) as archive:
         for entry in listed:
             array = _little(entry.load())
             digest.header(entry.key, array.dtype, array.shape)
@@ -127,7 +126,7 @@ def _write_member(archive: StoredZipWriter, key: str, array: Array) -> None:
 
 
 class _Member(NamedTuple):
-    """An array in the file: where its elements begin, and what its header says."""
+    """An array in the file: the offset of its elements, and the content of its header."""
 
     place: int
     shape: tuple[int, ...]
@@ -141,11 +140,11 @@ class _Member(NamedTuple):
 
 
 class Archive:
-    """An open file of the format: ``meta`` and ``arrays`` (key -> (shape, dtype)) are checked, values come by
+    """An open file of the format: ``meta`` and ``arrays`` (key -> (shape, dtype)) are checked, values are read by
     ``read(key)``.
 
-    CheckpointError for what is no such file, damaged, cut short, compressed, pickled, of an unknown dtype or of sizes
-    that do not add up.
+    Raises CheckpointError if the file has another format, is damaged, truncated, compressed or pickled, has an unknown
+    dtype, or its sizes are inconsistent.
     """
 
     def __init__(self, path: str | os.PathLike[str], formats: Mapping[str, tuple[int, ...]]) -> None:
@@ -178,7 +177,7 @@ class Archive:
             return None
 
     def refuse(self, message: str) -> CheckpointError:
-        """The error to raise about this file."""
+        """Returns the error to raise about this file."""
         return CheckpointError(message, self.path, self._size())
 
     def _open(self, formats: Mapping[str, tuple[int, ...]]) -> None:
@@ -210,7 +209,7 @@ class Archive:
             raise self.refuse(f"lacks or adds the arrays {sorted(set(dtypes) ^ set(self.arrays))}")
 
     def _member(self, info: zipfile.ZipInfo) -> _Member:
-        """What the NPY header of a member says, held against its size."""
+        """Returns the member described by an NPY header, checked against its size."""
         place = place_of(self._file, info)
         self._file.seek(place)
         head = self._file.read(min(_HEADER_MAX, info.file_size))
@@ -247,9 +246,9 @@ class Archive:
         return meta
 
     def check(self) -> None:
-        """Reads everything once and holds it against the hash; CheckpointError where a bit differs."""
-        with Digest() as digest:
-            rooms = [np.empty(_CHUNK, np.uint8) for _ in range(3)]  # two may wait for their turn, one is filled
+        """Reads everything once and compares it with the hash; raises CheckpointError if a bit differs."""
+        with ContentHash() as digest:
+            rooms = [np.empty(_CHUNK, np.uint8) for _ in range(3)]  # two may be queued while one is filled
             for key in self.arrays:
                 member = self._members[key]
                 digest.header(key, member.dtype, member.shape)
@@ -264,16 +263,16 @@ class Archive:
             self._compare(digest)
 
     def checked(self) -> Iterator[tuple[str, Array]]:
-        """All arrays in the order of the file, by key, as ``read`` gives them; CheckpointError after the last one
-        where a bit differs from what was hashed. For a reader that has not shown anybody yet what it makes of them.
+        """Yields all arrays in the order of the file with their keys, as ``read`` returns them; raises CheckpointError
+        after the last one if the hash differs. For readers that publish nothing before the end.
 
-        Each array's memory is that of the next one.
+        The memory of each array is reused for the next one.
         """
         room = np.empty(max((self._members[key].nbytes for key in self.arrays), default=0), np.uint8)
-        with Digest() as digest:
+        with ContentHash() as digest:
             for key in self.arrays:
                 member = self._members[key]
-                digest.settle()
+                digest.wait()
                 digest.header(key, member.dtype, member.shape)
                 raw = room[: member.nbytes]
                 for at in range(0, member.nbytes, _CHUNK):
@@ -286,15 +285,15 @@ class Archive:
 
     @property
     def _hashed(self) -> bool:
-        """Whether the file has a hash of its contents; version 2 has the archive's own checksums alone."""
+        """True if the file has a hash of its contents; version 2 has only the checksums of the archive."""
         return bool(self.meta["version"] >= 3)
 
-    def _compare(self, digest: Digest) -> None:
+    def _compare(self, digest: ContentHash) -> None:
         if self._hashed and digest.with_meta(self.meta) != self.meta.get("sha256"):
             raise self.refuse("is damaged: its contents do not have the hash that they were saved with")
 
     def stored(self, key: str) -> Array:
-        """The array as it is stored (bfloat16 as uint16), held against the archive's checksum."""
+        """Returns the array as stored (bfloat16 as uint16), checked against the archive's checksum."""
         member = self._members[key]
         raw = np.empty(member.nbytes, np.uint8)
         self._fill(key, raw, 0)
@@ -302,7 +301,7 @@ class Archive:
         return raw.view(member.dtype).reshape(member.shape)
 
     def _fill(self, key: str, raw: Array, start: int) -> None:
-        """Reads the bytes of an array from ``start`` on."""
+        """Reads the bytes of an array from offset ``start``."""
         try:
             self._file.seek(self._members[key].place + start)
             view, filled = memoryview(raw.data), 0
@@ -320,13 +319,13 @@ class Archive:
             raise self.refuse(f"is damaged: the array {key!r} does not have the checksum that it was saved with")
 
     def read(self, key: str) -> Array:
-        """The values of an array; bfloat16 as float32."""
+        """Returns the values of an array; bfloat16 as float32."""
         return self._meant(key, self.stored(key))
 
     def _meant(self, key: str, stored: Array) -> Array:
         return from_bfloat16(stored) if self.arrays[key][1] == "bfloat16" else stored
 
     def described(self, key: str) -> Array:
-        """An array of the shape and dtype of one that is read, without its values and their memory."""
+        """Returns a placeholder with the shape and dtype of an array, without its values and their memory."""
         shape, dtype = self.arrays[key]
-        return description(shape, dtype)
+        return placeholder(shape, dtype)

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all: a temporary file beside it, synced, then renamed over it."""
+"""Atomic writes: a temporary file in the same folder, synced, then renamed over the target."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import BinaryIO
 from netcl.core.errors import format_bytes
 from netcl.io.errors import CheckpointError
 
-# A file system that cannot sync folders says so with one of these.
+# Errors of file systems that cannot sync folders.
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], nbytes: int) -> Iterator[BinaryIO]:
-    """A binary file to write about ``nbytes`` bytes to, which takes the place of ``path`` when the block ends well.
+    """Opens a binary file for about ``nbytes`` bytes, which replaces ``path`` if the block ends without an exception.
 
-    CheckpointError, with the old file as it was and no temporary file left, where the folder is missing or read-only,
-    the disk too small, or a write fails. Any other exception of the block leaves the same behind.
+    Raises CheckpointError, with the old file intact and no temporary file left, if the folder is missing or read-only,
+    the disk is too small, or a write fails. Any other exception of the block leaves the same state.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -45,7 +45,7 @@ def replacing(path: str | os.PathLike[str], nbytes: int) -> Iterator[BinaryIO]:
     except OSError as error:
         raise _failed(error, path, nbytes) from error
     finally:
-        # After the rename there is none; before it, whatever happened, it must not stay.
+        # After the rename there is no temporary file; before it, it must be removed in any case.
         with suppress(OSError):
             os.unlink(temporary)
 
@@ -71,7 +71,7 @@ def _failed(error: OSError, path: str | os.PathLike[str], nbytes: int) -> Checkp
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes the rename itself survive a power cut; Windows has no such call."""
+    """Makes the rename itself survive a power failure; Windows has no such call."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that training needs to go on exactly where it was, in one file."""
+"""Checkpoints: the complete state of a training run in one file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from netcl.io.archive import Archive, Entry, entry_of, write_archive
 from netcl.io.errors import CheckpointError
 from netcl.io.model import FORMAT as MODEL_FORMAT
 from netcl.io.model import VERSIONS as MODEL_VERSIONS
-from netcl.io.tree import put_together, take_apart
+from netcl.io.pytree import flatten, unflatten
 from netcl.nn.module import Module
 from netcl.nn.state import check_state
 from netcl.ops import get_rng_state, set_rng_state
@@ -46,12 +46,13 @@ def save_checkpoint(
     config: Any = None,
     names: Sequence[str] | None = None,
 ) -> None:
-    """Writes a model (a Module, a dict, or parameters with ``names``) and whatever else is given to exactly ``path``,
+    """Writes a model (a Module, a dict, or parameters with ``names``) and all other given states to exactly ``path``,
     atomically.
 
-    Optimizer, scheduler, scaler, ema and loader give their ``state_dict()``; ``rng`` adds the generators of netcl,
-    NumPy and Python. ``optim_state`` is a state in place of an optimizer. ``metrics``, ``extra`` and ``config`` are
-    plain values, tensors and arrays. CheckpointError where it cannot be written; an old file is intact then.
+    Optimizer, scheduler, scaler, ema and loader are saved by their ``state_dict()``; ``rng`` adds the generators of
+    netcl, NumPy and Python. ``optim_state`` is a state in place of an optimizer. ``metrics``, ``extra`` and ``config``
+    are plain values, tensors and arrays. Raises CheckpointError if the file cannot be written; an old file is intact
+    then.
     """
     tree: dict[str, Any] = {"model": _state_of(model_or_params, names)}
     given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "ema": ema, "loader": loader}
@@ -63,7 +64,7 @@ def save_checkpoint(
     tree.update({"epoch": epoch, "step": step, "metrics": dict(metrics or {}), "extra": extra, "config": config})
     entries: list[Entry] = []
     try:
-        plain = {name: take_apart(value, name, entries) for name, value in tree.items()}
+        plain = {name: flatten(value, name, entries) for name, value in tree.items()}
     except TypeError as error:
         raise CheckpointError(f"cannot be saved: {error}", path) from error
     write_archive(path, {"format": FORMAT, "version": 3, "type": "checkpoint", "tree": plain}, entries)
@@ -82,12 +83,12 @@ def load_checkpoint(
     strict: bool = True,
     names: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Puts the state of a checkpoint into what is given, and returns the rest: epoch, step, metrics, extra, config,
-    and states not asked for.
+    """Restores the state of a checkpoint into the given objects, and returns the rest: epoch, step, metrics, extra,
+    config, and states that were not requested.
 
-    The file and the states are checked before anything is written; states that nobody took come as arrays. ``model``
-    is a Module, a dict of tensors, or parameters with ``names``. CheckpointError for a damaged file, or a state that
-    is missing or does not fit.
+    The file and the states are checked before anything is written; states that were not requested are returned as
+    arrays. ``model`` is a Module, a dict of tensors, or parameters with ``names``. Raises CheckpointError for a damaged
+    file, or a state that is missing or does not fit.
     """
     with Archive(path, _FORMATS) as archive:
         archive.check()
@@ -96,10 +97,10 @@ def load_checkpoint(
         try:
             stored = archive.meta["tree"]
             tree = {
-                name: put_together(value, archive.described if name in late else archive.read)
+                name: unflatten(value, archive.described if name in late else archive.read)
                 for name, value in stored.items()
             }
-            keys = {name: put_together(stored[name], str) for name in late if name in stored}
+            keys = {name: unflatten(stored[name], str) for name in late if name in stored}
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise archive.refuse(f"its states are malformed ({error})") from error
         given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "ema": ema, "loader": loader}
@@ -124,11 +125,11 @@ def load_checkpoint(
 
 
 def _load(tree: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Gives every object its state; all are checked before the first."""
+    """Restores the state of every object; all states are checked before the first is written."""
     for name, thing in wanted.items():
         if hasattr(thing, "check_state_dict"):
             thing.check_state_dict(tree[name])
-    # Small states without a check of their own can be put back; they come first.
+    # Small states without a check of their own can be restored after a failure; they are loaded first.
     order = sorted(wanted, key=lambda name: hasattr(wanted[name], "check_state_dict"))
     before: dict[str, Any] = {}
     try:
@@ -175,7 +176,7 @@ def _set_rng_state(state: Mapping[str, Any]) -> None:
 
 
 def save_params(params: Iterable[Tensor], path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
-    """Writes tensors under ``names`` (default 0, 1, ...) to exactly ``path``, atomically. CheckpointError."""
+    """Writes tensors under ``names`` (default 0, 1, ...) to exactly ``path``, atomically. Raises CheckpointError."""
     entries = [entry_of(f"model/{name}", tensor) for name, tensor in _state_of(params, names).items()]
     tree = {"model": {"dict": [[entry.key[len("model/") :], {"array": entry.key}] for entry in entries]}}
     write_archive(path, {"format": FORMAT, "version": 3, "type": "parameters", "tree": tree}, entries)
@@ -184,8 +185,8 @@ def save_params(params: Iterable[Tensor], path: str | os.PathLike[str], names: S
 def load_params(
     queue: Any, params: Iterable[Tensor] | None, path: str | os.PathLike[str], names: Sequence[str] | None = None
 ) -> list[Tensor]:
-    """Writes a file of ``save_params`` into ``params``; with None, makes new tensors on ``queue``. Gives the tensors.
-    CheckpointError.
+    """Reads a file of ``save_params`` into ``params``; with None, creates new tensors on ``queue``. Returns the
+    tensors. Raises CheckpointError.
     """
     if params is None:
         with Archive(path, _FORMATS) as archive:
@@ -205,8 +206,8 @@ def load_params(
 
 
 def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads a file whole and holds it against its hash; gives its format, version, type and arrays. CheckpointError
-    where it is damaged.
+    """Reads a file completely and compares it with its hash; returns its format, version, type and arrays. Raises
+    CheckpointError if it is damaged.
     """
     with Archive(path, _ALL_FORMATS) as archive:
         archive.check()
@@ -218,7 +219,7 @@ def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
-    """The undamaged checkpoint of ``folder`` that is furthest by epoch and step, the newest of equals; None where
+    """Returns the undamaged checkpoint of ``folder`` that is furthest by epoch and step, the newest of equals; None if
     there is none.
     """
     best: tuple[tuple[Any, ...], Path] | None = None

@@ -1,4 +1,4 @@
-"""The error of files that cannot be written, read or trusted."""
+"""CheckpointError, the error of model files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from netcl.core.errors import NetclError
 
 
 class CheckpointError(NetclError, RuntimeError):
-    """A model file could not be saved or is not to be trusted; ``path`` is the file, ``bytes`` the size at stake,
-    None where unknown.
+    """A model file could not be saved, or is damaged or unsafe; ``path`` is the file, ``bytes`` the size in question,
+    None if unknown.
     """
 
     def __init__(self, message: str, path: str | os.PathLike[str], bytes: int | None = None) -> None:

@@ -14,10 +14,10 @@ from netcl.io.archive import Archive, entry_of, write_archive
 from netcl.io.errors import CheckpointError
 from netcl.nn import init
 from netcl.nn.module import Module
-from netcl.nn.placement import limited, queue_of
+from netcl.nn.placement import element_limit, queue_of
 from netcl.nn.registry import UnknownModuleError, from_config, to_config
 
-# What a constructor may raise when a file gives it arguments without sense.
+# Exceptions of a constructor that is given invalid arguments by a file.
 _UNBUILDABLE = (
     NetclError,
     ArithmeticError,
@@ -34,11 +34,11 @@ VERSIONS = (2, 3)
 
 
 def save_model(model: Module, path: str | os.PathLike[str]) -> None:
-    """Writes how the model is built and its state to exactly ``path``; an existing file is replaced in one moment, or
-    not at all.
+    """Writes the architecture of the model and its state to exactly ``path``; an existing file is replaced atomically.
 
     Any graph of registered classes can be saved (``netcl.nn.register``), with its modes (train or eval) and frozen
-    parameters. CheckpointError for a class that is not registered, a full disk, a folder that cannot be written.
+    parameters. Raises CheckpointError for a class that is not registered, a full disk, or a folder that cannot be
+    written.
     """
     try:
         config = to_config(model)
@@ -52,11 +52,11 @@ def save_model(model: Module, path: str | os.PathLike[str]) -> None:
 
 
 def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None) -> Module:
-    """The model of a file that ``save_model`` wrote, on ``queue`` (a queue, handle or selector; None: the active
-    device).
+    """Returns the model of a file that ``save_model`` wrote, on ``queue`` (a queue, handle or selector; None: the
+    active device).
 
-    Its tensors are leased from ``pool`` where one is given. No code of the file runs, and only registered classes are
-    built. CheckpointError for a file that is damaged, cut short, of another format, or names an unknown class.
+    Its tensors are allocated from ``pool`` if one is given. No code of the file runs, and only registered classes are
+    built. Raises CheckpointError for a file that is damaged, truncated, of another format, or names an unknown class.
     """
     with Archive(path, {FORMAT: VERSIONS}) as archive:
         names = _names(archive)
@@ -90,7 +90,7 @@ def _listed(archive: Archive, key: str) -> list[Any]:
 
 
 def _names(archive: Archive) -> dict[str, str]:
-    """Keys of the state to keys of the file: version 2 writes ``layer:param`` for version 3's ``layer.param``."""
+    """Maps keys of the state to keys of the file: version 2 writes ``layer:param`` for version 3's ``layer.param``."""
     if archive.meta["version"] == 2:
         return {key.replace(":", "."): key for key in archive.arrays}
     return {key: key for key in archive.arrays}
@@ -102,8 +102,8 @@ def _built(archive: Archive, queue: Any) -> Module:
     with ExitStack() as stack:
         if queue is not None:
             stack.enter_context(device(Tensor.empty((0,), queue=queue_of(queue)).device))
-        # A hostile config cannot ask for much more memory than the file has elements.
-        stack.enter_context(limited(2 * elements + 2**20))
+        # A hostile config cannot allocate much more memory than the file has elements.
+        stack.enter_context(element_limit(2 * elements + 2**20))
         stack.enter_context(init.skipped())
         try:
             return from_config(config)  # type: ignore[arg-type]

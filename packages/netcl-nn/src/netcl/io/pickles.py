@@ -1,8 +1,8 @@
-"""A reader of pickles that executes nothing: plain containers, and names that the caller gives a meaning.
+"""A pickle reader that executes nothing: it knows plain containers, and names that the caller defines.
 
-A pickle is a program for a stack machine whose instructions may name any function and call it. This machine knows
-some forty of the instructions, looks names up in a table of the caller's own functions, and bounds how long a program
-is, how many instructions it has and how much it makes. Nothing is imported, and no attribute is set.
+A pickle is a program for a stack machine whose instructions may name any function and call it. This machine supports
+about forty of the instructions, looks names up in a table of the caller's functions, and limits the length of a
+program, the number of instructions and the memory of the result. Nothing is imported, and no attribute is set.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-# A state of 100,000 tensors takes some 25 MB and two million instructions.
+# A state of 100,000 tensors takes about 25 MB and two million instructions.
 MAX_BYTES = 64 << 20
 MAX_STEPS = 4_000_000
 _MAX_WORK = 64 << 20
-# What may be a key. A tuple of tuples of ... would take exponential time to hash.
+# Types allowed as keys. A tuple of tuples of ... would take exponential time to hash.
 _KEYS = (str, int, float, bytes, type(None))
 
 
 class PickleError(ValueError):
-    """A pickle is damaged, too long, or asks for what is not allowed."""
+    """A pickle is damaged, too long, or requests something that is not allowed."""
 
 
 class Name:
-    """The name of a function that a pickle refers to; nothing but a call in the pickle runs it."""
+    """The name of a function that a pickle refers to; it is called only by a call in the pickle."""
 
     __slots__ = ("text",)
 
@@ -39,18 +39,18 @@ class Name:
 
 
 class Built:
-    """A value that a pickle makes in two instructions: a call, and then ``build(state)``."""
+    """A value that a pickle builds by two instructions: a call, and then ``build(state)``."""
 
     def build(self, state: Any) -> None:
-        """Takes the state."""
+        """Receives the state."""
 
 
 class _Mark:
-    """The place on the stack where a container begins."""
+    """The position on the stack at which a container begins."""
 
 
 def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
-    # Protocol 2 writes bytes so.
+    # Protocol 2 writes bytes this way.
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
         raise PickleError("text is turned into bytes as latin1 alone")
     return text.encode("latin1")
@@ -91,11 +91,11 @@ PLAIN: Mapping[str, Callable[..., Any]] = {
 
 
 def read_pickle(file: BinaryIO, names: Mapping[str, Any], persistent: Callable[[Any], Any] | None = None) -> Any:
-    """The value of the pickle that begins at the present place of ``file``, which is left behind its end.
+    """Returns the value of the pickle that begins at the current position of ``file``, which is moved to its end.
 
-    ``names`` maps "module name" to a function, which a call of the name runs, or to any other value, which the name
-    stands for; ``persistent(id)`` gives the value of a persistent id. PickleError for anything else. Attributes that
-    a pickle gives to a dictionary are left out.
+    ``names`` maps "module name" to a function, which is run by a call of the name, or to any other value, by which the
+    name is replaced; ``persistent(id)`` returns the value of a persistent id. Raises PickleError for anything else.
+    Attributes that a pickle assigns to a dictionary are dropped.
     """
     start = file.tell()
     data = file.read(MAX_BYTES + 1)
@@ -103,7 +103,7 @@ def read_pickle(file: BinaryIO, names: Mapping[str, Any], persistent: Callable[[
     machine = _Machine(names, persistent)
     try:
         with warnings.catch_warnings():
-            # pickletools' own, about backslashes in the names of a damaged file.
+            # Warnings of pickletools, about backslashes in the names of a damaged file.
             warnings.simplefilter("ignore", DeprecationWarning)
             for steps, (opcode, argument, _) in enumerate(pickletools.genops(source)):
                 if steps > MAX_STEPS:
@@ -122,7 +122,7 @@ def read_pickle(file: BinaryIO, names: Mapping[str, Any], persistent: Callable[[
 
 
 class _Machine:
-    """The stack, the memo, and what each instruction does to them."""
+    """The stack, the memo, and the effect of each instruction on them."""
 
     def __init__(self, names: Mapping[str, Any], persistent: Callable[[Any], Any] | None) -> None:
         self.names = {**PLAIN, **names}

@@ -1,6 +1,6 @@
-"""Weights as ``.safetensors`` files, the form that most model hubs serve.
+"""Weights as ``.safetensors`` files, the format of most model hubs.
 
-The library says what a file holds and whether it is sound; the bytes go one array at a time, so that a model is never
+The library parses and checks the header; the bytes are read and written one array at a time, so that a model is never
 in memory twice.
 """
 
@@ -20,12 +20,12 @@ from netcl.core.dtypes import from_bfloat16, numpy_dtype
 from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
 from netcl.io.errors import CheckpointError
-from netcl.io.fit import description, load_fitting
+from netcl.io.load_into import load_into, placeholder
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
 
 Array = np.ndarray[Any, Any]
-# safetensors' names for the dtypes that netcl has.
+# safetensors' names for the dtypes that netcl supports.
 _FROM_FILE = {
     "F16": "float16",
     "BF16": "bfloat16",
@@ -48,7 +48,7 @@ def save_safetensors(
     """
     state = model_or_state.state_dict() if isinstance(model_or_state, Module) else model_or_state
     try:
-        # As the library lays them out: the largest elements first, so that all lie on multiples of their size.
+        # The order of the library: the largest elements first, so that all are aligned to their size.
         entries = sorted((_entry(name, value) for name, value in state.items()), key=lambda e: (-e.itemsize, e.key))
     except TypeError as error:
         raise CheckpointError(f"cannot be saved: {error}", path) from error
@@ -69,7 +69,7 @@ def _entry(name: str, value: Any) -> Entry:
 
 
 def _header(entries: list[Entry], metadata: Mapping[str, str] | None) -> bytes:
-    """The length of the JSON, and the JSON, filled up to a multiple of 8."""
+    """Returns the length of the JSON, and the JSON padded to a multiple of 8."""
     described: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     at = 0
     for entry in entries:
@@ -83,14 +83,14 @@ def _header(entries: list[Entry], metadata: Mapping[str, str] | None) -> bytes:
 
 @dataclass(frozen=True)
 class _Stored:
-    """Where an array lies in the file."""
+    """The location of an array in the file."""
 
     start: int
     shape: tuple[int, ...]
     dtype: str
 
     def read(self, file: Any) -> Array:
-        """The values; bfloat16 as float32."""
+        """Returns the values; bfloat16 as float32."""
         file.seek(self.start)
         count = int(np.prod(self.shape, dtype=np.int64))
         flat = np.fromfile(file, np.dtype(numpy_dtype(self.dtype)).newbyteorder("<"), count)
@@ -101,18 +101,18 @@ class _Stored:
 def load_safetensors(
     path: str | os.PathLike[str], model: Module | None = None, *, queue: Any = None, strict: bool = True
 ) -> dict[str, Tensor]:
-    """The tensors of a file by name, on ``queue`` (None: the active device); with ``model`` they are read into it, and
-    its own tensors come back.
+    """Returns the tensors of a file by name, on ``queue`` (None: the active device); with ``model`` they are read into
+    it, and its own tensors are returned.
 
-    CheckpointError for a file that cannot be read, has a dtype that netcl lacks or, with nothing written, does not fit
-    the model.
+    Raises CheckpointError for a file that cannot be read, has a dtype that netcl does not support or, with nothing
+    written, does not fit the model.
     """
     try:
         with open(path, "rb") as file:
             stored = _described(path, file)
             if model is not None:
-                described = {name: description(entry.shape, entry.dtype) for name, entry in stored.items()}
-                return load_fitting(model, described, lambda name: stored[name].read(file), path, strict)
+                described = {name: placeholder(entry.shape, entry.dtype) for name, entry in stored.items()}
+                return load_into(model, described, lambda name: stored[name].read(file), path, strict)
             return {
                 name: Tensor.from_host(queue_of(queue), entry.read(file), entry.dtype) for name, entry in stored.items()
             }
@@ -121,7 +121,7 @@ def load_safetensors(
 
 
 def _described(path: str | os.PathLike[str], file: Any) -> dict[str, _Stored]:
-    """What the file holds; the library has held its header against its size."""
+    """Returns placeholders of the arrays in the file; the library has checked its header against its size."""
     try:
         with safe_open(path, framework="np"):
             length = int.from_bytes(file.read(8), "little")

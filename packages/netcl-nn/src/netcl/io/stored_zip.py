@@ -1,7 +1,7 @@
-"""Uncompressed ZIP archives: written in one pass with the checksums in a second thread, read at the members' places.
+"""Uncompressed ZIP archives: written in one pass with checksums computed in the background, and read at member offsets.
 
-``zipfile`` takes the checksum of every byte in the thread that reads or writes it, which took as long as the file did.
-Format: PKWARE's APPNOTE 6.3, sections 4.3.7 to 4.3.16, with 64-bit sizes throughout.
+``zipfile`` computes the checksum of every byte in the thread that reads or writes it, which took as long as the file
+access itself. Format: PKWARE's APPNOTE 6.3, sections 4.3.7 to 4.3.16, with 64-bit sizes throughout.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ import zipfile
 import zlib
 from typing import Any, BinaryIO
 
-from netcl.io.behind import Behind
+from netcl.io.background import BackgroundWorker
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
 _VERSION = 45  # the first with 64-bit sizes
-_UNIX_FILE = (3 << 8 | _VERSION, 0o600 << 16)  # who wrote it, and its mode
+_UNIX_FILE = (3 << 8 | _VERSION, 0o600 << 16)  # creating system, and file mode
 _UTF8 = 0x800
-_DATE = 1 << 5 | 1  # 1980-01-01: equal contents are equal files
-_ELSEWHERE = 0xFFFFFFFF  # in place of a size that the 64-bit part has
-_CHECKSUM = 14  # where the local header has it
+_DATE = 1 << 5 | 1  # 1980-01-01: equal contents give equal files
+_ELSEWHERE = 0xFFFFFFFF  # in place of a size that is in the 64-bit part
+_CHECKSUM = 14  # offset in the local header
 
 
 class StoredZipWriter:
-    """Writes members to a seekable ``file``; ``close()`` writes what comes behind them. Use it in a ``with`` block."""
+    """Writes members to a seekable ``file``; ``close()`` writes checksums and directory. Use it in a ``with`` block."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._members: list[tuple[bytes, int, int]] = []  # name, place of its header, size
+        self._members: list[tuple[bytes, int, int]] = []  # name, offset of its header, size
         self._sums: list[int] = []
-        self._behind = Behind(self._add, "netcl-checksum")
+        self._worker = BackgroundWorker(self._add, "netcl-checksum")
 
     def __enter__(self) -> StoredZipWriter:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._behind.__exit__(*raised)
+        self._worker.__exit__(*raised)
 
     def _add(self, member: int, data: Any) -> None:
         self._sums[member] = zlib.crc32(data, self._sums[member])
 
     def write(self, name: str, *pieces: Any) -> None:
-        """One member of these bytes, one behind the other; they must not change before ``close``."""
+        """Writes one member from these byte chunks; they must not change before ``close``."""
         encoded, size = name.encode(), sum(memoryview(piece).nbytes for piece in pieces)
         place = self._file.tell()
         wide = struct.pack("<2H2Q", 1, 16, size, size)
@@ -55,12 +55,12 @@ class StoredZipWriter:
         self._members.append((encoded, place, size))
         self._sums.append(0)
         for piece in pieces:
-            self._behind.take(len(self._sums) - 1, piece)
+            self._worker.submit(len(self._sums) - 1, piece)
             self._file.write(piece)
 
     def close(self) -> None:
         """Writes the checksums into the headers, and the directory."""
-        self._behind.settle()
+        self._worker.wait()
         start = self._file.tell()
         for (_, place, _), total in zip(self._members, self._sums):
             self._file.seek(place + _CHECKSUM)
@@ -86,8 +86,8 @@ class StoredZipWriter:
 
 
 def place_of(file: BinaryIO, info: zipfile.ZipInfo) -> int:
-    """Where the bytes of an uncompressed member begin. BadZipFile where its own header differs from the directory, or
-    its end is behind the file's.
+    """Returns the offset of the bytes of an uncompressed member. Raises BadZipFile if its own header differs from the
+    directory, or it extends beyond the end of the file.
     """
     file.seek(info.header_offset)
     head = file.read(_LOCAL.size)

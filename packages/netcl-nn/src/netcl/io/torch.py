@@ -1,8 +1,8 @@
-"""PyTorch's ``.pt`` files, read without running anything in them and without PyTorch.
+"""Reads PyTorch's ``.pt`` files without executing anything in them and without PyTorch.
 
-Two forms are read: the zip archive of PyTorch 1.6 and later, and the sequence of pickles before it. Names in a file
-mean what stands in this module and nothing else, so a file of a whole model, or of anything but tensors and plain
-containers, is refused. No size in a file is believed before it is held against the size of the file.
+Two formats are read: the zip archive of PyTorch 1.6 and later, and the sequence of pickles before it. Names in a file
+have only the meanings that this module defines, so a file of a whole model, or of anything but tensors and plain
+containers, is refused. Every size in a file is checked against the size of the file before it is used.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype
 from netcl.io.errors import CheckpointError
-from netcl.io.fit import description, load_fitting
+from netcl.io.load_into import load_into, placeholder
 from netcl.io.pickles import MAX_BYTES, Built, PickleError, read_pickle
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
 
 Array = np.ndarray[Any, Any]
 
-# PyTorch's storage classes and the dtypes of their elements, by netcl's names where netcl has them.
+# PyTorch's storage classes and the dtypes of their elements, by netcl's names if netcl supports them.
 STORAGES = {
     "FloatStorage": "float32",
     "DoubleStorage": "float64",
@@ -47,12 +47,12 @@ STORAGES = {
     "ComplexDoubleStorage": "complex128",
 }
 _PLAIN_DTYPE = re.compile("[?biufc][0-9]{0,2}")
-# Makes what stands for a tensor: (shape, dtype, function that reads its values).
+# Creates the value for a tensor from (shape, dtype, function that reads its values).
 Make = Callable[[tuple[int, ...], str, Callable[[], Array]], Any]
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 _CHUNK = 1 << 20
-# What the reader says instead of an answer: of zipfile, of zlib, of struct, of the operating system, of NumPy.
+# Exceptions for damaged files: of zipfile, of zlib, of struct, of the operating system, of NumPy.
 _UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError),
     *(NotImplementedError, RuntimeError, OverflowError),
@@ -68,7 +68,7 @@ class StorageType:
 
 @dataclass(frozen=True)
 class Storage:
-    """The elements that tensors are views of; ``dtype`` is None where each tensor says its own."""
+    """The elements that tensors are views of; ``dtype`` is None if each tensor gives its own."""
 
     key: str
     dtype: str | None
@@ -76,8 +76,8 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the bytes of a storage lie in the file."""
+class StorageRange:
+    """The byte range of a storage in the file."""
 
     offset: int
     nbytes: int
@@ -86,13 +86,13 @@ class Place:
 def load_torch(
     path: str | os.PathLike[str], model: Module | None = None, *, queue: Any = None, strict: bool = True
 ) -> Any:
-    """What ``torch.save`` wrote to ``path``: dicts, lists and tuples of plain values and tensors, as they were nested.
+    """Returns the object that ``torch.save`` wrote to ``path``: dicts, lists and tuples of plain values and tensors.
 
-    Tensors come on ``queue`` (None: the active device), as plain Tensors, also for parameters; views of one storage
-    that are alike are one Tensor. Names of dtypes come as text. With ``model`` the file has to be its state, which is
-    read into it tensor by tensor; the model's own tensors come back then. CheckpointError for a file that is damaged
-    or cut short, that asks for anything but tensors and plain values (nothing in it is ever run), that has a dtype
-    which netcl lacks, or that does not fit the model; nothing is written to the model then.
+    Tensors are created on ``queue`` (None: the active device), as plain Tensors, also for parameters; equal views of
+    one storage are one Tensor. dtypes are returned as their names. With ``model`` the file must be its state, which is
+    read into it tensor by tensor; the model's own tensors are returned. Raises CheckpointError for a file that is
+    damaged or truncated, that contains anything but tensors and plain values (nothing in it is ever executed), that has
+    a dtype which netcl does not support, or that does not fit the model; nothing is written to the model then.
     """
     try:
         with open(path, "rb") as file:
@@ -112,8 +112,8 @@ def load_torch(
 
 
 @dataclass(frozen=True)
-class _Waiting:
-    """A tensor that is still in the file."""
+class _UnreadTensor:
+    """A tensor that has not been read from the file yet."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -121,7 +121,7 @@ class _Waiting:
 
 
 def _keep(shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> Any:
-    return _Waiting(shape, dtype, read)
+    return _UnreadTensor(shape, dtype, read)
 
 
 def _on_queue(queue: Any, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> Any:
@@ -129,18 +129,20 @@ def _on_queue(queue: Any, shape: tuple[int, ...], dtype: str, read: Callable[[],
 
 
 def _write_into(model: Module, found: Any, path: str | os.PathLike[str], strict: bool) -> dict[str, Tensor]:
-    """Reads the tensors of a state one by one into ``model``; CheckpointError where it is none or does not fit."""
-    if not isinstance(found, Mapping) or not all(isinstance(value, _Waiting) for value in found.values()):
+    """Reads the tensors of a state one by one into ``model``; raises CheckpointError if it is not a state or does not
+    fit.
+    """
+    if not isinstance(found, Mapping) or not all(isinstance(value, _UnreadTensor) for value in found.values()):
         kinds = f"the keys {', '.join(map(str, found))}" if isinstance(found, Mapping) else f"a {type(found).__name__}"
         raise CheckpointError(
             f"holds no state of a model but {kinds[:300]}; load it without a model and pass the part that is one", path
         )
-    described = {name: description(value.shape, value.dtype) for name, value in found.items()}
-    return load_fitting(model, described, lambda name: found[name].read(), path, strict)
+    described = {name: placeholder(value.shape, value.dtype) for name, value in found.items()}
+    return load_into(model, described, lambda name: found[name].read(), path, strict)
 
 
 def _read_archive(file: BinaryIO, size: int, make: Make) -> Any:
-    """The zip form: ``<name>/data.pkl`` and one member per storage, ``<name>/data/<key>``."""
+    """Reads the zip format: ``<name>/data.pkl`` and one member per storage, ``<name>/data/<key>``."""
     with zipfile.ZipFile(file) as archive:
         members = {info.filename: info for info in archive.infolist()}
         pickled = [name for name in members if name.endswith("/data.pkl") and name.count("/") == 1]
@@ -152,9 +154,9 @@ def _read_archive(file: BinaryIO, size: int, make: Make) -> Any:
         order = archive.read(prefix + "byteorder") if prefix + "byteorder" in members else b"little"
         if order not in (b"little", b"big"):
             raise PickleError(f"its byte order is {order[:20]!r}")
-        places: dict[str, Place] = {}
+        places: dict[str, StorageRange] = {}
 
-        def find(key: str) -> Place:
+        def find(key: str) -> StorageRange:
             if key not in places:
                 name = f"{prefix}data/{key}"
                 if name not in members:
@@ -167,8 +169,8 @@ def _read_archive(file: BinaryIO, size: int, make: Make) -> Any:
         return read_pickle(io.BytesIO(archive.read(pickled[0])), tensors.names(), _storage)
 
 
-def _checked_member(archive: zipfile.ZipFile, file: BinaryIO, info: zipfile.ZipInfo) -> Place:
-    """Where a member lies, after its bytes were held against their checksum."""
+def _checked_member(archive: zipfile.ZipFile, file: BinaryIO, info: zipfile.ZipInfo) -> StorageRange:
+    """Returns the byte range of a member after comparing its bytes with their checksum."""
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         raise PickleError(f"{info.filename} is compressed or encrypted")
     with archive.open(info) as member:
@@ -176,12 +178,12 @@ def _checked_member(archive: zipfile.ZipFile, file: BinaryIO, info: zipfile.ZipI
             pass
     file.seek(info.header_offset + 26)
     name_length, extra_length = struct.unpack("<HH", file.read(4))
-    return Place(info.header_offset + 30 + name_length + extra_length, info.file_size)
+    return StorageRange(info.header_offset + 30 + name_length + extra_length, info.file_size)
 
 
 def _read_sequence(file: BinaryIO, size: int, make: Make) -> Any:
-    """The form before PyTorch 1.6: pickles of a magic number, a version, the machine, the value and the keys of its
-    storages, whose bytes follow.
+    """Reads the format before PyTorch 1.6: pickles of a magic number, a version, the machine, the value and the keys of
+    its storages, followed by their bytes.
     """
     if read_pickle(file, {}) != _MAGIC or read_pickle(file, {}) != _PROTOCOL:
         raise PickleError("it begins as no file of PyTorch does")
@@ -195,19 +197,19 @@ def _read_sequence(file: BinaryIO, size: int, make: Make) -> Any:
         storages[storage.key] = storage
         return storage
 
-    # Where the storages lie is known only behind the value, so it is read twice, at first without tensors.
+    # The offsets of the storages are known only after the value, so it is read twice, the first time without tensors.
     read_pickle(file, {**_Tensors.SHAPELESS, **_NAMES}, collect)
     keys = read_pickle(file, {})
-    places: dict[str, Place] = {}
+    places: dict[str, StorageRange] = {}
     for key in keys:
-        # Anything else than a text could take for ever to hash or to print.
+        # Other types than text could take unbounded time to hash or to print.
         if not isinstance(key, str) or key not in storages or key in places:
             raise PickleError("it lists a storage twice, or one that nothing in it uses")
         (elements,) = struct.unpack(order + "q", file.read(8))
         nbytes = elements * _itemsize(storages[key].dtype)
         if not 0 <= nbytes <= size - file.tell():
             raise PickleError(f"its storage {key} has {elements} elements, more than the file holds")
-        places[key] = Place(file.tell(), nbytes)
+        places[key] = StorageRange(file.tell(), nbytes)
         file.seek(nbytes, os.SEEK_CUR)
     file.seek(start)
     return read_pickle(file, _Tensors(file, size, places.__getitem__, make, order).names(), _storage)
@@ -218,7 +220,7 @@ def _itemsize(dtype: str | None) -> int:
 
 
 def _storage(identity: Any) -> Storage:
-    """The storage of a persistent id, ("storage", class, key, place, number of elements)."""
+    """Returns the storage of a persistent id, ("storage", class, key, location, number of elements)."""
     if not isinstance(identity, tuple) or len(identity) not in (5, 6) or identity[0] != "storage":
         raise PickleError("it holds a module or another object beside tensors; save the state_dict() instead")
     _, kind, key, _, elements, *view = identity
@@ -230,7 +232,7 @@ def _storage(identity: Any) -> Storage:
 
 
 class _Dtype(Built):
-    """A dtype of NumPy as pickled: its code and, set afterwards, its byte order."""
+    """A pickled NumPy dtype: its code and, set afterwards, its byte order."""
 
     def __init__(self, code: Any, *rest: Any) -> None:
         if not isinstance(code, str) or not _PLAIN_DTYPE.fullmatch(code):
@@ -273,10 +275,10 @@ _NAMES: dict[str, Any] = {
 
 
 class _Tensors:
-    """Makes the tensors that a pickle asks for, out of the storages of a file."""
+    """Creates the tensors of a pickle from the storages of a file."""
 
     REBUILDING = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
-    # The same names for a first reading that makes no tensor.
+    # The same names for the first reading, which creates no tensors.
     SHAPELESS: Mapping[str, Callable[..., Any]] = {
         **{f"torch._utils {name}": lambda *arguments: None for name in REBUILDING},
         "torch._utils _rebuild_parameter": lambda *arguments: None,
@@ -284,20 +286,20 @@ class _Tensors:
         "torch._tensor _rebuild_from_type_v2": lambda *arguments: None,
     }
 
-    def __init__(self, file: BinaryIO, size: int, find: Callable[[str], Place], make: Make, order: Any) -> None:
+    def __init__(self, file: BinaryIO, size: int, find: Callable[[str], StorageRange], make: Make, order: Any) -> None:
         self.file, self.find, self.make, self.order = file, find, make, order
         # Tensors may overlap, but a file whose tensors are many times its own size is hostile.
         self.room = 8 * size + (1 << 20)
         self.made: dict[Any, Any] = {}
 
     def spend(self, nbytes: int) -> None:
-        """Counts bytes that are read or made; PickleError where they come to many times the file."""
+        """Counts bytes that are read or created; raises PickleError if they exceed the file's size many times."""
         self.room -= nbytes
         if self.room < 0:
             raise PickleError("its tensors are far larger than the file")
 
     def names(self) -> dict[str, Any]:
-        """What the names of a file mean."""
+        """Returns the meanings of the names in a file."""
         return {
             **_NAMES,
             **{f"torch._utils {name}": self.rebuild for name in self.REBUILDING},
@@ -307,7 +309,7 @@ class _Tensors:
         }
 
     def rebuild_typed(self, function: Any, kind: Any, arguments: Any, state: Any = None) -> Any:
-        """A tensor that had attributes of its own, which are left out."""
+        """Creates a tensor that had attributes of its own, which are dropped."""
         meaning = self.names().get(getattr(function, "text", ""))
         if meaning is None or meaning not in (self.rebuild, _first) or kind not in ("Tensor", "Parameter"):
             raise PickleError("it holds a tensor of a class of its own")
@@ -324,7 +326,7 @@ class _Tensors:
         dtype: Any = None,
         metadata: Any = None,
     ) -> Any:
-        """The view of a storage with this offset, shape and strides, counted in elements."""
+        """Creates the view of a storage with this offset, shape and strides, counted in elements."""
         if not isinstance(storage, Storage):
             raise PickleError("it is damaged (a tensor has no storage)")
         name = storage.dtype if storage.dtype is not None else dtype
@@ -345,11 +347,11 @@ class _Tensors:
     def _view(
         self, storage: Storage, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> Callable[[], Array]:
-        """What reads a view of a storage, which is held against the file's size at once."""
+        """Returns the function that reads a view of a storage; the view is checked against the file's size at once."""
         place = self.find(storage.key)
         if math.prod(shape) == 0:
             return partial(np.empty, shape, dtype.newbyteorder("="))
-        # The elements from the first to the last that the view has.
+        # The elements from the first to the last one of the view.
         span = 1 + sum((length - 1) * stride for length, stride in zip(shape, strides))
         if (offset + span) * dtype.itemsize > place.nbytes:
             raise PickleError(f"a tensor of shape {shape} reaches beyond its storage of {place.nbytes} bytes")

@@ -1,4 +1,4 @@
-"""States written as ``.pt`` files that ``torch.load`` reads, also with ``weights_only=True``, without PyTorch here."""
+"""Writes states as ``.pt`` files that ``torch.load`` reads, also with ``weights_only=True``, without using PyTorch."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _DEPTH = 200
 
 
 def save_torch(state: Any, path: str | os.PathLike[str]) -> None:
-    """Writes ``state`` to exactly ``path``, atomically, as ``torch.save`` does: a Module's state, or dicts, lists and
-    tuples of tensors, arrays and plain values.
+    """Writes ``state`` to exactly ``path``, atomically, in the format of ``torch.save``: a Module's state, or dicts,
+    lists and tuples of tensors, arrays and plain values.
 
-    A tensor that occurs under several names is written once. CheckpointError for other values, a full disk, a folder
-    that cannot be written.
+    A tensor that occurs under several names is written once. Raises CheckpointError for other values, a full disk, or a
+    folder that cannot be written.
     """
     writer = _Pickle()
     try:
@@ -46,8 +46,8 @@ def save_torch(state: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _write(archive: zipfile.ZipFile, file: BinaryIO, name: str, content: bytes | memoryview) -> None:
-    """A member whose bytes begin at a multiple of 64, so that PyTorch can map them; a field "FB" of the header fills
-    the gap, as in PyTorch's own files.
+    """Writes a member whose bytes begin at a multiple of 64, so that PyTorch can map them; a field "FB" of the header
+    fills the gap, as in PyTorch's own files.
     """
     info = zipfile.ZipInfo(f"archive/{name}")
     # zipfile adds a field of 20 bytes for the sizes of a member of more than 2 GB.
@@ -60,7 +60,7 @@ def _write(archive: zipfile.ZipFile, file: BinaryIO, name: str, content: bytes |
 
 
 class _Pickle:
-    """Writes values in the instructions of protocol 2; the tensors met on the way gather in ``entries``."""
+    """Writes values in the instructions of protocol 2; the tensors among them are collected in ``entries``."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -68,7 +68,7 @@ class _Pickle:
         self._parts: list[bytes] = []
 
     def text(self, value: Any) -> bytes:
-        """The whole pickle of ``value``."""
+        """Returns the complete pickle of ``value``."""
         self._parts = [b"\x80\x02"]
         self._value(value, "state", 0)
         return b"".join([*self._parts, b"."])

@@ -1,4 +1,4 @@
-"""Layers, containers and losses with PyTorch's names, state and first values; every layer calls netcl.autograd."""
+"""Layers, containers and losses with PyTorch's names, state and initial values; every layer calls netcl.autograd."""
 
 from __future__ import annotations
 
@@ -110,12 +110,6 @@ from netcl.nn.norm import (
     LayerNorm,
     RMSNorm,
 )
-from netcl.nn.normalised import (
-    remove_spectral_norm,
-    remove_weight_norm,
-    spectral_norm,
-    weight_norm,
-)
 from netcl.nn.pool import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -161,6 +155,12 @@ from netcl.nn.registry import (
     UnknownModuleError,
     build_sequential,
     register,
+)
+from netcl.nn.reparameterize import (
+    remove_spectral_norm,
+    remove_weight_norm,
+    spectral_norm,
+    weight_norm,
 )
 from netcl.nn.state import (
     IncompatibleKeys,
@@ -323,7 +323,9 @@ __all__ = [
 
 
 def _register_layers() -> None:
-    """Makes every layer savable; containers and models registered themselves, with the config that suits them."""
+    """Registers every layer so that it can be saved; containers and models register themselves with a config
+    function.
+    """
     apart = tuple(
         f"netcl.nn.{name}" for name in ("container", "resnet", "simple", "module", "transformer", "vision", "gpt")
     )

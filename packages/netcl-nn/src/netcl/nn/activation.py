@@ -14,7 +14,9 @@ from netcl.nn.placement import new_parameter
 
 
 class _Activation(Module):
-    """An elementwise function of ``netcl.autograd``; ``options`` are the attributes that it takes by these names."""
+    """An elementwise function of ``netcl.autograd``; ``options`` names the attributes that are passed to it by
+    keyword.
+    """
 
     function: ClassVar[str]
     options: ClassVar[dict[str, str]] = {}
@@ -28,7 +30,7 @@ class _Activation(Module):
 
 
 class _Inplace(_Activation):
-    """An activation with PyTorch's ``inplace``, which changes nothing: a tensor that a gradient needs is never
+    """An activation with PyTorch's ``inplace``, which has no effect: a tensor that a gradient needs is never
     overwritten.
     """
 
@@ -56,7 +58,7 @@ class ReLU6(_Inplace):
 
 
 class LeakyReLU(_Inplace):
-    """x where positive, else negative_slope * x."""
+    """x if positive, else negative_slope * x."""
 
     function = "leaky_relu"
     options: ClassVar = {"negative_slope": "slope"}
@@ -67,9 +69,7 @@ class LeakyReLU(_Inplace):
 
 
 class PReLU(Module):
-    """x where positive, else weight * x, with one learnt weight, or one per channel of x (N, C, ...) (He et al.
-    2015).
-    """
+    """x if positive, else weight * x, with one learned weight, or one per channel of x (N, C, ...) (He et al. 2015)."""
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, *, device: Any = None, dtype: str = "float32"
@@ -80,7 +80,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets the weight to its first value."""
+        """Sets the weight to its initial value."""
         constant_(self.weight, self.init)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -95,7 +95,7 @@ class PReLU(Module):
 
 
 class ELU(_Inplace):
-    """x where positive, else alpha (exp(x) - 1)."""
+    """x if positive, else alpha (exp(x) - 1)."""
 
     function = "elu"
     options: ClassVar = {"alpha": "alpha"}
@@ -106,7 +106,7 @@ class ELU(_Inplace):
 
 
 class CELU(ELU):
-    """x where positive, else alpha (exp(x / alpha) - 1)."""
+    """x if positive, else alpha (exp(x / alpha) - 1)."""
 
     function = "celu"
 
@@ -118,8 +118,8 @@ class SELU(_Inplace):
 
 
 class GELU(_Activation):
-    """x times the normal distribution function of x, by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and
-    Gimpel 2016).
+    """x times the cumulative distribution function of the normal distribution, by erf, or by tanh for
+    ``approximate="tanh"`` (Hendrycks and Gimpel 2016).
     """
 
     function = "gelu"
@@ -160,8 +160,8 @@ class Tanh(_Activation):
 
 
 class Softplus(_Activation):
-    """log(1 + exp(beta x)) / beta. PyTorch's ``threshold``, beyond which it takes x, changes nothing: there is no
-    overflow here.
+    """log(1 + exp(beta x)) / beta. PyTorch's ``threshold``, above which it returns x, has no effect: this form does not
+    overflow.
     """
 
     function = "softplus"
@@ -213,7 +213,7 @@ class Hardtanh(_Inplace):
 
 
 class Hardshrink(_Activation):
-    """x where |x| is above ``lambd``, else 0."""
+    """x if |x| > ``lambd``, else 0."""
 
     function = "hardshrink"
     options: ClassVar = {"lambd": "lambd"}
@@ -227,7 +227,7 @@ class Hardshrink(_Activation):
 
 
 class Softshrink(Hardshrink):
-    """x drawn towards 0 by ``lambd``, and 0 within it."""
+    """x moved towards 0 by ``lambd``; 0 if |x| <= ``lambd``."""
 
     function = "softshrink"
 
@@ -239,7 +239,7 @@ class Tanhshrink(_Activation):
 
 
 class Threshold(_Inplace):
-    """x where above ``threshold``, else ``value``."""
+    """x if x > ``threshold``, else ``value``."""
 
     function = "threshold"
     options: ClassVar = {"threshold": "threshold", "value": "value"}
@@ -250,7 +250,7 @@ class Threshold(_Inplace):
 
 
 class _AlongAxis(_Activation):
-    """An activation along one axis, which PyTorch calls ``dim``: both names are understood."""
+    """An activation along one axis, which PyTorch calls ``dim``: both names are accepted."""
 
     options: ClassVar = {"axis": "axis"}
 

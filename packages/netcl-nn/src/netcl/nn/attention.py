@@ -1,4 +1,4 @@
-"""Multi-head attention, and rotary positions as a layer."""
+"""Multi-head attention, and rotary position embedding as a layer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from netcl.nn.unbind import unbind
 
 
 class MultiheadAttention(Module):
-    """softmax(q k^T / sqrt(D)) v for each of ``num_heads`` heads of D = embed_dim / num_heads, joined and projected
-    (Vaswani et al. 2017).
+    """softmax(q k^T / sqrt(D)) v for each of ``num_heads`` heads of D = embed_dim / num_heads, concatenated and
+    projected (Vaswani et al. 2017).
 
-    ``attention(query, key, value)`` gives (output, weights). query (L, N, E), key (S, N, kdim), value (S, N, vdim),
-    batches first with ``batch_first``, or without N; the output is like the query, the weights are (N, L, S). Weights:
-    in_proj_weight (3 E, E), or q_proj_weight (E, E), k_proj_weight (E, kdim) and v_proj_weight (E, vdim) where kdim or
-    vdim differ; in_proj_bias (3 E,); out_proj, a Linear. Those of the projections begin Xavier uniform,
-    biases as zeros.
+    ``attention(query, key, value)`` returns (output, weights). query (L, N, E), key (S, N, kdim), value (S, N, vdim),
+    batch first with ``batch_first``, or without N; the output has the shape of the query, the weights have (N, L, S).
+    Parameters: in_proj_weight (3 E, E), or q_proj_weight (E, E), k_proj_weight (E, kdim) and v_proj_weight (E, vdim) if
+    kdim or vdim differ; in_proj_bias (3 E,); out_proj, a Linear. Projection weights are initialized Xavier uniform,
+    biases with zeros.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class MultiheadAttention(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the weights of the projections anew and sets all biases to zeros."""
+        """Initializes the projection weights again and sets all biases to zero."""
         for parameter in self.parameters(recurse=False):
             (init.xavier_uniform_ if parameter.ndim == 2 else init.zeros_)(parameter)
         if self.out_proj.bias is not None:
@@ -77,12 +77,12 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Output and weights, which are averaged over the heads, (N, heads, L, S) without ``average_attn_weights``,
-        and None without ``need_weights``, which is faster.
+        """Returns output and weights. The weights are averaged over the heads; without ``average_attn_weights`` they
+        have the shape (N, heads, L, S), without ``need_weights`` they are None, which is faster.
 
-        Masks are bool, True where a key is hidden, or floating, added to the scores: ``attn_mask`` (L, S) or
-        (N * heads, L, S), ``key_padding_mask`` (N, S). ``is_causal`` without ``attn_mask`` hides the keys behind the
-        query's position. A query that sees no key gives the projection of zeros.
+        Masks are bool, True for hidden keys, or floating, added to the scores: ``attn_mask`` (L, S) or (N * heads, L,
+        S), ``key_padding_mask`` (N, S). ``is_causal`` without ``attn_mask`` hides the keys after the query's position.
+        A query for which every key is hidden gives the projection of zeros.
         """
         self._check(query, key, value)
         single = query.ndim == 2
@@ -110,7 +110,7 @@ class MultiheadAttention(Module):
     def _attend(
         self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, causal: bool, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """The heads' results (N, heads, L, D) and, where they are asked for, the weights as they were used."""
+        """Returns the heads' results (N, heads, L, D) and, if requested, the attention weights after dropout."""
         dropout = self.dropout if self.training else 0.0
         if not need_weights:
             return ag.scaled_dot_product_attention(q, k, v, seen, dropout_p=dropout, is_causal=causal), None
@@ -141,7 +141,7 @@ class MultiheadAttention(Module):
             )
 
     def _heads(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Queries, keys and values of one tensor by one product, each (N, heads, length, D)."""
+        """Returns queries, keys and values, each (N, heads, length, D), by one product for a single input tensor."""
         y = ag.linear(x, self.in_proj_weight, self.in_proj_bias)
         y = ag.reshape(y, (*x.shape[:2], 3, self.num_heads, -1))
         return unbind(ag.permute(y, (2, 0, 3, 1, 4) if self.batch_first else (2, 1, 3, 0, 4)))
@@ -162,7 +162,7 @@ class MultiheadAttention(Module):
         return tuple(heads)
 
     def _mask(self, attention: Tensor | None, padding: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
-        """Both masks as one that broadcasts to (N, heads, L, S), still True where a key is hidden."""
+        """Combines both masks into one that broadcasts to (N, heads, L, S); True still hides a key."""
         n, heads, length, keys = (*q.shape[:3], k.shape[2])
         if attention is not None:
             if attention.shape not in ((length, keys), (n * heads, length, keys)):
@@ -183,7 +183,9 @@ class MultiheadAttention(Module):
         return _combined(attention, padding)
 
     def multiply_adds(self, query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> int:
-        """Those of the projections but for the last, which counts itself, and of both products of the attention."""
+        """Multiply-adds of the input projections and both attention products (the output projection is counted
+        separately).
+        """
         rows = [x.size // x.shape[-1] for x in (query, key, value)]
         batch = query.shape[0 if self.batch_first else 1] if query.ndim == 3 else 1
         products = self.embed_dim * (rows[0] * self.embed_dim + rows[1] * self.kdim + rows[2] * self.vdim)
@@ -191,7 +193,7 @@ class MultiheadAttention(Module):
 
 
 def _combined(one: Tensor, two: Tensor) -> Tensor:
-    """A mask that hides what either hides."""
+    """Returns a mask that hides a key if either mask does."""
     if one.dtype == two.dtype == "bool":
         return ag.logical_or(one, two)  # type: ignore[no-any-return]
     one, two = (ag.where(mask, float("-inf"), 0.0) if mask.dtype == "bool" else mask for mask in (one, two))
@@ -199,8 +201,8 @@ def _combined(one: Tensor, two: Tensor) -> Tensor:
 
 
 class RotaryEmbedding(Module):
-    """Turns queries and keys (..., T, dim) by their positions, so that their product depends on the distance alone
-    (Su et al. 2021); without parameters. ``rotary(x, positions=None)`` as ``ag.rope`` has it.
+    """Rotates queries and keys (..., T, dim) by their positions, so that their product depends on the distance only (Su
+    et al. 2021); without parameters. ``rotary(x, positions=None)`` calls ``ag.rope``.
     """
 
     def __init__(self, dim: int, base: float = 10000, interleaved: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Containers: modules in a row, in a list, in a dict, and side by side."""
+"""Containers: Sequential, ModuleList, ModuleDict and Concat."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from netcl.core import Tensor
 from netcl.nn.module import Module
 
 
-class _Row(Module):
-    """Modules under the names 0, 1, ... or names of their own, in order."""
+class _ModuleSequence(Module):
+    """Base class of containers: an ordered sequence of modules with the names 0, 1, ... or names given by the user."""
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -35,39 +35,37 @@ class _Row(Module):
         del modules[key]
         self._refill(modules)
 
-    def _empty(self) -> _Row:
-        """A container like this one, without modules."""
+    def _empty(self) -> _ModuleSequence:
+        """Returns an empty container of the same type."""
         return type(self)()
 
     def _refill(self, modules: list[tuple[str, Any]]) -> None:
-        """Takes over the modules, with their own names, numbers counted anew."""
+        """Replaces the modules; given names are kept, numbers are assigned again."""
         self._modules.clear()
         for at, (name, module) in enumerate(modules):
             self.add_module(str(at) if name.isdigit() else name, module)
 
     def append(self, module: Module) -> Any:
-        """Adds a module at the end, and gives the container."""
+        """Adds a module at the end and returns the container."""
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Any:
-        """Adds modules at the end, and gives the container."""
+        """Adds modules at the end and returns the container."""
         for module in modules:
             self.append(module)
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Puts a module before position ``index``, and gives the container."""
+        """Inserts a module before position ``index`` and returns the container."""
         modules = list(self._modules.items())
         modules.insert(index, ("0", module))
         self._refill(modules)
         return self
 
 
-class Sequential(_Row):
-    """Runs modules one after another: ``Sequential(*layers)``, or ``Sequential({name: layer, ...})`` for names of
-    one's own.
-    """
+class Sequential(_ModuleSequence):
+    """Runs modules one after another: ``Sequential(*layers)``, or ``Sequential({name: layer, ...})`` to give names."""
 
     def __init__(self, *layers: Any) -> None:
         super().__init__()
@@ -87,7 +85,7 @@ class Sequential(_Row):
         return x
 
 
-class ModuleList(_Row):
+class ModuleList(_ModuleSequence):
     """A list of modules; it computes nothing itself."""
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
@@ -138,8 +136,10 @@ class ModuleDict(Module):
         return self._modules.items()
 
 
-class Concat(_Row):
-    """Runs every layer on the same input and joins their outputs along ``axis``; without layers it joins its inputs."""
+class Concat(_ModuleSequence):
+    """Runs every layer on the same input and concatenates their outputs along ``axis``; without layers it concatenates
+    its inputs.
+    """
 
     def __init__(self, *layers: Module, axis: int = 1) -> None:
         super().__init__()

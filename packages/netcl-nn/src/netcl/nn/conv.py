@@ -18,7 +18,7 @@ Size = Any  # an int, or one per spatial axis
 
 
 def per_axis(name: str, value: Size, rank: int) -> tuple[int, ...]:
-    """``value`` as one int per axis; ValueError names what was given."""
+    """Returns ``value`` as one int per axis; raises ValueError that names the argument."""
     sizes = (value,) * rank if isinstance(value, int) else tuple(value)
     if len(sizes) != rank or not all(isinstance(size, int) for size in sizes):
         raise ValueError(f"{name} is a whole number or {rank} of them, not {value!r}")
@@ -26,14 +26,14 @@ def per_axis(name: str, value: Size, rank: int) -> tuple[int, ...]:
 
 
 def check_channels(layer: Module, x: Tensor, rank: int, channels: int) -> None:
-    """ShapeError, naming the layer, unless x is (N, channels, spatial...)."""
+    """Raises ShapeError with the layer's name unless x is (N, channels, spatial...)."""
     if x.ndim != rank + 2 or x.shape[1] != channels:
         wanted = ", ".join(("N", str(channels), *AXES[rank]))
         raise ShapeError(f"{layer!r} takes x ({wanted}), not {x.shape}", op=type(layer).__name__)
 
 
 class _Conv(Module):
-    """What all convolutions share: weight, bias and their first values."""
+    """Base class of all convolutions: weight, bias and their initial values."""
 
     rank: ClassVar[int]
 
@@ -66,7 +66,7 @@ class _Conv(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the parameters anew, uniform in +-1/sqrt(fan_in)."""
+        """Initializes the parameters again, uniform in +-1/sqrt(fan_in)."""
         init.kaiming_uniform_(self.weight)
         init.uniform_around_zero_(self.bias, 1 / math.sqrt(max(1, init.fans(self.weight)[0])))
 
@@ -117,7 +117,7 @@ class _Convolution(_Conv):
         self.padding_mode = padding_mode
 
     def _pads(self) -> list[int]:
-        """Padding as ``ag.pad`` takes it: (before, behind) of each axis, the last axis first."""
+        """Returns the padding in the order of ``ag.pad``: (before, after) of each axis, the last axis first."""
         if self.padding == "valid":
             return [0] * 2 * self.rank
         if self.padding == "same":
@@ -158,7 +158,7 @@ class Conv3d(_Convolution):
 
 
 class DepthwiseConv2d(Conv2d):
-    """A Conv2d that filters each channel by itself: weight (channels, 1, kh, kw)."""
+    """A depthwise Conv2d, one filter per channel: weight (channels, 1, kh, kw)."""
 
     def __init__(
         self,

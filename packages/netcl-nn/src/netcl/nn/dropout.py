@@ -14,7 +14,7 @@ from netcl.nn.module import Module
 
 class Dropout(Module):
     """In training, zeroes each element with probability p and divides the others by 1 - p (Srivastava et al. 2014); a
-    fresh mask per call. PyTorch's ``inplace`` changes nothing: no tensor is overwritten.
+    new mask per call. PyTorch's ``inplace`` has no effect: no tensor is overwritten.
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table by index."""
+"""Embedding and EmbeddingBag: rows of a table by index."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from netcl.nn.placement import new_parameter
 class Embedding(Module):
     """Row ``i`` of weight (num_embeddings, embedding_dim) for each index i: (...) gives (..., embedding_dim).
 
-    The row ``padding_idx`` begins as zeros and gets no gradient. An index out of range: IndexError at the next host
-    read.
+    The row ``padding_idx`` is initialized with zeros and gets no gradient. An index out of range raises IndexError at
+    the next host read.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Embedding(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the rows anew, normal with mean 0 and standard deviation 1."""
+        """Initializes the rows again, normal with mean 0 and standard deviation 1."""
         init.normal_(self.weight, 0.0, 1.0)
         if self.padding_idx is not None:
             keep = Tensor.arange(self.num_embeddings, queue=self.weight.queue).reshape(-1, 1) != self.padding_idx
@@ -66,12 +66,12 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows of weight (num, dim) in each bag: (bags, dim).
+    """Returns the sum, mean or maximum of the rows of weight (num, dim) in each bag: (bags, dim).
 
-    ``indices`` (bags, length), or (n,) with ``offsets`` (bags,), where each bag begins; with ``include_last_offset``
-    they end with n. An empty bag gives zeros, and rows ``padding_idx`` do not count. ``per_sample_weights``, of the
-    shape of the indices, multiply the rows of a sum. Host offsets are checked; offsets that do not increase from 0 are
-    a ValueError, those of the device are read for the maximum alone.
+    ``indices`` (bags, length), or (n,) with the start of each bag in ``offsets`` (bags,); with ``include_last_offset``
+    they end with n. An empty bag gives zeros, and rows ``padding_idx`` are ignored. ``per_sample_weights``, of the
+    shape of the indices, multiply the rows of a sum. Raises ValueError if host offsets do not increase from 0; offsets
+    on the device are read only for the maximum.
     """
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}")
@@ -116,7 +116,7 @@ def embedding_bag(
 
 
 def _whole(op: str, values: Any, weight: Tensor) -> Tensor:
-    """Whole numbers on the device of ``weight``."""
+    """Returns integers on the device of ``weight``."""
     tensor = values if isinstance(values, Tensor) else Tensor.from_host(weight.queue, np.asarray(values))
     if is_floating(tensor.dtype) or tensor.dtype == "bool":
         raise DTypeError(f"{op} takes whole numbers, not {tensor.dtype}", op=op)
@@ -138,7 +138,7 @@ def _starts(offsets: Any, length: int, include_last: bool, weight: Tensor) -> Te
 
 
 def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, length: int | None) -> Tensor:
-    """The maximum of each bag, over rows in one table (bags, longest, dim) filled up with -inf."""
+    """The maximum of each bag, over rows in one table (bags, longest, dim) padded with -inf."""
     never = float("-inf")
     if kept is not None:
         rows = ag.where(kept, rows, never)
@@ -148,7 +148,7 @@ def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, leng
         of = counted.to_host()
         sizes = np.bincount(of, minlength=bags)
         length = int(sizes.max(initial=0))
-        # Where the table's places find their row; those without one find the last, which is -inf.
+        # The row of each table entry; padding entries point to the last row, which is -inf.
         place = np.full((bags, length), len(of), np.int64)
         place[np.arange(length) < sizes[:, None]] = np.arange(len(of))
         padded = ag.pad(rows, (0, 0, 0, 1), value=never)
@@ -160,8 +160,8 @@ def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, leng
 
 
 class EmbeddingBag(Embedding):
-    """``embedding_bag`` with a weight (num_embeddings, embedding_dim) that begins as an Embedding's:
-    ``bag(indices, offsets=None, per_sample_weights=None)``.
+    """``embedding_bag`` with a weight (num_embeddings, embedding_dim) initialized as in Embedding: ``bag(indices,
+    offsets=None, per_sample_weights=None)``.
     """
 
     def __init__(

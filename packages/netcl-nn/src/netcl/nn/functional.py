@@ -1,7 +1,7 @@
-"""The functions behind the layers, with the names and arguments of torch.nn.functional.
+"""The functions of the layers, with the names and arguments of torch.nn.functional.
 
-Those that are ops of netcl.autograd under the same name and with the same arguments are taken from there; ``dim`` and
-``axis`` mean the same in all of them.
+Functions with the same name and arguments in netcl.autograd are re-exported; ``dim`` and ``axis`` are synonyms in all
+of them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def _axis(axis: int, dim: int | None) -> int:
 
 
 def relu(x: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0); PyTorch's ``inplace`` changes nothing: no tensor is overwritten."""
+    """max(x, 0); PyTorch's ``inplace`` has no effect: no tensor is overwritten."""
     return ag.relu(x)  # type: ignore[no-any-return]
 
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """x where positive, else negative_slope * x."""
+    """x if positive, else negative_slope * x."""
     return ag.leaky_relu(x, slope=negative_slope)  # type: ignore[no-any-return]
 
 
@@ -41,10 +41,10 @@ def softmin(x: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: int = -1) -> Tensor:
-    """softmax((logits + Gumbel noise) / tau) along ``axis`` (Jang et al. 2016); with ``hard`` 1 at the largest and 0
-    elsewhere, with the gradient of the soft one.
+    """softmax((logits + Gumbel noise) / tau) along ``axis`` (Jang et al. 2016); with ``hard`` one-hot at the maximum,
+    with the gradient of the soft result.
     """
-    # Uniform numbers include 0, whose logarithm is no number.
+    # Uniform numbers include 0, whose logarithm is not finite.
     uniform = ag.maximum(ag.rand(logits.shape, queue=logits.queue), 1e-30)
     noise = ag.cast(ag.neg(ag.log(ag.neg(ag.log(uniform)))), dtype=logits.dtype)
     soft = ag.softmax(ag.div(ag.add(logits, noise), tau), axis=axis)
@@ -58,7 +58,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: i
 
 
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Zeroes elements with probability p and divides the others by 1 - p; x itself unless ``training``."""
+    """Zeroes elements with probability p and divides the others by 1 - p; returns x itself unless ``training``."""
     return ag.dropout(x, p) if training and p > 0 else x
 
 
@@ -112,7 +112,7 @@ max_pool1d, max_pool2d, max_pool3d = (_max_pool(rank) for rank in (1, 2, 3))
 
 
 def pad(x: Tensor, pad: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
-    """x with ``pad`` = (before, behind) of the last axis, of the one before it, and so on; modes constant, reflect,
+    """Pads x by ``pad`` = (before, after) of the last axis, of the one before it, and so on; modes constant, reflect,
     replicate and circular.
     """
     return ag.pad(x, pad, mode=mode, value=value)  # type: ignore[no-any-return]
@@ -131,7 +131,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Batch normalisation of x (N, C, ...), with the statistics of the batch in training, else the running ones."""
+    """Batch normalization of x (N, C, ...), with the statistics of the batch in training, else the running ones."""
     return ag.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)  # type: ignore[no-any-return]
 
 
@@ -145,14 +145,15 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Each channel of each sample of x (N, C, ...) normalised over its own elements, or by the running statistics
-    without ``use_input_stats``. With both, the running ones move by ``momentum`` times the means over the samples.
+    """Normalizes each channel of each sample of x (N, C, ...) over its own elements, or without ``use_input_stats`` by
+    the running statistics. If both are given, the running statistics move by ``momentum`` towards the means over the
+    samples.
     """
     if not use_input_stats:
         return ag.batch_norm(x, running_mean, running_var, weight, bias, training=False, eps=eps)  # type: ignore[no-any-return]
     if running_mean is None or running_var is None:
         return ag.instance_norm(x, weight, bias, eps=eps)  # type: ignore[no-any-return]
-    # Each channel of each sample as a channel of one sample.
+    # Folds the samples into channels of one sample.
     rows = n, channels = x.shape[:2]
     running = (running_mean, running_var)
     copies = [ag.reshape(ag.expand(t.detach(), rows), (n * channels,)) for t in running]
@@ -211,8 +212,8 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 
 
 def one_hot(indices: Any, num_classes: int | None = None) -> Tensor:
-    """1 at the index and 0 elsewhere: (...) gives (..., num_classes), int64. None and -1 read the largest index on the
-    host.
+    """One-hot encoding: (...) gives (..., num_classes), int64. With ``num_classes`` None or -1 the largest index is
+    read on the host.
     """
     return ag.one_hot(indices, None if num_classes == -1 else num_classes)  # type: ignore[no-any-return]
 
@@ -227,15 +228,15 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """softmax(scale q k^T + mask) v, as ``ag.scaled_dot_product_attention``: a bool ``attn_mask`` is True where a key
-    may be seen.
+    """softmax(scale q k^T + mask) v, as ``ag.scaled_dot_product_attention``; a bool ``attn_mask`` is True for visible
+    keys.
     """
     options = (attn_mask, dropout_p, is_causal, scale, enable_gqa)
     return ag.scaled_dot_product_attention(query, key, value, *options)  # type: ignore[no-any-return]
 
 
 def __getattr__(name: str) -> Any:
-    """An op of netcl.autograd."""
+    """Returns an op of netcl.autograd."""
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(ag, name)

@@ -1,4 +1,4 @@
-"""GPT: a decoder of text that continues sequences of tokens, with cached keys and values."""
+"""GPT: a decoder-only transformer that generates tokens with a key-value cache."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from netcl.nn.unbind import unbind
 
 
 class KeyValueCache:
-    """Keys and values of the positions seen so far, for each layer, in tensors (N, heads, length, D) that are made
-    once: no step of a generation has shapes of its own.
+    """Keys and values of the previous positions for each layer, in tensors (N, heads, length, D) that are allocated
+    once, so that all steps of a generation have the same shapes.
     """
 
     def __init__(self, length: int) -> None:
@@ -32,7 +32,7 @@ class KeyValueCache:
         self._layers: dict[int, tuple[Tensor, Tensor]] = {}
 
     def extend(self, layer: int, *keys_and_values: Tensor) -> tuple[Tensor, Tensor]:
-        """Writes keys and values (N, heads, T, D) behind those of ``layer``, and gives all, unused ones zeros."""
+        """Appends keys and values (N, heads, T, D) to those of ``layer`` and returns all; unused positions are zero."""
         if layer not in self._layers:
             k, v = (
                 Tensor.zeros((*x.shape[:2], self.length, x.shape[3]), x.dtype, queue=x.queue) for x in keys_and_values
@@ -44,12 +44,12 @@ class KeyValueCache:
         return self._layers[layer]
 
     def advance(self, count: int) -> None:
-        """Counts positions that all layers have now."""
+        """Advances the position after all layers have been extended."""
         self.used += count
 
 
 class _CausalSelfAttention(Module):
-    """Attention of each position to itself and those before it: x (N, T, n_embd) gives the same shape."""
+    """Causal self-attention: x (N, T, n_embd) gives the same shape."""
 
     def __init__(self, n_embd: int, n_head: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _CausalSelfAttention(Module):
 
 
 class _Block(Module):
-    """Attention and two linear layers, each normalised first and with a shortcut round it."""
+    """Pre-norm attention and a two-layer MLP, each with a residual connection."""
 
     def __init__(self, n_embd: int, n_head: int, dropout: float) -> None:
         super().__init__()
@@ -100,11 +100,11 @@ class _Block(Module):
 
 @register
 class GPT(Module):
-    """A transformer that gives the logits of the next token at each position (Radford et al. 2019): ids (N, T), T at
+    """A transformer that returns the logits of the next token at each position (Radford et al. 2019): ids (N, T), T at
     most block_size, gives (N, T, vocab_size).
 
-    Learnt positions, ``n_layer`` blocks that normalise first; the table of tokens is the weight of the last layer too.
-    Weights begin normal with std 0.02, those in front of a shortcut divided by sqrt(2 n_layer), biases as zeros.
+    Learned positions, ``n_layer`` pre-norm blocks; the token embedding is tied to the output layer. Weights are
+    initialized normal with std 0.02, those before a residual addition divided by sqrt(2 n_layer), biases with zeros.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class GPT(Module):
                 init.zeros_(parameter)
 
     def forward(self, ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
-        """The logits; with a ``cache``, ids are those behind what it holds, and it grows by them."""
+        """Returns the logits; with a ``cache``, ids are appended to the cached positions."""
         used = 0 if cache is None else cache.used
         if ids.ndim != 2 or not ids.size or used + ids.shape[1] > self.block_size:
             behind = f" behind {used} cached ones" if used else ""
@@ -151,11 +151,11 @@ class GPT(Module):
         return self.lm_head(self.ln_f(x))  # type: ignore[no-any-return]
 
     def generate(self, ids: Any, max_new_tokens: int, temperature: float = 1.0, top_k: int | None = None) -> Tensor:
-        """ids (N, T) with ``max_new_tokens`` more, each drawn from softmax(logits / temperature), among the ``top_k``
-        likeliest where given; temperature 0 takes the likeliest.
+        """Extends ids (N, T) by ``max_new_tokens``, each drawn from softmax(logits / temperature), from the ``top_k``
+        most likely tokens if given; temperature 0 takes the most likely token.
 
-        Computes in evaluation mode and without gradients, each position once by the cached keys and values. Beyond
-        block_size tokens each sees only the last block_size before it, all computed anew.
+        Computes in evaluation mode and without gradients, each position once with the key-value cache. After block_size
+        tokens each step sees only the last block_size tokens, which are all computed again.
         """
         if max_new_tokens < 0 or temperature < 0 or (top_k is not None and top_k < 1):
             raise ValueError(
@@ -190,7 +190,7 @@ class GPT(Module):
 
     @staticmethod
     def _drawn(logits: Tensor, temperature: float, top_k: int | None) -> Tensor:
-        """One token (N, 1) for logits (N, 1, vocab), by the largest of logits plus Gumbel noise."""
+        """Draws one token (N, 1) from logits (N, 1, vocab) by the Gumbel-max method."""
         if temperature == 0:
             return ag.argmax(logits, axis=-1)  # type: ignore[no-any-return]
         logits = ag.div(ag.cast(logits, dtype="float32"), temperature)
@@ -198,6 +198,6 @@ class GPT(Module):
             least = ag.amin(ag.topk(logits, top_k)[0], axis=-1, keepdims=True)
             logits = ag.where(ag.lt(logits, least), float("-inf"), logits)
         noise = ag.rand(logits.shape, queue=logits.queue)
-        # Uniform numbers include 0, whose logarithm is no number.
+        # Uniform numbers include 0, whose logarithm is not finite.
         noise = ag.neg(ag.log(ag.neg(ag.log(ag.maximum(noise, 1e-30)))))
         return ag.argmax(ag.add(logits, noise), axis=-1)  # type: ignore[no-any-return]

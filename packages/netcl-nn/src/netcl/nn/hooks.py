@@ -1,4 +1,4 @@
-"""Hooks of modules: handles that remove them, and the identity ops that see gradients pass."""
+"""Hooks of modules: removable handles, and the identity ops through which backward hooks see gradients."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _ids = itertools.count()
 
 
 class RemovableHandle:
-    """What registering a hook gives back; ``remove()`` takes the hook off, also at the end of a ``with`` block."""
+    """The handle of a registered hook; ``remove()`` removes the hook, as does the end of a ``with`` block."""
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._hooks, self._key = hooks, next(_ids)
         hooks[self._key] = hook
 
     def remove(self) -> None:
-        """Takes the hook off; a second call does nothing."""
+        """Removes the hook; may be called again."""
         self._hooks.pop(self._key, None)
 
     def __enter__(self) -> RemovableHandle:
@@ -31,8 +31,8 @@ class RemovableHandle:
 
 
 class BackwardHooks:
-    """Calls the backward hooks of a module once the gradients of its inputs and outputs are known, for one forward
-    pass.
+    """Calls the backward hooks of a module, for one forward pass, after the gradients of its inputs and outputs are
+    known.
     """
 
     def __init__(self, module: Any, hooks: Sequence[Callable[..., Any]]) -> None:
@@ -41,7 +41,7 @@ class BackwardHooks:
         self.inputs_watched = False
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, tensors among them passed through an op whose gradient calls the hooks."""
+        """Returns the arguments; tensors among them pass through an op whose gradient calls the hooks."""
         at = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         if not ag.is_grad_enabled() or not any(args[i].requires_grad for i in at):
             return args
@@ -53,7 +53,7 @@ class BackwardHooks:
         return tuple(result)
 
     def outputs(self, result: Any) -> Any:
-        """The output or outputs, passed through an op whose gradient notes what arrives."""
+        """Returns the output or outputs, passed through an op whose gradient records the incoming gradients."""
         values = list(result) if isinstance(result, (tuple, list)) else [result]
         at = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
         if not any(values[i].requires_grad for i in at):
@@ -78,7 +78,7 @@ class BackwardHooks:
 
 
 def _identity(values: Sequence[Tensor], backward: Callable[..., Any]) -> tuple[Tensor, ...]:
-    """The values as results of one op whose gradient is ``backward(*grads)``."""
+    """Returns the values as results of one op whose gradient is ``backward(*grads)``."""
 
     class Pass(ag.Function):
         @staticmethod

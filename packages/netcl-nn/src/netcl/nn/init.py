@@ -1,4 +1,4 @@
-"""Initialisers: each fills a tensor in place and gives it back, drawing from the generator that ``manual_seed`` seeds.
+"""Initializers: each fills a tensor in place from the generator that ``manual_seed`` seeds, and returns it.
 
 Every name also exists with PyTorch's trailing underscore.
 """
@@ -30,8 +30,8 @@ _thread = _Thread()
 
 @contextmanager
 def skipped() -> Iterator[None]:
-    """Within the block initialisers leave tensors undefined and draw no numbers: for models whose state is loaded
-    next.
+    """Initializers inside the block leave tensors undefined and draw no numbers: for models whose state is
+    loaded next.
     """
     outer, _thread.skipping = _thread.skipping, True
     try:
@@ -41,7 +41,7 @@ def skipped() -> Iterator[None]:
 
 
 def _initialiser(function: F) -> F:
-    """Makes ``function(tensor, ...)`` respect ``skipped``, record nothing and return the tensor."""
+    """Makes ``function(tensor, ...)`` respect ``skipped``, record no gradient and return the tensor."""
 
     @functools.wraps(function)
     def fill(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -54,7 +54,7 @@ def _initialiser(function: F) -> F:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which a nonlinearity shrinks the spread of its input, as PyTorch tabulates it."""
+    """Returns the gain of a nonlinearity by PyTorch's table."""
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
     gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
@@ -74,7 +74,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-    """(fan_in, fan_out) of a weight (out, in, kernel...); ShapeError below two dimensions."""
+    """Returns (fan_in, fan_out) of a weight (out, in, kernel...); raises ShapeError below two dimensions."""
     if tensor.ndim < 2:
         raise ShapeError(f"fan in and out need a weight of two dimensions or more, not {tensor.shape}")
     taps = math.prod(tensor.shape[2:])
@@ -95,7 +95,7 @@ def normal(tensor: Tensor, mean: float = 0.0, std: float = 0.02) -> Any:
 
 @_initialiser
 def trunc_normal(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Any:
-    """Normal with ``mean`` and ``std``, drawn again where it falls outside of [a, b]."""
+    """Normal with ``mean`` and ``std``; values outside of [a, b] are drawn again."""
     low, high = (a - mean) / std, (b - mean) / std
     inside = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2
     if inside < 1e-3:
@@ -131,7 +131,7 @@ def ones(tensor: Tensor) -> Tensor:
 
 @_initialiser
 def eye(tensor: Tensor) -> Any:
-    """The identity matrix; ShapeError unless the tensor has two dimensions."""
+    """The identity matrix; raises ShapeError unless the tensor has two dimensions."""
     if tensor.ndim != 2:
         raise ShapeError(f"eye fills matrices, not a tensor of shape {tensor.shape}")
     tensor.write(np.eye(tensor.shape[0], tensor.shape[1]))
@@ -148,7 +148,7 @@ def orthogonal(tensor: Tensor, gain: float = 1.0) -> Any:
         return
     drawn = Tensor.randn((max(rows, columns), min(rows, columns)), queue=tensor.queue).to_host().astype(np.float64)
     q, r = np.linalg.qr(drawn)
-    # QR leaves the signs open; those of r's diagonal make the distribution uniform.
+    # The QR decomposition is unique up to signs; the signs of r's diagonal make the distribution uniform.
     q = q * np.sign(np.diag(r))
     tensor.write((gain * (q if rows >= columns else q.T)).reshape(tensor.shape))
 
@@ -174,8 +174,8 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform(
     tensor: Tensor, a: float = math.sqrt(5), mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Uniform in +-sqrt(3) gain / sqrt(fan) (He et al. 2015); the default a gives +-1/sqrt(fan_in), as PyTorch's
-    layers begin.
+    """Uniform in +-sqrt(3) gain / sqrt(fan) (He et al. 2015); the default a gives +-1/sqrt(fan_in), as in PyTorch's
+    layers.
     """
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform(tensor, -bound, bound)  # type: ignore[no-any-return]
@@ -187,7 +187,7 @@ def kaiming_normal(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonline
 
 
 def uniform_around_zero_(tensor: Tensor | None, bound: float) -> None:
-    """Uniform in [-bound, bound); nothing for a parameter that is not there."""
+    """Uniform in [-bound, bound); does nothing for None."""
     if tensor is not None:
         uniform(tensor, -bound, bound)
 

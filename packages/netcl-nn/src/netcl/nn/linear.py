@@ -1,4 +1,4 @@
-"""Layers that are one matrix product, and layers that only reshape."""
+"""Linear, Bilinear, and layers that only reshape."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Linear(Module):
     """y = x W^T + b: x (..., in_features) gives (..., out_features); weight (out_features, in_features), bias
     (out_features,).
 
-    Both begin uniform in +-1/sqrt(in_features).
+    Both are initialized uniform in +-1/sqrt(in_features).
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the parameters anew."""
+        """Initializes the parameters again."""
         init.kaiming_uniform_(self.weight)
         init.uniform_around_zero_(self.bias, 1 / math.sqrt(max(1, self.in_features)))
 
@@ -64,7 +64,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the parameters anew, uniform in +-1/sqrt(in1)."""
+        """Initializes the parameters again, uniform in +-1/sqrt(in1)."""
         bound = 1 / math.sqrt(max(1, self.in1_features))
         init.uniform_around_zero_(self.weight, bound)
         init.uniform_around_zero_(self.bias, bound)

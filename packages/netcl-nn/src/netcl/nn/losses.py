@@ -1,4 +1,4 @@
-"""Losses as modules, over those of netcl.autograd."""
+"""Losses as modules, which call the losses of netcl.autograd."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from netcl.nn.module import Module
 
 
 class _Loss(Module):
-    """A loss of ``netcl.autograd`` with its options; ``options`` names the attributes that it takes."""
+    """A loss of ``netcl.autograd`` with its options; ``options`` names the attributes that are passed to it."""
 
     function: ClassVar[str]
     options: ClassVar[tuple[str, ...]] = ("reduction",)
@@ -27,7 +27,7 @@ class _Loss(Module):
         return getattr(ag, self.function)(*operands, **{k: v for k, v in given.items() if v is not None})  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        """The options that are not the default."""
+        """Returns the options that differ from their defaults."""
         shown = []
         for name, parameter in inspect.signature(type(self)).parameters.items():
             value = getattr(self, name)
@@ -182,9 +182,10 @@ class TripletMarginLoss(_Loss):
 
 class CTCLoss(_Loss):
     """Connectionist temporal classification (Graves et al. 2006): ``loss(log_probs, targets, input_lengths,
-    target_lengths)`` with log probabilities (T, N, C) and targets (N, S), or those of all samples in a row.
+    target_lengths)`` with log probabilities (T, N, C) and targets (N, S), or the concatenated targets of all samples.
 
-    The mean divides each loss by its target's length; ``zero_infinity`` takes losses of targets that do not fit as 0.
+    The mean divides each loss by its target's length; ``zero_infinity`` replaces the infinite losses of targets that do
+    not fit by 0.
     """
 
     function = "ctc_loss"
@@ -196,7 +197,7 @@ class CTCLoss(_Loss):
 
 
 class FocalLoss(_Loss):
-    """Binary cross entropy with logits, scaled down where it is small (Lin et al. 2017)."""
+    """Binary cross entropy with logits, down-weighted for easy examples (Lin et al. 2017)."""
 
     function = "focal_loss"
     options: ClassVar[tuple[str, ...]] = ("reduction", "alpha", "gamma")
@@ -221,7 +222,7 @@ class InfoNCELoss(Module):
 
 
 class ContrastiveLoss(_Loss):
-    """Draws pairs with target 1 together and pushes others apart up to ``margin`` (Hadsell et al. 2006)."""
+    """Pulls pairs with target 1 together and pushes others away up to ``margin`` (Hadsell et al. 2006)."""
 
     function = "contrastive_loss"
     options: ClassVar[tuple[str, ...]] = ("reduction", "margin")

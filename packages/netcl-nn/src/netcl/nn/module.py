@@ -1,4 +1,4 @@
-"""Module: the base of layers and models, a tree of named parameters, buffers and modules."""
+"""Module: the base class of layers and models, a tree of named parameters, buffers and modules."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.nn.error_path import LOCATED, add_module_path
 from netcl.nn.hooks import BackwardHooks, RemovableHandle
-from netcl.nn.location import LOCATED, locate
 from netcl.nn.placement import moved
 from netcl.nn.state import IncompatibleKeys, load_into
 
@@ -17,7 +17,7 @@ M = TypeVar("M", bound="Module")
 
 
 class Module:
-    """The base of all layers: a subclass makes its parts in ``__init__`` and computes in ``forward``.
+    """The base class of all layers: a subclass creates its parts in ``__init__`` and computes in ``forward``.
 
     Assigning a Parameter or a Module to an attribute registers it under that name. The model is called as a function:
     ``model(x)``.
@@ -43,7 +43,7 @@ class Module:
             object.__setattr__(self, name, value)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; a subclass says it."""
+        """The computation of the module; defined by subclasses."""
         raise TypeError(f"{type(self).__name__} has no forward(); a Module computes there")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -52,11 +52,11 @@ class Module:
                 return self._hooked(args, kwargs)
             return self.forward(*args, **kwargs)
         except LOCATED as error:
-            locate(error, self)
+            add_module_path(error, self)
             raise
 
     def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The forward pass with the hooks around it."""
+        """Runs the forward pass with its hooks."""
         for hook in tuple(self._pre_hooks.values()):
             changed = hook(self, args)
             if changed is not None:
@@ -134,15 +134,15 @@ class Module:
             raise ValueError(f"{type(self).__name__} has an attribute {name!r} already")
 
     def register_parameter(self, name: str, param: ag.Parameter | None) -> None:
-        """Adds a parameter; None keeps the name for a parameter that this module does without."""
+        """Adds a parameter; None reserves the name for an optional parameter that is absent."""
         self._check_name(name)
         if param is not None and not isinstance(param, ag.Parameter):
             raise TypeError(f"register_parameter takes a Parameter or None, not {type(param).__name__}")
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds a tensor that moves with the module and, where ``persistent``, is part of its state, but is no
-        parameter.
+        """Adds a tensor that is not a parameter but moves with the module and, if ``persistent``, is part of
+        its state.
         """
         self._check_name(name)
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -160,7 +160,7 @@ class Module:
     # -- walking -----------------------------------------------------------------------------------------------------
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below, each once, with dotted names."""
+        """Yields this module and all below, each once, with dotted names."""
         yield from self._walk(prefix, set())
 
     def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
@@ -172,19 +172,19 @@ class Module:
             yield from module._walk(f"{prefix}.{name}" if prefix else name, seen)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all below, each once."""
+        """Yields this module and all below, each once."""
         return (module for _, module in self.named_modules())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules directly below, with their names."""
+        """Yields the direct children with their names."""
         return ((name, module) for name, module in self._modules.items() if module is not None)
 
     def children(self) -> Iterator[Module]:
-        """The modules directly below."""
+        """Yields the direct children."""
         return (module for _, module in self.named_children())
 
     def _entries(self, table: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
-        """Tensors of a table with dotted names, shared ones under their first name only."""
+        """Yields the tensors of a table with dotted names, shared ones under their first name only."""
         seen: set[int] = set()
         for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
             for name, tensor in getattr(module, table).items():
@@ -193,27 +193,29 @@ class Module:
                     yield (f"{path}.{name}" if path else name), tensor
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, ag.Parameter]]:
-        """All parameters, each once, with dotted names."""
+        """Yields all parameters, each once, with dotted names."""
         return self._entries("_parameters", prefix, recurse)
 
     def parameters(self, recurse: bool = True) -> Iterator[ag.Parameter]:
-        """All parameters, each once."""
+        """Yields all parameters, each once."""
         return (p for _, p in self.named_parameters(recurse=recurse))
 
     def trainable_parameters(self) -> Iterator[ag.Parameter]:
-        """The parameters that require grad."""
+        """Yields the parameters that require grad."""
         return (p for p in self.parameters() if p.requires_grad)
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """All buffers, each once, with dotted names."""
+        """Yields all buffers, each once, with dotted names."""
         return self._entries("_buffers", prefix, recurse)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All buffers, each once."""
+        """Yields all buffers, each once."""
         return (b for _, b in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, path: str) -> Module:
-        """The module at a dotted path; the empty path is this module. AttributeError where there is none."""
+        """Returns the module at a dotted path; the empty path is this module. Raises AttributeError if there is
+        none.
+        """
         module: Any = self
         for name in path.split(".") if path else ():
             module = getattr(module, name)
@@ -224,7 +226,9 @@ class Module:
     # -- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
-        """Parameters and persistent buffers by dotted name, not copied; shared ones under each of their names."""
+        """Returns parameters and persistent buffers by dotted name, not copied; shared ones under each of their
+        names.
+        """
         state: dict[str, Tensor] = {}
         for name, parameter in self._parameters.items():
             if parameter is not None:
@@ -237,16 +241,16 @@ class Module:
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
-        """Writes tensors or arrays into parameters and buffers by name; gives (missing_keys, unexpected_keys).
+        """Writes tensors or arrays into parameters and buffers by name; returns (missing_keys, unexpected_keys).
 
-        All is checked before anything is written: StateError (a RuntimeError) lists what does not fit. With
-        ``strict=False`` missing and unexpected names are no error.
+        Everything is checked before anything is written: StateError (a RuntimeError) lists the entries that do not fit.
+        With ``strict=False`` missing and unexpected names are not an error.
         """
         return load_into(type(self).__name__, self.state_dict(), state_dict, strict)
 
     def replace_tensors(self: M, change: Callable[[str, Tensor], Tensor]) -> M:
-        """Puts ``change(name, tensor)`` in the place of every parameter and buffer; shared ones stay shared, and
-        grads are dropped.
+        """Replaces every parameter and buffer by ``change(name, tensor)``; shared ones stay shared, and grads are
+        dropped.
         """
         done: dict[int, Tensor] = {}
         for path, module in self.named_modules():
@@ -264,10 +268,10 @@ class Module:
         return self
 
     def to(self: M, device: Any = None, dtype: str | None = None) -> M:
-        """Moves the module to ``device`` (selector, handle or queue) and its floating tensors to ``dtype``, and gives
-        itself.
+        """Moves the module to ``device`` (selector, handle or queue) and its floating tensors to ``dtype``; returns the
+        module.
 
-        What changes becomes a new Parameter, so make the optimizer afterwards; gradients stay behind.
+        Changed parameters become new Parameter objects without gradients, so create the optimizer afterwards.
         """
 
         def change(name: str, t: Tensor) -> Tensor:
@@ -276,7 +280,7 @@ class Module:
         return self.replace_tensors(change)
 
     def __deepcopy__(self: M, memo: dict[int, Any]) -> M:
-        # Tensors hold their queue, which has no copy; their values have.
+        # Tensors hold their queue, which cannot be copied; their values can.
         for module in self.modules():
             for table in (module._parameters, module._buffers):
                 for old in table.values():
@@ -300,7 +304,7 @@ class Module:
         return self
 
     def eval(self: M) -> M:
-        """Sets evaluation mode: dropout passes everything, batch normalisation uses its running statistics."""
+        """Sets evaluation mode: dropout has no effect, batch normalization uses its running statistics."""
         return self.train(False)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -335,30 +339,27 @@ class Module:
     # -- hooks -------------------------------------------------------------------------------------------------------
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, args)`` before forward; what it returns, if not None, takes the place of the
-        positional arguments.
-        """
+        """Calls ``hook(module, args)`` before forward; its result, if not None, replaces the positional arguments."""
         return RemovableHandle(self._pre_hooks, hook)
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, args, output)`` after forward; what it returns, if not None, takes the place of the
-        output.
-        """
+        """Calls ``hook(module, args, output)`` after forward; its result, if not None, replaces the output."""
         return RemovableHandle(self._hooks, hook)
 
     def register_full_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, grad_input, grad_output)``, tuples with None where there is no gradient, in the
-        backward pass.
+        """Calls ``hook(module, grad_input, grad_output)``, tuples with None for missing gradients, in the backward
+        pass.
 
-        A tuple that it returns takes the place of ``grad_input``.
+        A returned tuple replaces ``grad_input``.
         """
         return RemovableHandle(self._backward_hooks, hook)
 
     def compile(self, *samples: Any) -> Callable[..., Any]:
-        """The forward pass for inputs like ``samples``, captured: a function that replays it without Python per op.
+        """Captures the forward pass for inputs like ``samples``; returns a function that replays it without Python per
+        op.
 
-        It computes without gradients and in the present mode, reads parameters and buffers as they are at each call,
-        and raises CaptureError for other shapes or dtypes, or once a mode changed or a tensor was exchanged.
+        It computes without gradients and in the current mode and reads the current values of parameters and buffers. It
+        raises CaptureError for other shapes or dtypes, and after a mode has changed or a tensor has been replaced.
         """
         from netcl.runtime.capture import capture
 
@@ -375,15 +376,15 @@ class Module:
     # -- text --------------------------------------------------------------------------------------------------------
 
     def summary(self, input_shape: Iterable[int], dtype: str = "float32") -> str:
-        """A table of the layers for an input of ``input_shape`` (with its batch axis) and ``dtype`` (int64 for token
-        ids): output shapes, parameters, multiply-adds.
+        """Returns a table of the layers for an input of ``input_shape`` (with its batch axis) and ``dtype`` (int64 for
+        token ids): output shapes, parameters, multiply-adds.
         """
         from netcl.nn.summary import summary
 
         return summary(self, tuple(input_shape), dtype)
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows between the parentheses of a layer."""
+        """Returns the text between the parentheses in the ``repr`` of a layer."""
         return ""
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Normalisations: by batch, layer, group, instance and root mean square."""
+"""Normalization layers: batch, layer, group, instance and root mean square."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNT = (Load(0, "int64") + 1,)
 
 
 class _Affine(Module):
-    """A weight that begins with ones and a bias that begins with zeros, or None for each."""
+    """Base class with a weight initialized with ones and a bias initialized with zeros, each may be None."""
 
     def _register(self, shape: Sequence[int], weight: bool, bias: bool, device: Any, dtype: str) -> None:
         self.register_parameter("weight", new_parameter(shape, device, dtype) if weight else None)
@@ -36,7 +36,7 @@ class _Affine(Module):
 
 
 class _Running(_Affine):
-    """Normalisation per channel that may keep running statistics."""
+    """Normalization per channel with optional running statistics."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class _Running(_Affine):
 
 class _BatchNorm(_Running):
     ranks: ClassVar[tuple[int, ...]]
-    # What computes the layer; statistics over several devices put their own function here.
+    # The function that computes the layer; synchronized batch normalization over several devices replaces it.
     normalize: Callable[..., Tensor] = staticmethod(ag.batch_norm)
 
     def __init__(
@@ -117,7 +117,7 @@ class _BatchNorm(_Running):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of x (N, C) or (N, C, L); see BatchNorm2d."""
+    """Batch normalization of x (N, C) or (N, C, L); see BatchNorm2d."""
 
     ranks = (0, 1)
 
@@ -125,22 +125,22 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """y = (x - mean) / sqrt(var + eps) weight + bias per channel of x (N, C, H, W) (Ioffe and Szegedy 2015).
 
-    Training takes the statistics of the batch and moves the running ones by ``momentum`` (None: their plain average,
-    which reads the count on the host); evaluation takes the running ones.
+    Training uses the statistics of the batch and moves the running ones by ``momentum`` (None: their cumulative
+    average, which reads the count on the host); evaluation uses the running ones.
     """
 
     ranks = (2,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of x (N, C, D, H, W); see BatchNorm2d."""
+    """Batch normalization of x (N, C, D, H, W); see BatchNorm2d."""
 
     ranks = (3,)
 
 
 class LayerNorm(_Affine):
-    """Normalises over the last axes, which have the lengths ``normalized_shape``; weight and bias have that shape (Ba
-    et al. 2016).
+    """Normalizes over the last axes, of shape ``normalized_shape``; weight and bias have that shape (Ba et al.
+    2016).
     """
 
     def __init__(
@@ -170,8 +170,8 @@ class LayerNorm(_Affine):
 
 
 class RMSNorm(_Affine):
-    """x / sqrt(mean(x^2) + eps) weight over the last axes, which have the lengths ``normalized_shape`` (Zhang and
-    Sennrich 2019). ``eps`` None: the distance of 1 from the next number, of float32 for narrower dtypes.
+    """x / sqrt(mean(x^2) + eps) weight over the last axes, of shape ``normalized_shape`` (Zhang and Sennrich 2019).
+    ``eps`` None: the machine epsilon, that of float32 for narrower dtypes.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class RMSNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Normalises groups of channels of each sample of x (N, C, ...); weight and bias (C,) (Wu and He 2018)."""
+    """Normalizes groups of channels of each sample of x (N, C, ...); weight and bias (C,) (Wu and He 2018)."""
 
     def __init__(
         self,
@@ -268,19 +268,19 @@ class _InstanceNorm(_Running):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalises each channel of each sample of x (N, C, L); see InstanceNorm2d."""
+    """Normalizes each channel of each sample of x (N, C, L); see InstanceNorm2d."""
 
     rank = 1
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalises each channel of each sample of x (N, C, H, W) over its plane (Ulyanov et al. 2016)."""
+    """Normalizes each channel of each sample of x (N, C, H, W) over its plane (Ulyanov et al. 2016)."""
 
     rank = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalises each channel of each sample of x (N, C, D, H, W); see InstanceNorm2d."""
+    """Normalizes each channel of each sample of x (N, C, D, H, W); see InstanceNorm2d."""
 
     rank = 3
 

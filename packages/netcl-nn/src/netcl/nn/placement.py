@@ -1,4 +1,4 @@
-"""Where the tensors of a layer lie: queues from ``device=`` arguments, new parameters and buffers."""
+"""Device placement of a layer's tensors: queues from ``device=`` arguments, new parameters and buffers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from netcl.core.errors import DeviceNotFoundError, ShapeError
 
 
 def queue_of(device: Any) -> Any:
-    """The queue of a selector, DeviceHandle or queue; None stays None, the active device."""
+    """Returns the queue of a selector, DeviceHandle or queue; None for None, which means the active device."""
     if isinstance(device, str):
         handle = manager.default(device)
         if handle is None:
@@ -25,43 +25,45 @@ def queue_of(device: Any) -> Any:
 
 
 class _Thread(threading.local):
-    room: int | None = None
+    elements_left: int | None = None
 
 
 _thread = _Thread()
 
 
 @contextmanager
-def limited(elements: int) -> Iterator[None]:
-    """Within the block, layers of this thread may make tensors of so many elements in all; ShapeError beyond."""
-    outer, _thread.room = _thread.room, elements
+def element_limit(elements: int) -> Iterator[None]:
+    """Limits the elements of all tensors that layers of this thread create inside the block; beyond, they raise
+    ShapeError.
+    """
+    outer, _thread.elements_left = _thread.elements_left, elements
     try:
         yield
     finally:
-        _thread.room = outer
+        _thread.elements_left = outer
 
 
 def _count(shape: Sequence[int]) -> tuple[int, ...]:
     sizes = tuple(shape)
-    if _thread.room is not None:
-        _thread.room -= math.prod(sizes)
-        if _thread.room < 0:
+    if _thread.elements_left is not None:
+        _thread.elements_left -= math.prod(sizes)
+        if _thread.elements_left < 0:
             raise ShapeError(f"a layer wants a tensor of shape {sizes}, more than there are values for")
     return sizes
 
 
 def new_parameter(shape: Sequence[int], device: Any = None, dtype: str = "float32") -> ag.Parameter:
-    """A parameter of undefined content."""
+    """Returns a parameter with undefined values."""
     return ag.Parameter(Tensor.empty(_count(shape), dtype, queue=queue_of(device), persistent=True))
 
 
 def new_buffer(shape: Sequence[int], value: float, device: Any = None, dtype: str = "float32") -> Tensor:
-    """A tensor filled with ``value`` that is state but no parameter."""
+    """Returns a tensor filled with ``value`` that is part of the state but not a parameter."""
     return Tensor.full(_count(shape), value, dtype, queue=queue_of(device), persistent=True)
 
 
 def moved(t: Tensor, device: Any, dtype: str | None) -> Tensor:
-    """A persistent copy of ``t`` on ``device`` and in ``dtype``; ``t`` itself where nothing changes."""
+    """Returns a persistent copy of ``t`` on ``device`` and in ``dtype``; ``t`` itself if nothing changes."""
     queue = t.queue if device is None else queue_of(device)
     dtype = t.dtype if dtype is None else dtype
     if queue is t.queue and dtype == t.dtype:

@@ -15,7 +15,7 @@ class _Spatial(Module):
     rank: ClassVar[int]
 
     def check(self, x: Tensor) -> None:
-        """ShapeError, naming the layer, unless x is (N, C, spatial...)."""
+        """Raises ShapeError with the layer's name unless x is (N, C, spatial...)."""
         if x.ndim != self.rank + 2:
             raise ShapeError(
                 f"{self!r} takes x ({', '.join(('N', 'C', *AXES[self.rank]))}), not {x.shape}", op=type(self).__name__
@@ -49,21 +49,21 @@ class _MaxPool(_Spatial):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of each window of x (N, C, L)."""
+    """The maximum of each window of x (N, C, L)."""
 
     rank = 1
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of each window of x (N, C, H, W); ``stride`` defaults to the window. ``return_indices``
-    also gives flat positions.
+    """The maximum of each window of x (N, C, H, W); ``stride`` defaults to the window size. ``return_indices`` also
+    returns flat positions.
     """
 
     rank = 2
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of each window of x (N, C, D, H, W)."""
+    """The maximum of each window of x (N, C, D, H, W)."""
 
     rank = 3
 
@@ -85,21 +85,25 @@ class _MaxUnpool(_Spatial):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Puts the elements of x (N, C, L) where a MaxPool1d with ``return_indices`` took them, among zeros."""
+    """Scatters x (N, C, L) to the positions that a MaxPool1d with ``return_indices`` returned; other elements
+    are zero.
+    """
 
     rank = 1
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Puts the elements of x (N, C, H, W) where a MaxPool2d with ``return_indices`` took them, among zeros;
-    ``output_size`` where more than one size pools to that of x.
+    """Scatters x (N, C, H, W) to the positions that a MaxPool2d with ``return_indices`` returned; other elements are
+    zero. ``output_size`` selects the size if several give the shape of x by pooling.
     """
 
     rank = 2
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Puts the elements of x (N, C, D, H, W) where a MaxPool3d with ``return_indices`` took them, among zeros."""
+    """Scatters x (N, C, D, H, W) to the positions that a MaxPool3d with ``return_indices`` returned; others are
+    zero.
+    """
 
     rank = 3
 
@@ -137,7 +141,7 @@ class AvgPool1d(_AvgPool):
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window of x (N, C, H, W), zeros of the padding included if ``count_include_pad``."""
+    """The mean of each window of x (N, C, H, W), including zeros of the padding if ``count_include_pad``."""
 
     rank = 2
 
@@ -182,19 +186,19 @@ class AdaptiveAvgPool3d(_Adaptive):
 
 
 class AdaptiveMaxPool1d(_Adaptive):
-    """Largest elements of windows such that the output (N, C, L) has ``output_size``."""
+    """Maxima of windows such that the output (N, C, L) has ``output_size``."""
 
     rank, function = 1, "adaptive_max_pool"
 
 
 class AdaptiveMaxPool2d(_Adaptive):
-    """Largest elements of windows such that the output (N, C, H, W) has ``output_size``."""
+    """Maxima of windows such that the output (N, C, H, W) has ``output_size``."""
 
     rank, function = 2, "adaptive_max_pool"
 
 
 class AdaptiveMaxPool3d(_Adaptive):
-    """Largest elements of windows such that the output (N, C, D, H, W) has ``output_size``."""
+    """Maxima of windows such that the output (N, C, D, H, W) has ``output_size``."""
 
     rank, function = 3, "adaptive_max_pool"
 
@@ -238,79 +242,79 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """A border of ``value`` round x (N, C, L); padding (left, right)."""
+    """Pads x (N, C, L) with ``value``; padding (left, right)."""
 
     rank = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """A border of ``value`` round x (N, C, H, W); padding (left, right, top, bottom)."""
+    """Pads x (N, C, H, W) with ``value``; padding (left, right, top, bottom)."""
 
     rank = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """A border of ``value`` round x (N, C, D, H, W); padding (left, right, top, bottom, front, back)."""
+    """Pads x (N, C, D, H, W) with ``value``; padding (left, right, top, bottom, front, back)."""
 
     rank = 3
 
 
 class ZeroPad1d(_Pad):
-    """A border of zeros round x (N, C, L); padding (left, right)."""
+    """Pads x (N, C, L) with zeros; padding (left, right)."""
 
     rank, mode = 1, "constant"
 
 
 class ZeroPad2d(_Pad):
-    """A border of zeros round x (N, C, H, W); padding (left, right, top, bottom)."""
+    """Pads x (N, C, H, W) with zeros; padding (left, right, top, bottom)."""
 
     rank, mode = 2, "constant"
 
 
 class ZeroPad3d(_Pad):
-    """A border of zeros round x (N, C, D, H, W); padding (left, right, top, bottom, front, back)."""
+    """Pads x (N, C, D, H, W) with zeros; padding (left, right, top, bottom, front, back)."""
 
     rank, mode = 3, "constant"
 
 
 class ReflectionPad1d(_Pad):
-    """A border that mirrors x (N, C, L) without its edge."""
+    """Pads x (N, C, L) by reflection without the edge."""
 
     rank, mode = 1, "reflect"
 
 
 class ReflectionPad2d(_Pad):
-    """A border that mirrors x (N, C, H, W) without its edge."""
+    """Pads x (N, C, H, W) by reflection without the edge."""
 
     rank, mode = 2, "reflect"
 
 
 class ReflectionPad3d(_Pad):
-    """A border that mirrors x (N, C, D, H, W) without its edge."""
+    """Pads x (N, C, D, H, W) by reflection without the edge."""
 
     rank, mode = 3, "reflect"
 
 
 class ReplicationPad1d(_Pad):
-    """A border that repeats the edge of x (N, C, L)."""
+    """Pads x (N, C, L) by repeating the edge."""
 
     rank, mode = 1, "replicate"
 
 
 class ReplicationPad2d(_Pad):
-    """A border that repeats the edge of x (N, C, H, W)."""
+    """Pads x (N, C, H, W) by repeating the edge."""
 
     rank, mode = 2, "replicate"
 
 
 class ReplicationPad3d(_Pad):
-    """A border that repeats the edge of x (N, C, D, H, W)."""
+    """Pads x (N, C, D, H, W) by repeating the edge."""
 
     rank, mode = 3, "replicate"
 
 
 class Upsample(Module):
-    """x (N, C, spatial...) resized to ``size`` or by ``scale_factor``, in a mode of ``ag.interpolate``."""
+    """Resizes x (N, C, spatial...) to ``size`` or by ``scale_factor``, in a mode of ``ag.interpolate``."""
 
     def __init__(
         self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool = False
@@ -359,5 +363,5 @@ class PixelShuffle(Module):
 
 
 def _floats(value: Any) -> Any:
-    """Numbers as PyTorch shows factors."""
+    """Returns numbers as PyTorch prints scale factors."""
     return float(value) if isinstance(value, (int, float)) else tuple(map(float, value))

@@ -1,4 +1,4 @@
-"""Recurrent nets: RNN, LSTM and GRU over sequences, in layers and both directions, and their single steps."""
+"""Recurrent layers: RNN, LSTM and GRU over sequences, multi-layer and bidirectional, and their cells."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _advance(mode: str) -> Advance:
 
 
 class _Weights(Module):
-    """What cells and nets share: sizes, and parameters that begin uniform in +-1/sqrt(hidden_size)."""
+    """Base class of cells and layers: sizes, and parameters initialized uniform in +-1/sqrt(hidden_size)."""
 
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
@@ -61,14 +61,16 @@ class _Weights(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draws the parameters anew."""
+        """Initializes the parameters again."""
         for parameter in self.parameters():
             init.uniform_around_zero_(parameter, 1 / math.sqrt(max(1, self.hidden_size)))
 
     def _products(self, x: Tensor, suffix: str) -> tuple[Tensor, Tensor, Tensor | None]:
-        """x (..., in) times its weight, (..., gates * hidden), the weight of the state and the bias left for it.
+        """Returns x (..., in) times its weight, (..., gates * hidden), the weight of the state and the remaining bias
+        of the state.
 
-        Both biases go to the product of the inputs where they only add up: only a GRU takes its second one apart.
+        Both biases are added to the product of the inputs if they are only summed: only a GRU uses its second one
+        separately.
         """
         bias, rest = getattr(self, f"bias_ih{suffix}"), getattr(self, f"bias_hh{suffix}")
         if bias is not None and self.mode != "gru":
@@ -77,14 +79,14 @@ class _Weights(Module):
         return product, getattr(self, f"weight_hh{suffix}"), rest
 
     def multiply_adds(self, x: Tensor, *rest: Any) -> int:
-        """For each position and row of the weights, as many as the row is long."""
+        """For each position and each row of the weights, the length of the row."""
         return (x.size // x.shape[-1]) * sum(p.size for p in self.parameters() if p.ndim == 2)
 
     def _zeros(self, shape: tuple[int, ...], x: Tensor) -> State:
         return (Tensor.zeros(shape, x.dtype, queue=x.queue),) * self.states
 
     def _given(self, hx: Any, shape: tuple[int, ...]) -> State:
-        """The states to begin with, each of ``shape``."""
+        """Checks or creates the initial states, each of ``shape``."""
         given = (hx,) if isinstance(hx, Tensor) else tuple(hx)
         if len(given) != self.states or any(state.shape != shape for state in given):
             names = "h" if self.states == 1 else "(h, c)"
@@ -123,14 +125,14 @@ class _Recurrent(_Weights):
         self.reset_parameters()
 
     def _runs(self) -> Iterator[tuple[int, str]]:
-        """Layer and suffix of each run over the sequence, in the order of the states."""
+        """Layer and suffix of each pass over the sequence, in the order of the states."""
         for layer in range(self.num_layers):
             for direction in ("", "_reverse")[: 1 + self.bidirectional]:
                 yield layer, f"_l{layer}{direction}"
 
     def forward(self, x: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
-        """x (T, N, in), (N, T, in) with ``batch_first``, or (T, in), and the states, (layers * directions, N, H) each,
-        give the outputs of the last layer, (T, N, directions * H), and the last states.
+        """x (T, N, in), (N, T, in) with ``batch_first``, or (T, in), and the initial states, (layers * directions, N,
+        H) each, give the outputs of the last layer, (T, N, directions * H), and the final states.
         """
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size or not math.prod(x.shape[:-1]):
             axes = "(N, T, {})" if self.batch_first else "(T, N, {})"
@@ -169,9 +171,9 @@ class _Recurrent(_Weights):
         return x, last[0] if self.states == 1 else last
 
     def _run(self, x: Tensor, suffix: str, state: State, reverse: bool) -> tuple[Tensor, State]:
-        """One layer in one direction: outputs (T, N, H) and the last state, (1, N, H) each.
+        """Runs one layer in one direction; returns the outputs (T, N, H) and the final state, (1, N, H) each.
 
-        Half types are float32 from step to step, as the states of PyTorch's kernels are.
+        The states of half types are float32 between steps, as in PyTorch's kernels.
         """
         product, weight, bias = self._products(x, suffix)
         narrow = product.dtype if product.dtype in ("float16", "bfloat16") else None
@@ -199,9 +201,9 @@ class _Recurrent(_Weights):
 class RNN(_Recurrent):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or max(..., 0) with ``nonlinearity="relu"`` (Elman 1990).
 
-    ``rnn(x, h_0=None)`` gives (output, h_n). Weights weight_ih_l0 (H, in), weight_hh_l0 (H, H), bias_ih_l0 and
-    bias_hh_l0 (H,), and so on for each layer, with the ending _reverse for the other direction; all begin uniform in
-    +-1/sqrt(H). ``dropout`` acts on the outputs of all layers but the last.
+    ``rnn(x, h_0=None)`` returns (output, h_n). Parameters weight_ih_l0 (H, in), weight_hh_l0 (H, H), bias_ih_l0 and
+    bias_hh_l0 (H,), and so on for each layer, with the suffix _reverse for the other direction; all are initialized
+    uniform in +-1/sqrt(H). ``dropout`` acts on the outputs of all layers but the last.
     """
 
     def __init__(
@@ -244,7 +246,7 @@ class _Gated(_Recurrent):
 
 
 class LSTM(_Gated):
-    """``ag.lstm_gates`` at each step: ``lstm(x, (h_0, c_0)=None)`` gives (output, (h_n, c_n)).
+    """``ag.lstm_gates`` at each step: ``lstm(x, (h_0, c_0)=None)`` returns (output, (h_n, c_n)).
 
     Weights as in RNN, (4 H, ...) with the rows of the gates i, f, g, o.
     """
@@ -253,7 +255,7 @@ class LSTM(_Gated):
 
 
 class GRU(_Gated):
-    """``ag.gru_gates`` at each step: ``gru(x, h_0=None)`` gives (output, h_n). Weights as in RNN, (3 H, ...) with the
+    """``ag.gru_gates`` at each step: ``gru(x, h_0=None)`` returns (output, h_n). Weights as in RNN, (3 H, ...) with the
     rows of the gates r, z, n.
     """
 
@@ -269,7 +271,7 @@ class _Cell(_Weights):
         self.reset_parameters()
 
     def forward(self, x: Tensor, hx: Any = None) -> Any:
-        """x (N, in) or (in,) and the state, (N, H) or (H,), give the next state; an LSTMCell takes and gives (h, c)."""
+        """x (N, in) or (in,) and the state, (N, H) or (H,), give the next state; the state of an LSTMCell is (h, c)."""
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ShapeError(
                 f"{self!r} takes x (N, {self.input_size}) or ({self.input_size},), not {x.shape}",

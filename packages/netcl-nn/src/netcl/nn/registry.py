@@ -1,4 +1,4 @@
-"""Classes by name, and modules as plain values: what lets a file say how a model is built."""
+"""Registry of module classes, and the conversion of modules to and from plain values, for model files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core.errors import NetclError
-from netcl.nn import normalised as normalised_parameters
+from netcl.nn import reparameterize
 from netcl.nn.container import Concat, ModuleDict, ModuleList, Sequential
 from netcl.nn.module import Module
 
@@ -20,7 +20,7 @@ ToConfig = Callable[[Any], Mapping[str, Any]]
 
 
 class UnknownModuleError(NetclError, LookupError):
-    """A class that is not registered, so that it cannot be saved or rebuilt."""
+    """A class is not registered, so it cannot be saved or rebuilt."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ def register(cls: type[Module] | None = None, to_config: ToConfig | None = None)
     """Makes a Module class savable and loadable by its name; also as decorator, ``@register`` or
     ``@register(to_config=...)``.
 
-    ``to_config(module)`` gives the keyword arguments that build an equal module: None, numbers, texts, modules,
-    registered classes, and lists, tuples and dicts of those; under ``"*"`` a list of positional arguments. The
-    default takes each argument of ``__init__`` from the attribute of its name. ValueError where another class has the
+    ``to_config(module)`` returns the keyword arguments that build an equal module: None, numbers, texts, modules,
+    registered classes, and lists, tuples and dicts of those; under ``"*"`` a list of positional arguments. The default
+    reads each argument of ``__init__`` from the attribute of the same name. Raises ValueError if another class has the
     name.
     """
     if cls is None:
@@ -55,7 +55,7 @@ def register(cls: type[Module] | None = None, to_config: ToConfig | None = None)
 
 
 def _arguments(module: Module) -> dict[str, Any]:
-    """The arguments of ``__init__`` by the attributes of their names."""
+    """Returns the arguments of ``__init__`` from the attributes of the same names."""
     found: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(module).__init__).parameters.items():
         if name in ("self", "device", "dtype"):
@@ -66,7 +66,7 @@ def _arguments(module: Module) -> dict[str, Any]:
                 "under its name, or register the class with to_config="
             )
         value = getattr(module, name)
-        # An optional parameter is asked for with a bool: Linear(4, 2, bias=False).
+        # The argument for an optional parameter is a bool: Linear(4, 2, bias=False).
         optional = isinstance(parameter.default, bool) and (value is None or isinstance(value, ag.Parameter))
         found[name] = value is not None if optional else value
     return found
@@ -82,9 +82,9 @@ def _layers(module: Module) -> dict[str, Any]:
 
 
 def to_config(module: Module) -> dict[str, Any]:
-    """The module as plain values that JSON can hold: ``{"type": name, "arguments": {...}}``, inner modules likewise.
+    """Returns the module as JSON-compatible values: ``{"type": name, "arguments": {...}}``, inner modules likewise.
 
-    A module that occurs twice is written once. UnknownModuleError names a class that is not registered.
+    A module that occurs twice is written once. Raises UnknownModuleError for a class that is not registered.
     """
     return _encode_module(module, {})
 
@@ -96,7 +96,7 @@ def _encode_module(module: Module, seen: dict[int, int]) -> dict[str, Any]:
     entry = _entry_of(type(module))
     config: dict[str, Any] = {"type": type(module).__name__, "origin": type(module).__module__}
     config["arguments"] = {name: _encode(value, seen) for name, value in entry.to_config(module).items()}
-    if normalised := normalised_parameters.configs(module):
+    if normalised := reparameterize.configs(module):
         config["normalised"] = normalised
     return config
 
@@ -136,8 +136,8 @@ def _encode(value: Any, seen: dict[int, int]) -> Any:
 
 
 def from_config(config: Mapping[str, Any]) -> Module:
-    """The module that ``to_config`` wrote, with fresh parameters. UnknownModuleError names an unknown class,
-    ValueError what is malformed.
+    """Builds the module that ``to_config`` described, with new parameters. Raises UnknownModuleError for an unknown
+    class, ValueError for malformed values.
     """
     return _decode_module(config, [])
 
@@ -166,7 +166,7 @@ def _decode_module(config: Any, seen: list[Module | None]) -> Module:
     module = entry.cls(*values.pop("*", ()), **values)
     seen[at] = module
     for one in config.get("normalised", ()):
-        normalised_parameters.reapply(module, one)
+        reparameterize.reapply(module, one)
     return module
 
 
@@ -191,8 +191,8 @@ def _decode(value: Any, seen: list[Module | None]) -> Any:
 
 
 def build_sequential(config: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> Sequential:
-    """A Sequential from the config of one, or from a list of configs of its layers: ``[{"type": "Linear",
-    "arguments": {...}}, ...]``.
+    """Builds a Sequential from its config, or from a list of configs of its layers: ``[{"type": "Linear", "arguments":
+    {...}}, ...]``.
     """
     if isinstance(config, Mapping):
         module = _decode_module(config, [])

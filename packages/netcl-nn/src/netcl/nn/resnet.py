@@ -1,4 +1,4 @@
-"""The ResNet family (He et al. 2015), with torchvision's names, shapes and first values."""
+"""The ResNet family (He et al. 2015), with torchvision's names, shapes and initial values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from netcl.nn.registry import register
 
 @register
 class BasicBlock(Module):
-    """Two 3x3 convolutions with a shortcut round them: (N, inplanes, H, W) to (N, planes, H / stride, W / stride)."""
+    """Two 3x3 convolutions with a residual connection: (N, inplanes, H, W) to (N, planes, H / stride, W / stride)."""
 
     expansion: ClassVar[int] = 1
 
@@ -42,7 +42,9 @@ class BasicBlock(Module):
 
 @register
 class Bottleneck(Module):
-    """1x1, 3x3 and 1x1 convolutions with a shortcut: (N, inplanes, H, W) to (N, 4 planes, H / stride, W / stride)."""
+    """1x1, 3x3 and 1x1 convolutions with a residual connection: (N, inplanes, H, W) to (N, 4 planes, H / stride, W /
+    stride).
+    """
 
     expansion: ClassVar[int] = 4
 

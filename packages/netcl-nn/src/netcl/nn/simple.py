@@ -1,4 +1,4 @@
-"""Small models for first steps."""
+"""MLP, a small model for first experiments."""
 
 from __future__ import annotations
 

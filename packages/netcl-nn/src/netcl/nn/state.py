@@ -1,4 +1,4 @@
-"""Loading a state into a module: everything is checked, then everything is written."""
+"""Loads a state into a module: everything is checked before anything is written."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class StateError(NetclError, RuntimeError):
 
 
 class IncompatibleKeys(NamedTuple):
-    """Names that the module has and the state lacks, and the other way round."""
+    """Names that the module has and the state lacks, and names that the state has and the module lacks."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
 def check_state(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
-    """Holds ``state`` (tensors or arrays by name) against the tensors ``own``; gives the names that one of them lacks.
+    """Compares ``state`` (tensors or arrays by name) with the tensors ``own``; returns missing and unexpected names.
 
-    StateError for shapes that differ, for floating values where there are whole numbers or the other way round, and,
-    where ``strict``, for missing and unexpected names.
+    Raises StateError for shapes that differ, for floating values in place of integers or the reverse, and, if
+    ``strict``, for missing and unexpected names.
     """
     missing = [name for name in own if name not in state]
     unexpected = [name for name in state if name not in own]
@@ -51,7 +51,7 @@ def check_state(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any],
 
 
 def load_into(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
-    """``check_state``, and then writes ``state`` into the tensors ``own``, converted to their dtypes."""
+    """Runs ``check_state``, then writes ``state`` into the tensors ``own``, converted to their dtypes."""
     keys = check_state(owner, own, state, strict)
     for name, target in own.items():
         if name in state:

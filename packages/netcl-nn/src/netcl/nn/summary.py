@@ -1,4 +1,4 @@
-"""A table of what a model does: output shapes, parameters and multiply-adds of its layers."""
+"""The table of ``Module.summary``: output shapes, parameters and multiply-adds of the layers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from netcl.core import Tensor
 
 
 @dataclass(frozen=True)
-class _Row:
+class _LayerRow:
     label: str
     shape: str
     parameters: int
@@ -20,15 +20,15 @@ class _Row:
 
 
 def multiply_adds(module: Any, args: Sequence[Any], output: Any) -> int:
-    """Multiplications with an addition each that a layer takes for its output: what its method ``multiply_adds`` says
-    of its inputs, else products with its weight; 0 for layers that have none.
+    """Returns the multiply-adds of a layer: the result of its method ``multiply_adds`` for its inputs, else the
+    products with its weight; 0 for other layers.
     """
     if hasattr(module, "multiply_adds"):
         return int(module.multiply_adds(*args))
     weight = getattr(module, "weight", None)
     if weight is None or weight.ndim < 2 or not hasattr(module, "reset_parameters"):
         return 0
-    if hasattr(module, "output_padding"):  # transposed: each input element meets the whole kernel
+    if hasattr(module, "output_padding"):  # transposed: each input element is multiplied with the whole kernel
         return int(args[0].size * math.prod(weight.shape[1:]))
     if hasattr(module, "kernel_size") or hasattr(module, "in_features"):
         return int(output.size * math.prod(weight.shape[1:]))
@@ -46,17 +46,17 @@ def _shape(output: Any) -> str:
 
 
 def summary(model: Any, input_shape: Sequence[int], dtype: str = "float32") -> str:
-    """Runs the model on zeros of ``input_shape`` in evaluation mode and without gradients, and tells of each layer
-    that it passed: those without layers of their own, and those with parameters of their own.
+    """Runs the model on zeros of ``input_shape`` in evaluation mode and without gradients; returns a table of the
+    executed layers: leaf modules, and modules with parameters of their own.
     """
-    rows: list[_Row] = []
+    rows: list[_LayerRow] = []
     handles, names = [], {id(module): name for name, module in model.named_modules()}
 
     def note(module: Any, args: Any, output: Any) -> None:
         own = sum(p.size for p in module.parameters(recurse=False) if id(p) not in counted)
         counted.update(id(p) for p in module.parameters(recurse=False))
         label = f"{names[id(module)] or 'model'} ({type(module).__name__})"
-        rows.append(_Row(label, _shape(output), own, multiply_adds(module, args, output)))
+        rows.append(_LayerRow(label, _shape(output), own, multiply_adds(module, args, output)))
 
     counted: set[int] = set()
     modes = [(module, module.training) for module in model.modules()]
@@ -75,7 +75,7 @@ def summary(model: Any, input_shape: Sequence[int], dtype: str = "float32") -> s
         for module, mode in modes:
             module.training = mode
     every = sum(p.size for p in model.parameters())
-    rows.append(_Row("total", "", every, sum(row.work for row in rows)))
+    rows.append(_LayerRow("total", "", every, sum(row.work for row in rows)))
     left = max(34, *(len(row.label) + 1 for row in rows))
     middle = max(22, *(len(row.shape) + 1 for row in rows))
     lines = [f"{'layer':<{left}}{'output shape':>{middle}}{'parameters':>14}{'multiply-adds':>16}"]

@@ -1,4 +1,4 @@
-"""Layers of transformers and stacks of them: encoder, decoder and both together (Vaswani et al. 2017)."""
+"""Transformer layers and stacks: encoder, decoder and both (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _activation(name: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class _Layer(Module):
-    """What both layers share: self attention and two linear layers, each with a shortcut round it."""
+    """Base class of both layers: self-attention and a two-layer MLP, each with a residual connection."""
 
     def __init__(
         self,
@@ -71,8 +71,10 @@ class _Layer(Module):
 
     attends_twice = False
 
-    def _around(self, at: int, x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
-        """x plus the part's dropped-out result, normalised before the part or after the sum."""
+    def _residual(self, at: int, x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
+        """Returns x plus the part's output after dropout, with the norm before the part (pre-norm) or after the sum
+        (post-norm).
+        """
         norm, dropout = getattr(self, f"norm{at}"), getattr(self, f"dropout{at}")
         if self.norm_first:
             return ag.add(x, dropout(part(norm(x))))  # type: ignore[no-any-return]
@@ -88,10 +90,10 @@ def _layer_config(layer: Any) -> Mapping[str, Any]:
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self attention, then two linear layers: src (T, N, E), (N, T, E) with ``batch_first``, or (T, E).
+    """Self-attention, then two linear layers: src (T, N, E), (N, T, E) with ``batch_first``, or (T, E).
 
-    Each with dropout, a shortcut and a LayerNorm behind it, before it with ``norm_first``. ``activation``: "relu",
-    "gelu" or a function.
+    Each has dropout, a residual connection and a LayerNorm after it, or before it with ``norm_first``. ``activation``:
+    "relu", "gelu" or a function.
     """
 
     def forward(
@@ -101,16 +103,16 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """The layer's output, of the shape of ``src``; masks as MultiheadAttention takes them."""
+        """Returns the layer's output, of the shape of ``src``; masks as in MultiheadAttention."""
 
         def attend(x: Tensor) -> Tensor:
             return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]  # type: ignore[no-any-return]
 
-        return self._around(2, self._around(1, src, attend), self._feed_forward)
+        return self._residual(2, self._residual(1, src, attend), self._feed_forward)
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self attention, attention to ``memory``, then two linear layers; see TransformerEncoderLayer."""
+    """Self-attention, attention to ``memory``, then two linear layers; see TransformerEncoderLayer."""
 
     attends_twice = True
 
@@ -125,7 +127,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """The layer's output, of the shape of ``tgt``; masks as MultiheadAttention takes them."""
+        """Returns the layer's output, of the shape of ``tgt``; masks as in MultiheadAttention."""
 
         def attend(x: Tensor) -> Tensor:
             return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]  # type: ignore[no-any-return]
@@ -134,11 +136,11 @@ class TransformerDecoderLayer(_Layer):
             options = (memory_key_padding_mask, False, memory_mask)
             return self.multihead_attn(x, memory, memory, *options, is_causal=memory_is_causal)[0]  # type: ignore[no-any-return]
 
-        return self._around(3, self._around(2, self._around(1, tgt, attend), remember), self._feed_forward)
+        return self._residual(3, self._residual(2, self._residual(1, tgt, attend), remember), self._feed_forward)
 
 
 class _Stack(Module):
-    """``num_layers`` copies of a layer, which begin equal, and a normalisation behind the last."""
+    """``num_layers`` copies of a layer with equal initial values, and an optional norm after the last."""
 
     def __init__(self, layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -157,7 +159,7 @@ def _stack_config(stack: Any) -> Mapping[str, Any]:
 
 
 class TransformerEncoder(_Stack):
-    """``num_layers`` copies of a TransformerEncoderLayer, one after another, and ``norm`` behind them."""
+    """``num_layers`` copies of a TransformerEncoderLayer, and ``norm`` after the last."""
 
     def forward(
         self,
@@ -166,25 +168,27 @@ class TransformerEncoder(_Stack):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """The output of the last layer, of the shape of ``src``."""
+        """Returns the output of the last layer, of the shape of ``src``."""
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, is_causal)
         return self._normalized(src)
 
 
 class TransformerDecoder(_Stack):
-    """``num_layers`` copies of a TransformerDecoderLayer, one after another, and ``norm`` behind them."""
+    """``num_layers`` copies of a TransformerDecoderLayer, and ``norm`` after the last."""
 
     def forward(self, tgt: Tensor, memory: Tensor, *masks: Any, **options: Any) -> Tensor:
-        """The output of the last layer, of the shape of ``tgt``; further arguments as the layers take them."""
+        """Returns the output of the last layer, of the shape of ``tgt``; further arguments as in
+        TransformerDecoderLayer.
+        """
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks, **options)
         return self._normalized(tgt)
 
 
 class Transformer(Module):
-    """An encoder for ``src`` and a decoder that reads it, each with a LayerNorm behind it: ``transformer(src, tgt)``
-    gives a tensor like ``tgt``. All matrices begin Xavier uniform.
+    """An encoder for ``src`` and a decoder with cross-attention to it, each with a final LayerNorm: ``transformer(src,
+    tgt)`` returns a tensor of the shape of ``tgt``. All matrices are initialized Xavier uniform.
     """
 
     def __init__(
@@ -232,7 +236,7 @@ class Transformer(Module):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """The decoder's output; masks as MultiheadAttention takes them."""
+        """Returns the decoder's output; masks as in MultiheadAttention."""
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         paddings = (tgt_key_padding_mask, memory_key_padding_mask)
         return self.decoder(  # type: ignore[no-any-return]
@@ -241,7 +245,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(size: int, queue: Any = None) -> Tensor:
-        """A floating mask (size, size), -inf where a key is behind the query's position and 0 elsewhere."""
+        """Returns a floating mask (size, size), -inf if the key is after the query's position, else 0."""
         return ag.where(ag.causal_mask(size, queue=queue), 0.0, float("-inf"))  # type: ignore[no-any-return]
 
 

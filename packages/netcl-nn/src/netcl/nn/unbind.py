@@ -1,4 +1,4 @@
-"""Tensors cut along their first axis, with gradients put together once."""
+"""unbind with one gradient for all parts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class _Unbind(ag.Function):
 
 
 def unbind(x: Tensor) -> tuple[Tensor, ...]:
-    """x (T, ...) as T tensors (...).
+    """Splits x (T, ...) into T tensors (...).
 
-    Of ``ag.unbind`` each part has a gradient as large as x, T of them to be added up; here they are joined.
+    With ``ag.unbind`` each part has a gradient as large as x, T of them to be summed; here the gradients are
+    concatenated once.
     """
     return _Unbind.apply(x)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Models of images: a small VGG and a vision transformer."""
+"""Models for images: a small VGG and a vision transformer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from netcl.nn.transformer import TransformerEncoder, TransformerEncoderLayer
 
 @register
 class SmallVGG(Module):
-    """Three stages of two 3x3 convolutions, with 32, 64 and 128 channels and a pool behind each (after Simonyan and
-    Zisserman 2014): (N, 3, H, W), H and W from 8 on, gives (N, num_classes).
+    """Three stages of two 3x3 convolutions, with 32, 64 and 128 channels, each followed by a pool (after Simonyan and
+    Zisserman 2014): (N, 3, H, W), H and W at least 8, gives (N, num_classes).
     """
 
     def __init__(self, num_classes: int = 10, dropout: float = 0.5) -> None:
@@ -51,9 +51,8 @@ class SmallVGG(Module):
 
 @register
 class VisionTransformer(Module):
-    """Patches as tokens, a class token before them, learnt positions, ``depth`` encoder layers that normalise first,
-    and a linear layer on the class token (Dosovitskiy et al. 2020): (N, 3, image_size, image_size) gives
-    (N, num_classes).
+    """Patches as tokens after a class token, learned positions, ``depth`` pre-norm encoder layers, and a linear layer
+    on the class token (Dosovitskiy et al. 2020): (N, 3, image_size, image_size) gives (N, num_classes).
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class VisionTransformer(Module):
         self.head = Linear(dim, num_classes)
         for name, module in self.named_modules():
             if isinstance(module, Linear) and name != "head":
-                # Copies of one layer would begin equal.
+                # Copies of one layer would have equal initial values.
                 init.xavier_uniform_(module.weight)
                 init.zeros_(module.bias)
             elif isinstance(module, MultiheadAttention):

@@ -38,7 +38,7 @@ __all__ = [
     "accuracy",
 ]
 
-# Imported when a name is first asked for: the command `netcl --help` needs none of them.
+# Imported when a name is first used: `netcl --help` needs none of them.
 _MODULES = {
     "CSVLogger": "logging",
     "Callback": "callbacks",

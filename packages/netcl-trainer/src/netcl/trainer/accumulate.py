@@ -1,4 +1,4 @@
-"""GradientSums: the gradients of several batches, summed by samples, so that a group counts as one batch."""
+"""GradientSums: gradient accumulation over several batches, weighted by samples."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def _mean(total: str) -> tuple[Expr, ...]:
 
 
 class GradientSums:
-    """Sums of n times the gradient of a mean over n samples, and of n: their quotient is the gradient of the whole
-    group's mean, whatever the sizes of its batches.
+    """Sums of n times the gradient of a mean over n samples, and of n: their quotient is the gradient of the mean over
+    the whole group, for any sizes of its batches.
 
-    Everything lies on the device and at the same place from step to step, so that captured steps may hold it.
+    All sums are on the device in the same tensors for all steps, so that captured steps may refer to them.
     """
 
     def __init__(self, optimizer: Any, queue: Any) -> None:
@@ -39,13 +39,13 @@ class GradientSums:
         return [p for group in self._optimizer.param_groups for p in group["params"]]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Sums by the place of their parameter in the optimizer; zero between two groups."""
+        """Returns the sums by the index of their parameter in the optimizer; zero between two groups."""
         at = {id(p): index for index, p in enumerate(self._parameters())}
         sums = {f"the gradient sum of parameter {at[key]}": total for key, total in self._sums.items() if key in at}
         return {**sums, "the samples of the group": self._samples}
 
     def add(self, n: int) -> None:
-        """Takes the present gradients in, each of a mean over ``n`` samples, and drops them."""
+        """Adds the current gradients, each of a mean over ``n`` samples, and drops them."""
         for p in self._parameters():
             if p.grad is None:
                 continue
@@ -59,7 +59,7 @@ class GradientSums:
         evaluate((count,), (self._samples,), {"n": float(n)}, out=(self._samples,))
 
     def spread(self) -> None:
-        """Makes the mean over the group the gradient of each parameter, and begins the next group."""
+        """Sets the gradient of each parameter to the mean over the group, and begins the next group."""
         for p in self._parameters():
             total = self._sums.get(id(p))
             if total is not None:
@@ -70,6 +70,6 @@ class GradientSums:
         evaluate((Const(0.0, "float32"),), (self._samples,), shapes=((),), out=(self._samples,))
 
     def clear(self) -> None:
-        """Drops what has been summed, so that an interrupted group does not reach the next one."""
+        """Clears the sums, so that an interrupted group does not affect the next one."""
         for total in (*self._sums.values(), self._samples):
             total.write(0.0)

@@ -1,4 +1,4 @@
-"""What the Trainer makes of its arguments: the queue of the model, half precision, steps per epoch, eval mode."""
+"""Interprets arguments of the Trainer: the queue of the model, half precision, steps per epoch, eval mode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["evaluating", "half_dtype", "queue_of", "steps_of"]
 
 
 def queue_of(given: Any, parameters: Sequence[Tensor]) -> Any:
-    """The queue of the model; BackendMismatchError where ``given`` is another."""
+    """Returns the queue of the model; raises BackendMismatchError if ``given`` is another one."""
     wanted = given.queue if isinstance(given, DeviceHandle) else given
     if not parameters:
         return wanted if wanted is not None else get_active_device().queue
@@ -30,7 +30,7 @@ def queue_of(given: Any, parameters: Sequence[Tensor]) -> Any:
 
 
 def steps_of(loader: Iterable[Any], group: int) -> int | None:
-    """Updates per epoch; None where the loader does not know its length."""
+    """Returns the updates per epoch; None if the loader has no length."""
     try:
         return -(-len(loader) // group)  # type: ignore[arg-type]
     except TypeError:
@@ -38,7 +38,7 @@ def steps_of(loader: Iterable[Any], group: int) -> int | None:
 
 
 def half_dtype(mixed_precision: bool | str) -> str | None:
-    """The dtype of autocast; None where nothing is cast."""
+    """Returns the dtype of autocast; None without autocast."""
     if mixed_precision is False:
         return None
     dtype = "float16" if mixed_precision is True else canonical(mixed_precision)
@@ -49,7 +49,7 @@ def half_dtype(mixed_precision: bool | str) -> str | None:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode for the block; afterwards each module has the mode it had."""
+    """Sets eval mode inside the block; afterwards each module has its previous mode."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

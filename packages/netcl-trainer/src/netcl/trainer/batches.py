@@ -1,4 +1,4 @@
-"""What a loader hands out, taken apart: the model's inputs, the target, and both on the model's device."""
+"""Splits the batches of a loader into inputs and target, and copies them to the model's device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Batch", "StepInputs", "batches", "describe", "on_device"]
 
 
 class Batch:
-    """Inputs of the model, and the target where there is one: NumPy arrays (or tensors) with a common first axis."""
+    """The inputs of the model, and the target if there is one: NumPy arrays (or tensors) with a common first axis."""
 
     __slots__ = ("inputs", "target")
 
@@ -41,7 +41,7 @@ class StepInputs:
 
 
 def _field(value: Any) -> Any:
-    """An array or tensor with a first axis; TypeError for anything else."""
+    """Returns an array or tensor with a first axis; raises TypeError for anything else."""
     if not isinstance(value, Tensor):
         array = np.asarray(value)
         if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
@@ -55,7 +55,9 @@ def _field(value: Any) -> Any:
 
 
 def split(batch: Any, *, targets: bool) -> Batch:
-    """A tuple or list is (inputs..., target); a single array is an input alone. TypeError where a target is missing."""
+    """Splits a tuple or list (inputs..., target); a single array is an input only. Raises TypeError if a target is
+    missing.
+    """
     if isinstance(batch, dict):
         raise TypeError(
             f"a batch is (inputs..., target), not a dict of {', '.join(map(str, batch))}; give a collate_fn"
@@ -74,9 +76,9 @@ def split(batch: Any, *, targets: bool) -> Batch:
 
 
 def batches(loader: Iterable[Any], *, targets: bool = True) -> Iterator[Batch]:
-    """The batches of one pass over ``loader``; those without a sample are left out.
+    """Yields the batches of one pass over ``loader``; batches without samples are skipped.
 
-    TypeError for an array in place of a loader, whose elements would be taken for batches.
+    Raises TypeError for an array in place of a loader: its elements would be read as batches.
     """
     if isinstance(loader, (np.ndarray, Tensor)):
         raise TypeError(
@@ -89,11 +91,11 @@ def batches(loader: Iterable[Any], *, targets: bool = True) -> Iterator[Batch]:
 
 
 def on_device(value: Any, queue: Any) -> Tensor:
-    """``value`` as a tensor on ``queue``: host arrays are copied there, tensors of other devices too."""
+    """Returns ``value`` as a tensor on ``queue``; host arrays and tensors of other devices are copied there."""
     tensor: Tensor = value if isinstance(value, Tensor) else Tensor.from_host(queue, value)
     return tensor if tensor.queue is queue else tensor.to(queue)
 
 
 def describe(fields: Iterable[Any]) -> tuple[tuple[tuple[int, ...], str], ...]:
-    """Shape and dtype of each field: steps with the same description share a captured step."""
+    """Returns shape and dtype of each field: steps with the same description share a captured step."""
     return tuple((tuple(value.shape), str(value.dtype)) for value in fields)

@@ -1,4 +1,4 @@
-"""Callbacks: what may happen at the start and end of a run and of an epoch, after a step, and on an error."""
+"""Callback, the base class with hooks for a run, its epochs and steps, and two small callbacks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["Callback", "EarlyStopping", "LearningRateMonitor"]
 
 
 class Callback:
-    """Override what is of interest; every method does nothing here.
+    """Override the methods that you need; every method of this class does nothing.
 
-    ``logs`` of ``on_step_end`` are the means of the epoch so far where they were read after this step (every
-    ``metrics_stride`` steps), else empty. ``logs`` of ``on_epoch_end`` is the epoch's entry in the History; what a
-    callback adds to it appears there. Callbacks are called in the order given; ``trainer.epoch``, ``trainer.step`` and
-    ``trainer.should_stop`` are theirs to read, and the last to set.
+    ``logs`` of ``on_step_end`` are the means of the epoch so far if they were read after this step (every
+    ``metrics_stride`` steps), else empty. ``logs`` of ``on_epoch_end`` is the epoch's entry in the History; entries
+    that a callback adds to it appear there. Callbacks are called in the order given. ``trainer`` is the Trainer (see
+    RunView); callbacks may set ``trainer.should_stop``.
     """
 
     def on_fit_start(self, trainer: RunView) -> None:
@@ -37,18 +37,18 @@ class Callback:
         """After each step."""
 
     def on_exception(self, trainer: RunView, error: BaseException) -> None:
-        """When ``fit`` ends by an error or an interrupt, which goes on to the caller afterwards."""
+        """Called if ``fit`` ends by an error or an interrupt, which is raised to the caller afterwards."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to know: plain values and arrays, saved with the run."""
+        """Returns the state that a resumed run needs: plain values and arrays, saved with the run."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes over a state of ``state_dict``, after ``on_fit_start`` of the resumed run."""
+        """Restores a state of ``state_dict``, after ``on_fit_start`` of the resumed run."""
 
 
 def monitored(logs: dict[str, Any], name: str, who: str) -> float:
-    """The value of ``name`` in an epoch's logs; KeyError with what there is."""
+    """Returns the value of ``name`` in an epoch's logs; raises KeyError with the known names."""
     if name not in logs:
         hint = "; give fit a val_loader" if name.startswith("val_") else ""
         raise KeyError(f"{who} monitors {name!r}, but an epoch has {', '.join(logs)}{hint}")
@@ -56,7 +56,7 @@ def monitored(logs: dict[str, Any], name: str, who: str) -> float:
 
 
 def is_better(value: float, best: float | None, largest: bool, min_delta: float = 0.0) -> bool:
-    """Whether ``value`` is better than ``best`` by more than ``min_delta``; NaN is not."""
+    """Returns True if ``value`` is better than ``best`` by more than ``min_delta``; False for NaN."""
     if math.isnan(value) or best is None:
         return not math.isnan(value)
     return value > best + min_delta if largest else value < best - min_delta
@@ -65,8 +65,8 @@ def is_better(value: float, best: float | None, largest: bool, min_delta: float 
 class EarlyStopping(Callback):
     """Ends the run after ``patience`` epochs in a row without an improvement of ``monitor`` by more than ``min_delta``.
 
-    ``mode``: "min" or "max"; None: "max" for accuracies and the like. ``restore_best`` puts the model's best weights
-    back at the end.
+    ``mode``: "min" or "max"; None: "max" for accuracies and similar metrics. ``restore_best`` restores the model's best
+    weights at the end.
     """
 
     def __init__(
@@ -123,8 +123,8 @@ class EarlyStopping(Callback):
 
 
 class LearningRateMonitor(Callback):
-    """Adds the learning rate at each epoch's start to the History: ``lr``, or ``lr_0``, ``lr_1``.. where there are
-    several groups.
+    """Adds the learning rate at each epoch's start to the History: ``lr``, or ``lr_0``, ``lr_1``.. for several
+    groups.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Curves as SVG and images as PNG, in text that a page can hold: no library, no file beside the page."""
+"""Charts as SVG and images as PNG data URIs for the HTML report, without a library and without further files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 34, 34
 
 @dataclass(frozen=True)
 class Curve:
-    """Values over the epochs; those that are not finite leave a gap. ``kind`` picks colour and dashes in the page."""
+    """Values over the epochs; values that are not finite leave a gap. ``kind`` selects colour and dashes in the
+    page.
+    """
 
     name: str
     values: Sequence[float]
@@ -30,7 +32,7 @@ class Curve:
 
 
 def _ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Round numbers within the limits."""
+    """Returns round numbers within the limits."""
     span = (high - low) / max(1, count - 1)
     power = 10.0 ** math.floor(math.log10(span))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= 0.8 * span)
@@ -54,9 +56,10 @@ def _limits(curves: Sequence[Curve]) -> tuple[float, float]:
 
 
 def line_chart(title: str, epochs: Sequence[float], curves: Sequence[Curve], percent: bool = False) -> str:
-    """An SVG of the curves over the epochs, each point with its value as a tooltip; empty where nothing is finite.
+    """Returns an SVG of the curves over the epochs, each point with its value as a tooltip; empty if no value is
+    finite.
 
-    ``percent``: the values are shares of one.
+    ``percent``: the values are fractions of one.
     """
     if not any(math.isfinite(value) for curve in curves for value in curve.values):
         return ""
@@ -99,7 +102,7 @@ def line_chart(title: str, epochs: Sequence[float], curves: Sequence[Curve], per
 
 
 def png_uri(image: npt.NDArray[Any]) -> str:
-    """An image (H, W), (1, H, W) or (3, H, W), its values spread from black to white, as a ``data:`` address."""
+    """Returns an image (H, W), (1, H, W) or (3, H, W), its values scaled from black to white, as a ``data:`` URI."""
     values = np.asarray(image, np.float64)
     values = values[None] if values.ndim == 2 else values
     finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)

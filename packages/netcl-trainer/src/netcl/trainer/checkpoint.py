@@ -1,4 +1,4 @@
-"""ModelCheckpoint: saves the model while it is trained, the best epochs by a metric and the last one."""
+"""ModelCheckpoint: saves the best epochs by a metric, and the whole run for resuming, during training."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["ModelCheckpoint"]
 
 
 class ModelCheckpoint(Callback):
-    """Writes ``epoch_003.netcl`` for the ``save_top_k`` best epochs by ``monitor`` and ``last.netcl`` after each, into
-    ``folder``.
+    """Writes ``epoch_003.netcl`` for the ``save_top_k`` best epochs by ``monitor`` and ``last.netcl`` after each epoch,
+    into ``folder``.
 
-    The best are models (``netcl.io.load_model``), with the averaged weights where the Trainer keeps averages
+    The best files are models (``netcl.io.load_model``), with the averaged weights if the Trainer has averages
     (``ema=``). ``last.netcl`` is the whole run, for ``fit(resume="auto")``: weights, optimizer, schedule, loss scale,
     averages, random numbers, the loader's position, history and callbacks. ``mode``: "min" or "max"; None: "max" for
-    accuracies and the like. ``save_top_k=0`` keeps none of the best, -1 all. ``every_n_steps`` also writes
-    ``last.netcl`` between epochs. ``best_path`` is the best file so far. ``on_save_error="warn"`` goes on training
-    where a file cannot be written; "raise" ends it. In both cases an old file stays whole.
+    accuracies and similar metrics. ``save_top_k=0`` keeps none of the best, -1 all. ``every_n_steps`` also writes
+    ``last.netcl`` between epochs. ``best_path`` is the best file so far. If a file cannot be written,
+    ``on_save_error="warn"`` continues training and "raise" ends it. In both cases an old file stays intact.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ModelCheckpoint(Callback):
 
     def on_fit_start(self, trainer: RunView) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        # What a process left that was killed while it wrote.
+        # Temporary files of a process that was killed while it wrote.
         for name in ("last", "epoch_*"):
             for leftover in self.folder.glob(f".{name}.netcl.*.tmp"):
                 leftover.unlink(missing_ok=True)
@@ -77,12 +77,12 @@ class ModelCheckpoint(Callback):
     def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         if self.save_top_k != 0:
             self._keep_if_good(trainer, logs)
-        # Last: it holds the list of those kept.
+        # Written last: it contains the list of kept files.
         if self.save_last:
             self.save_last_file(trainer)
 
     def save_last_file(self, trainer: RunView) -> None:
-        """Writes the run as it stands to ``last_path``."""
+        """Writes the current state of the run to ``last_path``."""
         self._save(self.last_path, trainer.save_checkpoint)
 
     def state_dict(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class ModelCheckpoint(Callback):
                 del self.kept[self.save_top_k :]
 
     def _save(self, path: Path, save: Callable[[Path], None]) -> bool:
-        """Whether the file was written."""
+        """Returns True if the file was written."""
         try:
             save(path)
         except (OSError, RuntimeError) as error:  # a CheckpointError is a RuntimeError

@@ -17,21 +17,21 @@ from netcl.trainer.step import TrainingStep
 
 __all__ = ["CompiledStep"]
 
-# Shapes and dtypes of a batch, and whether it is the first and the last of its group.
+# Shapes and dtypes of a batch, and two flags: the batch is the first, and the last, of its accumulation group.
 Key = tuple[Hashable, bool, bool]
 
 _EAGER_STEPS = 2
-# Each captured step keeps its own intermediate buffers; batches of very many shapes stay eager.
+# Each captured step has its own intermediate buffers; after this number of batch shapes, steps run eagerly.
 _CAPTURES_MAX = 8
 
 
 class CompiledStep:
-    """Runs steps: the first two of a batch shape op by op, then captured and replayed.
+    """Runs the first two steps of a batch shape eagerly, then captures the step and replays it.
 
-    After each capture one shadow step runs from the same state op by op and replayed, and the bits of all weights,
-    buffers, optimizer states and metrics are compared. Where they differ, the Trainer warns once, naming the first
-    tensor that differs, keeps the values of the step that ran op by op, and captures no more. NETCL_CHECK_CAPTURE=n
-    repeats the shadow step every n steps.
+    After each capture one shadow step runs from the same state eagerly and replayed, and the bits of all weights,
+    buffers, optimizer states and metrics are compared. If they differ, the Trainer warns once with the name of the
+    first tensor that differs, keeps the values of the eager step, and stops capturing. NETCL_CHECK_CAPTURE=n repeats
+    the shadow step every n steps.
     """
 
     def __init__(self, step: TrainingStep, queue: Any, enabled: bool) -> None:
@@ -42,7 +42,7 @@ class CompiledStep:
         self._since_check = 0
 
     def __call__(self, batch: Batch, first: bool = True, last: bool = True) -> None:
-        """One step on ``batch``; ``first`` and ``last`` in its group, where gradients are accumulated."""
+        """Runs one step on ``batch``; ``first`` and ``last`` give its position in its accumulation group."""
         self._run(batch, first, last)
         self.step.measures.means.count(len(batch))
 
@@ -74,7 +74,8 @@ class CompiledStep:
                 captured.replay(*batch.fields)
                 self.replays += 1
         except CaptureError:
-            # What the captures depend on has changed: begin anew, as new optimizer states may have to be made first.
+            # The state that the captures depend on has changed. Capture again after an eager step, which may have to
+            # create new optimizer states.
             self.forget()
             self._eager_steps[key] = 1
             self._eager(batch, *key[1:])
@@ -102,7 +103,7 @@ class CompiledStep:
             self._eager(batch, first, last)
 
     def _shadow(self, batch: Batch, key: Key, captured: CapturedStep) -> None:
-        """One step, replayed and then run op by op from the same state; the values of the latter stay."""
+        """Replays one step and runs it eagerly from the same state; the values of the eager step are kept."""
         self._since_check = 0
         state = TrainingState(self.step)
         before, randomness = state.read(), ops.get_rng_state()

@@ -15,7 +15,7 @@ _LARGER_IS_BETTER = ("accuracy", "auc", "f1", "precision", "recall", "iou", "sco
 
 
 def larger_is_better(name: str) -> bool:
-    """Whether a larger value of the metric ``name`` is the better one, going by its name."""
+    """Returns True if a larger value of the metric ``name`` is better, judged by its name."""
     return any(name == word or name.endswith(f"_{word}") for word in _LARGER_IS_BETTER)
 
 
@@ -23,7 +23,9 @@ class EpochTable(list[dict[str, Any]]):
     """Rows of measured values by name, one per epoch."""
 
     def column(self, name: str) -> list[Any]:
-        """The values of ``name`` by epoch, None where an epoch lacks it. KeyError where all do."""
+        """Returns the values of ``name`` by epoch, None for epochs without it. Raises KeyError if all epochs
+        lack it.
+        """
         if not any(name in row for row in self):
             known = ", ".join(self.names) or "nothing yet"
             raise KeyError(f"the history has no {name!r}; it has {known}")
@@ -35,10 +37,11 @@ class EpochTable(list[dict[str, Any]]):
         return list(dict.fromkeys(name for row in self for name in row))
 
     def best(self, name: str, mode: str | None = None) -> dict[str, Any]:
-        """The first epoch with the best ``name``: the largest for ``mode="max"``, the smallest for "min"; None goes by
-        the name.
+        """Returns the first epoch with the best ``name``: the largest for ``mode="max"``, the smallest for "min"; None
+        decides by the name.
 
-        Accuracies and the like are best when large, losses when small; NaN is never best. KeyError for an unknown name.
+        Accuracies and similar metrics are best when large, losses when small; NaN is never best. Raises KeyError for an
+        unknown name.
         """
         if mode not in (None, "min", "max"):
             raise ValueError(f"mode is 'min', 'max' or None, not {mode!r}")
@@ -49,7 +52,7 @@ class EpochTable(list[dict[str, Any]]):
         return max(rows, key=lambda row: row[name]) if largest else min(rows, key=lambda row: row[name])
 
     def to_csv(self, path: str | PathLike[str]) -> Path:
-        """Writes one line per epoch under a line of names, numbers to the last digit, and gives the path."""
+        """Writes a header and one line per epoch, with all digits, and returns the path."""
         target = Path(path)
         with target.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self.names, restval="")

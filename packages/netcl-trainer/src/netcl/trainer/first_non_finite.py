@@ -21,8 +21,8 @@ __all__ = ["first_non_finite", "is_finite"]
 def first_non_finite(
     step: TrainingStep, fields: Sequence[Tensor], randomness: Mapping[str, int]
 ) -> tuple[str | None, str | None]:
-    """The first op of the step on ``fields`` that gives NaN or infinity, forward or backward, and the first parameter
-    whose gradient does; None where there is none. Nothing is left changed.
+    """Returns the first op of the step on ``fields`` that gives NaN or infinity, forward or backward, and the first
+    parameter whose gradient does; None if there is none. The state of the model is restored.
     """
     model = step.model
     buffers = [(buffer, buffer.to_host()) for buffer in model.buffers()]
@@ -71,6 +71,6 @@ def _raising_at_non_finite() -> Iterator[None]:
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Whether no element is NaN or infinite; reads the device."""
+    """Returns True if no element is NaN or infinite; reads the device."""
     values = tensor.to_host()
     return values.dtype.kind not in "fc" or bool(np.isfinite(values).all())

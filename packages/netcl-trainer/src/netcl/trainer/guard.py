@@ -1,4 +1,4 @@
-"""NonFiniteGuard: keeps a step whose loss or gradients are NaN or infinite from changing anything, on the device."""
+"""NonFiniteGuard: on the device, prevents a step with a NaN or infinite loss or gradient from changing anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["NonFiniteGuard"]
 
 @lru_cache(maxsize=16)
 def _noted(dtype: str) -> tuple[Expr, ...]:
-    """1 where the flag is 1 or the value is not finite."""
+    """1 if the flag is 1 or the value is not finite."""
     broken = cast(apply("logical_not", apply("isfinite", Load(1, dtype))), "float32")
     return (apply("maximum", Load(0, "float32"), broken),)
 
@@ -34,10 +34,11 @@ def _counted(sticky: bool) -> tuple[Expr, ...]:
 
 
 class NonFiniteGuard:
-    """A flag on the device that the optimizer heeds, and copies of the model's buffers to go back to.
+    """A flag on the device that the optimizer reads as ``found_inf``, and copies of the model's buffers for restoring
+    them.
 
-    ``sticky``: once a step was not finite, all later ones change nothing either, until ``reset``; the weights stay
-    those before the first bad step then. Otherwise each step is judged by itself. No step reads anything on the host.
+    ``sticky``: after a non-finite step all later ones change nothing either, until ``reset``; the weights stay those
+    before the first bad step. Otherwise each step is judged separately. No step reads anything on the host.
     """
 
     def __init__(self, model: Any, sticky: bool, queue: Any) -> None:
@@ -48,36 +49,38 @@ class NonFiniteGuard:
         self._before = [Tensor.empty(b.shape, b.dtype, queue=b.queue, persistent=True) for b in self._buffers]
 
     def tensors(self) -> dict[str, Tensor]:
-        """What the guard keeps on the device, by name."""
+        """Returns the tensors of the guard on the device, by name."""
         return {"the guard's flag": self.found, "the steps that were not finite": self._bad}
 
     def begin(self) -> None:
-        """Sets the buffers (running statistics) aside, before the forward pass."""
+        """Copies the buffers (running statistics) before the forward pass."""
         for before, buffer in zip(self._before, self._buffers):
             assign(before, buffer)
 
     def look(self, loss: Tensor) -> None:
-        """Notes whether the loss of a batch is finite."""
+        """Sets the flag if the loss of a batch is not finite."""
         flat = loss.detach().reshape(())
         evaluate(_noted(flat.dtype), (self.found, flat), out=(self.found,))
 
     def look_at_gradients(self, params: Sequence[Tensor]) -> None:
-        """Notes whether all gradients are finite, by their norm."""
+        """Sets the flag if a gradient is not finite, judged by the norm of all gradients."""
         norm, _ = clipping(params, math.inf)
         evaluate(_noted(norm.dtype), (self.found, norm), out=(self.found,))
 
     def end(self) -> None:
-        """Puts the buffers back after a bad step, and counts the step; after the optimizer has looked at ``found``."""
+        """Restores the buffers after a bad step, and counts the step; call it after the optimizer has read
+        ``found``.
+        """
         for before, buffer in zip(self._before, self._buffers):
             evaluate(_kept(buffer.dtype), (self.found, before, buffer), out=(buffer,))
         counters = (self.found, self._bad)
         evaluate(_counted(self.sticky), counters, shapes=((), ()), out=counters)
 
     def read(self) -> int:
-        """The steps that did not count since the last ``reset``; waits for the device."""
+        """Returns the number of skipped steps since the last ``reset``; waits for the device."""
         return int(self._bad.item())
 
     def reset(self) -> None:
-        """Begins anew, with every step allowed."""
+        """Clears the flag and the count."""
         for tensor in (self.found, self._bad):
             tensor.write(0.0)

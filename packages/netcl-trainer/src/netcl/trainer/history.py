@@ -22,11 +22,11 @@ class History(EpochTable):
     2
     """
 
-    # The Trainer that measured it and its validation loader: what a report shows beside the numbers.
+    # The Trainer that measured it and its validation loader, for the report.
     source: tuple[Any, Any] | None = None
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """Loss and metrics over the epochs, as a matplotlib Figure; saved to ``path`` where one is given.
+        """Plots loss and metrics over the epochs, as a matplotlib Figure; saved to ``path`` if given.
 
         Training is solid, validation dashed. Needs matplotlib: ``pip install "netcl-trainer[plot]"``.
         """
@@ -48,18 +48,18 @@ class History(EpochTable):
         return figure
 
     def report(self, path: str | PathLike[str], config: str | None = None) -> Path:
-        """Writes one HTML page that needs nothing beside it, and gives its path: curves, learning rate, throughput,
-        the validation samples that the model is surest of and wrong about, device, versions and settings, and the text
-        of ``config`` where one is given.
+        """Writes one self-contained HTML page and returns its path: curves, learning rate, throughput, the
+        misclassified validation samples with the highest confidence, device, versions and settings, and the text of
+        ``config`` if given.
 
-        For a History of ``Trainer.fit`` the model looks at the validation loader once more, as it is now; one made by
-        hand has its curves alone. ValueError where it is empty.
+        For a History of ``Trainer.fit`` the current model is run on the validation loader once more; the report of one
+        made by hand has only its curves. Raises ValueError if it is empty.
         """
         return write_report(self, self.source, path, config)
 
 
 def draw_curves(axes: Any, history: History, names: list[str]) -> None:
-    """Draws the curves of ``names`` and of their validation into matplotlib axes."""
+    """Draws the training and validation curves of ``names`` into matplotlib axes."""
     epochs = [row.get("epoch", at) for at, row in enumerate(history, 1)]
     for at, name in enumerate(names):
         for key, style, label in ((name, "-", "training"), (f"val_{name}", "--", "validation")):

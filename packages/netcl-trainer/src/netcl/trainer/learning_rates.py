@@ -1,4 +1,4 @@
-"""The learning-rate range test: losses over a rising learning rate, and the rate that they suggest."""
+"""The learning-rate range test: losses over an increasing learning rate, and the suggested rate."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from netcl.trainer.step import TrainingStep
 
 __all__ = ["LearningRates", "find_learning_rate"]
 
-# The test ends where the loss is this many times the smallest.
+# The test ends when the loss is this many times the minimum.
 _DIVERGED = 4.0
 _SMOOTHING = 0.9
 
 
 @dataclass(frozen=True)
 class LearningRates:
-    """``losses`` at each of ``lrs``, smoothed by a running mean that forgets a tenth per step."""
+    """``losses`` at each of ``lrs``, smoothed by an exponential moving average with weight 0.1 per step."""
 
     lrs: list[float]
     losses: list[float]
 
     @property
     def suggestion(self) -> float:
-        """The rate at which the loss falls fastest over the logarithm of the rate; ValueError where it never falls."""
-        # Where the running mean begins and where it diverges there is nothing to learn.
+        """The rate at which the loss falls fastest over the logarithm of the rate; raises ValueError if it
+        never falls.
+        """
+        # The slopes after the minimum, where the loss diverges, are ignored.
         lowest = int(np.argmin(self.losses))
         slopes = np.gradient(self.losses[: lowest + 1]) if lowest >= 2 else np.zeros(1)
         if slopes.min() >= 0:
@@ -44,7 +46,7 @@ class LearningRates:
         return self.lrs[int(np.argmin(slopes))]
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """The losses over the rates as a matplotlib Figure, the suggestion marked; saved to ``path`` where one is
+        """Plots the losses over the rates as a matplotlib Figure with the suggestion marked; saved to ``path`` if
         given. Needs matplotlib: ``pip install "netcl-trainer[plot]"``.
         """
         try:

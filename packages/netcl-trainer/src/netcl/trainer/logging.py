@@ -1,4 +1,4 @@
-"""What a run measured as files that grow while it goes on: CSV, and events for TensorBoard."""
+"""CSVLogger and TensorBoardLogger: write the measured values to files during the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CSVLogger", "TensorBoardLogger"]
 
 
 class CSVLogger(Callback):
-    """Writes a line per epoch to ``path``. Give it after the callbacks that add to the logs."""
+    """Writes a line per epoch to ``path``. List it after the callbacks that add to the logs."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
@@ -22,15 +22,15 @@ class CSVLogger(Callback):
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
-        # The whole file anew: an epoch may bring columns that those before it lack.
+        # The whole file is written again: an epoch may add columns that earlier ones lack.
         trainer.history.to_csv(self.path)
 
 
 class TensorBoardLogger(Callback):
-    """Writes loss and metrics for TensorBoard into ``folder``: those of an epoch, and those read within one as
+    """Writes loss and metrics for TensorBoard into ``folder``: per epoch, and the values read within an epoch as
     ``step/...``, over the number of steps.
 
-    A resumed run goes on in the same folder. Needs tensorboardX: ``pip install "netcl-trainer[tensorboard]"``.
+    A resumed run continues in the same folder. Needs tensorboardX: ``pip install "netcl-trainer[tensorboard]"``.
     """
 
     def __init__(self, folder: str | PathLike[str]) -> None:

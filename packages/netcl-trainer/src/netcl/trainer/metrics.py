@@ -1,4 +1,4 @@
-"""Metrics without a host read per step: weighted sums that stay on the device until they are asked for."""
+"""Metrics without a host read per step: weighted sums that stay on the device until they are read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Metric = Callable[[Tensor, Tensor], Any]
 
 
 def accuracy(output: Tensor, target: Tensor) -> Tensor:
-    """The share of samples whose largest of ``output`` (N, C, ...) is at the class of ``target``: ids (N, ...) or
+    """The fraction of samples whose maximum of ``output`` (N, C, ...) is at the class of ``target``: ids (N, ...) or
     probabilities (N, C, ...).
     """
     ids = ops.argmax(target, axis=1) if target.shape == output.shape else target
@@ -36,8 +36,8 @@ def accuracy(output: Tensor, target: Tensor) -> Tensor:
 def _update(dtypes: tuple[str, ...], skipping: bool) -> tuple[Expr, ...]:
     """total + n * value for each of ``dtypes``, as one kernel; inputs are all totals, then all values.
 
-    With ``skipping`` the last total counts the samples left out, and a flag comes last: where it is not 0, nothing
-    but that count grows.
+    With ``skipping`` the last total counts the skipped samples, and the last input is a flag: if it is not 0, only that
+    count changes.
     """
     n, count = Scalar("n", "float32"), len(dtypes) + skipping
     added: list[Expr] = [n * cast(Load(count + at, dtype), "float32") for at, dtype in enumerate(dtypes)]
@@ -57,13 +57,13 @@ class DeviceMeans:
     def __init__(self, names: Sequence[str], queue: Any) -> None:
         self.names = tuple(names)
         self.totals = tuple(Tensor.zeros((), queue=queue, persistent=True) for _ in self.names)
-        self.skipped = Tensor.zeros((), queue=queue, persistent=True)  # samples left out
+        self.skipped = Tensor.zeros((), queue=queue, persistent=True)  # samples of skipped steps
         self._sums = dict.fromkeys(self.names, 0.0)
         self._samples = 0
         self._left_out = 0
 
     def add(self, values: Sequence[Tensor], n: int, skip: Tensor | None = None) -> None:
-        """Takes in one value per name, each a mean over ``n`` samples; a flag ``skip`` that is not 0 leaves them out.
+        """Adds one value per name, each a mean over ``n`` samples; if the flag ``skip`` is not 0, they are skipped.
 
         The host counts the samples by ``count``.
         """
@@ -74,12 +74,12 @@ class DeviceMeans:
         evaluate(expressions, inputs, {"n": float(n)}, out=totals)
 
     def count(self, n: int) -> None:
-        """Counts ``n`` more samples; beside ``add``, which a replay repeats without Python."""
+        """Counts ``n`` more samples; separate from ``add``, which a replay repeats without Python."""
         self._samples += n
 
     def read(self) -> dict[str, float]:
-        """The means since the last ``reset``; waits for the device. Empty before the first sample, NaN where all were
-        left out.
+        """Returns the means since the last ``reset``; waits for the device. Empty before the first sample, NaN if all
+        samples were skipped.
         """
         for name, total in zip(self.names, self.totals):
             self._sums[name] += float(total.item())
@@ -92,7 +92,7 @@ class DeviceMeans:
         return {name: value / counted if counted else math.nan for name, value in self._sums.items()}
 
     def reset(self) -> None:
-        """Starts anew."""
+        """Clears all sums and counts."""
         for name, total in zip(self.names, self.totals):
             total.write(0.0)
             self._sums[name] = 0.0
@@ -100,13 +100,15 @@ class DeviceMeans:
         self._samples = self._left_out = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """The sums as they are, on the host and on the device, so that a resumed mean is rounded as an unbroken one."""
+        """Returns the sums on the host and on the device separately, so that a resumed mean is rounded as without
+        interruption.
+        """
         totals = {name: float(total.item()) for name, total in zip(self.names, self.totals)}
         left_out = self._left_out + int(self.skipped.item())
         return {"sums": dict(self._sums), "totals": totals, "samples": self._samples, "left_out": left_out}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes over a state; ValueError where it is of other metrics."""
+        """Restores a state; raises ValueError if it has other metrics."""
         if set(state["sums"]) != set(self.names):
             raise ValueError(f"the state has the metrics {sorted(state['sums'])}, the Trainer {sorted(self.names)}")
         for name, total in zip(self.names, self.totals):
@@ -128,7 +130,7 @@ class Measures:
         self.means = DeviceMeans(("loss", *self.metrics), queue)
 
     def loss(self, output: Any, target: Tensor) -> Tensor:
-        """The loss of a batch; ShapeError where it is not one number."""
+        """Returns the loss of a batch; raises ShapeError if it is not one number."""
         loss = self.loss_fn(output, target)
         if not isinstance(loss, Tensor):
             raise TypeError(f"the loss function gave {type(loss).__name__}, not a Tensor")
@@ -137,7 +139,7 @@ class Measures:
         return loss
 
     def add(self, output: Any, target: Tensor, loss: Tensor, skip: Tensor | None = None) -> None:
-        """Takes the batch into the means, unless the flag ``skip`` is set."""
+        """Adds the batch to the means, unless the flag ``skip`` is set."""
         with ag.no_grad():
             plain = _detached(output)
             values = [loss, *(_value(name, fn(plain, target)) for name, fn in self.metrics.items())]

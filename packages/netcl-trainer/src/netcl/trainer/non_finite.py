@@ -1,4 +1,4 @@
-"""TerminateOnNaN: what a run does about a loss or gradients that are NaN or infinite."""
+"""TerminateOnNaN: handles a NaN or infinite loss or gradient by one of three policies."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["TerminateOnNaN"]
 
 
 class TerminateOnNaN(Callback):
-    """Watches loss and gradients of every step on the device, without a host read per step; a step that is not finite
-    changes no weight, no running statistics and no mean. What follows is the ``policy``:
+    """Checks loss and gradients of every step on the device, without a host read per step; a step that is not finite
+    changes no weight, no running statistics and no mean. The ``policy`` determines the rest:
 
-    "raise": nothing changes from the first bad step on, and NonFiniteError is raised when the loss is read next
-    (every ``metrics_stride`` steps and at the end of an epoch); that step is run again op by op to name the first op
-    and the first parameter. The weights are those before it. "skip": training goes on with the next batch; the
-    History counts ``skipped_steps``. "rollback": the run goes back to the last good state, kept in host memory every
-    ``keep_every`` steps at least, and goes on with the batches to come; after ``max_rollbacks`` in a row without a
-    new good state NonFiniteError is raised.
+    "raise": nothing changes from the first bad step on, and NonFiniteError is raised when the loss is read next (every
+    ``metrics_stride`` steps and at the end of an epoch); that step is run again op by op to name the first op and the
+    first parameter. The weights are those before it. "skip": training continues with the next batch; the History counts
+    ``skipped_steps``. "rollback": the last good state, copied to host memory every ``keep_every`` steps at least, is
+    restored, and training continues with the next batches; after ``max_rollbacks`` in a row without a new good state
+    NonFiniteError is raised.
     """
 
     def __init__(self, policy: str = "raise", keep_every: int = 100, max_rollbacks: int = 3) -> None:
@@ -93,13 +93,13 @@ class TerminateOnNaN(Callback):
             UserWarning,
             stacklevel=2,
         )
-        # The means of the epoch go on: no bad step is in them.
+        # The means of the epoch are kept: they contain no bad step.
         means = trainer.means.state_dict()
         TrainingState(trainer.training_step).write(self._kept)
         trainer.means.load_state_dict(means)
 
     def _error(self, trainer: RunView, bad: int) -> NonFiniteError:
-        """Runs the first of the last ``bad`` steps again to say what was not finite in it."""
+        """Runs the first of the last ``bad`` steps again to name its first non-finite values."""
         step = trainer.training_step
         op = parameter = None
         found = []

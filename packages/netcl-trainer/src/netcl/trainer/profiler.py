@@ -1,4 +1,4 @@
-"""Profiler: what the device did in a few steps of a run, as a table, a trace for Perfetto and a roofline."""
+"""Profiler: profiles a few steps of a run and writes a kernel table, a trace for Perfetto and a roofline."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Profiler"]
 
 
 class Profiler(Callback):
-    """Watches ``steps`` steps after ``wait`` others, once per fit, and writes ``kernels.txt``, ``trace.json`` (for
+    """Profiles ``steps`` steps after ``wait`` others, once per fit, and writes ``kernels.txt``, ``trace.json`` (for
     https://ui.perfetto.dev) and ``roofline.html`` into ``folder``.
 
-    The first steps build kernels and are captured, so wait for them. ``profile`` is the ``netcl.profiling.profile`` of
-    the last fit. Steps that are watched are slower, each kernel being waited for, unless NETCL_PROFILE_EVENTS=1.
+    The first steps build kernels and are captured, so they are skipped. ``profile`` is the ``netcl.profiling.profile``
+    of the last fit. Profiled steps are slower, because each kernel is waited for, unless NETCL_PROFILE_EVENTS=1.
     """
 
     def __init__(self, folder: str | PathLike[str], wait: int = 5, steps: int = 10) -> None:

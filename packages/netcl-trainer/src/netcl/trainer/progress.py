@@ -1,4 +1,4 @@
-"""ProgressBar: a line per epoch, and in a terminal a bar while an epoch runs."""
+"""ProgressBar: prints a line per epoch, and shows a bar in a terminal while an epoch runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _title(trainer: RunView) -> str:
 
 
 class ProgressBar(Callback):
-    """A line for the epochs that ``log_every`` picks, the first and the last: loss, metrics, seconds and samples per
+    """Prints a line for every ``log_every``-th epoch, the first and the last: loss, metrics, seconds and samples per
     second.
 
     Lines go to ``file``, stdout by default. In a terminal (on stderr) a bar shows the same while an epoch runs.
@@ -53,7 +53,7 @@ class ProgressBar(Callback):
     def on_epoch_start(self, trainer: RunView) -> None:
         if self.file is not None or not sys.stderr.isatty():
             return
-        # A pseudo-terminal may say that it has no rows and columns, for which tqdm would show nothing.
+        # A pseudo-terminal may report zero rows and columns, for which tqdm would show nothing.
         size = shutil.get_terminal_size((100, 24))
         self._start = time.perf_counter()
         self._bar = tqdm(

@@ -1,4 +1,4 @@
-"""The report of a run: one HTML page that needs nothing beside it, with curves, misjudged samples and what was run."""
+"""The report of a run: one self-contained HTML page with curves, misclassified samples and settings."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _text(name: str, value: Any) -> str:
 def _charts(history: EpochTable) -> Iterator[str]:
     epochs = [float(row.get("epoch", at)) for at, row in enumerate(history, 1)]
     names = [name for name in history.names if name not in ("epoch", "step", "seconds") and not name.startswith("val_")]
-    # Loss, metrics, and then what is no measure of the model.
+    # Loss first, then metrics, then values that do not measure the model.
     names.sort(
         key=lambda name: (
             name == "samples_per_second",
@@ -145,7 +145,7 @@ def _charts(history: EpochTable) -> Iterator[str]:
 
 
 def _column(history: EpochTable, name: str) -> list[float] | None:
-    """The values of ``name`` with NaN for those that are missing; None where it is no number."""
+    """Returns the values of ``name`` with NaN for missing ones; None if they are not numbers."""
     values = [row.get(name) for row in history]
     if not all(value is None or isinstance(value, (int, float)) for value in values) or not any(
         value is not None for value in values
@@ -168,7 +168,7 @@ def _epochs(history: EpochTable) -> str:
 
 
 def _misclassified(source: Source | None) -> str:
-    """Samples of the validation loader that the model is surest of and wrong about."""
+    """Returns the misclassified samples of the validation loader with the highest confidence."""
     if source is None or source[1] is None:
         return ""
     trainer, loader = source
@@ -187,8 +187,8 @@ def _misclassified(source: Source | None) -> str:
 
 
 def _surest_errors(trainer: Any, loader: Any) -> tuple[list[tuple[float, int, Any, int, int]], int, int]:
-    """(confidence, number, input, label, guess) of the errors, surest first; samples and errors in all. Nothing for a
-    model that does not tell classes apart.
+    """Returns (confidence, number, input, label, guess) of the errors, by decreasing confidence, and the numbers of
+    samples and errors. Empty for a model that is not a classifier.
     """
     heap: list[tuple[float, int, Any, int, int]] = []
     seen = wrong = 0
@@ -259,7 +259,7 @@ def _setting(source: Source) -> dict[str, str]:
 
 
 def _kinds(dataset: Any) -> Iterator[str]:
-    """The name of its class, and of those that it wraps: Subset of ArrayDataset."""
+    """Yields the name of its class, and of the datasets that it wraps: Subset of ArrayDataset."""
     while dataset is not None:
         yield type(dataset).__name__
         dataset = getattr(dataset, "dataset", None)

@@ -1,4 +1,4 @@
-"""RunState: where a run stands between two steps, and the file it is saved to and resumed from."""
+"""RunState: the position of a run between two steps, and its file for saving and resuming."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _VERSION = 1
 
 @dataclass
 class RunState:
-    """The place within an epoch: ``stage`` "start" (of the next), "train" or "validate"; batches and seconds so far."""
+    """The position within an epoch: ``stage`` "start" (of the next), "train" or "validate"; batches and seconds
+    so far.
+    """
 
     train_loader: Any = None
     val_loader: Any = None
@@ -29,11 +31,11 @@ class RunState:
     batches: int = 0
     seconds: float = 0.0
     row: dict[str, Any] = field(default_factory=dict)
-    skip: int = 0  # batches of a loader without a state, read and left aside after a resume
+    skip: int = 0  # batches of a loader without a state, read and dropped after a resume
 
 
 def save_run(trainer: RunView, run: RunState, path: str | PathLike[str]) -> None:
-    """Writes everything that the run needs to go on exactly from here. CheckpointError, with the old file intact."""
+    """Writes the complete state of the run for an exact resume. Raises CheckpointError; an old file is intact then."""
     extra = {
         "trainer": _VERSION,
         "stage": run.stage,
@@ -59,8 +61,8 @@ def save_run(trainer: RunView, run: RunState, path: str | PathLike[str]) -> None
 
 
 def load_run(trainer: RunView, run: RunState, path: Path) -> None:
-    """Puts the run of ``trainer`` where the one saved in ``path`` stood. CheckpointError where the file is damaged, is
-    none of a Trainer, or does not fit; the model is untouched then.
+    """Restores the run that was saved in ``path``. Raises CheckpointError if the file is damaged, is not of a Trainer,
+    or does not fit; the model is unchanged then.
     """
     rest = load_checkpoint(path, trainer.model, **_parts(trainer, run))
     extra = rest["extra"]
@@ -86,8 +88,8 @@ def load_run(trainer: RunView, run: RunState, path: Path) -> None:
 
 
 def find_checkpoint(resume: str | PathLike[str], folders: Iterable[Path]) -> Path | None:
-    """The file that ``fit(resume=...)`` means: a path as it is, of a folder or with "auto" of ``folders`` the furthest
-    whole checkpoint; None where "auto" finds none.
+    """Returns the file for ``fit(resume=...)``: the path itself, or the furthest intact checkpoint of a folder or, with
+    "auto", of ``folders``; None if "auto" finds none.
     """
     if resume == "auto":
         places = list(folders)
@@ -109,7 +111,7 @@ def _keeps_state(loader: Any) -> bool:
 
 
 def _parts(trainer: RunView, run: RunState) -> dict[str, Any]:
-    """What is saved by its own state_dict."""
+    """Returns the objects that are saved by their own state_dict."""
     loader = run.train_loader
     return {
         "optimizer": trainer.optimizer,

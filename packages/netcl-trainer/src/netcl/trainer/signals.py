@@ -1,9 +1,9 @@
-"""What SIGINT and SIGTERM do while a run goes on: the first lets the step end and the run be saved, the second not.
+"""Handling of SIGINT and SIGTERM during a run: the first ends it after the current step, the second at once.
 
 Python runs a signal handler only between its own instructions, in the main thread, which may be waiting for a device.
 But its C handler writes the signal's number to the wakeup descriptor at once, and a thread that reads it ends the
-process at the second signal, whatever the main thread does. Where there is no such descriptor (on Windows it is a
-socket) the handler does that alone.
+process at the second signal, in any state of the main thread. Without such a descriptor (on Windows it is a socket)
+only the handler counts signals.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any, ClassVar
 __all__ = ["Interruption"]
 
 _HANDLED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
-# `timeout` and other launchers pass on a signal that the process has had already as one of their group.
+# `timeout` and other launchers forward a signal that the process has already received as a member of their group.
 _SAME_S = 0.05
 
 
 class _Count:
-    """When the first signal came; the next one ends the process."""
+    """The time of the first signal; the next one ends the process."""
 
     def __init__(self) -> None:
         self._first: float | None = None
@@ -39,11 +39,11 @@ class _Count:
 
 
 class Interruption:
-    """In its ``with`` block the first SIGINT or SIGTERM is noted in ``pending``, and the second ends the process at
+    """In its ``with`` block the first SIGINT or SIGTERM is stored in ``pending``, and the second ends the process at
     once, with exit code 130 or 143.
 
-    Handlers are those of before at the end of the block. Outside of the main thread Python lets nobody set handlers,
-    and the block does nothing.
+    The previous handlers are restored at the end of the block. Python allows handlers only in the main thread; in other
+    threads the block does nothing.
     """
 
     _entered: ClassVar[list[Interruption]] = []
@@ -52,13 +52,13 @@ class Interruption:
         self.pending: int | None = None
         self._count = _Count()
         self._before: dict[int, Any] = {}
-        self._wakeup: tuple[int, int] | None = None  # ours, and the one of before
+        self._wakeup: tuple[int, int] | None = None  # ours, and the previous one
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
             for number in _HANDLED:
                 present = signal.getsignal(number)
-                # None: set by another language. Ignored: a background job that is not to hear it.
+                # None: set by another language. Ignored: a background job that should not receive it.
                 if present is not None and present is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._note)
             if self._before and os.name == "posix":
@@ -88,7 +88,7 @@ class Interruption:
         threading.Thread(target=_watch, args=arguments, name="netcl-interruption", daemon=True).start()
 
     def _restore(self) -> None:
-        """Handlers and descriptor of before; the thread that watches ends with the pipe."""
+        """Restores the previous handlers and descriptor; the watching thread ends with the pipe."""
         while self._before:
             number, handler = self._before.popitem()
             signal.signal(number, handler)
@@ -100,19 +100,21 @@ class Interruption:
 
     @classmethod
     def forget(cls) -> None:
-        """In a forked child, which is no part of the run: its signals are its own, and the pipe is the parent's."""
+        """Called in a forked child, which is not part of the run: it handles signals itself, and the pipe is the
+        parent's.
+        """
         while cls._entered:
             with contextlib.suppress(ValueError):
                 cls._entered.pop()._restore()
 
     @staticmethod
     def error(number: int) -> BaseException:
-        """KeyboardInterrupt, for SIGTERM SystemExit(143)."""
+        """Returns KeyboardInterrupt, for SIGTERM SystemExit(143)."""
         return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
 def _watch(reader: int, before: int, numbers: frozenset[int], count: _Count) -> None:
-    """Counts the signals of ``numbers``, and passes all others on to the descriptor of before."""
+    """Counts the signals of ``numbers``, and forwards all others to the previous descriptor."""
     while data := os.read(reader, 64):
         for number in data:
             if number in numbers:

@@ -1,4 +1,4 @@
-"""Everything on the device that a training step changes, read to the host and written back, bit for bit."""
+"""The complete device state that a training step changes, copied to the host and restored bit for bit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Snapshot:
     names: Mapping[int, str]
 
     def items(self) -> Iterator[tuple[str, Array]]:
-        """Every value under a name that a user knows."""
+        """Yields every value with a name for messages."""
         yield from self.tensors.items()
         for index, states in self.states["optimizer"]["state"].items():
             for name, value in states.items():
@@ -39,7 +39,7 @@ class Snapshot:
             yield f"the scaler's {name.strip('_')}", np.asarray(value)
 
     def first_difference(self, other: Snapshot) -> str | None:
-        """The name of the first value whose bits are not those of ``other``; None where all agree."""
+        """Returns the name of the first value whose bits differ from those of ``other``; None if all agree."""
         mine, theirs = dict(self.items()), dict(other.items())
         for name, value in mine.items():
             if name not in theirs or not _same_bits(value, theirs[name]):
@@ -47,12 +47,12 @@ class Snapshot:
         return next((name for name in theirs if name not in mine), None)
 
     def is_finite(self) -> bool:
-        """Whether no value is NaN or infinite."""
+        """Returns True if no value is NaN or infinite."""
         return all(value.dtype.kind != "f" or bool(np.isfinite(value).all()) for _, value in self.items())
 
 
 class TrainingState:
-    """All that a step changes: parameters, buffers, optimizer states, averages, loss scale, sums of gradients and
+    """The state that a step changes: parameters, buffers, optimizer states, averages, loss scale, sums of gradients and
     metrics.
     """
 
@@ -70,14 +70,14 @@ class TrainingState:
         self._names = {index: known[id(p)] for index, p in enumerate(stepped) if id(p) in known}
 
     def read(self) -> Snapshot:
-        """A copy of all values on the host."""
+        """Returns a copy of all values on the host."""
         tensors = {name: tensor.to_host() for name, tensor in self._tensors.items()}
         return Snapshot(
             tensors, {name: _host(thing.state_dict()) for name, thing in self._objects.items()}, self._names
         )
 
     def write(self, snapshot: Snapshot) -> None:
-        """Puts all values of ``snapshot`` back, in place."""
+        """Restores all values of ``snapshot``, in place."""
         for name, values in snapshot.tensors.items():
             self._tensors[name].write(values)
         for name, thing in self._objects.items():
@@ -85,7 +85,7 @@ class TrainingState:
 
 
 def _host(value: Any) -> Any:
-    """The same nest of dicts and lists with arrays in place of tensors."""
+    """Returns the same nested dicts and lists with arrays in place of tensors."""
     if isinstance(value, Tensor):
         return value.to_host()
     if isinstance(value, dict):

@@ -18,15 +18,15 @@ __all__ = ["TrainingStep", "precision"]
 
 
 def precision(dtype: str | None) -> AbstractContextManager[Any]:
-    """autocast in ``dtype``; None: nothing."""
+    """Returns autocast in ``dtype``; a context without effect for None."""
     return nullcontext() if dtype is None else autocast(dtype=dtype)
 
 
 class TrainingStep:
     """``step(*inputs, target)`` on tensors of the model's device: one update of the weights, without a host read.
 
-    With ``sums`` a step is one batch of a group: ``first`` and ``last`` say where in the group it stands, and the
-    weights are updated at its end.
+    With ``sums`` a step is one batch of an accumulation group: ``first`` and ``last`` mark its first and last batch,
+    and the weights are updated at its end.
     """
 
     def __init__(
@@ -68,27 +68,27 @@ class TrainingStep:
             self.guard.end()
 
     def finish(self) -> None:
-        """The update of a group that an epoch's end has cut short."""
+        """Updates the weights for a group that is incomplete at the end of an epoch."""
         self.update()
         if self.guard is not None:
             self.guard.end()
 
     def forward(self, *fields: Tensor) -> tuple[Any, Tensor]:
-        """The model's output and the loss, in mixed precision where that was asked for."""
+        """Returns the model's output and the loss, in mixed precision if requested."""
         *inputs, target = fields
         with precision(self.autocast_dtype):
             output = self.model(*inputs)
             return output, self.measures.loss(output, target)
 
     def update(self) -> None:
-        """From gradients to new weights and averages."""
+        """Updates weights and averages from the gradients."""
         if self.sums is not None:
             self.sums.spread()
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
         members = [p for group in self.optimizer.param_groups for p in group["params"]]
         if self.guard is not None:
-            # Gradients that overflow are the scaler's affair: it skips the step and lowers its factor.
+            # Overflowing gradients are handled by the scaler: it skips the step and lowers its factor.
             if self.scaler is None:
                 self.guard.look_at_gradients(members)
             self.optimizer.found_inf = self.guard.found
@@ -107,7 +107,7 @@ class TrainingStep:
             self.ema.update()
 
     def watched(self) -> Hashable:
-        """The Python state that the step depends on; where it changes, a captured step is not that step any more."""
+        """Returns the Python state that the step depends on; a captured step is invalid after it has changed."""
         modules = tuple((id(module), module.training) for module in self.model.modules())
         tensors = (*self.model.parameters(), *self.model.buffers())
         params = tuple((id(t), t.dtype, id(t.queue), t.requires_grad) for t in tensors)
@@ -117,6 +117,7 @@ class TrainingStep:
     def _group(self, group: Any) -> Hashable:
         members = tuple(id(p) for p in group["params"])
         if isinstance(self.optimizer, Optimizer):
-            # The numbers of our optimizers lie on the device, where replays see them; the rule is the kernel's form.
+            # The hyper-parameters of our optimizers are on the device, where replays read them; the rule is the
+            # kernel's form.
             return members, self.optimizer.rule(group)
         return members, tuple((key, repr(value)) for key, value in group.items() if key != "params")

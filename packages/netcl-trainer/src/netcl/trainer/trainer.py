@@ -1,4 +1,4 @@
-"""Trainer: fits a model to the batches of a loader, evaluates it, and predicts with it."""
+"""Trainer: trains a model on the batches of a loader, evaluates it, and predicts with it."""
 
 from __future__ import annotations
 
@@ -39,34 +39,36 @@ LossFn = Callable[[Any, Any], Tensor]
 
 
 class Trainer:
-    """Trains ``model`` with ``optimizer``, which steps parameters of the model; ``evaluate`` and ``predict`` need none.
+    """Trains ``model`` with ``optimizer``, which must hold parameters of the model; ``evaluate`` and ``predict`` need
+    no optimizer.
 
     A batch is (inputs..., target), in NumPy arrays or tensors: the model is called with the inputs, the loss with
     output and target.
 
     Args:
-        device_queue: a queue or DeviceHandle, where the model has to be; None: wherever its parameters are.
+        device_queue: the queue or DeviceHandle of the model; None: that of its parameters.
         mixed_precision: True or "float16": autocast with a GradScaler; "bfloat16": autocast alone. Weights, optimizer
             and checkpoints stay float32.
-        grad_clip: the largest norm of all gradients as one vector; None: no limit.
+        grad_clip: the maximum norm of all gradients as one vector; None: no limit.
         loss_fn: ``loss_fn(output, target)`` -> 0-d Tensor, the mean over the batch; None: ``ag.cross_entropy``.
-        metrics: ``{name: fn(output, target)}``, each giving a Tensor of one element, the mean over the batch; None:
-            accuracy where the loss is cross entropy, else nothing.
-        metrics_stride: steps from one read of loss and metrics to the next; they stay on the device between.
-        accumulation_steps: batches per step of the optimizer. Gradients are weighted by samples, so that a short last
-            batch, or a group that the epoch's end cuts short, counts as the one batch it stands for.
-        ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in ``fit`` and
-            the best files of ModelCheckpoint use the averages; the model itself keeps its own weights
-            (``with ema.averaged():`` swaps them).
+        metrics: ``{name: fn(output, target)}``, each returns a Tensor of one element, the mean over the batch; None:
+            accuracy if the loss is cross entropy, else nothing.
+        metrics_stride: steps between two reads of loss and metrics; in between they stay on the device.
+        accumulation_steps: batches per optimizer step (gradient accumulation). Gradients are weighted by samples, so
+            that short batches and a short group at the end of an epoch are weighted correctly.
+        ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in ``fit`` and the
+            best files of ModelCheckpoint use the averages; the model itself keeps its own weights (``with
+            ema.averaged():`` swaps them).
         scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets ``val_loss`` or
             ``loss``, for mode "max" the accuracy.
-        callbacks: see ``Callback``. ``fit`` adds a ProgressBar where none is given.
+        callbacks: see ``Callback``. ``fit`` adds a ProgressBar if none is given.
         compile: capture the step after two steps of a batch shape and replay it without Python; see ``CompiledStep``.
-            Python values that the model computes are frozen then; what changes from step to step has to be a tensor.
-        seed: seeds netcl's generators (dropout) when the Trainer is made. Model and loaders have seeds of their own.
+            Python values that the model computes are constant then; values that change from step to step must be
+            tensors.
+        seed: seeds netcl's generators (dropout) when the Trainer is created. Model and loaders have seeds of their own.
 
-    Raises ValueError where the optimizer and the model share no parameter, BackendMismatchError where ``device_queue``
-    is elsewhere.
+    Raises ValueError if the optimizer and the model share no parameter, BackendMismatchError if ``device_queue`` is not
+    that of the model.
     """
 
     def __init__(
@@ -131,17 +133,17 @@ class Trainer:
         log_every: int = 1,
         resume: str | PathLike[str] | None = None,
     ) -> History:
-        """Trains for ``epochs`` passes over ``train_loader``, evaluating on ``val_loader`` after each, and gives their
+        """Trains for ``epochs`` passes over ``train_loader``, evaluates on ``val_loader`` after each, and returns the
         History.
 
         Prints loss, metrics and samples per second every ``log_every`` epochs (0: never), and in a terminal shows a bar
         while an epoch runs. ``resume``: a checkpoint, or a folder of them; "auto": the furthest one in the folder of
-        the ModelCheckpoint, a fresh start where there is none. The run then goes on to ``epochs`` with the numbers of
-        one that was never broken; a loader without ``state_dict`` is read anew up to the place.
+        the ModelCheckpoint, or a new run if there is none. The run then continues to ``epochs`` with the numbers of an
+        uninterrupted run; a loader without ``state_dict`` is read again up to the saved position.
 
-        The first SIGINT or SIGTERM lets the step end and has each ModelCheckpoint save ``last.netcl``, then
-        KeyboardInterrupt or SystemExit(143) is raised; a second one ends the process at once with exit code 130 or
-        143, whatever it is doing. ValueError where the loader gives no batch.
+        After the first SIGINT or SIGTERM the current step is finished, each ModelCheckpoint saves ``last.netcl``, and
+        KeyboardInterrupt or SystemExit(143) is raised; a second signal ends the process at once with exit code 130 or
+        143. Raises ValueError if the loader yields no batch.
         """
         if epochs < 0 or log_every < 0:
             raise ValueError(f"epochs and log_every are at least 0, not {epochs} and {log_every}")
@@ -150,7 +152,7 @@ class Trainer:
         callbacks = list(self.callbacks)
         if log_every and not any(isinstance(callback, ProgressBar) for callback in callbacks):
             callbacks.append(ProgressBar(log_every))
-        # Files of a run hold what every other callback has made of the epoch.
+        # ModelCheckpoint is called last: its files contain the changes of all other callbacks to the epoch.
         callbacks.sort(key=lambda callback: isinstance(callback, ModelCheckpoint))
         folders = [callback.folder for callback in callbacks if isinstance(callback, ModelCheckpoint)]
         checkpoint = None if resume is None else find_checkpoint(resume, folders)
@@ -192,7 +194,7 @@ class Trainer:
                 with self.averaged():
                     measured = self._evaluate(run.val_loader, step.step.measures.loss_fn, "the validation loader")
                 row.update({f"val_{name}": value for name, value in measured.items()})
-            # Timing last: it is what a reader needs least.
+            # Timing last: it is the least important for a reader.
             row.update({name: row.pop(name) for name in ("seconds", "samples_per_second")})
             self._schedule(row)
             self.history.append(row)
@@ -236,7 +238,7 @@ class Trainer:
         return {"epoch": self.epoch, "step": self.step, **logs, **timing}
 
     def _end_step(self, number: int) -> None:
-        """What follows update ``number`` of the epoch: schedule, metrics, callbacks, and what a signal asks for."""
+        """Runs after update ``number`` of the epoch: schedule, metrics, callbacks, and a pending signal."""
         self.step += 1
         if isinstance(self.scheduler, OneCycleLR):
             self.scheduler.step()
@@ -248,7 +250,7 @@ class Trainer:
         self._obey_signal()
 
     def _obey_signal(self) -> None:
-        """Saves the run and ends it where a signal has come."""
+        """Saves the run and ends it if a signal has arrived."""
         number = self._interruption.pending
         if number is None:
             return
@@ -258,30 +260,30 @@ class Trainer:
         raise self._interruption.error(number)
 
     def save_checkpoint(self, path: str | PathLike[str]) -> None:
-        """Writes the run as it stands to ``path``, for ``fit(resume=path)``; what ModelCheckpoint does. CheckpointError
-        where it cannot be written; an old file is intact then.
+        """Writes the current state of the run to ``path``, for ``fit(resume=path)``; ModelCheckpoint calls it. Raises
+        CheckpointError if the file cannot be written; an old file is intact then.
         """
         save_run(self, self.run, path)
 
     @property
     def means(self) -> DeviceMeans:
-        """The loss and metrics of the epoch under way. RuntimeError before the first ``fit``."""
+        """The loss and metrics of the current epoch. Raises RuntimeError before the first ``fit``."""
         return self.training_step.measures.means
 
     @property
     def training_step(self) -> TrainingStep:
-        """The step that ``fit`` runs. RuntimeError before the first ``fit``."""
+        """The step that ``fit`` runs. Raises RuntimeError before the first ``fit``."""
         if self._step is None:
             raise RuntimeError("the Trainer has not trained yet: there is no run to save")
         return self._step.step
 
     @property
     def captured(self) -> bool:
-        """Whether steps have been replayed from a capture."""
+        """True if steps have been replayed from a capture."""
         return self._step is not None and self._step.replays > 0
 
     def _compiled(self, loss_fn: LossFn | None, callbacks: Sequence[Callback] = ()) -> CompiledStep:
-        """The step for this loss; the one of the last fit where it is the same, with its captures."""
+        """Returns the step for this loss; that of the last fit, with its captures, if the loss is the same."""
         chosen = ag.cross_entropy if loss_fn is None else loss_fn
         policy = next((callback.policy for callback in callbacks if isinstance(callback, TerminateOnNaN)), None)
         known = self._step
@@ -316,7 +318,7 @@ class Trainer:
         return Measures(loss_fn, metrics, self.queue)
 
     def _schedule(self, row: Mapping[str, Any]) -> None:
-        """The scheduler's step at the end of an epoch."""
+        """Steps the scheduler at the end of an epoch."""
         if isinstance(self.scheduler, ReduceLROnPlateau):
             kind = "loss" if self.scheduler.mode == "min" else "accuracy"
             if kind not in row:
@@ -328,18 +330,18 @@ class Trainer:
             self.scheduler.step()
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Within the block the model holds its averaged weights, where ``ema`` was given."""
+        """The model holds its averaged weights inside the block, if ``ema`` was given."""
         context: AbstractContextManager[None] = nullcontext() if self.ema is None else self.ema.averaged()
         return context
 
     def lr_find(
         self, loader: Iterable[Any], min_lr: float = 1e-7, max_lr: float = 1.0, steps: int = 100
     ) -> LearningRates:
-        """Raises the learning rate from ``min_lr`` to ``max_lr`` over ``steps`` steps and notes the loss of each (Smith
-        2017); ``.suggestion`` is where it falls fastest.
+        """The learning-rate range test (Smith 2017): increases the learning rate from ``min_lr`` to ``max_lr`` over
+        ``steps`` steps and records the loss of each; ``.suggestion`` is the rate at which it falls fastest.
 
-        Model, optimizer, random numbers and the loader's position are as before at the end. The batches of ``loader``
-        are repeated where they are fewer.
+        Model, optimizer, random numbers and the loader's position are restored at the end. ``loader`` is repeated if it
+        has fewer batches.
         """
         if self.optimizer is None:
             raise ValueError("lr_find needs an optimizer: Trainer(model, optimizer)")
@@ -348,8 +350,8 @@ class Trainer:
     # -- using the model -----------------------------------------------------------------------------------------------
 
     def evaluate(self, loader: Iterable[Any], loss_fn: LossFn | None = None) -> dict[str, float]:
-        """``{"loss": ..., metric: ...}``, means over all samples, in eval mode and without gradients. ValueError for no
-        batch.
+        """Returns ``{"loss": ..., metric: ...}``, means over all samples, in eval mode and without gradients. Raises
+        ValueError if there is no batch.
         """
         chosen = self.loss_fn if loss_fn is None else loss_fn
         return self._evaluate(loader, ag.cross_entropy if chosen is None else chosen, "the loader")
@@ -358,13 +360,13 @@ class Trainer:
         measures = self._measures(loss_fn)
         with evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):
             for number, batch in enumerate(batches(loader), 1):
-                # Within fit: an interrupted validation begins again when the run is resumed.
+                # Within fit: an interrupted validation is repeated when the run is resumed.
                 self._obey_signal()
                 *inputs, target = (on_device(value, self.queue) for value in batch.fields)
                 output = self.model(*inputs)
                 measures.add(output, target, measures.loss(output, target))
                 measures.means.count(len(batch))
-                # Now and then, so that no sum in float32 grows long and no queue of work does.
+                # Read regularly, so that the float32 sums and the queue of launches stay short.
                 if number % 100 == 0:
                     measures.means.read()
         result = measures.means.read()
@@ -373,10 +375,10 @@ class Trainer:
         return result
 
     def predict(self, loader: Iterable[Any]) -> npt.NDArray[Any]:
-        """The model's outputs for all samples, (N, ...), in eval mode and without gradients.
+        """Returns the model's outputs for all samples, (N, ...), in eval mode and without gradients.
 
-        A batch is an array, or a tuple as in ``fit``, whose target is left aside. ValueError for no batch, TypeError
-        where the model gives anything but one tensor.
+        A batch is an array, or a tuple as in ``fit``, whose target is ignored. Raises ValueError if there is no batch,
+        TypeError if the model returns anything but one tensor.
         """
         found: list[npt.NDArray[Any]] = []
         with evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):

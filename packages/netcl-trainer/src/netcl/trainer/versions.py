@@ -1,4 +1,4 @@
-"""The versions of what a run stands on: Python, netcl's distributions, NumPy and the drivers' binding."""
+"""The versions of Python, netcl's distributions, NumPy and pyopencl."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DISTRIBUTIONS = (
 
 
 def versions() -> list[str]:
-    """``name version`` of each that is installed, Python with its system first."""
+    """Returns ``name version`` of each installed distribution, Python with its system first."""
     found = [f"Python {platform.python_version()} on {platform.platform()}"]
     for name in _DISTRIBUTIONS:
         version = _version(name)
@@ -29,7 +29,7 @@ def _version(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        # Sources on the path are not installed, but say it themselves.
+        # Distributions that are only on the path are not installed, but know their version.
         about = f"netcl.{name.removeprefix('netcl-')}.__about__"
         found = sys.modules.get(about) if name.startswith("netcl-") else None
         return getattr(found, "__version__", None)

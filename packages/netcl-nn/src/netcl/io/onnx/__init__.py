@@ -1,4 +1,4 @@
-"""ONNX files: models written as what they compute, and read as modules that can be trained on."""
+"""ONNX export of any model by the ops that it calls, and import of ONNX graphs as trainable modules."""
 
 from __future__ import annotations
 

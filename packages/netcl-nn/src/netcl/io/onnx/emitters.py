@@ -1,4 +1,4 @@
-"""Ops of the table as ONNX nodes, where they are no expressions or ONNX has a node for the whole of them."""
+"""Emits ops of the table as ONNX nodes, if they are not expressions or ONNX has one node for the whole op."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from netcl.core.errors import UnsupportedError
 from netcl.core.layout import normalize_axes
 from netcl.io.onnx.graph import Graph, Pair, Value
-from netcl.io.onnx.tracing import Step
+from netcl.io.onnx.tracing import TracedOp
 
-Emitter = Callable[[Graph, Step], Sequence[Value]]
+Emitter = Callable[[Graph, TracedOp], Sequence[Value]]
 
 
-def _operand(graph: Graph, step: Step, name: str) -> Value:
+def _operand(graph: Graph, step: TracedOp, name: str) -> Value:
     return graph.value(*step.both(name))
 
 
-def _optional(graph: Graph, step: Step, name: str) -> Value | None:
+def _optional(graph: Graph, step: TracedOp, name: str) -> Value | None:
     first, second = step.both(name)
     return None if first is None else graph.value(first, second)
 
@@ -29,8 +29,8 @@ def _per_axis(value: Any, rank: int) -> list[int]:
     return [int(v) for v in value] if isinstance(value, (tuple, list)) else [int(value)] * rank
 
 
-def _pads(step: Step, value: Any, kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
-    """ONNX's pads, all befores and then all behinds, of netcl's ``padding``."""
+def _pads(step: TracedOp, value: Any, kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
+    """Returns ONNX's pads, first all "before" and then all "after" values, from netcl's ``padding``."""
     rank = len(kernel)
     if value == "valid":
         return [0] * (2 * rank)
@@ -47,9 +47,9 @@ def _pads(step: Step, value: Any, kernel: Sequence[int], dilation: Sequence[int]
 
 
 def _unary(op: str, **names: str) -> Emitter:
-    """A node of one operand; ``names`` maps ONNX's attributes to parameters."""
+    """Emits a node of one operand; ``names`` maps ONNX's attributes to parameters."""
 
-    def emit(graph: Graph, step: Step) -> Sequence[Value]:
+    def emit(graph: Graph, step: TracedOp) -> Sequence[Value]:
         x = _operand(graph, step, "x")
         given: dict[str, Any] = {attribute: float(step[parameter]) for attribute, parameter in names.items()}
         return [graph.add(op, [x], step.shapes, **given)]
@@ -58,7 +58,7 @@ def _unary(op: str, **names: str) -> Emitter:
 
 
 def _softmax(op: str) -> Emitter:
-    def emit(graph: Graph, step: Step) -> Sequence[Value]:
+    def emit(graph: Graph, step: TracedOp) -> Sequence[Value]:
         x = _operand(graph, step, "x")
         axes = normalize_axes(step["axis"], x.rank, step.name)
         if len(axes) != 1:
@@ -68,14 +68,14 @@ def _softmax(op: str) -> Emitter:
     return emit
 
 
-def _mean(graph: Graph, step: Step) -> Sequence[Value]:
+def _mean(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x = _operand(graph, step, "x")
     axes = normalize_axes(step["axis"], x.rank, step.name)
     return [graph.reshape(graph.reduce("Mean", x, axes), step.shapes)] if axes else [x]
 
 
 def _argument(op: str) -> Emitter:
-    def emit(graph: Graph, step: Step) -> Sequence[Value]:
+    def emit(graph: Graph, step: TracedOp) -> Sequence[Value]:
         x = _operand(graph, step, "x")
         (axis,) = normalize_axes(step["axis"], x.rank, step.name)
         return [graph.add(op, [x], step.shapes, "int64", axis=axis, keepdims=int(step["keepdims"]))]
@@ -83,12 +83,12 @@ def _argument(op: str) -> Emitter:
     return emit
 
 
-def _gelu(graph: Graph, step: Step) -> Sequence[Value]:
+def _gelu(graph: Graph, step: TracedOp) -> Sequence[Value]:
     return [graph.add("Gelu", [_operand(graph, step, "x")], step.shapes, approximate=step["approximate"])]
 
 
-def _batch_norm(graph: Graph, step: Step) -> Sequence[Value]:
-    """BatchNormalization; ONNX wants weight and bias, and all parameters as vectors."""
+def _batch_norm(graph: Graph, step: TracedOp) -> Sequence[Value]:
+    """BatchNormalization; ONNX requires weight and bias, and all parameters as vectors."""
     x = _operand(graph, step, "x")
     channels = x.shapes[0][1]
     parts = []
@@ -96,13 +96,13 @@ def _batch_norm(graph: Graph, step: Step) -> Sequence[Value]:
         first, second = step.both(name)
         if first is None:
             value = graph.constant(np.full(channels, default), x.dtype)
-        else:  # under its own name, as it was before it was laid along the channels
+        else:  # under its own name, as it was before it was reshaped to the channels
             value = graph.value(*graph.sources.get(id(first), (first, second)))
         parts.append(graph.reshape(value, ((channels,), (channels,))))
     return [graph.add("BatchNormalization", [x, *parts], step.shapes, epsilon=float(step["eps"]))]
 
 
-def _layer_norm(graph: Graph, step: Step) -> Sequence[Value]:
+def _layer_norm(graph: Graph, step: TracedOp) -> Sequence[Value]:
     """LayerNormalization over the last axes."""
     x = _operand(graph, step, "x")
     axes = normalize_axes(step["axes"], x.rank, step.name)
@@ -117,31 +117,31 @@ def _layer_norm(graph: Graph, step: Step) -> Sequence[Value]:
 # -- shape -------------------------------------------------------------------------------------------------------------
 
 
-def _reshape(graph: Graph, step: Step) -> Sequence[Value]:
+def _reshape(graph: Graph, step: TracedOp) -> Sequence[Value]:
     return [graph.reshape(_operand(graph, step, "x"), step.shapes)]
 
 
-def _expand(graph: Graph, step: Step) -> Sequence[Value]:
+def _expand(graph: Graph, step: TracedOp) -> Sequence[Value]:
     return [graph.expand(_operand(graph, step, "x"), step.shapes)]
 
 
-def _permute(graph: Graph, step: Step) -> Sequence[Value]:
+def _permute(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x = _operand(graph, step, "x")
     axes = [axis % x.rank for axis in step["axes"]]
     return [graph.add("Transpose", [x], step.shapes, perm=axes)]
 
 
-def _concatenate(graph: Graph, step: Step) -> Sequence[Value]:
+def _concatenate(graph: Graph, step: TracedOp) -> Sequence[Value]:
     first, second = step.both("tensors")
     values = [graph.cast(graph.value(a, b), step.first.results[0].dtype) for a, b in zip(first, second)]
     return [graph.add("Concat", values, step.shapes, axis=step["axis"] % len(step.shapes[0]))]
 
 
-def _slice(graph: Graph, step: Step) -> Sequence[Value]:
+def _slice(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x = _operand(graph, step, "x")
     stride = step["steps"]
     starts = step.both("starts")
-    # Where to stop, exclusively; before the first element is below every index.
+    # The exclusive end; the value before the first element is below every index.
     ends = tuple(
         [start + step_ * size if start + step_ * size >= 0 else -(2**31) for start, step_, size in zip(s, stride, n)]
         for s, n in zip(starts, step.both("sizes"))
@@ -151,7 +151,7 @@ def _slice(graph: Graph, step: Step) -> Sequence[Value]:
     return [graph.add("Slice", parts, step.shapes)]
 
 
-def _place(graph: Graph, step: Step) -> Sequence[Value]:
+def _place(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x = _operand(graph, step, "x")
     if any(stride != 1 for stride in step["steps"]):
         raise UnsupportedError("elements placed at distances cannot be exported", op=step.name)
@@ -166,30 +166,30 @@ def _place(graph: Graph, step: Step) -> Sequence[Value]:
 # -- contractions ------------------------------------------------------------------------------------------------------
 
 
-def _turned(graph: Graph, value: Value) -> Value:
-    """The last two axes exchanged."""
+def _transposed(graph: Graph, value: Value) -> Value:
+    """Transposes the last two axes."""
     perm = [*range(value.rank - 2), value.rank - 1, value.rank - 2]
     first, second = (tuple(shape[axis] for axis in perm) for shape in value.shapes)
     return graph.add("Transpose", [value], (first, second), perm=perm)
 
 
-def _matmul(graph: Graph, step: Step) -> Sequence[Value]:
+def _matmul(graph: Graph, step: TracedOp) -> Sequence[Value]:
     operands = [_operand(graph, step, name) for name in ("a", "b")]
     turned = [
-        _turned(graph, value) if step[f"transpose_{name}"] else value for name, value in zip(("a", "b"), operands)
+        _transposed(graph, value) if step[f"transpose_{name}"] else value for name, value in zip(("a", "b"), operands)
     ]
     return [graph.add("MatMul", turned, step.shapes)]
 
 
-def _linear(graph: Graph, step: Step) -> Sequence[Value]:
+def _linear(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x, weight, bias = _operand(graph, step, "x"), _operand(graph, step, "weight"), _optional(graph, step, "bias")
     if x.rank == 2:
         return [graph.add("Gemm", [x, weight, bias], step.shapes, transB=1)]
-    product = graph.add("MatMul", [x, _turned(graph, weight)], step.shapes)
+    product = graph.add("MatMul", [x, _transposed(graph, weight)], step.shapes)
     return [product if bias is None else graph.add("Add", [product, bias], step.shapes)]
 
 
-def _conv(graph: Graph, step: Step) -> Sequence[Value]:
+def _conv(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x, weight, bias = _operand(graph, step, "x"), _operand(graph, step, "weight"), _optional(graph, step, "bias")
     kernel = weight.shapes[0][2:]
     dilations = _per_axis(step["dilation"], len(kernel))
@@ -207,8 +207,8 @@ def _conv(graph: Graph, step: Step) -> Sequence[Value]:
     ]
 
 
-def _conv_transpose(graph: Graph, step: Step) -> Sequence[Value]:
-    """The gradient of a convolution by its input, which is what ONNX calls ConvTranspose."""
+def _conv_transpose(graph: Graph, step: TracedOp) -> Sequence[Value]:
+    """The gradient of a convolution with respect to its input is ONNX's ConvTranspose."""
     grad, weight = _operand(graph, step, "grad_output"), _operand(graph, step, "weight")
     kernel = weight.shapes[0][2:]
     rank = len(kernel)
@@ -238,22 +238,22 @@ def _conv_transpose(graph: Graph, step: Step) -> Sequence[Value]:
 # -- windows -----------------------------------------------------------------------------------------------------------
 
 
-def _window(step: Step, rank: int) -> dict[str, Any]:
+def _window(step: TracedOp, rank: int) -> dict[str, Any]:
     kernel = _per_axis(step["kernel_size"], rank)
     strides = kernel if step["stride"] is None else _per_axis(step["stride"], rank)
     pads = _pads(step, step["padding"], kernel, [1] * rank)
     return {"kernel_shape": kernel, "strides": strides, "pads": pads, "ceil_mode": int(step["ceil_mode"])}
 
 
-def _max_pool(graph: Graph, step: Step) -> Sequence[Value]:
+def _max_pool(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x = _operand(graph, step, "x")
     rank = x.rank - 2
     pooled = graph.add("MaxPool", [x], step.shapes, dilations=_per_axis(step["dilation"], rank), **_window(step, rank))
-    # Its second result, the positions, is made only for unpooling, which cannot be exported.
+    # Its second result, the positions, is computed only for unpooling, which cannot be exported.
     return [pooled]
 
 
-def _avg_pool(graph: Graph, step: Step) -> Sequence[Value]:
+def _avg_pool(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x = _operand(graph, step, "x")
     if step["divisor_override"] is not None:
         raise UnsupportedError("avg_pool with divisor_override cannot be exported", op=step.name)
@@ -262,7 +262,7 @@ def _avg_pool(graph: Graph, step: Step) -> Sequence[Value]:
 
 
 def _adaptive(whole: str, pooling: str) -> Emitter:
-    def emit(graph: Graph, step: Step) -> Sequence[Value]:
+    def emit(graph: Graph, step: TracedOp) -> Sequence[Value]:
         x = _operand(graph, step, "x")
         given, wanted = x.shapes[0][2:], step.shapes[0][2:]
         if all(size == 1 for size in wanted):
@@ -277,7 +277,7 @@ def _adaptive(whole: str, pooling: str) -> Emitter:
     return emit
 
 
-def _resample(graph: Graph, step: Step) -> Sequence[Value]:
+def _resample(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x = _operand(graph, step, "x")
     taps = step["taps"]
     modes = set()
@@ -305,24 +305,24 @@ def _resample(graph: Graph, step: Step) -> Sequence[Value]:
 # -- indices -----------------------------------------------------------------------------------------------------------
 
 
-def _take(graph: Graph, step: Step) -> Sequence[Value]:
+def _take(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x, index = _operand(graph, step, "x"), _operand(graph, step, "index")
     return [graph.add("Gather" if step["rows"] else "GatherElements", [x, index], step.shapes, axis=step["axis"])]
 
 
-def _embedding(graph: Graph, step: Step) -> Sequence[Value]:
+def _embedding(graph: Graph, step: TracedOp) -> Sequence[Value]:
     index, weight = _operand(graph, step, "index"), _operand(graph, step, "weight")
     index = index if index.dtype in ("int32", "int64") else graph.cast(index, "int64")
     return [graph.add("Gather", [weight, index], step.shapes, axis=0)]
 
 
-def _cumsum(graph: Graph, step: Step) -> Sequence[Value]:
+def _cumsum(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x = graph.cast(_operand(graph, step, "x"), step.first.results[0].dtype)
     axis = graph.constant(np.array(step["axis"] % x.rank), "int64")
     return [graph.add("CumSum", [x, axis], step.shapes, reverse=int(step["reverse"]))]
 
 
-def _topk(graph: Graph, step: Step) -> Sequence[Value]:
+def _topk(graph: Graph, step: TracedOp) -> Sequence[Value]:
     x = _operand(graph, step, "x")
     axis = step["axis"] % x.rank
     k = step["k"] if step.name == "topk" else x.shapes[0][axis]
@@ -367,8 +367,8 @@ EMITTERS: Mapping[str, Emitter] = {
 }
 
 
-def emitter_of(graph: Graph, step: Step) -> Emitter | None:
-    """The function that writes this op as a whole; None where its expression is written."""
+def emitter_of(graph: Graph, step: TracedOp) -> Emitter | None:
+    """Returns the function that emits this op as a whole; None if its expression is emitted."""
     if step.name == "gelu" and graph.opset >= 20:
         return _gelu
     if step.name == "standardize":

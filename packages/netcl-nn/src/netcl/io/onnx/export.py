@@ -1,4 +1,4 @@
-"""export_onnx: a model as an ONNX file, by the ops that it calls for a sample."""
+"""export_onnx: writes a model as an ONNX file by tracing the ops that it calls for a sample."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from netcl.core.errors import UnsupportedError
 from netcl.io.atomic import replacing
 from netcl.io.errors import CheckpointError
 from netcl.io.onnx.emitters import emitter_of
-from netcl.io.onnx.formulas import write_formula
+from netcl.io.onnx.expressions import write_expression
 from netcl.io.onnx.graph import ELEMENTS, Graph, Value, names_of
 from netcl.io.onnx.library import onnx_library
-from netcl.io.onnx.tracing import Step, record, steps
+from netcl.io.onnx.tracing import TracedOp, record, traced_ops
 from netcl.nn.module import Module
 
 _OPSETS = range(17, 24)
-# What the first and last opsets of _OPSETS came with: 17 is of IR version 8.
+# IR versions of the first and last opsets of _OPSETS: 17 belongs to IR version 8.
 _IR_VERSION = 8
 _LIMIT = 2**31 - 2**20
 
@@ -28,14 +28,13 @@ _LIMIT = 2**31 - 2**20
 def export_onnx(
     model: Module, sample: Any, path: str | os.PathLike[str], opset: int = 17, dynamic_batch: bool = True
 ) -> None:
-    """Writes what ``model`` computes for ``sample`` (a tensor or array, or a tuple of them) as ONNX to exactly
+    """Writes the computation of ``model`` for ``sample`` (a tensor or array, or a tuple of them) as ONNX to exactly
     ``path``, atomically.
 
-    The model runs in evaluation mode; parameters keep their names. What the graph does is what the model did: a
-    condition in Python is decided once. With ``dynamic_batch`` the first axis of every input as long as that of the
-    first one may have any length; the model is run a second time with a sample more to see what follows it.
-    UnsupportedError names an op that ONNX has not, CheckpointError a place where the file cannot be written,
-    ImportError the package that is missing.
+    The model is traced in evaluation mode; parameters keep their names. Conditions in Python are decided at export.
+    With ``dynamic_batch`` the first axis of every input as long as that of the first one may have any length; the model
+    is traced a second time with one more sample to find the sizes that depend on it. Raises UnsupportedError for an op
+    that ONNX does not have, CheckpointError if the file cannot be written, ImportError if a package is missing.
     """
     onnx = onnx_library()
     if opset not in _OPSETS:
@@ -55,7 +54,7 @@ def export_onnx(
         graph.batch = (first[0].shape[0], second[0].shape[0])
     for at, (a, b) in enumerate(zip(first, second)):
         graph.add_input("input" if len(first) == 1 else f"input_{at}", a, b)
-    for step in steps(calls, again):
+    for step in traced_ops(calls, again):
         _write(graph, step)
     results = [_output(graph, at, a, b, len(outputs)) for at, (a, b) in enumerate(zip(outputs, outputs_again))]
     proto = onnx.helper.make_model(
@@ -85,7 +84,7 @@ def _inputs(sample: Any, model: Module) -> list[Tensor]:
 
 
 def _longer(x: Tensor, first: tuple[int, ...]) -> Tensor:
-    """The input with its first sample once more at the end."""
+    """Returns the input with its first sample appended once more."""
     if not x.shape or not first or x.shape[0] != first[0] or not first[0]:
         return x
     host = x.to_host()
@@ -93,8 +92,8 @@ def _longer(x: Tensor, first: tuple[int, ...]) -> Tensor:
     return longer
 
 
-def _write(graph: Graph, step: Step) -> None:
-    """The nodes of one op; none for an op on constants alone, whose results are constants themselves."""
+def _write(graph: Graph, step: TracedOp) -> None:
+    """Emits the nodes of one op; none for an op on constants only, whose results are constants."""
     if not _operands_live(graph, step):
         if step.name == "reshape":
             graph.sources[id(step.first.results[0])] = step.both("x")
@@ -103,21 +102,21 @@ def _write(graph: Graph, step: Step) -> None:
     if emit is not None:
         values = emit(graph, step)
     elif step.first.row.expression is not None:
-        values = write_formula(graph, step)
+        values = write_expression(graph, step)
     else:
         raise UnsupportedError(f"the op {step.name} cannot be exported to ONNX", op=step.name)
     for tensor, value in zip(step.first.results, values):
         graph.define(tensor, value)
 
 
-def _operands_live(graph: Graph, step: Step) -> bool:
+def _operands_live(graph: Graph, step: TracedOp) -> bool:
     given = [*step.first.args, *step.first.kwargs.values()]
     flat = [one for value in given for one in (value if isinstance(value, (tuple, list)) else [value])]
     return any(isinstance(one, Tensor) and graph.live(one) is not None for one in flat)
 
 
 def _output(graph: Graph, at: int, first: Tensor, second: Tensor, count: int) -> Value:
-    """An output under its own name."""
+    """Emits an output under its own name."""
     value = graph.value(first, second)
     return _renamed(graph, value, "output" if count == 1 else f"output_{at}")
 
@@ -129,7 +128,9 @@ def _renamed(graph: Graph, value: Value, name: str) -> Value:
 
 
 def _described(onnx: Any, value: Value) -> Any:
-    """Name, dtype and shape; a length that is that of the batch is called so, any other that changes is left open."""
+    """Returns name, dtype and shape; an axis as long as the batch has its name, any other that changes is left
+    undefined.
+    """
     sizes = [
         a if a == b else "batch" if at == 0 else f"{value.name}_{at}" for at, (a, b) in enumerate(zip(*value.shapes))
     ]

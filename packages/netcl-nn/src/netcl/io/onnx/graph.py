@@ -1,4 +1,4 @@
-"""An ONNX graph while it is written: values by tensor, constants, nodes, and sizes that follow the batch."""
+"""The ONNX graph during export: values by tensor, constants, nodes, and sizes that depend on the batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from netcl.io.onnx.library import onnx_library
 Shape = tuple[int, ...]
 Pair = tuple[Shape, Shape]
 
-# netcl's dtypes by the names of ONNX's.
+# netcl's dtypes and their names in ONNX.
 ELEMENTS = {
     "float32": "FLOAT",
     "float16": "FLOAT16",
@@ -31,7 +31,7 @@ ELEMENTS = {
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the graph: its name, its shape in either run, its dtype."""
+    """A value of the graph: its name, its shape in both traces, its dtype."""
 
     name: str
     shapes: Pair
@@ -44,7 +44,7 @@ class Value:
 
 
 class Graph:
-    """Collects nodes and initializers; ``names`` gives tensors of the model the names of its state."""
+    """Collects nodes and initializers; ``names`` maps tensors of the model to the names of its state."""
 
     def __init__(self, opset: int, names: Mapping[tuple[Any, ...], str]) -> None:
         self.onnx = onnx_library()
@@ -52,9 +52,9 @@ class Graph:
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
         self.inputs: list[Value] = []
-        # The sizes of the batch in the two runs; equal where it is fixed.
+        # The sizes of the batch in the two traces; equal if it is fixed.
         self.batch: tuple[int, int] = (1, 1)
-        # Constants that are others in another shape, by id.
+        # Constants that are reshaped copies of others, by id.
         self.sources: dict[int, tuple[Tensor, Tensor]] = {}
         self._named = names
         self._live: dict[Any, Value] = {}
@@ -66,7 +66,7 @@ class Graph:
     # -- values ------------------------------------------------------------------------------------------------------
 
     def fresh(self, name: str) -> str:
-        """``name``, with a number behind it where it is taken."""
+        """Returns ``name``, with a number appended if it is in use."""
         chosen, at = name, 0
         while chosen in self._taken:
             at += 1
@@ -75,23 +75,23 @@ class Graph:
         return chosen
 
     def add_input(self, name: str, first: Tensor, second: Tensor) -> Value:
-        """An input of the graph."""
+        """Adds an input of the graph."""
         value = Value(self.fresh(name), (first.shape, second.shape), first.dtype)
         self.inputs.append(value)
         self.define(first, value)
         return value
 
     def define(self, tensor: Tensor, value: Value) -> None:
-        """Says which value a tensor of the first run is."""
+        """Assigns a value to a tensor of the first trace."""
         self._kept.append(tensor)
         self._live[id(tensor)] = self._live[_storage(tensor)] = value
 
     def live(self, tensor: Any) -> Value | None:
-        """The value of a tensor that depends on the inputs; None for what is constant."""
+        """Returns the value of a tensor that depends on the inputs; None for a constant."""
         return self._live.get(id(tensor)) or self._live.get(_storage(tensor))
 
     def value(self, first: Tensor, second: Tensor) -> Value:
-        """The value of a tensor: one of the graph, or an initializer."""
+        """Returns the value of a tensor: one of the graph, or an initializer."""
         found = self.live(first)
         if found is not None:
             return found
@@ -114,7 +114,7 @@ class Graph:
         return self._constants[key]
 
     def constant(self, array: Any, dtype: str, name: str = "constant") -> Value:
-        """An initializer."""
+        """Adds an initializer."""
         array = np.asarray(array)
         key = (name, dtype, array.shape, array.tobytes()) if array.size <= 64 else None
         if key is not None and key in self._constants:
@@ -129,7 +129,7 @@ class Graph:
         return value
 
     def integers(self, numbers: Sequence[int]) -> Value:
-        """A vector of int64."""
+        """Adds a vector of int64."""
         return self.constant(np.array(list(numbers), np.int64), "int64")
 
     # -- nodes -------------------------------------------------------------------------------------------------------
@@ -137,13 +137,13 @@ class Graph:
     def add(
         self, op: str, inputs: Sequence[Value | None], shapes: Pair, dtype: str | None = None, **attributes: Any
     ) -> Value:
-        """A node with one output, of the dtype of its first input unless one is given."""
+        """Adds a node with one output, of the dtype of its first input unless one is given."""
         return self.add_many(op, inputs, [(shapes, dtype)], **attributes)[0]
 
     def add_many(
         self, op: str, inputs: Sequence[Value | None], outputs: Sequence[tuple[Pair, str | None]], **attributes: Any
     ) -> list[Value]:
-        """A node with several outputs, each given by its shapes and dtype."""
+        """Adds a node with several outputs, each given by its shapes and dtype."""
         first = next((value.dtype for value in inputs if value is not None), "float32")
         values = [Value(self.fresh(op.lower()), shapes, dtype or first) for shapes, dtype in outputs]
         names = [value.name if value is not None else "" for value in inputs]
@@ -154,23 +154,23 @@ class Graph:
         return values
 
     def cast(self, value: Value, dtype: str) -> Value:
-        """The value in another dtype."""
+        """Casts the value to another dtype."""
         if value.dtype == dtype:
             return value
         return self.add("Cast", [value], value.shapes, dtype, to=getattr(self.onnx.TensorProto, ELEMENTS[dtype]))
 
     def reshape(self, value: Value, shapes: Pair) -> Value:
-        """The value in another shape."""
+        """Reshapes the value."""
         if value.shapes == shapes:
             return value
         return self.add("Reshape", [value, self.sizes(shapes, spare=True)], shapes)
 
     def expand(self, value: Value, shapes: Pair) -> Value:
-        """The value broadcast to a shape."""
+        """Broadcasts the value to a shape."""
         return value if value.shapes == shapes else self.add("Expand", [value, self.sizes(shapes)], shapes)
 
     def reduce(self, kind: str, value: Value, axes: Sequence[int], keepdims: bool = True) -> Value:
-        """Reduce{kind} over axes."""
+        """Adds Reduce{kind} over axes."""
         chosen = set(axes)
         shapes = tuple(
             tuple(1 if at in chosen else size for at, size in enumerate(shape) if keepdims or at not in chosen)
@@ -185,7 +185,7 @@ class Graph:
     # -- sizes -------------------------------------------------------------------------------------------------------
 
     def sizes(self, pair: tuple[Sequence[int], Sequence[int]], spare: bool = False) -> Value:
-        """A vector of int64 that had these values in the two runs; ``spare`` lets one of them be -1."""
+        """Returns a vector of int64 that had these values in the two traces; ``spare`` allows one of them to be -1."""
         first, second = (np.array(list(numbers), np.int64) for numbers in pair)
         if (first == second).all():
             return self.constant(first, "int64")
@@ -199,7 +199,7 @@ class Graph:
         return self.add("Add", [scaled, self.constant(offset, "int64")], shapes, "int64")
 
     def _batch_size(self) -> Value:
-        """The number of samples at run time, as a vector of one."""
+        """Returns the number of samples at run time, as a vector of one."""
         if self._batch_value is None:
             source = next(value for value in self.inputs if value.shapes[0] != value.shapes[1])
             shape = self.add("Shape", [source], ((source.rank,), (source.rank,)), "int64")
@@ -209,10 +209,10 @@ class Graph:
 
 
 def _storage(tensor: Any) -> tuple[Any, ...]:
-    """What a tensor and its aliases of the same shape have in common."""
+    """Returns a key that a tensor and its aliases of the same shape have in common."""
     return (tensor.storage_id, tensor.shape, tensor.dtype)
 
 
 def names_of(state: Mapping[str, Tensor]) -> dict[tuple[Any, ...], str]:
-    """The names of a model's state by what ``Graph`` looks tensors up by."""
+    """Maps the keys by which ``Graph`` finds tensors to the names of a model's state."""
     return {_storage(tensor): name for name, tensor in state.items()}

@@ -1,4 +1,4 @@
-"""ONNX's operators that layers are: convolutions, products, pooling, normalisation, softmax."""
+"""Imports ONNX operators that correspond to layers: convolution, matrix products, pooling, normalization, softmax."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from netcl.io.onnx.node import Node, Operator
 
 
 def _padding(node: Node, spatial: Sequence[int], kernel: Sequence[int], strides: Any, dilations: Any) -> Any:
-    """(before, behind) per axis, from pads or auto_pad."""
+    """Returns (before, after) per axis, from pads or auto_pad."""
     auto = node.get("auto_pad", "NOTSET")
     rank = len(kernel)
     if auto in ("SAME_UPPER", "SAME_LOWER"):
@@ -54,7 +54,7 @@ def _conv_transpose(node: Node, x: Any, weight: Any, bias: Any = None) -> Any:
         totals = [size - out for size, out in zip(full, list(wanted)[-rank:])]
         less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
         pads = [*less, *more] if auto == "SAME_UPPER" else [*more, *less]
-    # Computed in full, then cut: pads may differ on the two sides, and be longer than the kernel.
+    # Computed in full, then cropped: pads may differ on the two sides and exceed the kernel.
     function = {1: ag.conv_transpose1d, 2: ag.conv_transpose2d, 3: ag.conv_transpose3d}.get(rank)
     if function is None:
         raise node.refuse(f"a kernel of {rank} axes")
@@ -89,8 +89,8 @@ def _window(node: Node, x: Any) -> tuple[list[int], list[int], list[int], Any]:
     return kernel, strides, dilations, _padding(node, x.shape[2:], kernel, strides, dilations)
 
 
-def _bordered(x: Any, padding: Any, value: float) -> Any:
-    """``x`` with the border itself, where ``padding`` of a pooling cannot be so wide or differs on the two sides."""
+def _padded(x: Any, padding: Any, value: float) -> Any:
+    """Pads ``x`` explicitly if the ``padding`` of a pooling cannot be so wide or differs on the two sides."""
     return ag.pad(x, [(0, 0), (0, 0), *padding], value=value) if any(pair != (0, 0) for pair in padding) else x
 
 
@@ -100,7 +100,7 @@ def _max_pool(node: Node, x: Any) -> Any:
     kernel, strides, dilations, padding = _window(node, x)
     function = {1: ag.max_pool1d, 2: ag.max_pool2d, 3: ag.max_pool3d}[len(kernel)]
     lowest = -math.inf if is_floating(x.dtype) else 0 if x.dtype == "uint8" else -(2**31)
-    x = _bordered(x, padding, lowest)
+    x = _padded(x, padding, lowest)
     return function(x, kernel, strides, 0, dilations, bool(node.get("ceil_mode", 0)))
 
 
@@ -112,12 +112,12 @@ def _average_pool(node: Node, x: Any) -> Any:
     ceil, counted = bool(node.get("ceil_mode", 0)), bool(node.get("count_include_pad", 0))
     if all(low == high and 2 * low <= k for (low, high), k in zip(padding, kernel)):
         return function(x, kernel, strides, [low for low, _ in padding], ceil, counted)
-    total = function(_bordered(x, padding, 0.0), kernel, strides, 0, ceil)
+    total = function(_padded(x, padding, 0.0), kernel, strides, 0, ceil)
     if counted:
         return total
-    # The share of each window that lies inside.
+    # The fraction of each window that is inside.
     ones = Tensor.ones((1, 1, *x.shape[2:]), x.dtype, queue=x.queue)
-    return total / function(_bordered(ones, padding, 0.0), kernel, strides, 0, ceil)
+    return total / function(_padded(ones, padding, 0.0), kernel, strides, 0, ceil)
 
 
 def _lp_pool(node: Node, x: Any) -> Any:
@@ -126,7 +126,7 @@ def _lp_pool(node: Node, x: Any) -> Any:
     if any(dilation != 1 for dilation in dilations):
         raise node.refuse("dilation")
     function = {1: ag.avg_pool1d, 2: ag.avg_pool2d, 3: ag.avg_pool3d}[len(kernel)]
-    powers = ag.pow(ag.abs(_bordered(x, padding, 0.0)), p)
+    powers = ag.pow(ag.abs(_padded(x, padding, 0.0)), p)
     mean = function(powers, kernel, strides, 0, bool(node.get("ceil_mode", 0)))
     return ag.pow(mean * float(math.prod(kernel)), 1.0 / p)
 
@@ -139,10 +139,10 @@ def _global(function: Callable[..., Any]) -> Operator:
 
 
 def _batch_norm(node: Node, x: Any, weight: Any, bias: Any, mean: Any, var: Any) -> Any:
-    """With the statistics of the file, or, while the module trains, of the batch, which move them."""
+    """Uses the statistics of the file, or, while the module trains, those of the batch, which update them."""
     if node.get("training_mode", 0) or len(node.outputs) > 1:
         raise node.refuse("training_mode")
-    # ONNX's momentum is the share of the old statistics.
+    # ONNX's momentum is the weight of the old statistics.
     momentum = 1.0 - float(node.get("momentum", 0.9))
     eps = float(node.get("epsilon", 1e-5))
     return ag.batch_norm(x, mean, var, weight, bias, training=node.training[0], momentum=momentum, eps=eps)
@@ -169,7 +169,7 @@ def _instance_norm(node: Node, x: Any, weight: Any, bias: Any) -> Any:
 
 def _group_norm(node: Node, x: Any, weight: Any, bias: Any) -> Any:
     groups = node.get("num_groups")
-    if node.opset < 21:  # one weight per group then
+    if node.opset < 21:  # then there is one weight per group
         weight, bias = (ag.repeat(v, x.shape[1] // groups, axis=0) for v in (weight, bias))
     return ag.group_norm(x, groups, weight, bias, eps=float(node.get("epsilon", 1e-5)))
 
@@ -200,7 +200,7 @@ def _soft(function: Callable[..., Any]) -> Operator:
     def run(node: Node, x: Any) -> Any:
         if node.opset >= 13:
             return function(x, axis=node.get("axis", -1))
-        # Everything from the axis on was one axis then.
+        # Before opset 13 all axes from ``axis`` on were flattened into one.
         axis = node.get("axis", 1) % max(x.ndim, 1)
         rows = x.reshape((math.prod(x.shape[:axis]), -1))
         return function(rows, axis=-1).reshape(x.shape)

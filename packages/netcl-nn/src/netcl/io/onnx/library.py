@@ -1,4 +1,4 @@
-"""The onnx package, which only these functions need and which is imported when one is called."""
+"""Imports the optional package onnx when an ONNX function is called."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def onnx_library() -> Any:
-    """The package; ImportError says how to install it."""
+    """Returns the package; raises ImportError with instructions to install it."""
     try:
         # The import of a subpackage sets it as an attribute.
         importlib.import_module("onnx.numpy_helper")

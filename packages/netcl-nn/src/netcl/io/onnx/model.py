@@ -1,4 +1,4 @@
-"""ONNXModel: an ONNX graph as a Module, whose weights are parameters, and import_onnx, which reads one from a file."""
+"""ONNXModel, an ONNX graph as a Module with its weights as parameters, and import_onnx, which reads one from a file."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from netcl.nn.registry import register
 Array = np.ndarray[Any, Any]
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {**OPERATORS, **LAYER_OPERATORS, **SHAPE_OPERATORS}
-# Run on the host by ONNX's reference whatever they are given: what they make has a size that only values tell.
+# Always run on the host by ONNX's reference implementation: the size of their result depends on values.
 _ON_HOST = frozenset(("Constant", "ConstantOfShape", "Range", "NonZero", "EyeLike"))
 OPERATORS_OF_IMPORT = frozenset((*_FUNCTIONS, *_ON_HOST))
-# Inputs that are sizes, axes, indices or bounds, and stay on the host where they are there.
+# Inputs that are sizes, axes, indices or bounds, and stay on the host if they are there.
 _KEPT_INPUTS: Mapping[str, frozenset[int]] = {
     **{name: frozenset((1,)) for name in OPERATORS if name.startswith("Reduce")},
     **{name: frozenset((1,)) for name in ("Reshape", "Squeeze", "Unsqueeze", "Split", "Expand", "Tile", "TopK")},
@@ -45,12 +45,13 @@ _STATISTICS = {"BatchNormalization": (3, 4)}
 
 
 def import_onnx(path: str | os.PathLike[str], *, device: Any = None) -> ONNXModel:
-    """The model of an ONNX file, on ``device`` (None: the active one) and in evaluation mode; ``train()`` it to go on.
+    """Returns the model of an ONNX file, on ``device`` (None: the active one) and in evaluation mode; call ``train()``
+    to continue training.
 
-    Floating initializers with an axis become parameters under their names (dots open modules), the statistics of
-    batch normalisation buffers. Nothing outside of the file is read. CheckpointError for a file that is damaged or
-    keeps data elsewhere, UnsupportedError naming all operators and dtypes that are not imported, ImportError where
-    the package onnx is missing.
+    Floating initializers with an axis become parameters under their names (dots create submodules), the statistics of
+    batch normalization become buffers. Nothing outside of the file is read. Raises CheckpointError for a file that is
+    damaged or stores data elsewhere, UnsupportedError with all operators and dtypes that are not supported, ImportError
+    if the package onnx is missing.
     """
     onnx = onnx_library()
     try:
@@ -60,11 +61,11 @@ def import_onnx(path: str | os.PathLike[str], *, device: Any = None) -> ONNXMode
     try:
         proto = onnx.ModelProto.FromString(data)
         for value in (*proto.graph.input, *proto.graph.output):
-            # Many writers leave out the shape, which the checker asks for and nothing here needs.
+            # Many writers omit the shape, which the checker requires and nothing here needs.
             if value.type.HasField("tensor_type"):
                 value.type.tensor_type.shape.SetInParent()
         onnx.checker.check_model(proto)
-    except Exception as error:  # protobuf's and the checker's errors have no common base but this
+    except Exception as error:  # protobuf's and the checker's errors have no other common base class
         raise CheckpointError(f"is damaged or no ONNX file ({error})", path, len(data)) from error
     if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in proto.graph.initializer):
         raise CheckpointError("keeps data in other files, which are not read", path, len(data))
@@ -81,7 +82,7 @@ def import_onnx(path: str | os.PathLike[str], *, device: Any = None) -> ONNXMode
 
 
 def _weights(onnx: Any, proto: Any) -> tuple[list[list[Any]], list[Array]]:
-    """What becomes a parameter or a buffer, as [name, dtype, shape, whether it is trained], taken out of the graph."""
+    """Takes parameters and buffers out of the graph, as [name, dtype, shape, trainable]."""
     used: dict[str, list[tuple[str, int]]] = {}
     for node in proto.graph.node:
         for at, name in enumerate(node.input):
@@ -106,7 +107,7 @@ def _weights(onnx: Any, proto: Any) -> tuple[list[list[Any]], list[Array]]:
 
 
 def _array(onnx: Any, tensor: Any) -> tuple[Array, str]:
-    """The values of an initializer, bfloat16 as float32, and netcl's name of its dtype."""
+    """Returns the values of an initializer, bfloat16 as float32, and netcl's name of its dtype."""
     name = onnx.TensorProto.DataType.Name(tensor.data_type)
     known = {element: dtype for dtype, element in ELEMENTS.items()}
     array = onnx.numpy_helper.to_array(tensor)
@@ -116,11 +117,11 @@ def _array(onnx: Any, tensor: Any) -> tuple[Array, str]:
 
 
 class ONNXModel(Module):
-    """The graph of an ONNX file: ``model(*inputs)`` gives its output, or a tuple of its outputs.
+    """The graph of an ONNX file: ``model(*inputs)`` returns its output, or a tuple of its outputs.
 
-    ``graph`` is the file without its weights, in base64, and ``weights`` describes them, as [name, dtype, shape,
-    whether it is a parameter]; ``import_onnx`` makes both. In training mode dropout drops, and batch normalisation
-    uses and moves its statistics.
+    ``graph`` is the file without its weights, in base64, and ``weights`` describes them, as [name, dtype, shape, is a
+    parameter]; ``import_onnx`` creates both. In training mode dropout is active, and batch normalization uses the batch
+    statistics and updates its own.
     """
 
     def __init__(self, graph: str, weights: Sequence[Sequence[Any]], *, device: Any = None) -> None:
@@ -136,7 +137,7 @@ class ONNXModel(Module):
         self._places = {}
         for name, dtype, shape, trained in self.weights:
             new = new_parameter(shape, device, dtype) if trained else new_buffer(shape, 0.0, device, dtype)
-            self._places[name] = _attach(self, name, new)
+            self._places[name] = _assign(self, name, new)
         self._constants: dict[str, Array] = {}
         for tensor in proto.graph.initializer:
             self._constants[tensor.name] = _array(onnx, tensor)[0]
@@ -149,13 +150,13 @@ class ONNXModel(Module):
         self._device_constants: dict[tuple[str, int], Tensor] = {}
 
     def tensor(self, name: str) -> Tensor:
-        """The parameter or buffer that has this name in the file."""
+        """Returns the parameter or buffer with this name in the file."""
         module, attribute = self._places[name]
         found: Tensor = getattr(module, attribute)
         return found
 
     def _fold(self) -> None:
-        """Computes once what depends on constants alone."""
+        """Constant folding: computes once the nodes that depend on constants only."""
         rest = []
         for node, proto in self._nodes:
             if all(not name or name in self._constants for name in node.inputs):
@@ -165,7 +166,7 @@ class ONNXModel(Module):
         self._nodes = rest
 
     def _on_host(self, node: Node, proto: Any, values: Mapping[str, Any]) -> list[Array]:
-        """The outputs of a node by ONNX's own reference."""
+        """Returns the outputs of a node by ONNX's reference implementation."""
         from onnx.reference import ReferenceEvaluator
 
         if id(proto) not in self._evaluators:
@@ -213,7 +214,7 @@ class ONNXModel(Module):
         ]
 
     def _placed(self, name: str, value: Any, queue: Any) -> Tensor:
-        """A value on the device; a constant is sent there once."""
+        """Returns a value on the device; a constant is copied there once."""
         if isinstance(value, Tensor):
             return value
         key = (name, id(queue))
@@ -233,7 +234,7 @@ register(ONNXModel, lambda model: {"graph": model.graph, "weights": model.weight
 
 
 def _sent(name: str, value: Array, queue: Any) -> Tensor:
-    """An array on the device, in its own dtype."""
+    """Returns an array on the device, in its own dtype."""
     if value.dtype.name not in SUPPORTED:
         raise UnsupportedError(f"{name} is of {value.dtype}, which netcl lacks")
     host = value.astype(np.float32) if value.dtype.name == "bfloat16" else value
@@ -248,7 +249,7 @@ def _node(onnx: Any, node: Any, opset: int, mode: list[bool]) -> Node:
 
 def _attribute(onnx: Any, entry: Any) -> Any:
     value = onnx.helper.get_attribute_value(entry)
-    if entry.name == "to":  # the dtype of a Cast
+    if entry.name == "to":  # the target dtype of a Cast
         known = {getattr(onnx.TensorProto, element): dtype for dtype, element in ELEMENTS.items()}
         if value not in known:
             raise UnsupportedError(f"the graph casts to {onnx.TensorProto.DataType.Name(value)}, which netcl lacks")
@@ -259,7 +260,7 @@ def _attribute(onnx: Any, entry: Any) -> Any:
 
 
 def _check_operators(proto: Any) -> None:
-    """UnsupportedError with all operators and inputs that are not imported."""
+    """Raises UnsupportedError with all operators and inputs that are not supported."""
     missing = {
         f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
         for node in proto.graph.node
@@ -272,8 +273,8 @@ def _check_operators(proto: Any) -> None:
         raise UnsupportedError(f"the inputs {', '.join(odd)} are no tensors")
 
 
-def _attach(model: Module, name: str, tensor: Tensor) -> tuple[Module, str]:
-    """Puts a tensor at a dotted name, making modules on the way; a name that is taken gets a line behind it."""
+def _assign(model: Module, name: str, tensor: Tensor) -> tuple[Module, str]:
+    """Assigns a tensor to a dotted name, creating modules for its path; an underscore is appended to a name in use."""
     module: Module = model
     *parents, last = [part for part in name.split(".") if part] or ["weight"]
     for part in parents:

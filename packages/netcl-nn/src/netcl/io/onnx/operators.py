@@ -1,4 +1,4 @@
-"""ONNX's operators that are elementwise or reduce, as functions of netcl.autograd."""
+"""Imports ONNX operators that are elementwise or reductions, as functions of netcl.autograd."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _folded(function: Callable[..., Any]) -> Operator:
 
 
 def _scaled(function: Callable[..., Any], **defaults: float) -> Operator:
-    """A function with float attributes, in the order of its arguments."""
+    """Returns a function with float attributes, in the order of its arguments."""
 
     def run(node: Node, x: Any) -> Any:
         return function(x, *(float(node.get(name, default)) for name, default in defaults.items()))
@@ -64,7 +64,7 @@ def _pow(node: Node, a: Any, b: Any) -> Any:
 def _div(node: Node, a: Any, b: Any) -> Any:
     if is_floating(a.dtype):
         return a / b
-    # ONNX cuts the quotient of whole numbers towards zero.
+    # ONNX truncates the quotient of integers towards zero.
     return (ag.sign(a) * ag.sign(b) * ag.floor_divide(ag.abs(a), ag.abs(b))).astype(a.dtype)
 
 
@@ -104,7 +104,7 @@ def _shrink(x: Any, bias: float, lambd: float) -> Any:
 
 
 def _dropout(node: Node, x: Any, ratio: Given = None, training: Given = None) -> Any:
-    """Passes everything unless the module trains, which is up to it and not to the graph."""
+    """Returns the input unless the module trains; the module decides, not the graph."""
     if training is not None and np.asarray(host(training)).item():
         raise node.refuse("training_mode")
     p = float(node.get("ratio", 0.5) if ratio is None else np.asarray(host(ratio)).item())
@@ -129,7 +129,7 @@ def _reduction(function: Callable[..., Any]) -> Operator:
 
 
 def _extreme(function: Callable[..., Any], nothing: float) -> Operator:
-    """The largest or smallest element; of no elements, what is beyond all of them."""
+    """Returns the maximum or minimum; for no elements, the identity of the reduction."""
     some = _reduction(function)
 
     def run(node: Node, x: Any, axes: Given = None) -> Any:

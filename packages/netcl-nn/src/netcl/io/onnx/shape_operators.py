@@ -1,4 +1,4 @@
-"""ONNX's operators that move elements: shapes, slices, indices, borders, resizing."""
+"""Imports ONNX operators that move elements: shapes, slices, indices, padding, resizing."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _slice(
 
 
 def _taken(x: Any, axis: int, places: range) -> Any:
-    """The elements at ``places`` of an axis."""
+    """Returns the elements at ``places`` of an axis."""
     if places == range(x.shape[axis]):
         return x
     if not len(places):
@@ -92,7 +92,7 @@ def _taken(x: Any, axis: int, places: range) -> Any:
 
 
 def _index(node: Node, x: Any, index: Any, axis: int) -> Any:
-    """Indices on the device of ``x``, counted from the front."""
+    """Returns indices on the device of ``x``, counted from the front."""
     if not isinstance(index, Tensor):
         index = np.asarray(index, np.int64)
         return Tensor.from_host(x.queue, np.where(index < 0, index + x.shape[axis], index))
@@ -194,7 +194,7 @@ def _one_hot(node: Node, indices: Any, depth: Any, values: Any) -> Any:
 
 
 def _resize(node: Node, x: Any, roi: Given = None, scales: Given = None, sizes: Given = None) -> Any:
-    """Nearest, linear and cubic resizing of the spatial axes where PyTorch has it too."""
+    """Nearest, linear and cubic resizing of the spatial axes, in the modes that PyTorch has too."""
     if node.opset < 11:
         scales = roi if scales is None else scales
     mode, rank = node.get("mode", "nearest"), x.ndim - 2

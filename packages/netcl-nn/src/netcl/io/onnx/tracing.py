@@ -1,6 +1,6 @@
-"""What a model computes, as a list of the ops it called: recorded twice, with batches of two sizes.
+"""Traces the ops that a model calls, with batches of two sizes.
 
-Comparing the two tells which numbers depend on the batch. What an op was given in both runs is one Step.
+Comparing both traces shows which numbers depend on the batch. The same op in both traces is one TracedOp.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from netcl.core.errors import UnsupportedError
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
-    """One op of one run."""
+class TracedCall:
+    """One op call of one trace."""
 
     row: OpRow
     args: tuple[Any, ...]
@@ -27,7 +27,7 @@ class Call:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What was given, by parameter, defaults included."""
+        """Returns the arguments by parameter, defaults included."""
         bound = self.row.signature.bind(*self.args, **self.kwargs)
         bound.apply_defaults()
         return bound.arguments
@@ -35,30 +35,33 @@ class Call:
 
 class _Recorder:
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[TracedCall] = []
         self._inside = False
 
     def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._inside:  # what an op calls on its way is part of it
+        if self._inside:  # ops called by an op are part of it
             return next(row, args, kwargs)
-        if row.name == "recurrence":  # ONNX's own has no cells but the last; its steps are ops like any others
-            given = Call(row, args, kwargs, ()).arguments
+        # ONNX's own recurrent ops return no cell states but the last; the steps are traced as ops
+        if row.name == "recurrence":
+            given = TracedCall(row, args, kwargs, ()).arguments
             out, cells = recurrence.unrolled(call, **given)
             return out, cells, None
         if row.name == "tiled_attention":
-            return attention.unrolled(call, **Call(row, args, kwargs, ()).arguments), None
+            return attention.unrolled(call, **TracedCall(row, args, kwargs, ()).arguments), None
         self._inside = True
         try:
             result = next(row, args, dict(kwargs))
         finally:
             self._inside = False
         results = result if isinstance(result, (tuple, list)) else (result,)
-        self.calls.append(Call(row, args, dict(kwargs), tuple(results)))
+        self.calls.append(TracedCall(row, args, dict(kwargs), tuple(results)))
         return result
 
 
-def record(model: Any, inputs: Sequence[Tensor]) -> tuple[list[Call], tuple[Tensor, ...]]:
-    """The ops that ``model(*inputs)`` calls, and its outputs: a tensor, or tensors in tuples, lists and dicts."""
+def record(model: Any, inputs: Sequence[Tensor]) -> tuple[list[TracedCall], tuple[Tensor, ...]]:
+    """Returns the ops that ``model(*inputs)`` calls, and its outputs: a tensor, or tensors in tuples, lists and
+    dicts.
+    """
     recorder = _Recorder()
     push_hook(recorder, "tracer")
     try:
@@ -82,11 +85,11 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """One op in both runs."""
+class TracedOp:
+    """One op in both traces."""
 
-    first: Call
-    second: Call
+    first: TracedCall
+    second: TracedCall
 
     @property
     def name(self) -> str:
@@ -94,7 +97,7 @@ class Step:
         return self.first.row.name
 
     def __getitem__(self, parameter: str) -> Any:
-        """An argument that is the same in both runs; UnsupportedError where the batch decides on it."""
+        """Returns an argument that is the same in both traces; raises UnsupportedError if it depends on the batch."""
         a, b = self.both(parameter)
         if a != b:
             raise UnsupportedError(
@@ -104,19 +107,19 @@ class Step:
         return a
 
     def both(self, parameter: str) -> tuple[Any, Any]:
-        """An argument in either run."""
+        """Returns an argument in both traces."""
         return self.first.arguments[parameter], self.second.arguments[parameter]
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The shape of the first result in either run."""
+        """Returns the shape of the first result in both traces."""
         return self.first.results[0].shape, self.second.results[0].shape
 
 
-def steps(first: Sequence[Call], second: Sequence[Call]) -> list[Step]:
-    """The ops of both runs side by side; UnsupportedError where the model did something else for another batch."""
+def traced_ops(first: Sequence[TracedCall], second: Sequence[TracedCall]) -> list[TracedOp]:
+    """Pairs the ops of both traces; raises UnsupportedError if the model called other ops for another batch."""
     if [call.row.name for call in first] != [call.row.name for call in second]:
         raise UnsupportedError(
             "the model calls other ops for a batch that is larger by one; export with dynamic_batch=False"
         )
-    return [Step(a, b) for a, b in zip(first, second)]
+    return [TracedOp(a, b) for a, b in zip(first, second)]

@@ -1,4 +1,4 @@
-"""The command ``netcl``: what it takes, what it tells, and with which number it ends."""
+"""The command ``netcl``: its arguments, and the dispatch to its subcommands."""
 
 from __future__ import annotations
 
@@ -32,16 +32,14 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     doctor = add("doctor", "devices", "drivers, versions, every kernel family against NumPy, and advice")
-    doctor.add_argument("--full", action="store_true", help="every op, and every device as smaller ones")
+    doctor.add_argument("--full", action="store_true", help="every op, and every device with emulated limits")
 
-    devices = add("devices", "devices", "the devices, their selectors, and how fast each is beside NumPy")
+    devices = add("devices", "devices", "the devices, their selectors, and their speed relative to NumPy")
     devices.add_argument("--json", action="store_true", help="one JSON object per device")
 
-    train = add("train", "train", "train what a configuration describes")
+    train = add("train", "train", "train by a configuration file")
     _config_arguments(train)
-    train.add_argument(
-        "--resume", metavar="auto|FILE", help="go on where the last run of this output stood, or a checkpoint"
-    )
+    train.add_argument("--resume", metavar="auto|FILE", help="continue the last run of this output, or a checkpoint")
 
     evaluate = add("evaluate", "train", "loss and metrics of a trained model on the validation data")
     _config_arguments(evaluate)
@@ -67,12 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     _device_argument(tune)
 
-    profile = add("profile", "measure", "what the device does in a training step: table, trace and roofline")
+    profile = add("profile", "measure", "profile a training step: table, trace and roofline")
     _config_arguments(profile)
-    profile.add_argument("--steps", type=_positive, default=10, help="steps to watch, after five others; default: 10")
+    profile.add_argument("--steps", type=_positive, default=10, help="steps to profile, after five others; default: 10")
     profile.add_argument("--folder", default=None, help="for kernels.txt, trace.json (Perfetto) and roofline.html")
 
-    bench = add("bench", "measure", "how long common work takes on each device, beside NumPy")
+    bench = add("bench", "measure", "times of common work on each device, relative to NumPy")
     bench.add_argument("--devices", help="selectors separated by commas; default: all")
     bench.add_argument("--runs", type=_positive, default=10, help="of each job, whose median counts; default: 10")
     bench.add_argument("--json", action="store_true", help="one JSON object per device")
@@ -95,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", metavar="CONFIG.toml", help="what to make: tables model, data, optimizer, trainer ..")
+    parser.add_argument(
+        "config", metavar="CONFIG.toml", help="the configuration: tables model, data, optimizer, trainer .."
+    )
     parser.add_argument(
         "--set", dest="settings", action="append", default=[], metavar="a.b=v", help="a value in place of the file's"
     )
@@ -124,7 +124,7 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line (default: of this process) and gives its exit code."""
+    """Runs the command line (default: of this process) and returns its exit code."""
     parser = _parser()
     chosen = parser.parse_args(arguments)
     if chosen.version:
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("netcl: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of a pipe has gone, as `head` does; nothing is left to flush to it.
+        # The reader of a pipe has ended, for example `head`; nothing can be flushed to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:

@@ -1,4 +1,4 @@
-"""``python -m netcl.trainer.cli``: the command ``netcl`` where its script is not on the path."""
+"""``python -m netcl.trainer.cli``: the command ``netcl`` if its script is not on the path."""
 
 from __future__ import annotations
 

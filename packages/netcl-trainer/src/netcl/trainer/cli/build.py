@@ -1,4 +1,4 @@
-"""From the tables of a configuration to a Trainer and its loaders."""
+"""Builds a Trainer and its loaders from the tables of a configuration."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _CALLBACKS = {
     name: getattr(trainer, name)
     for name in ("EarlyStopping", "ModelCheckpoint", "LearningRateMonitor", "TensorBoardLogger", "CSVLogger")
 } | {name: getattr(trainer, name) for name in ("ProgressBar", "TerminateOnNaN", "Profiler")}
-# Augmentations of batches by the names that a configuration gives them.
+# Augmentations of batches by their names in a configuration.
 _AUGMENTATIONS = ("horizontal_flip", "random_crop", "random_erase", "cutout", "color_jitter")
 
 
 @dataclass
 class Run:
-    """What a configuration describes."""
+    """The objects that a configuration describes."""
 
     trainer: trainer.Trainer
     train_loader: DataLoader
@@ -55,10 +55,10 @@ class Run:
 
 
 def open_device(selector: str, config: Config | None = None) -> DeviceHandle:
-    """The device of a selector; ConfigFileError where a configuration names one that is not there."""
+    """Returns the device of a selector; raises ConfigFileError if a configuration names one that does not exist."""
     try:
         found = manager.default(selector)
-    except (DeviceNotFoundError, ImportError) as error:  # without pyopencl there are no names of OpenCL devices
+    except (DeviceNotFoundError, ImportError) as error:  # without pyopencl OpenCL devices have no names
         if config is None:
             raise
         raise config.error(str(error), "trainer", "device") from error
@@ -69,7 +69,7 @@ def open_device(selector: str, config: Config | None = None) -> DeviceHandle:
 
 
 def build(config: Config) -> Run:
-    """Makes everything; the active device is that of the configuration, and every key has been read."""
+    """Builds everything; the active device must be that of the configuration. Every key is read."""
     config.check_tables(_TABLES)
     table = config.table("trainer")
     epochs = table.take("epochs", "int", 1)
@@ -110,7 +110,7 @@ def _named_loss(table: Table) -> Callable[..., Any] | None:
 
 
 def _from_file(table: Table) -> Callable[..., Any] | None:
-    """The function or class ``name`` of the Python file ``file``; None where the table names no file."""
+    """Returns the function or class ``name`` of the Python file ``file``; None if the table names no file."""
     if "file" not in table:
         return None
     file = table.take("file", "str")
@@ -121,7 +121,7 @@ def _from_file(table: Table) -> Callable[..., Any] | None:
     if spec is None or spec.loader is None or not path.is_file():
         raise table.error(f"file {str(path)!r} of [{table.name}] is no Python file that is there", "file")
     module = importlib.util.module_from_spec(spec)
-    # Workers of a loader look for its classes under this name.
+    # Workers of a loader import its classes by this name.
     sys.modules[module_name] = module
     spec.loader.exec_module(module)
     found = getattr(module, name, None)
@@ -158,7 +158,7 @@ def _model(table: Table) -> nn.Module:
 
 
 def _models() -> dict[str, Callable[..., Any]]:
-    """Whole models of netcl.nn: the ResNets, MLP, and what else builds itself from plain numbers."""
+    """Returns whole models of netcl.nn: the ResNets, MLP, and other models that are built from plain numbers."""
     found: dict[str, Callable[..., Any]] = {"MLP": nn.simple.MLP}
     found.update({name: getattr(nn.resnet, name) for name in dir(nn.resnet) if name.startswith("resnet")})
     found.update({name: getattr(nn, name) for name in ("SmallVGG", "VisionTransformer", "GPT") if hasattr(nn, name)})
@@ -166,7 +166,7 @@ def _models() -> dict[str, Callable[..., Any]]:
 
 
 def _layer(table: Table, at: int, given: Any) -> nn.Module:
-    """A layer from ``"ReLU"``, or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
+    """Builds a layer from ``"ReLU"``, or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
     name, *args = given if isinstance(given, list) and given else [given]
     keywords: dict[str, Any] = {}
     if args and isinstance(args[-1], dict):
@@ -194,7 +194,7 @@ def _is_layer(value: Any) -> bool:
 
 
 class Scaled(Dataset[Any]):
-    """Samples whose first field is in [0, 1], or less a mean and over a deviation per channel, as float32."""
+    """Samples with the first field scaled to [0, 1], or standardized by mean and deviation per channel, as float32."""
 
     def __init__(self, dataset: Any, mean: Any = None, std: Any = None) -> None:
         self.dataset, self.mean, self.std = dataset, mean, std
@@ -249,7 +249,7 @@ def _augmentations(table: Table) -> list[Any]:
 
 
 def _datasets(table: Table) -> tuple[Any, Any]:
-    """Training and validation data; the latter is None where the data set has no part for it."""
+    """Returns training and validation data; the latter is None if the dataset has no validation part."""
     own = _from_file(table)
     if own is not None:
         made = table.call(own)
@@ -280,7 +280,7 @@ def _dataset(made: Any) -> Any:
 
 
 def _held_back(dataset: Any, share: float, seed: int) -> tuple[Any, Any]:
-    """The data set in two: samples drawn at random, the same for the same seed."""
+    """Splits off validation samples drawn at random, the same for the same seed."""
     order = np.random.default_rng(seed).permutation(len(dataset))
     count = max(1, round(share * len(dataset)))
     return Subset(dataset, np.sort(order[count:]).tolist()), Subset(dataset, np.sort(order[:count]).tolist())

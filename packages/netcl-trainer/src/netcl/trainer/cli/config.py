@@ -1,4 +1,6 @@
-"""Configurations: a TOML file read with the line of every key, so that errors say where they are and what is near."""
+"""Configurations: a TOML file read with the line of every key, so that errors name the line and the nearest
+known key.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,13 @@ else:
 
 __all__ = ["Config", "ConfigFileError", "Table"]
 
-# Annotations of arguments that a value can be held against; what is not here, the called class judges itself.
+# Annotations that values are checked against; other arguments are checked by the called class.
 _KINDS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
 _WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
 
 
 class ConfigFileError(ValueError):
-    """A configuration that cannot be used; the message begins with file and line."""
+    """A configuration is invalid; the message begins with file and line."""
 
 
 class Config:
@@ -57,7 +59,7 @@ class Config:
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
-            value = text  # a text without quotes
+            value = text  # a string without quotes
         table = self.values
         for key in keys[:-1]:
             table = table.setdefault(key, {})
@@ -67,11 +69,11 @@ class Config:
         self._set.add(keys)
 
     def __str__(self) -> str:
-        """The text of the file, and what ``--set`` put in its place."""
+        """Returns the text of the file, and the ``--set`` values that override it."""
         return "\n".join([self.text.rstrip(), *(f"# --set {setting}" for setting in self._settings)])
 
     def where(self, *keys: str) -> str:
-        """``file:line`` of a key, of its table where it has none, or ``--set a.b``."""
+        """Returns ``file:line`` of a key, of its table if the key has no line, or ``--set a.b``."""
         if keys in self._set:
             return f"--set {'.'.join(keys)}"
         for count in range(len(keys), 0, -1):
@@ -81,11 +83,11 @@ class Config:
         return str(self.path)
 
     def error(self, message: str, *keys: str) -> ConfigFileError:
-        """An error at the place of ``keys``."""
+        """Returns an error at the line of ``keys``."""
         return ConfigFileError(f"{self.where(*keys)}: {message}")
 
     def table(self, *keys: str, required: bool = False) -> Table:
-        """The table under ``keys``; an empty one where it is missing and not ``required``."""
+        """Returns the table under ``keys``; an empty one if it is missing and not ``required``."""
         value: Any = self.values
         for at, key in enumerate(keys):
             if key not in value:
@@ -99,14 +101,14 @@ class Config:
         return Table(self, keys, dict(value))
 
     def check_tables(self, known: Sequence[str]) -> None:
-        """ConfigFileError for a table, or a value outside of one, that nobody reads."""
+        """Raises ConfigFileError for an unknown table, or an unknown value outside of the tables."""
         for key in self.values:
             if key not in known:
                 raise self.error(f"unknown table [{key}]{nearest(key, known)}", key)
 
 
 class Table:
-    """One table: ``take`` gives a value and crosses it off; what is left goes to a class, or is unknown."""
+    """One table: ``take`` returns a value and marks it as used; remaining keys are arguments of a class, or unknown."""
 
     def __init__(self, config: Config, keys: tuple[str, ...], values: dict[str, Any]) -> None:
         self.config, self.keys, self.values = config, keys, values
@@ -120,11 +122,11 @@ class Table:
         return key in self.values
 
     def error(self, message: str, key: str = "") -> ConfigFileError:
-        """An error at a key of the table, or at the table."""
+        """Returns an error at a key of the table, or at the table."""
         return self.config.error(message, *self.keys, *([key] if key else []))
 
     def take(self, key: str, kind: str, default: Any = None, *, required: bool = False) -> Any:
-        """The value of ``key``, held against ``kind`` (int, float, bool, str, list or any)."""
+        """Returns the value of ``key``, checked against ``kind`` (int, float, bool, str, list or any)."""
         self._taken.append(key)
         if key not in self.values:
             if required:
@@ -135,7 +137,7 @@ class Table:
         return value
 
     def check(self, key: str, value: Any, kind: str) -> None:
-        """ConfigFileError where ``value`` is not of ``kind``."""
+        """Raises ConfigFileError if ``value`` is not of ``kind``."""
         wanted = {**_KINDS, "list": (list,)}.get(kind)
         if wanted is None or (isinstance(value, wanted) and not (isinstance(value, bool) and kind != "bool")):
             return
@@ -143,14 +145,16 @@ class Table:
         raise self.error(f"{key} in [{self.name}] is {what}, not {_shown(value)}", key)
 
     def done(self) -> None:
-        """ConfigFileError for a key that nobody has taken."""
+        """Raises ConfigFileError for an unused key."""
         for key in self.values:
             raise self._unknown(key, self._taken)
 
     def call(self, function: Callable[..., Any], *args: Any, given: Iterable[str] = (), **keywords: Any) -> Any:
-        """``function(*args, **keywords, **rest of the table)``, keys and kinds checked by its signature first.
+        """Calls ``function(*args, **keywords, **rest of the table)`` after checking keys and kinds against its
+        signature.
 
-        ``given``: arguments that ``args`` fill, and no key can. Errors of the call are told with the table's place.
+        ``given``: arguments that ``args`` fill, which no key may name. Errors of the call are reported with the table's
+        line.
         """
         filled = {*given, *keywords}
         parameters = {
@@ -180,23 +184,23 @@ class Table:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """``; did you mean ..? known are ..`` for an error message; of long lists the nearest alone."""
+    """Returns ``; did you mean ..? known are ..`` for an error message; for long lists only the nearest name."""
     by_text = {key.lower(): key for key in known}
     close = difflib.get_close_matches(name.lower(), list(by_text), 1, 0.6)
-    # learning_rate is lr.
+    # "learning_rate" should suggest "lr".
     close = close or [key for key in by_text if key == "".join(word[:1] for word in name.lower().split("_"))]
     meant = f"; did you mean {by_text[close[0]]!r}?" if close else ";"
     return meant if close and len(by_text) > 20 else f"{meant} known are {', '.join(by_text.values())}"
 
 
 def nearest_given(name: str, given: Mapping[str, Any]) -> str:
-    """``; is .. meant to be it?`` where a key that was given is close to one that is missing."""
+    """Returns ``; is .. meant to be it?`` if a given key is close to a missing one."""
     close = difflib.get_close_matches(name, list(given), 1, 0.6)
     return f"; is {close[0]!r} meant to be it?" if close else ""
 
 
 def _kind(annotation: Any, value: Any) -> str:
-    """The kind that a value has to have for an annotation; "any" where several would do."""
+    """Returns the kind that a value must have for an annotation; "any" if several would do."""
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     parts = {part.strip() for part in str(text).split("|")} - {"None"}
     kinds = parts & set(_KINDS)
@@ -221,8 +225,8 @@ _KEY = re.compile(r"^\s*([\w\-]+|\"[^\"]*\"|'[^']*')((?:\s*\.\s*[\w\-]+)*)\s*=")
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """The line of each table and key. A line within a text or a list of several lines may be taken for a key of its
-    own; such keys are asked for by nobody.
+    """Returns the line of each table and key. A line within a multi-line string or list may be read as a key; no lookup
+    uses such keys.
     """
     found: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()

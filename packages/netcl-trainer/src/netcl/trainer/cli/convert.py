@@ -31,7 +31,7 @@ def export(chosen: argparse.Namespace) -> int:
 
 
 def convert(chosen: argparse.Namespace) -> int:
-    """Reads one format and writes another; .netcl and .onnx hold a model, the others weights by name."""
+    """Converts between formats; .netcl and .onnx hold a model, the others weights by name."""
     source, target = Path(chosen.source), Path(chosen.target)
     read, write = _format(source), _format(target)
     with device("cpu"):
@@ -49,7 +49,7 @@ def _format(path: Path) -> str:
 
 
 def _read(path: Path, kind: str) -> tuple[nn.Module | None, dict[str, Any]]:
-    """The model, where the format holds one, and the weights by name."""
+    """Returns the model, if the format holds one, and the weights by name."""
     if kind == "netcl":
         if io.verify(path)["type"] == "checkpoint":
             return None, dict(io.load_checkpoint(path, rng=False)["model"])

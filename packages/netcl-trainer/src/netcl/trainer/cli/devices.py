@@ -1,4 +1,6 @@
-"""``netcl doctor`` and ``netcl devices``: what is here, whether it is right, and which device is the fastest."""
+"""``netcl doctor`` and ``netcl devices``: lists devices and drivers, checks them against NumPy, and measures their
+speed.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ _SIDE = 512
 
 
 def doctor(chosen: argparse.Namespace) -> int:
-    """Drivers, versions and advice, then every kernel family on every device against NumPy."""
-    # Children, as it is netcl-core's own command: whichever netcl-core is installed knows what is to be examined.
+    """Prints drivers, versions and advice, then checks every kernel family on every device against NumPy."""
+    # In a child process, as netcl-core's own command: the installed netcl-core defines what is checked.
     command = [sys.executable, "-m", "netcl.core"]
     sys.stdout.flush()
     report = subprocess.call(command)
@@ -35,7 +37,7 @@ def doctor(chosen: argparse.Namespace) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Found:
-    """A device and how fast it multiplies matrices."""
+    """A device and its speed of matrix multiplication."""
 
     selector: str
     type: str
@@ -51,7 +53,7 @@ class _Found:
 
 
 def devices(chosen: argparse.Namespace) -> int:
-    """A line per device: selector, type, name, memory, and a product of matrices beside NumPy's."""
+    """Prints a line per device: selector, type, name, memory, and the speed of a matrix product relative to NumPy."""
     first = manager.default("auto")
     found = [_look(handle, first) for handle in manager.select()]
     if chosen.json:

@@ -1,26 +1,26 @@
-"""What ``netcl --help`` and ``netcl COMMAND --help`` teach."""
+"""The texts of ``netcl --help`` and ``netcl COMMAND --help``."""
 
 from __future__ import annotations
 
 __all__ = ["ABOUT", "CONFIG", "ENDS", "EXAMPLES"]
 
 ABOUT = """\
-Train neural networks on any OpenCL device, and look after it.
+Train neural networks on any OpenCL device, and check and measure devices.
 
 first steps:
-  netcl doctor                      is everything right here? which drivers could be installed?
-  netcl devices                     what NETCL_DEVICE and --device can name, and which is fastest
-  netcl train config.toml           train what a file describes; ends with model.netcl and report.html
+  netcl doctor                      check drivers and devices; which drivers could be installed?
+  netcl devices                     the selectors for NETCL_DEVICE and --device, and the fastest device
+  netcl train config.toml           train by a configuration file; writes model.netcl and report.html
   netcl train config.toml --resume auto --set optimizer.lr=0.01
 """
 
 ENDS = """\
-exit codes: 0 well, 1 something failed, 2 a wrong command or configuration, 130 interrupted, 143 terminated.
-Every variable NETCL_...: see the reference in the documentation. Help on a command: netcl COMMAND --help
+exit codes: 0 success, 1 failure, 2 invalid command or configuration, 130 interrupted, 143 terminated.
+All variables NETCL_...: see the reference in the documentation. Help on a command: netcl COMMAND --help
 """
 
 CONFIG = """\
-a configuration names what to make and its arguments, under the names of the Python classes:
+a configuration lists the objects to build and their arguments, by the names of the Python classes:
 
   [model]
   layers = [["Conv2d", 1, 16, 3, {padding = 1}], "ReLU", ["MaxPool2d", 2], "Flatten", ["Linear", 256, 10]]
@@ -29,13 +29,13 @@ a configuration names what to make and its arguments, under the names of the Pyt
   [data]
   name = "example_digits"      # MNIST, CIFAR10, CIFAR100, ImageFolder, NpyDataset, CSVDataset, or file = "data.py"
   batch_size = 64
-  validation = 0.2             # the share of samples held back where the data set has no part for it
+  validation = 0.2             # the fraction of samples for validation if the data set has no such part
 
   [optimizer]
   name = "AdamW"
   lr = 0.002
 
-  [scheduler]                  # may be left out
+  [scheduler]                  # optional
   name = "CosineAnnealingLR"
   T_max = 10
 
@@ -47,19 +47,19 @@ a configuration names what to make and its arguments, under the names of the Pyt
   patience = 3
 """
 
-# Below the arguments of a command.
+# Shown after the arguments of a command.
 EXAMPLES = {
     "doctor": """\
 examples:
   netcl doctor                 a minute: drivers, versions, what could be installed, every kernel family on every device
-  netcl doctor --full          every op, too, and every device as a smaller one would do it; takes many minutes
+  netcl doctor --full          also every op, and every device with emulated limits; takes many minutes
 
-The numbers are the largest relative errors against NumPy by type; "exact" means to the last bit. Ends with 1 where a
-device is wrong: choose another by NETCL_DEVICE until its driver is mended.
+The numbers are the largest relative errors against NumPy by type; "exact" means to the last bit. The exit code is 1 if
+a device is wrong: choose another by NETCL_DEVICE until its driver is fixed.
 """,
     "devices": """\
 examples:
-  netcl devices                          * marks the one that is taken where nothing is chosen
+  netcl devices                          * marks the default device
   NETCL_DEVICE=pocl netcl train a.toml   a selector, or a part of the platform's or device's name, chooses another
   netcl devices --json                   one JSON object per device, for programs
 """,
@@ -67,11 +67,11 @@ examples:
     + """
 examples:
   netcl train digits.toml                                  ends with model.netcl, report.html, history.csv, last.netcl
-  netcl train digits.toml --resume auto                    goes on after Ctrl-C, a kill or a power cut, with the numbers
-                                                           of a run that was never broken
+  netcl train digits.toml --resume auto                    continues after Ctrl-C, a kill or a power failure, with the
+                                                           numbers of an uninterrupted run
   netcl train digits.toml --set optimizer.lr=0.01 --set trainer.output=runs/faster
 
-The first Ctrl-C (or SIGTERM) lets the step end, saves, and ends with 130 (143); the second ends at once.
+The first Ctrl-C (or SIGTERM) finishes the step, saves, and exits with 130 (143); the second exits at once.
 """,
     "evaluate": """\
 examples:
@@ -80,7 +80,7 @@ examples:
 """,
     "predict": """\
 examples:
-  netcl predict runs/digits/model.netcl x.npy                    a line per sample: its class and the share of it
+  netcl predict runs/digits/model.netcl x.npy                    a line per sample: its class and its probability
   netcl predict runs/digits/model.netcl x.npy --output y.npy     the outputs as an array
 """,
     "tune": """\
@@ -89,19 +89,19 @@ examples:
   netcl tune conv2d 64 3 32 32 32 3 3 1 1        batch, channels, height, width, filters, their height and width,
                                                  stride, padding
 
-What was measured is kept on disk for this device and driver, and later runs use it (NETCL_AUTOTUNE=off: they do not).
+The measurements are stored on disk for this device and driver; later runs use them unless NETCL_AUTOTUNE=off.
 """,
     "profile": """\
 examples:
   netcl profile digits.toml                    the configuration is that of `netcl train`; no file of the run is touched
   netcl profile digits.toml --steps 50 --folder profiles
 
-Read kernels.txt first: time by kernel. Drop trace.json on https://ui.perfetto.dev to see host and device side by side;
-roofline.html shows which kernels memory bounds and which arithmetic.
+Read kernels.txt first: time by kernel. Open trace.json at https://ui.perfetto.dev to see host and device on one time
+line; roofline.html shows which kernels are bound by memory and which by arithmetic.
 """,
     "bench": """\
 examples:
-  netcl bench                                  every device; NumPy comes first and is what the others are held against
+  netcl bench                                  every device; NumPy comes first, the others are compared with it
   netcl bench --devices pocl,cpu --runs 30
 """,
     "export": """\
@@ -115,7 +115,7 @@ examples:
   netcl convert model.netcl model.onnx --shape 1,3,32,32
   netcl convert weights.pt weights.safetensors
 
-.netcl and .onnx hold a model, the others weights alone, which cannot become a model; PyTorch's files are read without
-running what is in them.
+.netcl and .onnx hold a model, the others weights only, which cannot become a model; PyTorch's files are read without
+executing anything in them.
 """,
 }

@@ -1,4 +1,4 @@
-"""``netcl tune``, ``netcl profile`` and ``netcl bench``: how fast kernels, steps and devices are."""
+"""``netcl tune``, ``netcl profile`` and ``netcl bench``: measure kernels, training steps and devices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SIZES = {"matmul": ((3, 3), "M N K"), "conv2d": ((7, 9), "N C H W F KH KW [STRI
 
 
 def tune(chosen: argparse.Namespace) -> int:
-    """Measures the variants of a shape; the fastest one that is right is kept for later runs."""
+    """Measures the kernel variants of a shape; the fastest correct one is stored for later runs."""
     (least, most), names = _SIZES[chosen.what]
     if not least <= len(chosen.sizes) <= most:
         raise ConfigFileError(f"tune {chosen.what} takes {names}, not {len(chosen.sizes)} sizes")
@@ -46,7 +46,7 @@ def tune(chosen: argparse.Namespace) -> int:
 
 
 def profile(chosen: argparse.Namespace) -> int:
-    """Trains a few steps of a configuration and prints where their time went."""
+    """Trains a few steps of a configuration and prints the time per kernel."""
     config, handle = configured(chosen)
     with device(handle):
         run = build(config)
@@ -65,7 +65,7 @@ def profile(chosen: argparse.Namespace) -> int:
 
 
 def bench(chosen: argparse.Namespace) -> int:
-    """A table of jobs by devices: seconds, and how many times NumPy's speed."""
+    """Prints a table of jobs by device: seconds, and the speed relative to NumPy."""
     if chosen.devices is None:
         handles = sorted(manager.select(), key=lambda handle: handle.backend != "cpu")
     else:
@@ -86,7 +86,7 @@ def bench(chosen: argparse.Namespace) -> int:
 
 
 def _times(handle: DeviceHandle, runs: int) -> dict[str, float]:
-    """The median seconds of each job on one device."""
+    """Returns the median seconds of each job on one device."""
     rng = np.random.default_rng(0)
 
     def tensor(*shape: int) -> Tensor:
@@ -107,7 +107,7 @@ def _times(handle: DeviceHandle, runs: int) -> dict[str, float]:
 
 
 def _digits_step() -> Callable[[], Any]:
-    """One training step, op by op, of a small convolutional network on 64 digits."""
+    """Returns one eager training step of a small convolutional network on 64 digits."""
     x, y = example_digits(64)
     xb, yb = Tensor.from_host(x), Tensor.from_host(y)
     layers = [nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]

@@ -17,7 +17,7 @@ __all__ = ["predict"]
 
 
 def predict(chosen: argparse.Namespace) -> int:
-    """Writes the outputs as .npy, or prints a line per sample: the class and its share, or the values."""
+    """Writes the outputs as .npy, or prints a line per sample: the class and its probability, or the values."""
     with device(open_device(chosen.device)):
         model = io.load_model(chosen.model)
         outputs = Trainer(model).predict(DataLoader(NpyDataset(chosen.input), chosen.batch_size))

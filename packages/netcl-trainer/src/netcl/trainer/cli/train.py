@@ -1,4 +1,6 @@
-"""``netcl train`` and ``netcl evaluate``: a run from a configuration, its files, and what it is worth."""
+"""``netcl train`` and ``netcl evaluate``: train by a configuration, write the files of the run, and evaluate a
+model.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ __all__ = ["evaluate", "train"]
 
 
 def train(chosen: argparse.Namespace) -> int:
-    """Trains, and leaves model.netcl, history.csv, report.html and the checkpoints in the output folder."""
+    """Trains, and writes model.netcl, history.csv, report.html and the checkpoints into the output folder."""
     config, handle = configured(chosen)
     with device(handle):
         run = build(config)
@@ -56,7 +58,7 @@ def _leave(run: Run, config: Config) -> None:
 
 
 def evaluate(chosen: argparse.Namespace) -> int:
-    """Prints loss and metrics of a trained model on the validation data, or where there are none, the training data."""
+    """Prints loss and metrics of a trained model on the validation data, or on the training data if there is none."""
     config, handle = configured(chosen)
     with device(handle):
         run = build(config)
@@ -76,7 +78,9 @@ def evaluate(chosen: argparse.Namespace) -> int:
 
 
 def configured(chosen: argparse.Namespace) -> tuple[Config, DeviceHandle]:
-    """The configuration of a command, and its device: ``device`` of [trainer], else NETCL_DEVICE, else the best."""
+    """Returns the configuration of a command, and its device: ``device`` of [trainer], else NETCL_DEVICE, else the
+    best.
+    """
     config = Config(chosen.config, chosen.settings)
     table = config.values.get("trainer", {})
     selector = table.pop("device", "auto") if isinstance(table, dict) else "auto"
@@ -95,7 +99,7 @@ def _best_file(run: Run, config: Config) -> Path:
 
 
 def _kept(saver: ModelCheckpoint) -> list[Path]:
-    """The best file that the last run of this output kept, then its last one."""
+    """Returns the best file that the last run of this output kept, then its last one."""
     if not saver.last_path.is_file():
         return []
     callbacks: Any = (io.load_checkpoint(saver.last_path, rng=False).get("extra") or {}).get("callbacks", [])
@@ -106,7 +110,9 @@ def _kept(saver: ModelCheckpoint) -> list[Path]:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """The weights of a checkpoint or of a saved model into ``model``. CheckpointError where they do not fit."""
+    """Loads the weights of a checkpoint or of a saved model into ``model``. Raises CheckpointError if they do
+    not fit.
+    """
     if io.verify(path)["type"] == "checkpoint":
         io.load_checkpoint(path, model, rng=False)
         return

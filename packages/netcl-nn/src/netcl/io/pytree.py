@@ -1,6 +1,4 @@
-"""States as trees: nested dicts and lists of plain values, tensors and arrays, taken apart for a file and put
-together again.
-"""
+"""States as pytrees: nested dicts and lists of plain values, tensors and arrays, flattened for a file and restored."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ from netcl.core import Tensor
 from netcl.io.archive import Entry, entry_of
 
 
-def take_apart(value: Any, path: str, entries: list[Entry]) -> Any:
-    """``value`` as JSON; tensors and arrays go to ``entries`` under keys that begin with ``path``. TypeError for
-    anything else.
+def flatten(value: Any, path: str, entries: list[Entry]) -> Any:
+    """Returns ``value`` as JSON; tensors and arrays are appended to ``entries`` under keys that begin with ``path``.
+    Raises TypeError for anything else.
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -29,24 +27,26 @@ def take_apart(value: Any, path: str, entries: list[Entry]) -> Any:
         for key, item in value.items():
             if not isinstance(key, (str, int)):
                 raise TypeError(f"{path}: the keys of a state are texts and whole numbers, not {type(key).__name__}")
-            items.append([key, take_apart(item, f"{path}/{key}", entries)])
+            items.append([key, flatten(item, f"{path}/{key}", entries)])
         return {"dict": items}
     if isinstance(value, (list, tuple)):
-        items = [take_apart(item, f"{path}/{at}", entries) for at, item in enumerate(value)]
+        items = [flatten(item, f"{path}/{at}", entries) for at, item in enumerate(value)]
         return {"tuple": items} if isinstance(value, tuple) else items
     raise TypeError(f"{path}: a {type(value).__name__} cannot be saved; a state has plain values, tensors and arrays")
 
 
-def put_together(value: Any, array: Callable[[str], Any]) -> Any:
-    """The tree that ``take_apart`` wrote, with ``array(key)`` for each array. ValueError for what it never writes."""
+def unflatten(value: Any, array: Callable[[str], Any]) -> Any:
+    """Returns the pytree that ``flatten`` wrote, with ``array(key)`` for each array. Raises ValueError for malformed
+    JSON.
+    """
     if isinstance(value, list):
-        return [put_together(item, array) for item in value]
+        return [unflatten(item, array) for item in value]
     if not isinstance(value, dict):
         return value
     if set(value) == {"array"}:
         return array(value["array"])
     if set(value) == {"tuple"}:
-        return tuple(put_together(item, array) for item in value["tuple"])
+        return tuple(unflatten(item, array) for item in value["tuple"])
     if set(value) == {"dict"}:
-        return {key: put_together(item, array) for key, item in value["dict"]}
+        return {key: unflatten(item, array) for key, item in value["dict"]}
     raise ValueError(f"{sorted(value)} is no part of a state")

@@ -1,4 +1,4 @@
-"""Weights in other coordinates: weight and spectral normalisation of a layer's parameter."""
+"""Reparameterization of a layer's parameter: weight normalization and spectral normalization."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ M = TypeVar("M", bound=Module)
 
 
 class _Reparameterized:
-    """A forward pre-hook that computes the attribute ``name`` from the parameters that took its place."""
+    """A forward pre-hook that computes the attribute ``name`` from the parameters that replace it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -23,16 +23,16 @@ class _Reparameterized:
         object.__setattr__(module, self.name, self.weight(module))
 
     def weight(self, module: Module) -> Tensor:
-        """The weight by the present parameters."""
+        """Returns the weight for the current parameters."""
         raise TypeError(f"{type(self).__name__} does not say its weight")
 
     def config(self) -> dict[str, Any]:
-        """Which function brought this about, as ``by``, and its arguments, for the file of a model."""
+        """Returns the reparameterization's name, as ``by``, and its arguments, for the file of a model."""
         raise TypeError(f"{type(self).__name__} does not say its config")
 
 
 def _taken(module: Module, name: str, what: str) -> ag.Parameter:
-    """The parameter ``name``, which the module then has no more; ValueError where there is none."""
+    """Removes the parameter ``name`` from the module and returns it; raises ValueError if there is none."""
     weight = module._parameters.get(name)
     if weight is None or not weight.ndim:
         raise ValueError(f"{what}: {type(module).__name__} has no parameter {name!r} with axes")
@@ -47,7 +47,7 @@ def _install(module: Module, hook: _Reparameterized) -> None:
 
 
 def _removed(module: Module, name: str, kind: type[_Reparameterized], what: str) -> Any:
-    """Takes off the hook for ``name`` and gives it; ValueError where there is none."""
+    """Removes the hook for ``name`` and returns it; raises ValueError if there is none."""
     for key, hook in module._pre_hooks.items():
         if isinstance(hook, kind) and hook.name == name:
             del module._pre_hooks[key]
@@ -82,10 +82,10 @@ class _WeightNorm(_Reparameterized):
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
-    """Replaces the parameter ``name`` by w = g v / ||v|| (Salimans and Kingma 2016), and gives the module.
+    """Replaces the parameter ``name`` by w = g v / ||v|| (Salimans and Kingma 2016), and returns the module.
 
-    The parameters ``name_g``, the norms over all axes but ``dim`` (over all with None), and ``name_v``, the old value,
-    take its place; w is computed before each forward pass. ValueError where the module has no such parameter.
+    The parameters ``name_g``, the norms over all axes but ``dim`` (over all with None), and ``name_v``, the previous
+    value, replace it; w is computed before each forward pass. Raises ValueError if the module has no such parameter.
     """
     weight = _taken(module, name, "weight_norm")
     hook = _WeightNorm(name, dim)
@@ -99,7 +99,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
-    """Makes the present weight the parameter ``name`` again, and gives the module."""
+    """Makes the current weight the parameter ``name`` again, and returns the module."""
     hook = _removed(module, name, _WeightNorm, "remove_weight_norm")
     with ag.no_grad():
         weight = hook.weight(module)
@@ -128,7 +128,9 @@ class _SpectralNorm(_Reparameterized):
         return ag.reshape(weight, (weight.shape[0], -1))  # type: ignore[no-any-return]
 
     def iterate(self, matrix: Tensor, u: Tensor, v: Tensor, times: int) -> None:
-        """Moves u and v towards the singular vectors of the largest singular value, in place."""
+        """Updates u and v in place by one power iteration towards the singular vectors of the largest singular
+        value.
+        """
         with ag.no_grad():
             for _ in range(times):
                 v.write(self.unit(ag.matmul(u, matrix)))
@@ -143,7 +145,7 @@ class _SpectralNorm(_Reparameterized):
         matrix = self.matrix(original)
         if module.training:
             self.iterate(matrix, u, v, self.iterations)
-        # Copies: the next pass moves u and v in place, before a backward pass of this one may come.
+        # Copies: the next forward pass updates u and v in place, possibly before the backward pass of this one.
         sigma = ag.sum(ag.mul(ag.clone(u.detach()), ag.matmul(matrix, ag.clone(v.detach()))))
         return ag.div(original, sigma)  # type: ignore[no-any-return]
 
@@ -152,11 +154,11 @@ def spectral_norm(
     module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> M:
     """Replaces the parameter ``name`` by w / sigma, sigma the largest singular value of w as a matrix (Miyato et al.
-    2018), and gives the module.
+    2018), and returns the module.
 
-    The parameter ``name_orig`` takes its place, with buffers ``name_u`` and ``name_v``, which ``n_power_iterations``
-    steps of the power method move before each forward pass in training. ``dim`` becomes the rows of the matrix: 1 for
-    transposed convolutions, else 0. ValueError where the module has no such parameter.
+    The parameter ``name_orig`` replaces it, with buffers ``name_u`` and ``name_v``, which are updated by
+    ``n_power_iterations`` steps of the power method before each forward pass in training. ``dim`` becomes the rows of
+    the matrix: 1 for transposed convolutions, else 0. Raises ValueError if the module has no such parameter.
     """
     if n_power_iterations < 1:
         raise ValueError(f"n_power_iterations={n_power_iterations} must be positive")
@@ -176,7 +178,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
-    """Makes the present weight the parameter ``name`` again, and gives the module."""
+    """Makes the current weight the parameter ``name`` again, and returns the module."""
     hook = _removed(module, name, _SpectralNorm, "remove_spectral_norm")
     training, module.training = module.training, False
     with ag.no_grad():
@@ -192,12 +194,12 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
 
 
 def configs(module: Module) -> list[dict[str, Any]]:
-    """What was done to the module's parameters, as plain values."""
+    """Returns the reparameterizations of the module's parameters, as plain values."""
     return [hook.config() for hook in module._pre_hooks.values() if isinstance(hook, _Reparameterized)]
 
 
 def reapply(module: Module, config: Any) -> None:
-    """Does again to a fresh module what one of ``configs`` says; ValueError where it says nothing of the kind."""
+    """Applies one of ``configs`` to a new module; raises ValueError if it is not valid."""
     known = {"weight_norm": weight_norm, "spectral_norm": spectral_norm}
     if not isinstance(config, Mapping) or config.get("by") not in known:
         raise ValueError(f"a config has no meaning for {config!r} as a normalised parameter")

@@ -1,4 +1,4 @@
-"""Writing what a file holds into a model: shapes and dtypes are checked first, then one array at a time is read."""
+"""Loads the contents of a file into a model: shapes and dtypes are checked first, then one array at a time is read."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from netcl.nn.state import StateError, check_state
 Array = np.ndarray[Any, Any]
 
 
-def description(shape: Sequence[int], dtype: str) -> Array:
-    """An array of this shape that takes no memory, for checks; bfloat16, which NumPy lacks, is float32."""
+def placeholder(shape: Sequence[int], dtype: str) -> Array:
+    """Returns an array of this shape that takes no memory, for checks; bfloat16, which NumPy lacks, is float32."""
     return np.broadcast_to(np.zeros((), "float32" if dtype == "bfloat16" else dtype), tuple(shape))
 
 
-def load_fitting(
+def load_into(
     model: Module,
     described: Mapping[str, Array],
     read: Callable[[str], Any],
     path: str | os.PathLike[str],
     strict: bool,
 ) -> dict[str, Tensor]:
-    """Writes ``read(name)`` into each tensor of ``model`` whose name is in ``described`` (arrays of the shapes and
-    dtypes to come), and gives those tensors.
+    """Writes ``read(name)`` into each tensor of ``model`` whose name is in ``described`` (placeholders with the shapes
+    and dtypes of the file), and returns those tensors.
 
-    CheckpointError, with nothing written, where they do not fit.
+    Raises CheckpointError, with nothing written, if they do not fit.
     """
     own = model.state_dict()
     try:

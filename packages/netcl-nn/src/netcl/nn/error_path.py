@@ -1,4 +1,4 @@
-"""Where in a model an error arose: its message names the path of the layer, once it leaves a module around it."""
+"""Adds the path of the failing layer to the message of an error as it leaves the modules around that layer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ LOCATED = (ShapeError, DTypeError)
 _ORIGIN = "_module_and_message"
 
 
-def locate(error: BaseException, module: Any) -> None:
-    """Notes the innermost module that ``error`` left, and puts its path in ``module``, if that is another, before the
-    message.
+def add_module_path(error: BaseException, module: Any) -> None:
+    """Records the innermost module that ``error`` left; if ``module`` is another one, puts the path of the innermost
+    module in it before the message.
     """
     origin, message = error.__dict__.setdefault(_ORIGIN, (module, str(error)))
     if origin is module:

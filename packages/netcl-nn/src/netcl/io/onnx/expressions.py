@@ -1,4 +1,4 @@
-"""Expressions as ONNX nodes: whatever an op of the table computes elementwise or by reductions can be exported."""
+"""Emits expressions as ONNX nodes, so that every elementwise or reducing op of the table can be exported."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar
 from netcl.core.layout import broadcast_shapes
 from netcl.io.onnx.graph import Graph, Pair, Value
-from netcl.io.onnx.tracing import Step
+from netcl.io.onnx.tracing import TracedOp
 
-# Primitives that ONNX has under another name.
+# Primitives that have another name in ONNX.
 _SAME = {
     "add": "Add",
     "sub": "Sub",
@@ -64,7 +64,7 @@ _REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min"}
 
 
 class _Writer:
-    """Writes the expressions of one op."""
+    """Emits the expressions of one op."""
 
     def __init__(
         self, graph: Graph, inputs: Sequence[Value], scalars: Mapping[str, float | int], name: str, rank: int
@@ -81,7 +81,7 @@ class _Writer:
         return self.graph.reshape(value, (lead + value.shapes[0], lead + value.shapes[1]))
 
     def value(self, node: Expr) -> Value:
-        """The value of an expression, written at most once."""
+        """Returns the value of an expression, emitted at most once."""
         if node not in self._done:
             self._done[node] = self._written(node)
         return self._done[node]
@@ -152,13 +152,13 @@ class _Writer:
         return self.graph.add(op, values, (first, second), dtype)
 
     def number(self, value: float, like: Value) -> Value:
-        """A number in the dtype of a value."""
+        """Returns a number in the dtype of a value."""
         return self.graph.constant(value, like.dtype)
 
 
 def _chain(*ops: tuple[Any, ...]) -> Callable[..., Value]:
-    """A primitive as nodes in turn: (op, operands...), an operand being the value before (0), a number (float), or an
-    argument of the primitive ("a", "b", "c").
+    """Emits a primitive as a chain of nodes: (op, operands...), an operand being the previous value (0), a number
+    (float), or an argument of the primitive ("a", "b", "c").
     """
 
     def write(writer: _Writer, dtype: str, *values: Value) -> Value:
@@ -232,8 +232,8 @@ _COMPOSED: Mapping[str, Callable[..., Value]] = {
 }
 
 
-def write_formula(graph: Graph, step: Step) -> list[Value]:
-    """The nodes of an op that is an expression; gives its results."""
+def write_expression(graph: Graph, step: TracedOp) -> list[Value]:
+    """Emits the nodes of an op that is an expression; returns its results."""
     ready, again = (bound(call.row, call.args, call.kwargs) for call in (step.first, step.second))
     if ready.scalars != again.scalars:
         raise UnsupportedError(
@@ -255,7 +255,7 @@ def write_formula(graph: Graph, step: Step) -> list[Value]:
 
 
 def _reduces(outputs: Sequence[Expr]) -> bool:
-    """Whether axes of the space are named anywhere, so that they have to be counted alike in all values."""
+    """True if the expression refers to an axis, so that all values must have the same number of axes."""
     seen: set[Expr] = set()
     waiting = list(outputs)
     while waiting:

@@ -1,4 +1,6 @@
-"""Work on pieces of a file in a second thread, in order, while the first reads or writes the next ones."""
+"""Background io: processes pieces of a file in a second thread, in order, while the caller reads or writes the next
+ones.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 
-class Behind:
-    """Calls ``function`` with each piece that it is given, in a thread of its own. Use it in a ``with`` block.
+class BackgroundWorker:
+    """Calls ``function`` with each submitted piece in a thread of its own. Use it in a ``with`` block.
 
-    At most one piece waits behind the one at work, so no more than two are held.
+    At most one piece is queued while another is processed, so at most two are held in memory.
     """
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
@@ -18,19 +20,19 @@ class Behind:
         self._pool = ThreadPoolExecutor(1, name)
         self._running: list[Future[Any]] = []
 
-    def __enter__(self) -> Behind:
+    def __enter__(self) -> BackgroundWorker:
         return self
 
     def __exit__(self, *raised: object) -> None:
         self._pool.shutdown()
 
-    def take(self, *piece: Any) -> None:
-        """Hands a piece over; it must not change before the next but one call, or ``settle``, has come back."""
+    def submit(self, *piece: Any) -> None:
+        """Queues a piece; it must not change until the next but one call, or ``wait``, has returned."""
         while len(self._running) > 1:
             self._running.pop(0).result()
         self._running.append(self._pool.submit(self._function, *piece))
 
-    def settle(self) -> None:
-        """Waits for all pieces; raises what the function raised."""
+    def wait(self) -> None:
+        """Waits for all pieces; raises the exception of the function, if any."""
         while self._running:
             self._running.pop(0).result()
