@@ -20,8 +20,8 @@ import netcl.distributed as dist
 from netcl import nn
 from netcl.core import Tensor
 from netcl.core.device import device
-from netcl.distributed.folding import Array
 from netcl.distributed.group import ProcessGroup, Signature
+from netcl.distributed.reductions import Array
 
 WAIT_S = 0.02
 LAYERS, WIDTH, SAMPLES = 24, 512, 2048
@@ -39,17 +39,17 @@ class Waiting(ProcessGroup):
     def _announce(self, signature: Signature) -> None:
         self._signature = signature
 
-    def _meet(self) -> None:
+    def _barrier(self) -> None:
         self._signature = Signature(0, "barrier")
 
-    def _fold(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
+    def _reduce_range(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
         if source.dtype == np.float32:
             time.sleep(self._seconds)
 
-    def _collect(self, own: Array, counts: Sequence[int]) -> Array:
+    def _concatenate(self, own: Array, counts: Sequence[int]) -> Array:
         return np.concatenate([own, own])
 
-    def _spread(self, source: Array | None, out: Array, root: int, low: int, total: int) -> None:
+    def _broadcast_range(self, source: Array | None, out: Array, root: int, low: int, total: int) -> None:
         self._signature = Signature(0, "broadcast")
 
     def _send(self, values: Array, to: int, text: str) -> None:

@@ -4,7 +4,7 @@
         [--latency-us 20] [--bandwidth-gb 1.25] [--per-host 1] [--cores-busy] [--jitter 1] [--ranks 2,4,...]
 
 A bucket leaves when its gradients are there and the bucket before has arrived. Its way takes what the host needs for
-it (measured: copies, the fold, handles) and what the network does: 2 (h - 1) / h of its bytes and 2 log2(h) latencies
+it (measured: copies, reduction, handles) and what the network does: 2 (h - 1) / h of its bytes and 2 log2(h) latencies
 for h hosts, whose ranks share one link. Where the processor computes the gradients too (--cores-busy), the host's part
 adds to the step instead of running beside it. All wait for the slowest rank: with a standard deviation of one rank's
 computation (--jitter, in percent) that is the largest of as many draws of a normal distribution (Blom 1958).

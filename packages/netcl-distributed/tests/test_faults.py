@@ -76,7 +76,7 @@ def test_the_others_say_what_is_wrong_with_a_rank(
     everyone = size if "Mismatch" in seen else size - 1
     assert {int(match[2]) for match in found} == set(range(everyone)), done.stdout + done.stderr
     assert "is well" not in done.stdout
-    if fault != "sleep":  # nobody waits for the timeout
+    if fault != "sleep":  # no rank waits for the timeout
         (failed,) = (float(line.split()[0]) for line in done.stdout.splitlines() if line.endswith("fails"))
         assert max(float(match[1]) for match in found) - failed < timeout / 2
 
@@ -108,7 +108,7 @@ def test_a_file_of_a_dead_run_is_removed_and_a_living_one_kept() -> None:
         assert not left.exists()
         assert living.exists()
         with pytest.raises(RuntimeError, match="is no rendezvous of netcl"):
-            shared.SharedBoard(living, 0)
+            shared.MappedBuffer(living, 0)
     finally:
         living.unlink()
 

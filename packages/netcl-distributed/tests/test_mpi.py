@@ -163,7 +163,7 @@ def hosts(tmp_path: Path) -> Iterator[Path]:
 
 
 def _read(namespace: str, entry: str) -> str:
-    """What the kernel says of a host's end of the cable."""
+    """The kernel's data on a host's end of the cable."""
     path = f"/sys/class/net/cable/{entry}"
     read = subprocess.run(["ip", "netns", "exec", namespace, "cat", path], capture_output=True, text=True, check=True)
     return read.stdout.strip()

@@ -17,7 +17,7 @@ import netcl.distributed as dist
 from netcl.core import DeviceHandle, Tensor, config, manager
 from netcl.core.device import device
 from netcl.core.errors import ShapeError
-from netcl.distributed.shares import Shares
+from netcl.distributed.load_balancing import LoadBalancer
 from netcl.ops import manual_seed
 
 nn = pytest.importorskip("netcl.nn", reason="trains models of netcl-nn, which is not installed")
@@ -225,24 +225,24 @@ def test_gradients_travel_in_buckets_and_as_half_numbers() -> None:
 
 
 def test_shares_follow_the_measured_speed_and_stay_where_they_are_told_to() -> None:
-    shares = Shares(2)
+    balancer = LoadBalancer(2)
     for _ in range(4):
-        samples = [round(100 * weight) for weight in shares.weights]
-        shares.measured(samples, [samples[0] / 300, samples[1] / 100])
-    np.testing.assert_allclose(shares.weights, [0.75, 0.25], atol=0.01)
-    kept = list(shares.weights)
-    shares.measured([75, 25], [0.251, 0.25])
-    assert shares.weights == kept
-    assert not Shares(2, [1, 3]).measures
+        samples = [round(100 * weight) for weight in balancer.weights]
+        balancer.measured(samples, [samples[0] / 300, samples[1] / 100])
+    np.testing.assert_allclose(balancer.weights, [0.75, 0.25], atol=0.01)
+    kept = list(balancer.weights)
+    balancer.measured([75, 25], [0.251, 0.25])
+    assert balancer.weights == kept
+    assert not LoadBalancer(2, [1, 3]).measures
     for _ in range(2):  # a device that stood still for two steps keeps a share, and comes back
-        shares.measured([75, 25], [75.0, 0.25])
-    assert 0.3 < shares.weights[0] < 0.7
-    assert Shares(4, [1, 0, 2, 900]).sizes(12) == [1, 0, 1, 10]
-    assert Shares(3, [1, 1, 900]).sizes(2) == [1, 0, 1]
+        balancer.measured([75, 25], [75.0, 0.25])
+    assert 0.3 < balancer.weights[0] < 0.7
+    assert LoadBalancer(4, [1, 0, 2, 900]).sizes(12) == [1, 0, 1, 10]
+    assert LoadBalancer(3, [1, 1, 900]).sizes(2) == [1, 0, 1]
     with config.override(DETERMINISTIC=True):
-        assert not shares.measures
+        assert not balancer.measures
     with pytest.raises(ValueError, match="weights are 2 numbers"):
-        Shares(2, [1.0])
+        LoadBalancer(2, [1.0])
 
 
 def test_a_failing_replica_is_told_and_the_model_stays_usable(handles: list[DeviceHandle]) -> None:

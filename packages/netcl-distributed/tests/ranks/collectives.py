@@ -1,4 +1,4 @@
-"""What one rank calls to see every collective of its group right: run as a script by a launcher, or as a function."""
+"""Checks of every collective on one rank: run as a script by a launcher, or as a function."""
 
 from __future__ import annotations
 

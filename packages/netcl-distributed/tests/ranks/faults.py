@@ -29,7 +29,7 @@ def kill_self() -> None:
 
 
 def start_a_child() -> None:
-    """Something that outlives its parent if nobody ends it."""
+    """A process that outlives its parent unless it is ended."""
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", *sys.argv[2:]])
 
 
@@ -55,7 +55,7 @@ def die_twice(group: dist.ProcessGroup, last: bool) -> None:
 
 def main() -> None:
     fault = sys.argv[1]
-    # How long the others take to start is no fault.
+    # A slow start of the others is not a fault.
     group = dist.init_process_group(timeout=90)
     last = group.rank == group.size - 1
     x = np.ones(8, np.float32)

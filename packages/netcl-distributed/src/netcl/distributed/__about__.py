@@ -1,4 +1,4 @@
-"""The version of netcl-distributed, read by the build and by nothing else at run time."""
+"""The version of netcl-distributed, read by the build."""
 
 from __future__ import annotations
 

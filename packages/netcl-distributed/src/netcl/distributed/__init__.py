@@ -1,6 +1,4 @@
-"""Several devices at one model: process groups, collectives, and data-parallel training over devices, processes and
-hosts.
-"""
+"""Process groups, collectives, and data-parallel training over devices, processes and hosts."""
 
 from __future__ import annotations
 

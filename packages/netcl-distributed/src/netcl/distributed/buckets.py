@@ -1,4 +1,4 @@
-"""Gradients on their way to the group in buckets, the last layers' first, while the backward pass goes on."""
+"""Gradient buckets: gradients are reduced in buckets, the last layers' first, while the backward pass continues."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.distributed.folding import Array
 from netcl.distributed.group import ProcessGroup
+from netcl.distributed.reductions import Array
 from netcl.distributed.work import Work
 
 __all__ = ["Buckets", "Span"]
 
 
 class Span(NamedTuple):
-    """When something began and ended, in seconds of ``time.perf_counter``."""
+    """The start and end of something, in seconds of ``time.perf_counter``."""
 
     name: str
     begun: float
@@ -34,10 +34,10 @@ class _Bucket:
 class Buckets:
     """The gradients of ``params``, summed over the devices of ``local`` and then over the ranks of ``group``.
 
-    Neighbours of one dtype share a bucket of at most ``nbytes``. A bucket leaves once all of its gradients are there
-    and the one before has left, so that all ranks send them in one order. A parameter without a gradient counts as zero
-    where another rank has one. ``compression="float16"`` sends float32 gradients as half numbers, summed in float32.
-    Of several devices, the first has the sums.
+    Adjacent parameters of one dtype share a bucket of at most ``nbytes``. A bucket is sent when all of its gradients
+    are known and the previous one has been sent, so that all ranks send them in one order. A parameter without a
+    gradient counts as zero if another rank has one. ``compression="float16"`` sends float32 gradients as half numbers,
+    summed in float32. With several devices, the first one receives the sums.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Buckets:
         self._compression = compression
         self._groups = self._packed(nbytes)
         self._bucket_of = {place: at for at, places in enumerate(self._groups) for place in places}
-        # Kept from step to step: to take new memory from the system costs as much as to fill it.
+        # Kept from step to step: allocating new memory from the system costs as much as filling it.
         self._flats = [
             np.empty(sum(params[place].size for place in places), _on_host(params[places[0]]))
             for places in self._groups
@@ -66,28 +66,28 @@ class Buckets:
         self.begin()
 
     def _packed(self, nbytes: int) -> list[list[int]]:
-        """The places of the parameters, last first, in buckets."""
+        """Returns the indices of the parameters, last first, in buckets."""
         buckets: list[list[int]] = []
-        room, dtype = 0, ""
+        bytes_left, dtype = 0, ""
         for place in range(len(self._params) - 1, -1, -1):
             param = self._params[place]
-            if not buckets or param.dtype != dtype or param.nbytes > room:
+            if not buckets or param.dtype != dtype or param.nbytes > bytes_left:
                 buckets.append([])
-                room, dtype = nbytes, param.dtype
+                bytes_left, dtype = nbytes, param.dtype
             buckets[-1].append(place)
-            room -= param.nbytes
+            bytes_left -= param.nbytes
         return buckets
 
     def begin(self) -> None:
-        """Forgets the gradients of the last backward pass."""
+        """Drops the gradients of the last backward pass."""
         self._buckets = [_Bucket(places) for places in self._groups]
         self._next = 0
         self._given: dict[int, Tensor] = {}
         self._transfers: dict[int, Any] = {}
         self.spans = []
 
-    def give(self, place: int, grad: Tensor) -> None:
-        """Takes the gradient of parameter number ``place``: its copy to the host begins at once."""
+    def add(self, place: int, grad: Tensor) -> None:
+        """Adds the gradient of parameter number ``place`` and starts its copy to the host."""
         self._given[place] = grad
         self._transfers[place] = grad.to_host_async()
         self._buckets[self._bucket_of[place]].missing -= 1
@@ -95,7 +95,9 @@ class Buckets:
             self._send(self._next)
 
     def finish(self) -> list[Array | None]:
-        """Sends what is left and waits for all; the sums, None where no rank has one; they hold until ``begin``."""
+        """Sends the remaining buckets and waits for all; returns the sums, None for a parameter without a gradient on
+        any rank. They are valid until ``begin``.
+        """
         while self._next < len(self._buckets):
             self._send(self._next)
         used = np.array([place in self._given for place in range(len(self._params))], np.int32)
@@ -116,10 +118,10 @@ class Buckets:
     def _send(self, at: int) -> None:
         bucket = self._buckets[at]
         self._next = at + 1
-        bucket.work = self._thread.order(lambda: self._summed(at), f"bucket {at}")
+        bucket.work = self._thread.submit(lambda: self._summed(at), f"bucket {at}")
 
     def _summed(self, at: int) -> Array:
-        """The sums of one bucket; runs in the group's thread."""
+        """Returns the sums of one bucket; runs in the group's thread."""
         begun = time.perf_counter()
         flat = self._flats[at]
         start = 0
@@ -144,5 +146,5 @@ class Buckets:
 
 
 def _on_host(param: Tensor) -> str:
-    """The dtype in which the gradient of a parameter reads on the host."""
+    """Returns the dtype of a parameter's gradient on the host."""
     return "float32" if param.dtype == "bfloat16" else param.dtype

@@ -1,5 +1,5 @@
 """The collectives as functions: over a list with one tensor for each local device, or over this rank's tensor in its
-group; always through the host and in rank order, so that bits repeat.
+group. They run on the host and in rank order, so that results are bit-identical.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from netcl.core import Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError
 from netcl.distributed.current import current_group
 from netcl.distributed.errors import RankFailedError
-from netcl.distributed.folding import Array, check_op, even_bounds, fold
 from netcl.distributed.group import ProcessGroup, Value
 from netcl.distributed.local import local_groups
+from netcl.distributed.reductions import Array, check_op, even_bounds, reduce_in_order
 
 __all__ = [
     "all_gather",
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 def _group(group: ProcessGroup | None) -> ProcessGroup:
-    """The group named, else the one of this thread or process, else one of this process alone."""
+    """Returns the given group, else the one of this thread or process, else one of this process alone."""
     return group or current_group() or local_groups(1)[0]
 
 
@@ -47,7 +47,7 @@ def _as_list(tensors: Sequence[Tensor], op: str) -> list[Tensor]:
 
 
 def check_equal(tensors: Sequence[Tensor], op: str) -> None:
-    """CollectiveMismatchError where shapes or dtypes differ between ranks."""
+    """Raises CollectiveMismatchError if shapes or dtypes differ between ranks."""
     first = tensors[0]
     for rank, tensor in enumerate(tensors):
         if tensor.shape != first.shape or tensor.dtype != first.dtype:
@@ -58,20 +58,20 @@ def check_equal(tensors: Sequence[Tensor], op: str) -> None:
 
 
 def _read(tensors: Sequence[Tensor]) -> list[Array]:
-    """The values of all tensors; all copies are under way before the first is waited for."""
+    """Returns the values of all tensors; all copies are started before the first one is waited for."""
     transfers = [tensor.to_host_async() for tensor in tensors]
     return [transfer.wait() for transfer in transfers]
 
 
 def combined(tensors: Sequence[Tensor], op: str, weights: Sequence[float] | None = None) -> Array:
-    """The values of all ranks, each times its weight, combined in rank order; half types add up in float32."""
+    """Combines the values of all ranks, each times its weight, in rank order; half types are summed in float32."""
     check_op(op)
     values: list[Array] = _read(tensors)
     if weights is not None:
         wide = np.dtype(np.float32) if values[0].dtype == np.float16 else values[0].dtype
         values = [value.astype(wide) * wide.type(weight) for value, weight in zip(values, weights)]
     total = np.empty_like(values[0])
-    fold(values, op, total)
+    reduce_in_order(values, op, total)
     return total
 
 
@@ -83,13 +83,12 @@ def all_reduce(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Replaces each tensor, in place, by the ``op`` (sum, mean, max, min, prod) of all of them; returns what it was
-    given.
+    """Replaces each tensor, in place, by the ``op`` (sum, mean, max, min, prod) of all of them; returns its argument.
 
     ``tensors``: one for each local device, of equal shape and dtype, or this rank's tensor or array, combined over the
     ranks of ``group`` (None: the group of this process). A list in a group of several processes is combined over the
-    devices first and then over the processes, whose lists have one length. ``async_op`` (or ``overlap``, its other
-    name): a Work to wait for. CollectiveMismatchError where shapes or dtypes differ.
+    devices first and then over the processes, whose lists must have the same length. ``async_op`` (or its synonym
+    ``overlap``): returns a Work. Raises CollectiveMismatchError if shapes or dtypes differ.
     """
     check_op(op)
     later = async_op or overlap
@@ -110,7 +109,7 @@ def all_reduce(
             tensor.write(total)
         return tensors
 
-    return ranks.order(run, "all_reduce") if later else run()
+    return ranks.submit(run, "all_reduce") if later else run()
 
 
 def reduce(
@@ -121,7 +120,7 @@ def reduce(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """The ``op`` of all tensors, written into the one of rank ``root`` and returned."""
+    """Writes the ``op`` of all tensors into the one of rank ``root``, and returns that tensor."""
     if isinstance(tensors, (Tensor, np.ndarray)):
         return _group(group).reduce(tensors, root, op, async_op=async_op)
     listed = _as_list(tensors, "reduce")
@@ -137,7 +136,7 @@ def reduce_scatter(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """The rows (axis 0, cut nearly equally) of the ``op`` of all tensors that are each rank's, as new tensors."""
+    """Returns each rank's rows (axis 0, split nearly equally) of the ``op`` of all tensors, as new tensors."""
     if isinstance(tensors, (Tensor, np.ndarray)):
         return _group(group).reduce_scatter(tensors, op, async_op=async_op)
     listed = _as_list(tensors, "reduce_scatter")
@@ -155,7 +154,7 @@ def reduce_scatter(
 def broadcast(
     tensors: Value | Sequence[Tensor], root: int = 0, *, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
-    """Writes the tensor of rank ``root`` into all the others, in place; returns what it was given."""
+    """Writes the tensor of rank ``root`` into all the others, in place; returns its argument."""
     if isinstance(tensors, (Tensor, np.ndarray)):
         return _group(group).broadcast(tensors, root, async_op=async_op)
     listed = _as_list(tensors, "broadcast")
@@ -176,10 +175,10 @@ def scatter(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Cuts ``tensor`` along axis 0: into that many nearly equal parts on its device, or into the given tensors, in
+    """Splits ``tensor`` along axis 0: into that many nearly equal parts on its device, or into the given tensors, in
     place.
 
-    ``chunks`` a single tensor: the ranks of ``group`` each get their rows of the tensor of rank ``root``.
+    If ``chunks`` is a single tensor, the ranks of ``group`` each get their rows of the tensor of rank ``root``.
     """
     if isinstance(chunks, (Tensor, np.ndarray)):
         return _group(group).scatter(tensor, chunks, root, async_op=async_op)
@@ -204,7 +203,7 @@ def scatter(
 def gather(
     tensors: Value | Sequence[Tensor], root: int = 0, *, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
-    """All tensors one after the other along axis 0, as a new tensor on the device of rank ``root``; in a group None on
+    """Concatenates all tensors along axis 0, as a new tensor on the device of rank ``root``; in a group returns None on
     the other ranks.
     """
     if isinstance(tensors, (Tensor, np.ndarray)):
@@ -215,7 +214,7 @@ def gather(
 
 
 def all_gather(tensors: Value | Sequence[Tensor], *, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
-    """All tensors one after the other along axis 0, as a new tensor on each device."""
+    """Concatenates all tensors along axis 0, as a new tensor on each device."""
     if isinstance(tensors, (Tensor, np.ndarray)):
         return _group(group).all_gather(tensors, async_op=async_op)
     listed = _as_list(tensors, "all_gather")
@@ -229,10 +228,10 @@ def barrier(*, group: ProcessGroup | None = None, async_op: bool = False) -> Any
 
 
 def on_root(fn: Callable[[], R], root: int = 0, *, group: ProcessGroup | None = None) -> R | None:
-    """Calls ``fn()`` on rank ``root`` alone, such as to save a checkpoint, while the others wait.
+    """Calls ``fn()`` on rank ``root`` only, for example to save a checkpoint, while the others wait.
 
-    Gives its result on that rank, None on the others. Where it raises, the error is raised on ``root``, and
-    RankFailedError on all others. It has to be done within the group's timeout.
+    Returns its result on that rank, None on the others. If it raises, the error is raised on ``root``, and
+    RankFailedError on all others. It must finish within the group's timeout.
     """
     ranks = _group(group)
     _check_root(root, ranks.size)
@@ -256,7 +255,7 @@ def send(x: Value, to: int, *, group: ProcessGroup | None = None, async_op: bool
 
 
 def recv(x: Value, source: int, *, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
-    """Writes into ``x`` what rank ``source`` sends, and returns it."""
+    """Writes the values sent by rank ``source`` into ``x``, and returns it."""
     return _group(group).recv(x, source, async_op=async_op)
 
 

@@ -44,13 +44,13 @@ def default_group() -> ProcessGroup | None:
 
 
 def current_group() -> ProcessGroup | None:
-    """The group of this thread, else of this process, else None."""
+    """Returns the group of this thread, else of this process, else None."""
     return _thread.group or _default
 
 
 @contextmanager
 def active_group(group: ProcessGroup) -> Iterator[None]:
-    """Within the block, ``group`` is the group of this thread."""
+    """Makes ``group`` the group of this thread inside the block."""
     outer, _thread.group = _thread.group, group
     try:
         yield
@@ -59,20 +59,20 @@ def active_group(group: ProcessGroup) -> Iterator[None]:
 
 
 def get_rank() -> int:
-    """The rank of this thread or process; before a group is made, that of the launcher, or 0."""
+    """Returns the rank of this thread or process; without a group, that set by the launcher, or 0."""
     group = current_group()
     return int(config.get("RANK") or 0) if group is None else group.rank
 
 
 def get_world_size() -> int:
-    """The number of ranks; before a group is made, that of the launcher, or 1."""
+    """Returns the number of ranks; without a group, that set by the launcher, or 1."""
     group = current_group()
     return int(config.get("WORLD_SIZE") or 1) if group is None else group.size
 
 
 def get_local_rank() -> int:
-    """The rank among those of this host, such as to pick a device; before a group is made, that of the launcher, or
-    0.
+    """Returns the rank among those of this host, for example to choose a device; without a group, that set by the
+    launcher, or 0.
     """
     group = current_group()
     return int(config.get("LOCAL_RANK") or 0) if group is None else group.local_rank

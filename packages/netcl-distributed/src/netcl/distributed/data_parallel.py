@@ -1,6 +1,4 @@
-"""Data parallelism in one process: replicas of the parameters, shards of the batch, gradients made equal on all
-devices.
-"""
+"""Data parallelism in one process: replicated parameters, sharded batches, synchronized gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from netcl.distributed.collectives import check_equal, combined
 __all__ = [
     "DeviceManager",
     "broadcast_params",
-    "cut",
+    "split",
     "prepare_replicas",
     "replicate_params",
     "shard_batch",
@@ -30,7 +28,7 @@ Batch = TypeVar("Batch", Tensor, np.ndarray[Any, Any])
 
 
 class DeviceManager:
-    """The devices that share the work: selectors, handles or queues; default: every OpenCL device, else NumPy."""
+    """The devices that train in parallel: selectors, handles or queues; default: every OpenCL device, else NumPy."""
 
     def __init__(self, devices: Iterable[Any] | None = None) -> None:
         if devices is None:
@@ -67,8 +65,8 @@ def _handle(device: Any) -> DeviceHandle:
 
 
 def shard_sizes(count: int, num_shards: int, weights: Sequence[float] | None = None) -> list[int]:
-    """How many of ``count`` samples each shard gets: nearly equal, or in proportion to ``weights``; the sizes add up
-    to ``count``.
+    """Returns the number of samples of each shard: nearly equal, or in proportion to ``weights``; the sizes sum to
+    ``count``.
     """
     if num_shards < 1:
         raise ValueError(f"at least one shard is needed, not {num_shards}")
@@ -76,28 +74,29 @@ def shard_sizes(count: int, num_shards: int, weights: Sequence[float] | None = N
         weights = [1.0] * num_shards
     if len(weights) != num_shards or any(w < 0 for w in weights) or not sum(weights) > 0:
         raise ValueError(f"weights are {num_shards} numbers, not negative and not all zero; got {list(weights)}")
-    # The boundaries are rounded, not the sizes: so nothing is lost, and equal weights differ by one at most.
+    # The boundaries are rounded, not the sizes: so the sizes sum to the count, and differ by at most one for equal
+    # weights.
     bounds = np.rint(np.cumsum([0.0, *weights]) / sum(weights) * count).astype(int)
     return [int(high - low) for low, high in zip(bounds, bounds[1:])]
 
 
 def shard_batch(x: Batch, num_shards: int, weights: Sequence[float] | None = None) -> list[Batch]:
-    """``x`` (array or tensor) cut along axis 0 into ``num_shards`` parts, nearly equal or in proportion to
+    """Splits ``x`` (array or tensor) along axis 0 into ``num_shards`` parts, nearly equal or in proportion to
     ``weights``.
     """
     if not x.shape:
         raise ShapeError("shard_batch: a batch needs an axis 0, this one is 0-d")
-    return cut(x, shard_sizes(x.shape[0], num_shards, weights))
+    return split(x, shard_sizes(x.shape[0], num_shards, weights))
 
 
-def cut(x: Batch, sizes: Sequence[int]) -> list[Batch]:
-    """``x`` cut along axis 0 into parts of these sizes."""
+def split(x: Batch, sizes: Sequence[int]) -> list[Batch]:
+    """Splits ``x`` along axis 0 into parts of these sizes."""
     bounds = [sum(sizes[:at]) for at in range(len(sizes) + 1)]
     return [x[low:high] for low, high in zip(bounds, bounds[1:])]
 
 
 def replicate_params(params: Iterable[Tensor], queues: Sequence[Any]) -> list[list[Tensor]]:
-    """A copy of every parameter on every queue: ``replicas[rank][i]``; requires_grad is kept."""
+    """Copies every parameter to every queue: ``replicas[rank][i]``; requires_grad is kept."""
     sources = list(params)
     values = [param.to_host() for param in sources]
     return [
@@ -112,7 +111,7 @@ def replicate_params(params: Iterable[Tensor], queues: Sequence[Any]) -> list[li
 
 
 def prepare_replicas(params: Iterable[Tensor], queues: Sequence[Any]) -> list[list[Tensor]]:
-    """``replicate_params`` with the given parameters themselves as the replica of the first queue that they live on."""
+    """``replicate_params``, but the given parameters themselves are the replica of the first queue that they are on."""
     sources = list(params)
     replicas = []
     own = False
@@ -126,7 +125,7 @@ def prepare_replicas(params: Iterable[Tensor], queues: Sequence[Any]) -> list[li
 
 
 def broadcast_params(src: Sequence[Tensor], groups: Sequence[Sequence[Tensor]], root: int = 0) -> None:
-    """Writes ``src`` into every group of parameters, in place; the group ``root`` is skipped where it is ``src``
+    """Writes ``src`` into every group of parameters, in place; the group ``root`` is skipped if it is ``src``
     itself.
     """
     values = [param.to_host() for param in src]
@@ -144,7 +143,8 @@ def _parameters(replica: Any) -> list[Tensor]:
 
 
 def sync_grads(replicas: Sequence[Any], weights: Sequence[float] | None = None) -> None:
-    """Replaces the gradients of all replicas, in place, by their mean, weighted by ``weights`` (such as shard sizes).
+    """Replaces the gradients of all replicas, in place, by their mean, weighted by ``weights`` (for example shard
+    sizes).
 
     A replica is a Module or a list of parameters, in the same order everywhere. A gradient that is None everywhere is
     skipped; one that is None on some counts as zero there.

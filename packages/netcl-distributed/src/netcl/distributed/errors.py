@@ -1,4 +1,4 @@
-"""The error that is the distributed package's own: a rank that is gone."""
+"""RankFailedError, the error class of netcl.distributed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["RankFailedError"]
 
 
 class RankFailedError(NetclError, RuntimeError):
-    """A rank of the group died, raised, or ended before the collective; ``rank`` says which."""
+    """A rank of the group died, raised, or ended before the collective; ``rank`` is its number."""
 
     def __init__(self, rank: int, message: str, *, op: str | None = None) -> None:
         super().__init__(message, op=op)

@@ -1,4 +1,4 @@
-"""ProcessGroup: the one interface of all transports; each brings five raw collectives on flat host arrays."""
+"""ProcessGroup: the interface of all transports; each transport implements five raw collectives on flat host arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError
-from netcl.distributed.folding import Array, check_op, even_bounds
+from netcl.distributed.reductions import Array, check_op, even_bounds
 from netcl.distributed.work import CommThread, Work
 
 __all__ = ["ProcessGroup", "Signature", "Value", "mismatch"]
@@ -20,7 +20,7 @@ Value: TypeAlias = Tensor | Array
 
 
 class Signature(NamedTuple):
-    """What all ranks must agree on before a collective; ``sequence`` counts the group's collectives."""
+    """The properties of a collective that all ranks must agree on; ``sequence`` counts the group's collectives."""
 
     sequence: int
     op: str
@@ -31,7 +31,7 @@ class Signature(NamedTuple):
 
     @property
     def text(self) -> str:
-        """In words, equal on two ranks just where the signatures are."""
+        """A description; equal on two ranks if and only if the signatures are."""
         words = [f"#{self.sequence} {self.op}"]
         if self.dtype:
             words.append(f"of shape ({', '.join(map(str, self.shape))}) and dtype {self.dtype}")
@@ -43,7 +43,7 @@ class Signature(NamedTuple):
 
 
 def mismatch(texts: Sequence[str]) -> CollectiveMismatchError:
-    """The error of ranks that called different collectives; it says what each one called."""
+    """Returns the error of ranks that called different collectives, with the call of each rank."""
     calls = "; ".join(f"rank {rank} called {text}" for rank, text in enumerate(texts))
     return CollectiveMismatchError(
         f"the ranks do not call the same collective: {calls}. Every rank must make the same calls in the same order, "
@@ -52,24 +52,24 @@ def mismatch(texts: Sequence[str]) -> CollectiveMismatchError:
 
 
 class _Host:
-    """The values of a tensor or an array on the host; the copy from a device is under way once this is made."""
+    """The values of a tensor or an array on the host; the copy from a device is started by the constructor."""
 
     def __init__(self, x: Value) -> None:
         self._x = x
         self._transfer = x.to_host_async() if isinstance(x, Tensor) else None
 
     def read(self) -> Array:
-        """The values, contiguous; nobody may write into them."""
+        """Returns the values, contiguous and read-only for the caller."""
         if self._transfer is not None:
             return np.asarray(self._transfer.wait(), order="C")
         return np.asarray(self._x, order="C")
 
-    def room(self, values: Array) -> Array:
-        """Where a result of the same shape goes: the array itself where it can, else a new one."""
+    def result_array(self, values: Array) -> Array:
+        """Returns an array for a result of the same shape: the array itself if possible, else a new one."""
         return values if values is self._x else np.empty_like(values)
 
     def write(self, values: Array) -> Value:
-        """Puts ``values`` in the place of the old ones."""
+        """Replaces the values."""
         if isinstance(self._x, Tensor):
             self._x.write(values)
         elif values is not self._x:
@@ -77,7 +77,7 @@ class _Host:
         return self._x
 
     def new(self, values: Array) -> Value:
-        """``values`` as what this one is: an array, or a tensor on the same device and of the same dtype."""
+        """Returns ``values`` as an array, or as a tensor on the same device and of the same dtype."""
         if isinstance(self._x, Tensor):
             made: Tensor = Tensor.from_host(self._x.queue, values, self._x.dtype)
             return made
@@ -85,15 +85,15 @@ class _Host:
 
 
 class ProcessGroup(ABC):
-    """Some ranks that call the same collectives in the same order, each with its own tensors or arrays.
+    """Ranks that call the same collectives in the same order, each with its own tensors or arrays.
 
-    ``rank`` of ``size``; ``local_rank`` counts those of this host; ``timeout`` is how many seconds a rank waits for the
-    others. Each collective first compares its signature (number, op, shape, dtype, root) over all ranks
+    ``rank`` of ``size``; ``local_rank`` counts the ranks of this host; ``timeout`` is the number of seconds that a rank
+    waits for the others. Each collective first compares its signature (number, op, shape, dtype, root) over all ranks
     (CollectiveMismatchError), waits ``timeout`` seconds at most (CollectiveTimeoutError), and ends as soon as a rank is
-    known to be gone (RankFailedError). After such an error the group is of no more use. Values are combined on the host
-    in rank order, so all ranks, and all runs, get the same bits.
+    known to be gone (RankFailedError). After such an error the group cannot be used again. Values are combined on the
+    host in rank order, so all ranks, and all runs, get the same bits.
 
-    With ``async_op=True`` a call returns a Work at once; a thread of the group carries out what was called, in order.
+    With ``async_op=True`` a call returns a Work at once; a thread of the group runs the calls in order.
     """
 
     def __init__(
@@ -113,14 +113,14 @@ class ProcessGroup(ABC):
 
         def work() -> Value:
             values = host.read()
-            out = host.room(values)
-            self._fold(values.reshape(-1), out.reshape(-1), op, 0, values.size)
+            out = host.result_array(values)
+            self._reduce_range(values.reshape(-1), out.reshape(-1), op, 0, values.size)
             return host.write(out)
 
         return self._issue(self._signed("all_reduce", x, reduce=op), work, async_op)
 
     def reduce(self, x: Value, root: int = 0, op: str = "sum", *, async_op: bool = False) -> Any:
-        """As ``all_reduce``, but only the ``x`` of rank ``root`` is replaced."""
+        """Like ``all_reduce``, but only the ``x`` of rank ``root`` is replaced."""
         check_op(op)
         self._check_rank(root, "root")
         host = _Host(x)
@@ -128,14 +128,16 @@ class ProcessGroup(ABC):
         def work() -> Value:
             values = host.read()
             mine = self.rank == root
-            out = host.room(values) if mine else values
-            self._fold(values.reshape(-1), out.reshape(-1), op, 0, values.size if mine else 0)
+            out = host.result_array(values) if mine else values
+            self._reduce_range(values.reshape(-1), out.reshape(-1), op, 0, values.size if mine else 0)
             return host.write(out) if mine else x
 
         return self._issue(self._signed("reduce", x, reduce=op, root=root), work, async_op)
 
     def reduce_scatter(self, x: Value, op: str = "sum", *, async_op: bool = False) -> Any:
-        """This rank's rows, as a new tensor, of the ``op`` of the ``x`` of all ranks; rows are cut nearly equally."""
+        """Returns this rank's rows of the ``op`` of the ``x`` of all ranks, as a new tensor; rows are split nearly
+        equally.
+        """
         check_op(op)
         if not x.shape:
             raise ShapeError("reduce_scatter: x needs an axis 0, this one is 0-d", op="reduce_scatter")
@@ -146,7 +148,7 @@ class ProcessGroup(ABC):
             low, high = even_bounds(0, values.shape[0], self.size)[self.rank : self.rank + 2]
             row = math.prod(values.shape[1:])
             out = np.empty((high - low, *values.shape[1:]), values.dtype)
-            self._fold(values.reshape(-1), out.reshape(-1), op, low * row, high * row)
+            self._reduce_range(values.reshape(-1), out.reshape(-1), op, low * row, high * row)
             return host.new(out)
 
         return self._issue(self._signed("reduce_scatter", x, reduce=op), work, async_op)
@@ -159,18 +161,18 @@ class ProcessGroup(ABC):
         def work() -> Value:
             values = host.read()
             if self.rank == root:
-                self._spread(values.reshape(-1), values.reshape(-1)[:0], root, 0, values.size)
+                self._broadcast_range(values.reshape(-1), values.reshape(-1)[:0], root, 0, values.size)
                 return x
-            out = host.room(values)
-            self._spread(None, out.reshape(-1), root, 0, out.size)
+            out = host.result_array(values)
+            self._broadcast_range(None, out.reshape(-1), root, 0, out.size)
             return host.write(out)
 
         return self._issue(self._signed("broadcast", x, root=root), work, async_op)
 
     def scatter(self, x: Value | None, out: Value, root: int = 0, *, async_op: bool = False) -> Any:
-        """Writes this rank's rows of the ``x`` of rank ``root`` into ``out``; the others' ``x`` is not looked at.
+        """Writes this rank's rows of the ``x`` of rank ``root`` into ``out``; ``x`` is ignored on other ranks.
 
-        The ``out`` of rank 0 gets the first rows, and so on; together they have the rows of ``x``.
+        The ``out`` of rank 0 gets the first rows, and so on; together they have as many rows as ``x``.
         """
         self._check_rank(root, "root")
         if self.rank == root and x is None:
@@ -184,7 +186,7 @@ class ProcessGroup(ABC):
             rows = -1 if values is None else _rows(values)
             if values is not None and (values.shape[1:] != target.shape[1:] or values.dtype != target.dtype):
                 rows = -2
-            counts = self._collect(np.array([_rows(target), rows], np.int64), [2] * self.size)
+            counts = self._concatenate(np.array([_rows(target), rows], np.int64), [2] * self.size)
             held, given = counts.reshape(-1, 2).T
             if int(held.sum()) != int(given[root]):
                 raise CollectiveMismatchError(
@@ -196,31 +198,33 @@ class ProcessGroup(ABC):
             low = int(held[: self.rank].sum()) * row
             result = np.empty_like(target)
             flat = None if values is None else values.reshape(-1)
-            self._spread(flat, result.reshape(-1), root, low, int(held.sum()) * row)
+            self._broadcast_range(flat, result.reshape(-1), root, low, int(held.sum()) * row)
             return host.write(result)
 
         return self._issue(self._signed("scatter", out, root=root, rows="*"), work, async_op)
 
     def gather(self, x: Value, root: int = 0, *, async_op: bool = False) -> Any:
-        """The ``x`` of all ranks one after the other along axis 0, as a new tensor on rank ``root``; None on others."""
+        """Concatenates the ``x`` of all ranks along axis 0, as a new tensor on rank ``root``; returns None on
+        others.
+        """
         self._check_rank(root, "root")
         return self._gathered("gather", x, root, async_op)
 
     def all_gather(self, x: Value, *, async_op: bool = False) -> Any:
-        """The ``x`` of all ranks one after the other along axis 0, as a new tensor; only axis 0 may differ."""
+        """Concatenates the ``x`` of all ranks along axis 0, as a new tensor; only axis 0 may differ."""
         return self._gathered("all_gather", x, -1, async_op)
 
     def barrier(self, *, async_op: bool = False) -> Any:
         """Returns once all ranks have called it."""
-        return self._issue(Signature(0, "barrier"), self._meet, async_op)
+        return self._issue(Signature(0, "barrier"), self._barrier, async_op)
 
     def send(self, x: Value, to: int, *, async_op: bool = False) -> Any:
         """Sends ``x`` to rank ``to``, which calls ``recv`` with the same shape and dtype.
 
-        Small values are on their way when this returns; for large ones it waits for the receiver.
+        Returns before a small value is received; for large ones it waits for the receiver.
         """
         self._check_peer(to)
-        host, text = _Host(x), _letter(x)
+        host, text = _Host(x), _message_header(x)
 
         def work() -> None:
             values = host.read()
@@ -229,24 +233,26 @@ class ProcessGroup(ABC):
         return self._run(work, async_op, "send")
 
     def recv(self, x: Value, source: int, *, async_op: bool = False) -> Any:
-        """Writes into ``x`` what rank ``source`` sends; CollectiveMismatchError for another shape or dtype."""
+        """Writes the values sent by rank ``source`` into ``x``; raises CollectiveMismatchError for another shape or
+        dtype.
+        """
         self._check_peer(source)
-        host, text = _Host(x), _letter(x)
+        host, text = _Host(x), _message_header(x)
 
         def work() -> Value:
             values = host.read()
-            out = host.room(values)
+            out = host.result_array(values)
             self._recv(out.reshape(-1), source, text)
             return host.write(out)
 
         return self._run(work, async_op, "recv")
 
-    def order(self, work: Callable[[], Any], op: str) -> Work:
-        """Has the group's thread do ``work``, which may call its collectives, behind what was called before."""
+    def submit(self, work: Callable[[], Any], op: str) -> Work:
+        """Runs ``work``, which may call collectives of the group, in the group's thread after all previous calls."""
         return Work(self.comm.submit(work), op)
 
     def close(self) -> None:
-        """Ends the thread of the group and gives back what it holds; the other ranks are not waited for."""
+        """Ends the thread of the group and releases its resources; does not wait for the other ranks."""
         self.comm.close()
 
     # -- how a collective runs -----------------------------------------------------------------------------------------
@@ -256,9 +262,9 @@ class ProcessGroup(ABC):
 
         def work() -> Value | None:
             values = host.read()
-            counts = self._collect(np.array([_rows(values)], np.int64), [1] * self.size)
+            counts = self._concatenate(np.array([_rows(values)], np.int64), [1] * self.size)
             row = math.prod(values.shape[1:])
-            joined = self._collect(values.reshape(-1), [int(count) * row for count in counts])
+            joined = self._concatenate(values.reshape(-1), [int(count) * row for count in counts])
             if root not in (-1, self.rank):
                 return None
             return host.new(joined.reshape(int(counts.sum()), *values.shape[1:]))
@@ -271,7 +277,7 @@ class ProcessGroup(ABC):
 
     def _issue(self, signature: Signature, work: Callable[[], Any], async_op: bool) -> Any:
         def signed() -> Any:
-            # Numbered when its turn comes, which is in the same order on all ranks.
+            # Numbered when it runs, which is in the same order on all ranks.
             self._sequence += 1
             self._announce(signature._replace(sequence=self._sequence))
             return work()
@@ -280,7 +286,7 @@ class ProcessGroup(ABC):
 
     def _run(self, work: Callable[[], Any], async_op: bool, op: str) -> Any:
         if async_op:
-            return self.order(work, op)
+            return self.submit(work, op)
         return work() if self.comm.idle or self.comm.here else self.comm.submit(work).result()
 
     def _check_rank(self, rank: int, name: str) -> None:
@@ -293,7 +299,7 @@ class ProcessGroup(ABC):
             raise ValueError(f"send and recv are between two ranks, not of rank {rank} with itself")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ProcessGroup:
-        return self  # a copy of a model that holds its group is in the same group
+        return self  # a copy of a model that refers to its group is in the same group
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} rank {self.rank} of {self.size}>"
@@ -302,38 +308,38 @@ class ProcessGroup(ABC):
 
     @abstractmethod
     def _announce(self, signature: Signature) -> None:
-        """Begins a collective: the first exchange after this compares the signatures."""
+        """Begins a collective: the next exchange compares the signatures."""
 
     @abstractmethod
-    def _meet(self) -> None:
+    def _barrier(self) -> None:
         """Returns once all ranks have called it."""
 
     @abstractmethod
-    def _fold(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
-        """Elements ``low`` to ``high`` of the ``op`` of all sources into ``out``, whose first element is ``low``; it
-        may be the source.
+    def _reduce_range(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
+        """Writes elements ``low`` to ``high`` of the ``op`` of all sources into ``out``, whose first element is
+        ``low``; it may be the source.
         """
 
     @abstractmethod
-    def _collect(self, own: Array, counts: Sequence[int]) -> Array:
-        """The arrays of all ranks one after the other; ``counts`` are their sizes."""
+    def _concatenate(self, own: Array, counts: Sequence[int]) -> Array:
+        """Returns the concatenated arrays of all ranks; ``counts`` are their sizes."""
 
     @abstractmethod
-    def _spread(self, source: Array | None, out: Array, root: int, low: int, total: int) -> None:
-        """As many elements as ``out`` has, from ``low`` on, of the source of rank ``root``, which has ``total``."""
+    def _broadcast_range(self, source: Array | None, out: Array, root: int, low: int, total: int) -> None:
+        """Fills ``out`` with elements from ``low`` on of the source of rank ``root``, which has ``total`` elements."""
 
     @abstractmethod
     def _send(self, values: Array, to: int, text: str) -> None:
-        """Sends the values; ``text`` is what the receiver has to expect."""
+        """Sends the values; ``text`` is the header that the receiver expects."""
 
     @abstractmethod
     def _recv(self, out: Array, source: int, text: str) -> None:
-        """Receives into ``out`` what comes with the same text."""
+        """Receives into ``out`` the values with the same header."""
 
 
 def _rows(values: Array) -> int:
     return int(values.shape[0]) if values.shape else 1
 
 
-def _letter(x: Value) -> str:
+def _message_header(x: Value) -> str:
     return f"shape {tuple(x.shape)} and dtype {x.dtype}"

@@ -1,4 +1,4 @@
-"""init_process_group: makes this process a rank of a group by one of the transports, and leaves the group again."""
+"""init_process_group and destroy_process_group: join a group by one of the transports, and leave it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MPI_MARKS = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"
 
 
 def init_process_group(transport: str | None = None, timeout: float | None = None) -> ProcessGroup:
-    """Makes this process a rank of a group, which from now on is meant where no group is named.
+    """Makes this process a rank of a group, which is then the default group.
 
-    ``transport``: "local" (this process alone), "shared" (what ``python -m netcl.distributed.run`` started), "mpi"
-    (what mpiexec started; needs mpi4py), or the name of an entry point in ``netcl.process_groups``, a function of the
-    timeout that gives a ProcessGroup. None: "shared" or "mpi" where such a launcher started this process, else "local".
-    ``timeout``: seconds a collective waits for the other ranks; None: NETCL_DIST_TIMEOUT_S.
+    ``transport``: "local" (this process only), "shared" (processes started by ``python -m netcl.distributed.run``),
+    "mpi" (processes started by mpiexec; needs mpi4py), or the name of an entry point in ``netcl.process_groups``, a
+    function of the timeout that returns a ProcessGroup. None: "shared" or "mpi" if such a launcher started this
+    process, else "local". ``timeout``: seconds that a collective waits for the other ranks; None: NETCL_DIST_TIMEOUT_S.
 
     Raises:
         RuntimeError: this process is in a group already.

@@ -1,4 +1,4 @@
-"""Dropout of a shard as a part of the whole batch's: the masks are those of its samples, however the batch is cut."""
+"""Dropout masks of a shard that equal those of the same samples in the whole batch, for any split of the batch."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from netcl.ops.random import get_rng_state, set_rng_state, tell
 __all__ = ["SampleMasks", "advance"]
 
 _PER_COUNTER = 4  # words of one Philox counter
-_state = threading.Lock()  # the generator is one for the process, the shards of several devices draw at once
+_state = threading.Lock()  # the generator is global to the process, the shards of several devices draw concurrently
 
 
 class SampleMasks:
     """In the block, a dropout mask of ``count`` samples is rows ``start`` to ``start + count`` of the mask that
     ``total`` samples would have; the shards of one batch begin with the same ``offset`` of the generator.
 
-    That holds for masks whose first axis runs over samples, or over equal groups of each sample's rows; other draws are
-    as ever. ``drawn`` counts the counters of the whole batch's masks: give it to ``advance`` afterwards.
+    This holds for masks whose first axis runs over samples, or over equal groups of each sample's rows; other draws are
+    unchanged. ``drawn`` counts the counters of the whole batch's masks: pass it to ``advance`` afterwards.
     """
 
     def __init__(self, start: int, count: int, total: int, offset: int) -> None:
@@ -44,7 +44,7 @@ class SampleMasks:
         x = args[0]
         per_sample = x.size // self.count
         first = self.start * per_sample
-        # The first element may lie within a counter: what comes before it there is drawn too, and dropped.
+        # The first element may be inside a counter: the elements before it in that counter are drawn too, and dropped.
         before = first % _PER_COUNTER
         like = Tensor.empty((before + x.size,), x.dtype, queue=x.queue) if before else x
         with _state:
@@ -66,7 +66,7 @@ class SampleMasks:
 
 
 def advance(drawn: int) -> None:
-    """Counts the masks of a whole batch as drawn."""
+    """Advances the generator by the masks of a whole batch."""
     if drawn:
         with _state:
             state = get_rng_state()

@@ -1,10 +1,10 @@
-"""The transport of several hosts: mpi4py over whatever MPI it finds, all calls non-blocking and with a deadline.
+"""The transport of several hosts: mpi4py with any MPI, all calls non-blocking and with a deadline.
 
-MPI promises no order of sums, so values are exchanged and folded here: each rank folds its piece of all ranks' arrays,
-then all pieces go to all. MPI has no timeouts either: requests are polled. It answers a rank that raises by waiting for
-ever, and a rank that dies by ending all; ``mpiexec -n 8 python -m mpi4py train.py`` turns the first case into the
-second. Open MPI started with ``--with-ft ulfm`` reports a death instead, as RankFailedError, and ``shrink`` goes on
-without the dead.
+MPI does not define the order of sums, so values are exchanged and reduced here: each rank reduces its piece of all
+ranks' arrays, then all pieces are gathered. MPI has no timeouts either: requests are polled. If a rank raises, MPI
+waits for ever, and if a rank dies, it ends all ranks; ``mpiexec -n 8 python -m mpi4py train.py`` turns the first case
+into the second. Open MPI started with ``--with-ft ulfm`` reports a death instead, as RankFailedError, and ``shrink``
+continues without the dead ranks.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
+from netcl.distributed.backoff import Deadline, sleep_with_backoff, yield_processor
 from netcl.distributed.errors import RankFailedError
-from netcl.distributed.folding import Array, even_bounds, fold
 from netcl.distributed.group import ProcessGroup, Signature, mismatch
-from netcl.distributed.patience import Patience, give_way, nap
+from netcl.distributed.reductions import Array, even_bounds, reduce_in_order
 
 __all__ = ["MPIGroup"]
 
 _TEXT = 512
 _SPIN_S = 1e-3
-_SMALL_BYTES = 4096  # every MPI takes as much before the receiver asks for it
-# Elements of one exchange: a count of MPI is an int of C, and the pieces of all ranks need room beside the array.
+_SMALL_BYTES = 4096  # every MPI buffers this much before the receiver requests it
+# Elements of one exchange: a count of MPI is a C int, and the pieces of all ranks need memory in addition to the array.
 _STEP_BYTES = 64 << 20
 _HEAD, _BODY = 1, 2
 
@@ -36,7 +36,8 @@ class MPIGroup(ProcessGroup):
     """A rank that is a process of an MPI job; ``comm`` is a communicator of mpi4py, None: a copy of COMM_WORLD."""
 
     def __init__(self, timeout: float, comm: Any = None) -> None:
-        # Importing it calls MPI_Init: only a process that asks for this group pays, after its workers have started.
+        # Importing it calls MPI_Init: only a process that creates this group pays for it, after its workers have
+        # started.
         try:
             from mpi4py import MPI
         except ImportError as error:
@@ -59,38 +60,38 @@ class MPIGroup(ProcessGroup):
             self._ranks.Free()
 
     def shrink(self) -> MPIGroup:
-        """A group of the ranks that live, numbered anew, after a RankFailedError; needs an MPI with ULFM. All of them
-        have to call it.
+        """Returns a group of the remaining ranks, with new numbers, after a RankFailedError; needs an MPI with ULFM.
+        All of them must call it.
         """
         if self._living is None:
-            self._ranks.Revoke()  # so that those who wait for one who is here come too
+            self._ranks.Revoke()  # so that ranks that wait for a rank already here come too
             self._living = self._ranks.Shrink()
         return MPIGroup(self.timeout, self._living)
 
     # -- waiting -------------------------------------------------------------------------------------------------------
 
     def _wait(self, start: Callable[[], Any], moves: bool = False) -> None:
-        """Starts a request and waits for it; a group in which a rank failed or was late is of no more use.
+        """Starts a request and waits for it; a group in which a rank failed or was late cannot be used again.
 
-        ``moves``: all ranks are here and data moves, which it does only while it is looked after; else others may come
+        ``moves``: all ranks are here and data moves, which it does only while it is polled; otherwise others may come
         late, and need the processor until then.
         """
         if self._broken is not None:
             raise self._broken
         try:
             request = start()
-            begun, patience = time.monotonic(), Patience(self.timeout)
+            begun, deadline = time.monotonic(), Deadline(self.timeout)
             while not request.Test():
-                if patience.over():
+                if deadline.expired():
                     self._broken = CollectiveTimeoutError(
                         f"rank {self.rank} waited {self.timeout:g} s for the others; MPI does not say who is late"
                     )
                     raise self._broken
                 waited = time.monotonic() - begun
                 if moves or waited < _SPIN_S:
-                    give_way()
+                    yield_processor()
                 else:
-                    nap(waited)
+                    sleep_with_backoff(waited)
         except self._mpi.Exception as error:
             self._broken = self._failure(error)
             raise self._broken from error
@@ -104,12 +105,12 @@ class MPIGroup(ProcessGroup):
         return RankFailedError(ranks[0] if ranks else -1, f"{named} died; MPI says: {error.Get_error_string()}")
 
     def _dead(self, error: Any) -> list[int]:
-        """The ranks that are dead."""
+        """Returns the dead ranks."""
         whole = self._ranks.Get_group()
         if error.Get_error_class() == self._mpi.ERR_PROC_FAILED:
             failed = self._ranks.Get_failed()
         else:
-            # Somebody who knew of a death revoked the group and waits in ``shrink``, which says who is left.
+            # A rank that knew of a death has revoked the group and waits in ``shrink``, which tells which ranks remain.
             self._living = self._ranks.Shrink()
             failed = self._mpi.Group.Difference(whole, self._living.Get_group())
         return list(failed.Translate_ranks(list(range(failed.Get_size())), whole))
@@ -117,12 +118,12 @@ class MPIGroup(ProcessGroup):
     # -- collectives ---------------------------------------------------------------------------------------------------
 
     def _announce(self, signature: Signature) -> None:
-        """Compares right away: MPI gives garbage for another dtype, and Open MPI loses its heap for another shape."""
+        """Compares at once: MPI returns garbage for another dtype, and Open MPI corrupts its heap for another shape."""
         own = np.zeros(_TEXT, np.uint8)
         text = signature.text.encode()[:_TEXT]
         own[: len(text)] = np.frombuffer(text, np.uint8)
         short = np.array([zlib.crc32(text)], np.int64)
-        # Two collectives of eight bytes where all is well; the words themselves travel only where they differ.
+        # Two collectives of eight bytes if all agree; the texts are exchanged only if they differ.
         most = np.array([short[0], -short[0]])
         self._wait(lambda: self._ranks.Iallreduce(self._mpi.IN_PLACE, most, self._mpi.MAX))
         if most[0] != -most[1]:
@@ -131,10 +132,10 @@ class MPIGroup(ProcessGroup):
             self._broken = mismatch([bytes(row).rstrip(b"\0").decode("utf-8", "replace") for row in every])
             raise self._broken
 
-    def _meet(self) -> None:
+    def _barrier(self) -> None:
         self._wait(self._ranks.Ibarrier)
 
-    def _fold(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
+    def _reduce_range(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
         step = max(_STEP_BYTES // source.dtype.itemsize, 1)
         for start in range(0, source.size, step):
             stop = min(start + step, source.size)
@@ -143,20 +144,20 @@ class MPIGroup(ProcessGroup):
             pieces = np.empty((self.size, mine), source.dtype)
             sent = [bounds[rank + 1] - bounds[rank] for rank in range(self.size)]
             self._exchange(source[start:stop], sent, pieces, [mine] * self.size)
-            folded = np.empty(mine, source.dtype)
-            fold(list(pieces), op, folded)
+            reduced = np.empty(mine, source.dtype)
+            reduce_in_order(list(pieces), op, reduced)
             whole = np.empty(stop - start, source.dtype)
-            self._exchange_all(folded, whole, sent)
+            self._exchange_all(reduced, whole, sent)
             first, last = max(start, low), min(stop, high)
             if first < last:
                 out[first - low : last - low] = whole[first - start : last - start]
 
-    def _collect(self, own: Array, counts: Sequence[int]) -> Array:
+    def _concatenate(self, own: Array, counts: Sequence[int]) -> Array:
         out = np.empty(sum(counts), own.dtype)
         self._exchange_all(own, out, counts)
         return out
 
-    def _spread(self, source: Array | None, out: Array, root: int, low: int, total: int) -> None:
+    def _broadcast_range(self, source: Array | None, out: Array, root: int, low: int, total: int) -> None:
         step = max(_STEP_BYTES // out.dtype.itemsize, 1)
         for start in range(0, total, step):
             stop = min(start + step, total)
@@ -167,7 +168,7 @@ class MPIGroup(ProcessGroup):
                 out[first - low : last - low] = chunk[first - start : last - start]
 
     def _exchange(self, source: Array, sent: Sequence[int], out: Array, taken: Sequence[int]) -> None:
-        """A piece of ``source`` to each rank, and one of each into ``out``."""
+        """Sends a piece of ``source`` to each rank, and receives one of each into ``out``."""
         item = source.dtype.itemsize
         away, back = ([count * item for count in counts] for counts in (sent, taken))
         message = [_bytes(source), (away, _starts(away)), self._mpi.BYTE]
@@ -175,16 +176,16 @@ class MPIGroup(ProcessGroup):
         self._wait(lambda: self._ranks.Ialltoallv(message, answer), moves=True)
 
     def _exchange_all(self, own: Array, out: Array, counts: Sequence[int]) -> None:
-        """The pieces of all ranks, of these sizes, one after the other into ``out``."""
+        """Gathers the pieces of all ranks, of these sizes, into ``out``."""
         sizes = [int(count) * own.dtype.itemsize for count in counts]
         answer = [_bytes(out), (sizes, _starts(sizes)), self._mpi.BYTE]
         self._wait(lambda: self._ranks.Iallgatherv(_bytes(own), answer), moves=True)
 
-    # -- letters -------------------------------------------------------------------------------------------------------
+    # -- messages ------------------------------------------------------------------------------------------------------
 
     def _send(self, values: Array, to: int, text: str) -> None:
         head = np.frombuffer(text.encode().ljust(_TEXT, b"\0")[:_TEXT], np.uint8)
-        # A large one waits until the receiver is here.
+        # A large message waits until the receiver is here.
         large = values.nbytes > _SMALL_BYTES
         self._wait(lambda: (self._ranks.Issend if large else self._ranks.Isend)(head, to, _HEAD))
         self._wait(lambda: self._ranks.Isend(_bytes(values), to, _BODY), moves=large)
@@ -201,7 +202,7 @@ class MPIGroup(ProcessGroup):
 
 
 def _bytes(values: Array) -> Array:
-    """The same memory as bytes, which any dtype of NumPy is to MPI."""
+    """Returns the same memory as bytes: MPI transfers any NumPy dtype as bytes."""
     return values.view(np.uint8)
 
 

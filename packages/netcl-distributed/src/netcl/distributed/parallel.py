@@ -1,4 +1,4 @@
-"""DataParallel: one model on several devices of this process, and on the ranks of a group, called as if it were one."""
+"""DataParallel: one model on several devices of this process and on the ranks of a group, used like a single model."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.distributed.buckets import Span
-from netcl.distributed.call import Call, Parallel
-from netcl.distributed.crew import Crew
 from netcl.distributed.current import current_group
-from netcl.distributed.data_parallel import DeviceManager, cut, shard_sizes
+from netcl.distributed.data_parallel import DeviceManager, shard_sizes, split
 from netcl.distributed.group import ProcessGroup
+from netcl.distributed.parallel_call import ParallelCall, ParallelFunction
+from netcl.distributed.replica_set import ReplicaSet
 
 __all__ = ["DataParallel"]
 
 
 class DataParallel:
-    """``module``, run on shards of the batch by several devices at the same time; its gradients are those of the whole
+    """Runs ``module`` on shards of the batch on several devices in parallel; its gradients are those of the whole
     batch.
 
-    ``devices``: selectors, handles or queues of this process; each call cuts its tensors along axis 0, runs a replica
-    of the module on each device, and joins the outputs on the module's own device. None: the module's device where
-    there is a group, else every OpenCL device. ``group``: the ranks (None: the group of this thread or process, if
-    any), each of which calls the model with its own shard of the batch; ``shard`` cuts one. Parameters, buffers and the
-    random state become those of rank 0 when this is made.
+    ``devices``: selectors, handles or queues of this process; each call splits its tensors along axis 0, runs a replica
+    of the module on each device, and joins the outputs on the module's own device. None: the module's device if there
+    is a group, else every OpenCL device. ``group``: the ranks (None: the group of this thread or process, if any), each
+    of which calls the model with its own shard of the batch; ``shard`` splits one. The constructor copies parameters,
+    buffers and the random state from rank 0.
 
-    The loss has to be a mean over the samples that the call was given, as netcl's losses are by default: the gradients
-    of the ranks are weighted by their numbers of samples. They travel in buckets of ``bucket_mb`` MiB while the
-    backward pass goes on. ``compression="float16"`` sends them as half numbers. ``weights``: the shares of the devices,
-    or of the ranks where each has one; None: as fast as each was measured to be in the steps before (equal with
-    NETCL_DETERMINISTIC).
+    The loss must be a mean over the samples of the call, as netcl's losses are by default: the gradients of the ranks
+    are weighted by their numbers of samples. They are reduced in buckets of ``bucket_mb`` MiB while the backward pass
+    continues. ``compression="float16"`` sends them as half numbers. ``weights``: the fractions of the batch for the
+    devices, or for the ranks if each has one device; None: in proportion to the speed measured in the steps before
+    (equal with NETCL_DETERMINISTIC).
 
     All other attributes are the module's: ``parameters()``, ``state_dict()`` without a prefix, ``train()`` and so on.
-    An output without axes, such as a loss, is joined as the mean over all samples. BatchNorm layers take the statistics
-    of their shard, unless ``convert_sync_batchnorm`` changed them. A dropout mask is that of its sample anywhere.
+    An output without axes, such as a loss, is joined as the mean over all samples. BatchNorm layers use the statistics
+    of their shard, unless ``convert_sync_batchnorm`` changed them. A dropout mask depends on its sample, not on the
+    split.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class DataParallel:
         if not params:
             raise ValueError(f"{type(module).__name__} has no parameter that requires grad: there is nothing to train")
         handles = [params[0].device] if devices is None and ranks is not None else DeviceManager(devices).handles
-        self._crew = Crew(module, params, handles, self.group, weights, int(bucket_mb * 2**20), compression)
-        self._cuts = len(handles) > 1  # whether this model cuts the batches, so that it may choose how
+        self._replica_set = ReplicaSet(
+            module, params, handles, self.group, weights, int(bucket_mb * 2**20), compression
+        )
+        self._cuts = len(handles) > 1  # True if this model splits the batches itself, so that it may choose the sizes
 
     def __getattr__(self, name: str) -> Any:
         if name == "module":
@@ -68,35 +71,39 @@ class DataParallel:
         return getattr(self.module, name)
 
     def __repr__(self) -> str:
-        where = ", ".join(replica.handle.device_name for replica in self._crew.replicas)
+        where = ", ".join(replica.handle.device_name for replica in self._replica_set.replicas)
         return f"DataParallel({self.module!r} on {where}, group={self.group!r})"
 
     @property
     def weights(self) -> list[float]:
-        """The present shares of the devices, or of the ranks where each has one."""
-        return list(self._crew.shares.weights)
+        """The current fractions of the batch for the devices, or for the ranks if each has one device."""
+        return list(self._replica_set.balancer.weights)
 
     @property
     def spans(self) -> list[Span]:
-        """When the buckets of the last backward pass were under way, and the pass itself; seconds of perf_counter."""
-        return [span for replica in self._crew.replicas for span in replica.spans]
+        """The time spans of the buckets of the last backward pass, and of the pass itself; seconds of perf_counter."""
+        return [span for replica in self._replica_set.replicas for span in replica.spans]
 
     def shard(self, *arrays: Any) -> Any:
-        """This rank's part of each array or tensor of a batch that all ranks hold: by the shares of the ranks, or by
-        how many devices each of them has.
+        """Returns this rank's part of each array or tensor of a batch that all ranks hold: by the weights of the ranks,
+        or by their numbers of devices.
         """
         if self.group is None:
             return arrays if len(arrays) > 1 else next(iter(arrays))
         self._cuts = True
-        parts = tuple(cut(array, self._sizes(array))[self.group.rank] for array in arrays)
+        parts = tuple(split(array, self._sizes(array))[self.group.rank] for array in arrays)
         return parts if len(parts) > 1 else next(iter(parts))
 
     def _sizes(self, array: Any) -> list[int]:
-        """How many samples of a batch each rank gets."""
+        """Returns the number of samples of a batch for each rank."""
         if not array.shape:
             raise ShapeError("shard: a batch needs an axis 0, this one is 0-d")
-        crew, count = self._crew, array.shape[0]
-        return crew.shares.sizes(count) if crew.single else shard_sizes(count, len(crew.counts), crew.counts)
+        replica_set, count = self._replica_set, array.shape[0]
+        return (
+            replica_set.balancer.sizes(count)
+            if replica_set.one_device_per_rank
+            else shard_sizes(count, len(replica_set.counts), replica_set.counts)
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         names = list(kwargs)
@@ -115,9 +122,9 @@ class DataParallel:
                 given[at] = part
             return module(*given[: len(args)], **dict(zip(names, given[len(args) :])))
 
-        run = Call(self._crew, call, tensors, self._cuts)
+        run = ParallelCall(self._replica_set, call, tensors, self._cuts)
         if ag.is_grad_enabled():
-            joined = Parallel.apply(run, *tensors, *self._crew.params)
+            joined = ParallelFunction.apply(run, *tensors, *self._replica_set.params)
         else:
             joined = run.forward(False)
         return run.shaped(joined)

@@ -1,4 +1,4 @@
-"""One rank of ``netcl.distributed.run``: takes its seat, runs the script as __main__, and says when it fails."""
+"""One rank of ``netcl.distributed.run``: joins the group, runs the script as __main__, and reports its failure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 
 from netcl.core import config
-from netcl.distributed.board import FAILED
-from netcl.distributed.shared import SharedBoard, attach
+from netcl.distributed.shared import MappedBuffer, attach
+from netcl.distributed.shared_buffer import FAILED
 
 __all__ = ["main"]
 
@@ -18,7 +18,7 @@ __all__ = ["main"]
 def _end_with_the_launcher() -> None:
     """Ends this process when the launcher is gone: the other end of the pipe that is its standard input closes.
 
-    The file of the group goes too, where a launcher that was killed has left it.
+    The file of the group is removed too, if a launcher that was killed has left it.
     """
     rendezvous = config.get("RENDEZVOUS")
     pipe = os.dup(0)
@@ -36,7 +36,7 @@ def _end_with_the_launcher() -> None:
     threading.Thread(target=watch, name="netcl-launcher", daemon=True).start()
 
 
-def _run(board: SharedBoard, script: str, arguments: list[str]) -> None:
+def _run(buffer: MappedBuffer, script: str, arguments: list[str]) -> None:
     sys.argv = [script, *arguments]
     try:
         if script == "-m":
@@ -47,21 +47,21 @@ def _run(board: SharedBoard, script: str, arguments: list[str]) -> None:
             runpy.run_path(script, run_name="__main__")
     except SystemExit as end:
         if end.code not in (None, 0):
-            board.abort(FAILED, board.rank, f"rank {board.rank} ended with {end.code}")
+            buffer.abort(FAILED, buffer.rank, f"rank {buffer.rank} ended with {end.code}")
         raise
     except BaseException as error:
         # The others need not wait until this process has ended.
-        board.abort(FAILED, board.rank, f"rank {board.rank} raised {type(error).__name__}: {error}")
+        buffer.abort(FAILED, buffer.rank, f"rank {buffer.rank} raised {type(error).__name__}: {error}")
         raise
 
 
 def main() -> None:
-    """``python -m netcl.distributed.replica script.py [arguments]``, as the launcher calls it."""
+    """Runs ``python -m netcl.distributed.replica script.py [arguments]``, as the launcher calls it."""
     if len(sys.argv) < 2:
         raise SystemExit("usage: python -m netcl.distributed.replica script.py [arguments]; see netcl.distributed.run")
     _end_with_the_launcher()
-    board = attach()
-    _run(board, sys.argv[1], sys.argv[2:])
+    buffer = attach()
+    _run(buffer, sys.argv[1], sys.argv[2:])
 
 
 if __name__ == "__main__":

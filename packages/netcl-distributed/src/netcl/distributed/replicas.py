@@ -1,4 +1,4 @@
-"""Replica: a module's twin on one device, which follows it and hands its gradients on."""
+"""Replica: a copy of a module on one device, which follows its changes and passes its gradients on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Replica", "tensors_of"]
 class Replica:
     """The module on one device; on the module's own device it shares its tensors.
 
-    ``member`` is its place among the devices of the process, ``ranks`` among all devices that train the module.
+    ``member`` is its rank among the devices of the process, ``ranks`` the group of all devices that train the module.
     """
 
     def __init__(self, module: Any, handle: DeviceHandle, shares: bool) -> None:
@@ -42,13 +42,14 @@ class Replica:
     def _taker(self, place: int) -> Callable[[Tensor], None]:
         def take(grad: Tensor) -> None:
             if self.buckets is not None:
-                self.buckets.give(place, grad)
+                self.buckets.add(place, grad)
 
         return take
 
     def changed(self) -> list[tuple[Tensor, Tensor]]:
-        """Takes over the modes of the module; which tensors here are to be overwritten by which of the module, as those
-        changed since this was last asked.
+        """Copies the training modes of the module; returns pairs of a tensor here and the tensor of the module to copy
+        from, if
+        it has changed since the last call.
         """
         for ours, theirs in zip(self.module.modules(), self.source.modules()):
             ours.training = theirs.training
@@ -62,8 +63,8 @@ class Replica:
                 found.append((ours, theirs))
         return found
 
-    def give_back(self) -> None:
-        """Makes the module's buffers, such as running statistics, those of this replica."""
+    def write_buffers_back(self) -> None:
+        """Copies this replica's buffers, such as running statistics, to the module."""
         pairs = list(zip(self.source.buffers(), self.module.buffers()))
         transfers = [ours.to_host_async() for _, ours in pairs]
         for (theirs, _), transfer in zip(pairs, transfers):
@@ -71,5 +72,5 @@ class Replica:
 
 
 def tensors_of(module: Any) -> list[tuple[str, Tensor]]:
-    """Parameters and buffers of a module, with their names."""
+    """Returns parameters and buffers of a module, with their names."""
     return [*module.named_parameters(), *module.named_buffers()]

@@ -2,9 +2,9 @@
 
     python -m netcl.distributed.run -n 2 train.py [arguments of the script]
 
-Each rank finds NETCL_RANK, NETCL_WORLD_SIZE, NETCL_LOCAL_RANK and NETCL_RENDEZVOUS in its environment, with --devices
-also NETCL_DEVICE. Where a rank dies or raises, the collectives of all others raise RankFailedError; whoever then does
-not end is ended. With --max-restarts the whole group is started again, which helps a script that goes on from its last
+Each rank has NETCL_RANK, NETCL_WORLD_SIZE, NETCL_LOCAL_RANK and NETCL_RENDEZVOUS in its environment, with --devices
+also NETCL_DEVICE. If a rank dies or raises, the collectives of all others raise RankFailedError; ranks that do not end
+then are ended. With --max-restarts the whole group is started again, for scripts that continue from their last
 checkpoint.
 """
 
@@ -21,18 +21,18 @@ from pathlib import Path
 from types import FrameType
 
 from netcl.core import config
-from netcl.distributed.board import ABORT_RANK, ATTACHED, DONE, FAILED
-from netcl.distributed.patience import Patience
-from netcl.distributed.shared import WINDOW, SharedBoard, create, sweep
+from netcl.distributed.backoff import Deadline
+from netcl.distributed.shared import WINDOW, MappedBuffer, create, sweep
+from netcl.distributed.shared_buffer import ABORT_RANK, ATTACHED, DONE, FAILED
 
 __all__ = ["launch", "main"]
 
 _POLL_S = 0.01
-_GRACE_S = 5.0  # for the others to notice, save what they can and end
+_GRACE_S = 5.0  # for the others to notice, save their state and end
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options of the command line; what follows the script is the script's."""
+    """Parses the command line; the arguments after the script belong to the script."""
     parser = argparse.ArgumentParser(prog="python -m netcl.distributed.run", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("-n", type=int, required=True, metavar="N", help="number of processes")
     parser.add_argument("--devices", default="", metavar="A,B", help="NETCL_DEVICE of the ranks, in turn")
@@ -53,7 +53,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class _Stopped(Exception):
-    """The launcher was told to end."""
+    """The launcher received a signal to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -66,7 +66,7 @@ class _Group:
     def __init__(self, options: argparse.Namespace) -> None:
         self.size = options.n
         self.path: Path | None = create(options.n, options.window)
-        self.board = SharedBoard(self.path, 0)
+        self.buffer = MappedBuffer(self.path, 0)
         devices = [name for name in options.devices.split(",") if name]
         self.processes: list[subprocess.Popen[bytes]] = []
         self.code = 0  # of the rank that failed first
@@ -87,14 +87,14 @@ class _Group:
         names = {config.VARIABLES[name].environment: str(value) for name, value in given.items()}
         script = ["-m", options.script] if options.module else [options.script]
         command = [sys.executable, "-m", "netcl.distributed.replica", *script, *options.arguments]
-        # A session of its own, so that what the script starts can be ended with it. The pipe says that this process
-        # lives: a rank that reads its end knows that nobody watches it any more.
+        # A session of its own, so that processes started by the script can be ended with it. The pipe shows that this
+        # process lives: a rank that reads end of file knows that the launcher is gone.
         return subprocess.Popen(
             command, env={**os.environ, **names}, stdin=subprocess.PIPE, start_new_session=os.name != "nt"
         )
 
     def watch(self) -> None:
-        """Waits until all have ended, or one has failed and the others had their time."""
+        """Waits until all have ended, or one has failed and the grace period of the others is over."""
         running = dict(enumerate(self.processes))
         grace = None
         while running:
@@ -104,25 +104,25 @@ class _Group:
                     continue
                 del running[rank]
                 if code == 0:
-                    self.board.set_word(rank, DONE, 1)
+                    self.buffer.set_word(rank, DONE, 1)
                 else:
-                    # A rank that raised has said so itself, and the others may have ended before it has.
-                    self.board.abort(FAILED, rank, f"rank {rank} {how(code)}")
-                    if not self.code or self.board.words[ABORT_RANK] == rank:
+                    # A rank that raised has reported it itself, and the others may end before it does.
+                    self.buffer.abort(FAILED, rank, f"rank {rank} {how(code)}")
+                    if not self.code or self.buffer.words[ABORT_RANK] == rank:
                         self.code = exit_code(code)
-                    grace = grace or Patience(_GRACE_S)
-            if self.path is not None and all(self.board.word(rank, ATTACHED) for rank in range(self.size)):
+                    grace = grace or Deadline(_GRACE_S)
+            if self.path is not None and all(self.buffer.word(rank, ATTACHED) for rank in range(self.size)):
                 self._unlink()
-            if grace is not None and grace.over():
+            if grace is not None and grace.expired():
                 break
             time.sleep(_POLL_S)
 
     def end(self) -> None:
-        """Ends whoever still runs, and what they started: first by SIGTERM, later by SIGKILL."""
+        """Ends the remaining processes and their children: first by SIGTERM, later by SIGKILL."""
         for process in self.processes:
             _signal(process, signal.SIGTERM)
-        grace = Patience(_GRACE_S)
-        while not grace.over() and any(process.poll() is None for process in self.processes):
+        grace = Deadline(_GRACE_S)
+        while not grace.expired() and any(process.poll() is None for process in self.processes):
             time.sleep(_POLL_S)
         for process in self.processes:
             _signal(process, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
@@ -132,14 +132,16 @@ class _Group:
         self._unlink()
 
     def _unlink(self) -> None:
-        """The file is open where it is needed: without a name it goes with the last process, however that ends."""
+        """Removes the name of the file once all ranks have opened it: the file is freed with the last process in any
+        case.
+        """
         if self.path is not None and (os.name != "nt" or all(p.poll() is not None for p in self.processes)):
             self.path.unlink(missing_ok=True)
             self.path = None
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    """Sends a signal to a process and all of its session, where there is any left."""
+    """Sends a signal to a process and all of its session, if any of it is left."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, number)
@@ -150,7 +152,7 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 def how(code: int) -> str:
-    """How a process ended, in words."""
+    """Describes how a process ended."""
     if code >= 0:
         return f"ended with code {code}"
     try:
@@ -160,12 +162,12 @@ def how(code: int) -> str:
 
 
 def exit_code(code: int) -> int:
-    """The code of a shell for a process that ended with ``code``."""
+    """Returns the exit code in a shell of a process that ended with ``code``."""
     return code if code >= 0 else 128 - code
 
 
 def launch(options: argparse.Namespace) -> int:
-    """Runs the group, again after a fault as often as allowed; the exit code of the last run."""
+    """Runs the group, again after a fault as often as allowed; returns the exit code of the last run."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise _Stopped(number)
@@ -186,7 +188,7 @@ def launch(options: argparse.Namespace) -> int:
                 break
             again = restart < options.max_restarts
             left = f"; starting all again ({restart + 1} of {options.max_restarts})" if again else ""
-            print(f"netcl: {group.board.reason()}{left}", file=sys.stderr, flush=True)
+            print(f"netcl: {group.buffer.reason()}{left}", file=sys.stderr, flush=True)
         return code
     except _Stopped as stopped:
         return 128 + stopped.number
@@ -196,7 +198,9 @@ def launch(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0 well, 2 usage, else the exit code of the rank that failed first, 128 + n for a signal n."""
+    """The command: returns 0 for success, 2 for wrong usage, else the exit code of the rank that failed first, 128 + n
+    for a signal n.
+    """
     options = parse(arguments)
     try:
         return launch(options)

@@ -1,4 +1,6 @@
-"""The transport of one host: processes that meet at a board in a file of shared memory, which no run leaves behind."""
+"""The transport of one host: processes with a shared buffer in a memory-mapped file, which is removed after
+every run.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.errors import format_bytes
-from netcl.distributed.board import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, Board, BoardGroup
-from netcl.distributed.folding import Array
-from netcl.distributed.patience import Patience, give_way, nap
+from netcl.distributed.backoff import Deadline, sleep_with_backoff, yield_processor
+from netcl.distributed.reductions import Array
+from netcl.distributed.shared_buffer import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, SharedBuffer, SharedBufferGroup
 
-__all__ = ["WINDOW", "SharedBoard", "SharedGroup", "attach", "create", "join", "sweep"]
+__all__ = ["WINDOW", "MappedBuffer", "SharedGroup", "attach", "create", "join", "sweep"]
 
 WINDOW = 1 << 20
 _MAGIC = 0x6E6574636C310000
@@ -40,20 +42,20 @@ def _folder() -> Path:
 
 
 def _layout(size: int, window: int) -> tuple[int, int, int]:
-    """Where texts begin, where windows begin, and the number of bytes in all."""
+    """Returns the offsets of the texts and of the windows, and the total number of bytes."""
     texts = _WORD * (HEAD + RANK_WORDS * size)
     windows = -(-(texts + _TEXT * (1 + 3 * size)) // mmap.PAGESIZE) * mmap.PAGESIZE
     return texts, windows, windows + 3 * window * size
 
 
-class SharedBoard(Board):
-    """A board in the file ``path``, which ``create`` made. Ranks poll; the order of writes is that of x86, on which a
-    counter is never seen before what was written ahead of it.
+class MappedBuffer(SharedBuffer):
+    """A shared buffer in the file ``path``, created by ``create``. Ranks poll; the order of writes is that of x86, on
+    which a counter is never visible before the data written ahead of it.
     """
 
     @property
     def spins(self) -> int:
-        """A thread beside the main one that looped here would keep that from computing."""
+        """A thread other than the main one must not spin: it would keep the main thread from computing."""
         return _SPINS if threading.get_ident() == _MAIN else 1
 
     def __init__(self, path: str | Path, rank: int) -> None:
@@ -95,35 +97,36 @@ class SharedBoard(Board):
         return self._get(0)
 
     def wake(self) -> None:
-        """Nothing: the others poll."""
+        """Does nothing: the other ranks poll."""
 
-    def until(self, ready: Callable[[], bool], patience: Patience) -> bool:
+    def until(self, ready: Callable[[], bool], deadline: Deadline) -> bool:
         words, alone = self.words, threading.get_ident() == _MAIN
         started = time.monotonic()
         while not ready():
             if words[ABORT_CODE]:
                 return True
-            if patience.over():
+            if deadline.expired():
                 return False
-            # At first the others are about to come; later they compute, and need the processor.
+            # At first the others arrive soon; later they compute, and need the processor.
             waited = time.monotonic() - started
             if alone and waited < _YIELD_S:
-                give_way()
+                yield_processor()
             else:
-                nap(waited)
+                sleep_with_backoff(waited)
         return True
 
 
-class SharedGroup(BoardGroup):
+class SharedGroup(SharedBufferGroup):
     """A rank that is a process of this host."""
 
-    board: SharedBoard
+    buffer: MappedBuffer
 
 
 def create(size: int, window: int = WINDOW) -> Path:
-    """Makes the file of a group of ``size`` ranks and gives its path; MemoryError where there is no room for it.
+    """Creates the file of a group of ``size`` ranks and returns its path; raises MemoryError if there is not enough
+    space.
 
-    Its name holds this process's number, by which ``sweep`` tells a dead run's file from a living one's.
+    Its name contains the id of this process, by which ``sweep`` distinguishes files of dead runs.
     """
     _, _, total = _layout(size, window)
     path = _folder() / f"{_PREFIX}{os.getpid()}-{token_hex(4)}"
@@ -133,7 +136,7 @@ def create(size: int, window: int = WINDOW) -> Path:
             head = np.zeros(HEAD, np.int64)
             head[[_MAGIC_WORD, _SIZE, _WINDOW_BYTES]] = _MAGIC, size, window
             file.write(head.tobytes())
-            # A file that is merely made long would end the process with SIGBUS where the room gives out later.
+            # A sparse file would end the process with SIGBUS when the memory is exhausted later.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, total)
             else:
@@ -150,12 +153,12 @@ def create(size: int, window: int = WINDOW) -> Path:
 
 
 def sweep() -> list[Path]:
-    """Removes the files of runs whose launcher is dead, and says which."""
+    """Removes the files of runs whose launcher is dead, and returns their paths."""
     removed = []
     for path in _folder().glob(f"{_PREFIX}*-*"):
         number = path.name[len(_PREFIX) :].partition("-")[0]
         if number.isdigit() and not _lives(int(number)):
-            # Another launcher may sweep at the same moment; another user's file is theirs.
+            # Another launcher may sweep concurrently; another user's file belongs to that user.
             with contextlib.suppress(OSError):
                 path.unlink()
                 removed.append(path)
@@ -163,7 +166,7 @@ def sweep() -> list[Path]:
 
 
 def _lives(pid: int) -> bool:
-    if os.name == "nt":  # os.kill would end the process there
+    if os.name == "nt":  # os.kill would end the process on Windows
         return True
     try:
         os.kill(pid, 0)
@@ -174,13 +177,14 @@ def _lives(pid: int) -> bool:
     return True
 
 
-_attached: SharedBoard | None = None
+_attached: MappedBuffer | None = None
 
 
-def attach() -> SharedBoard:
-    """The board at which the launcher seated this process; opened once, since its file is gone soon after.
+def attach() -> MappedBuffer:
+    """Returns the shared buffer that the launcher assigned to this process; opened once, because its name is removed
+    soon after.
 
-    RuntimeError where the launcher did not set this process's rank and rendezvous, or that run is over.
+    Raises RuntimeError if the launcher did not set this process's rank and rendezvous, or that run is over.
     """
     global _attached
     if _attached is None:
@@ -190,18 +194,18 @@ def attach() -> SharedBoard:
                 "the transport shared needs a launcher: start the script by python -m netcl.distributed.run -n N"
             )
         try:
-            board = SharedBoard(path, rank)
+            buffer = MappedBuffer(path, rank)
         except FileNotFoundError:
             raise RuntimeError(
                 f"the rendezvous {path} is gone: NETCL_RENDEZVOUS is that of a run which is over or has all its ranks"
             ) from None
-        if not 0 <= rank < board.size:
-            raise RuntimeError(f"NETCL_RANK={rank} is no rank of the group at {path}, which has {board.size}")
-        board.set_word(rank, ATTACHED, 1)
-        _attached = board
+        if not 0 <= rank < buffer.size:
+            raise RuntimeError(f"NETCL_RANK={rank} is no rank of the group at {path}, which has {buffer.size}")
+        buffer.set_word(rank, ATTACHED, 1)
+        _attached = buffer
     return _attached
 
 
 def join(timeout: float) -> SharedGroup:
-    """This process's rank of the group that the launcher made."""
+    """Returns this process's rank of the launcher's group."""
     return SharedGroup(attach(), timeout)

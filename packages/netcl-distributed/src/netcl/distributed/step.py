@@ -1,5 +1,5 @@
-"""One data-parallel step: the batch cut into shards, all devices at work in parallel, one mean gradient, one step
-each.
+"""data_parallel_step: shards of a batch on all devices in parallel, mean gradients, and one optimizer step on each
+device.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def data_parallel_step(
     post_sync_hook: Callable[[Sequence[Sequence[Tensor]]], None] | None = None,
     post_step_hook: Callable[[Tensor], None] | None = None,
 ) -> Tensor:
-    """A full step on every device; the same as one step on the whole batch, to rounding, where no batch statistics
-    take part.
+    """Runs a full step on every device; equal to one step on the whole batch, to rounding, if no batch statistics are
+    used.
 
     ``forward_fn(queue, xb, yb, params) -> (loss, tape)`` computes the mean loss of a shard (tape None:
-    ``loss.backward()``); ``batch`` is (x, y), arrays or tensors cut along axis 0, nearly equally or by ``weights``.
-    Returns the mean loss, 0-d, on the first device. A device whose shard is empty takes part in the step only.
-    RuntimeError where no parameter got a gradient.
+    ``loss.backward()``); ``batch`` is (x, y), arrays or tensors split along axis 0, nearly equally or by ``weights``.
+    Returns the mean loss, 0-d, on the first device. A device with an empty shard only runs the optimizer step. Raises
+    RuntimeError if no parameter got a gradient.
     """
     if len(param_replicas) != len(optimizers) or not param_replicas:
         raise ValueError(

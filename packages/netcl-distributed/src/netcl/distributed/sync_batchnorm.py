@@ -1,4 +1,6 @@
-"""Batch normalisation with the statistics of all ranks' shards, put into the BatchNorm layers of a model."""
+"""Synchronized batch normalization: statistics over the shards of all ranks, installed into the BatchNorm layers of a
+model.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ M = TypeVar("M")
 
 
 class SyncBatchNorm:
-    """What a BatchNorm layer calls instead of ``ag.batch_norm``: in training, the mean and the variance of each channel
-    are those of the shards of all ranks of ``group`` (None: the group of the thread or process), as are their parts of
-    the gradient. Two small collectives per layer and step, one forward and one backward. The other ranks have to run
-    the same layers.
+    """Replaces ``ag.batch_norm`` in a BatchNorm layer: in training, the mean and the variance of each channel, and
+    their parts of the gradient, are computed over the shards of all ranks of ``group`` (None: the group of the thread
+    or process). It uses two small collectives per layer and step, one forward and one backward. The other ranks must
+    run the same layers.
     """
 
     def __init__(self, group: ProcessGroup | None = None) -> None:
@@ -40,7 +42,7 @@ class SyncBatchNorm:
         momentum: float = 0.1,
         eps: float = 1e-5,
     ) -> Tensor:
-        """As ``ag.batch_norm``: x (N, C, ...) normalised per channel."""
+        """As ``ag.batch_norm``: x (N, C, ...) normalized per channel."""
         group = self.group or current_group()
         if not training or group is None or group.size == 1:
             return ag.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)  # type: ignore[no-any-return]
@@ -119,19 +121,20 @@ def _host(t: Tensor) -> Any:
 
 
 def _like(x: Tensor, values: Any) -> Tensor:
-    """Statistics on the device of ``x``, in float32 at least."""
+    """Returns statistics on the device of ``x``, in float32 at least."""
     dtype = "float64" if x.dtype == "float64" else "float32"
     made: Tensor = Tensor.from_host(x.queue, values.astype(dtype), dtype)
     return made
 
 
 def convert_sync_batchnorm(model: M, group: ProcessGroup | None = None) -> M:
-    """Makes every BatchNorm layer of ``model`` take its statistics over all ranks of ``group``, and gives the model.
+    """Makes every BatchNorm layer of ``model`` compute its statistics over all ranks of ``group``, and returns the
+    model.
 
-    ``group=None``: the group of the thread or process that runs the layer, which is what DataParallel wants. Names and
-    values of the state stay as they are. ValueError where the model has no BatchNorm layer.
+    ``group=None``: the group of the thread or process that runs the layer, as DataParallel requires. Names and values
+    of the state do not change. Raises ValueError if the model has no BatchNorm layer.
     """
-    # By what they have: this package stands beside netcl.nn, not on it.
+    # Found by their attributes: this package does not depend on netcl.nn.
     modules = model.modules()  # type: ignore[attr-defined]
     layers = [module for module in modules if hasattr(module, "normalize") and hasattr(module, "running_mean")]
     if not layers:

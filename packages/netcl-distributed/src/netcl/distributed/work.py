@@ -1,4 +1,4 @@
-"""Work: the handle of a collective that another thread carries out, and the one thread of a group that does so."""
+"""Work, the handle of an asynchronous collective, and CommThread, the thread of a group that runs them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["CommThread", "Work"]
 
 
 class Work:
-    """A collective under way: ``wait`` gives its result or raises what it raised, ``done`` asks without waiting."""
+    """A running collective: ``wait`` returns its result or raises its error, ``done`` tests without waiting."""
 
     def __init__(self, future: Future[Any], op: str) -> None:
         self._future, self._op = future, op
 
     def done(self) -> bool:
-        """Whether the collective has ended, well or not."""
+        """Returns True if the collective has ended, with or without an error."""
         return self._future.done()
 
     def wait(self, timeout: float | None = None) -> Any:
-        """The result of the collective; CollectiveTimeoutError where it has not ended after ``timeout`` seconds, in
-        which case it goes on.
+        """Returns the result of the collective; raises CollectiveTimeoutError if it has not ended after ``timeout``
+        seconds, in which case it continues.
         """
         try:
             return self._future.result(timeout)
@@ -36,54 +36,54 @@ class Work:
             raise CollectiveTimeoutError(f"{self._op} has not ended after {timeout} s", op=self._op) from error
 
 
-class _Order(NamedTuple):
+class _Task(NamedTuple):
     future: Future[Any]
     work: Callable[[], Any]
 
 
 class CommThread:
-    """Carries out what it is given, one after the other, in a thread that starts with the first order."""
+    """Runs submitted functions in order, in a thread that starts with the first one."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._orders: SimpleQueue[_Order | None] = SimpleQueue()
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._last: Future[Any] | None = None
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was ordered is done."""
+        """True if all submitted functions have ended."""
         return self._last is None or self._last.done()
 
     @property
     def here(self) -> bool:
-        """Whether this is the thread itself."""
+        """True in the thread itself."""
         return threading.current_thread() is self._thread
 
     def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        """Orders ``work`` behind all that was ordered before."""
+        """Queues ``work`` after all functions submitted before."""
         if self._thread is None:
-            # A daemon: a collective that waits for a dead rank must not hold back the end of the process.
+            # A daemon: a collective that waits for a dead rank must not delay the end of the process.
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         future: Future[Any] = Future()
         self._last = future
-        self._orders.put(_Order(future, work))
+        self._tasks.put(_Task(future, work))
         return future
 
     def close(self) -> None:
-        """Ends the thread once what was ordered is done; waits for it."""
+        """Waits for the submitted functions and ends the thread."""
         if self._thread is not None:
-            self._orders.put(None)
+            self._tasks.put(None)
             self._thread.join()
             self._thread = None
 
     def _run(self) -> None:
-        while (order := self._orders.get()) is not None:
+        while (task := self._tasks.get()) is not None:
             try:
-                result = order.work()
+                result = task.work()
             except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
-                order.future.set_exception(error)
+                task.future.set_exception(error)
             else:
-                order.future.set_result(result)
-            del order
+                task.future.set_result(result)
+            del task

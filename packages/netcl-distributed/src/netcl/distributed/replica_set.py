@@ -1,4 +1,4 @@
-"""The crew of a DataParallel model: its replicas on the devices of this process, and the ranks beside this one."""
+"""ReplicaSet: the replicas of a DataParallel model on the devices of this process, connected to the other ranks."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from netcl.core import Tensor, dispatch
 from netcl.core.device import DeviceHandle, device
 from netcl.distributed.buckets import Buckets
 from netcl.distributed.current import active_group
-from netcl.distributed.folding import Array
 from netcl.distributed.group import ProcessGroup
+from netcl.distributed.hierarchical import HierarchicalGroup
+from netcl.distributed.load_balancing import LoadBalancer
 from netcl.distributed.local import local_groups
-from netcl.distributed.nested import NestedGroup
+from netcl.distributed.reductions import Array
 from netcl.distributed.replicas import Replica, tensors_of
-from netcl.distributed.shares import Shares
 from netcl.distributed.sync_batchnorm import SyncBatchNorm
 from netcl.ops.random import get_rng_state, set_rng_state
 
-__all__ = ["Crew"]
+__all__ = ["ReplicaSet"]
 
 
-class Crew:
-    """A replica of ``module`` on each of ``handles``, and the ``group`` of this process where there are several.
+class ReplicaSet:
+    """A replica of ``module`` on each of ``handles``, and the ``group`` of this process if there are several.
 
-    ``params`` are those of the module that are trained, ``counts`` says how many devices each rank has, ``shares`` how
-    a batch is cut: among the devices of this process, or among ranks of one device each. Values and random state are
-    those of rank 0 once this is made.
+    ``params`` are the trained parameters of the module, ``counts`` the number of devices of each rank; ``balancer``
+    splits a batch among the devices of this process, or among ranks of one device each. Values and random state are
+    those of rank 0 after construction.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class Crew:
             _equalize(module, group)
             self.counts = [int(count) for count in group.all_gather(np.array([len(handles)]))]
         self.synchronizes = bool(_synchronized(module))
-        self.single = max(self.counts) == 1  # each rank is one device
-        self.shares = Shares(len(self.counts) if self.single else len(handles), weights)
+        self.one_device_per_rank = max(self.counts) == 1
+        self.balancer = LoadBalancer(len(self.counts) if self.one_device_per_rank else len(handles), weights)
         self._bucket_bytes, self._compression = bucket_bytes, compression
         # The first replica on the module's device shares its tensors.
         queues = [handle.queue for handle in handles]
@@ -58,33 +58,39 @@ class Crew:
         self._connect()
 
     def _connect(self) -> None:
-        """Makes the group of the devices, anew after one of them failed, and the buckets."""
+        """Creates the group of the devices, again after one of them failed, and the buckets."""
         group = self.group
-        # A device that waits for the one that speaks to the other ranks must not lose patience first.
+        # Twice the timeout: a device that waits for the leader, which waits for other ranks, must not time out first.
         members = local_groups(len(self.replicas), None if group is None else 2 * group.timeout)
         for replica, member in zip(self.replicas, members):
             replica.member = member
             replica.ranks = (
-                member if group is None else group if self.single else NestedGroup(member, group, self.counts)
+                member
+                if group is None
+                else group
+                if self.one_device_per_rank
+                else HierarchicalGroup(member, group, self.counts)
             )
             for layer in _synchronized(replica.module):
-                # What was named is the group of the processes; a layer of theirs runs on each of the devices.
-                if layer.normalize.group is group and not self.single:
+                # The layer was given the group of the processes; here it must use the group of all devices.
+                if layer.normalize.group is group and not self.one_device_per_rank:
                     layer.normalize = SyncBatchNorm()
             local = member if member.size > 1 else None
             if local is not None or group is not None:
                 replica.buckets = Buckets(replica.params, local, group, self._bucket_bytes, self._compression)
 
     def changed(self) -> list[list[tuple[Tensor, Array]]]:
-        """What each replica has to write into its tensors, as the module's changed since; read once for all."""
+        """Returns the tensors that each replica must overwrite, with the module's values that have changed; each is
+        read once.
+        """
         pairs = [replica.changed() for replica in self.replicas]
         needed = {id(theirs): theirs for found in pairs for _, theirs in found}
         transfers = {key: theirs.to_host_async() for key, theirs in needed.items()}
         return [[(ours, transfers[id(theirs)].wait()) for ours, theirs in found] for found in pairs]
 
-    def each(self, work: Callable[[int], Any]) -> list[Any]:
-        """``work(at)`` for all replicas, each in a thread of its own with its device and its group; here where there is
-        but one. What is raised first is raised here, once all have ended.
+    def run_on_all(self, work: Callable[[int], Any]) -> list[Any]:
+        """Runs ``work(at)`` for all replicas, each in a thread with its device and its group; in this thread if there
+        is only one. Raises the first error, after all threads have ended.
         """
         if len(self.replicas) == 1:
             replica = self.replicas[0]
@@ -112,12 +118,12 @@ class Crew:
 
 
 def _synchronized(module: Any) -> list[Any]:
-    """The layers that take their statistics over all ranks."""
+    """Returns the layers that compute their statistics over all ranks."""
     return [layer for layer in module.modules() if isinstance(getattr(layer, "normalize", None), SyncBatchNorm)]
 
 
 def _equalize(module: Any, group: ProcessGroup) -> None:
-    """Gives all ranks the values and the random state of rank 0."""
+    """Copies the values and the random state of rank 0 to all ranks."""
     for _, tensor in tensors_of(module):
         group.broadcast(tensor)
     state = get_rng_state()

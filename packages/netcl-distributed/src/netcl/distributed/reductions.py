@@ -1,4 +1,4 @@
-"""Folding the values of all ranks into one, always from rank 0 upwards, so that the bits repeat."""
+"""Reductions of host arrays over all ranks, always in rank order, so that results are bit-identical."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["OPS", "Array", "check_op", "even_bounds", "fold"]
+__all__ = ["OPS", "Array", "check_op", "even_bounds", "reduce_in_order"]
 
 Array = np.ndarray[Any, Any]
 
@@ -21,15 +21,15 @@ OPS: dict[str, Callable[..., Any]] = {
 
 
 def check_op(op: str) -> None:
-    """ValueError where ``op`` is none of sum, mean, max, min and prod."""
+    """Raises ValueError if ``op`` is not sum, mean, max, min or prod."""
     if op not in OPS:
         raise ValueError(f"op is one of {', '.join(OPS)}, not {op!r}")
 
 
-def fold(parts: Sequence[Array], op: str, out: Array) -> None:
-    """Writes ``parts[0] op parts[1] op ...``, in that order, into ``out``, which is none of the parts.
+def reduce_in_order(parts: Sequence[Array], op: str, out: Array) -> None:
+    """Writes ``parts[0] op parts[1] op ...``, in that order, into ``out``, which must not be one of the parts.
 
-    Half numbers add up in float32 and are rounded once, at the end; a mean of whole numbers is cut off.
+    Half numbers are summed in float32 and rounded once, at the end; a mean of integers is truncated.
     """
     combine = OPS[op]
     if out.dtype == np.float16:
@@ -49,6 +49,6 @@ def fold(parts: Sequence[Array], op: str, out: Array) -> None:
 
 
 def even_bounds(start: int, stop: int, parts: int) -> list[int]:
-    """The ``parts + 1`` bounds that cut the range into nearly equal pieces."""
+    """Returns the ``parts + 1`` bounds that split the range into nearly equal pieces."""
     count = stop - start
     return [start + count * part // parts for part in range(parts + 1)]

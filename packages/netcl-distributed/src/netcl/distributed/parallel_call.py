@@ -1,4 +1,4 @@
-"""One call of a DataParallel model: forward on all devices at the same time, and later the backward of all."""
+"""One call of a DataParallel model: forward on all devices in parallel, and later the backward pass of all."""
 
 from __future__ import annotations
 
@@ -16,51 +16,55 @@ from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.core.errors import ShapeError
 from netcl.distributed.buckets import Span
-from netcl.distributed.crew import Crew
-from netcl.distributed.data_parallel import cut
-from netcl.distributed.folding import Array
-from netcl.distributed.forms import flattened, rebuilt
+from netcl.distributed.data_parallel import split
 from netcl.distributed.masks import SampleMasks, advance
+from netcl.distributed.pytree import flatten, unflatten
+from netcl.distributed.reductions import Array
+from netcl.distributed.replica_set import ReplicaSet
 from netcl.distributed.replicas import Replica
 from netcl.ops.random import tell
 
-__all__ = ["Call", "Parallel"]
+__all__ = ["ParallelCall", "ParallelFunction"]
 
 
 class _Shard(NamedTuple):
-    """What a device computed: its outputs, recorded, and the inputs whose gradients are asked for."""
+    """The recorded outputs of a device, and the inputs whose gradients are requested."""
 
     outputs: list[Tensor]
     inputs: list[Tensor]
 
 
-class Call:
-    """``call(module, parts)`` on all replicas of ``crew``, whose parts are cut from ``tensors``; ``measures``: how long
-    each takes is to change the shares.
+class ParallelCall:
+    """``call(module, parts)`` on all replicas of ``replica_set``, with parts split from ``tensors``; ``measures``: the
+    measured times change the weights of the devices.
     """
 
     def __init__(
-        self, crew: Crew, call: Callable[[Any, Sequence[Tensor]], Any], tensors: list[Tensor], measures: bool
+        self,
+        replica_set: ReplicaSet,
+        call: Callable[[Any, Sequence[Tensor]], Any],
+        tensors: list[Tensor],
+        measures: bool,
     ) -> None:
-        self._crew, self._call, self._tensors = crew, call, tensors
-        self._replicas = crew.replicas
+        self._replica_set, self._call, self._tensors = replica_set, call, tensors
+        self._replicas = replica_set.replicas
         self._structure: Any = None
         self._count = tensors[0].shape[0]
-        self._sizes = crew.shares.sizes(self._count) if len(self._replicas) > 1 else [self._count]
-        self._measures = measures and crew.shares.measures
+        self._sizes = replica_set.balancer.sizes(self._count) if len(self._replicas) > 1 else [self._count]
+        self._measures = measures and replica_set.balancer.measures
         self._seconds = [0.0] * len(self._replicas)
         self._start, self._counts = 0, [self._count]
-        # Without a graph there is nothing to agree on: a rank may evaluate alone.
-        if crew.group is not None and ag.is_grad_enabled():
-            self._counts = [int(count) for count in crew.group.all_gather(np.array([self._count], np.int64))]
-            self._start = sum(self._counts[: crew.group.rank])
+        # Without gradients the ranks need not agree: a rank may evaluate alone.
+        if replica_set.group is not None and ag.is_grad_enabled():
+            self._counts = [int(count) for count in replica_set.group.all_gather(np.array([self._count], np.int64))]
+            self._start = sum(self._counts[: replica_set.group.rank])
         self._total = sum(self._counts)
         if not all(self._counts):
             raise ShapeError(
                 f"DataParallel needs a sample on every rank, there are {self._counts}; leave out the last, incomplete "
                 "batch (drop_last=True)"
             )
-        if crew.synchronizes and crew.module.training and not all(self._sizes):
+        if replica_set.synchronizes and replica_set.module.training and not all(self._sizes):
             raise ShapeError(
                 f"SyncBatchNorm needs a sample on every device, there are {self._sizes}; leave out the last, "
                 "incomplete batch (drop_last=True)"
@@ -69,14 +73,15 @@ class Call:
     # -- forward -------------------------------------------------------------------------------------------------------
 
     def forward(self, records: bool) -> tuple[Tensor, ...]:
-        """The outputs of all samples, joined on the module's device."""
-        parts = [cut(t, self._sizes) for t in self._tensors]
-        # What comes from the module's device leaves before that has anything to compute, behind which it would wait.
+        """Returns the outputs of all samples, joined on the module's device."""
+        parts = [split(t, self._sizes) for t in self._tensors]
+        # Copies from the module's device are enqueued before that device computes; otherwise they would wait behind its
+        # kernels.
         inputs = [
             [_placed(part[at], whole, replica, records) for part, whole in zip(parts, self._tensors)]
             for at, replica in enumerate(self._replicas)
         ]
-        changed = self._crew.changed()
+        changed = self._replica_set.changed()
         offset = tell()
         drawn = [0] * len(self._replicas)
 
@@ -92,32 +97,32 @@ class Call:
                 result = self._call(replica.module, inputs[at])
             drawn[at] = masks.drawn
             outputs: list[Tensor] = []
-            self._structure = flattened(result, outputs)
+            self._structure = flatten(result, outputs)
             if self._measures:
                 replica.handle.queue.finish()
                 self._seconds[at] += time.perf_counter() - begun
             return _Shard(outputs, inputs[at])
 
-        self._shards = self._crew.each(run)
+        self._shards = self._replica_set.run_on_all(run)
         advance(max(drawn))
-        if self._crew.module.training and not any(replica.shares for replica in self._replicas):
-            self._replicas[0].give_back()
+        if self._replica_set.module.training and not any(replica.shares for replica in self._replicas):
+            self._replicas[0].write_buffers_back()
         shards = [shard for shard in self._shards if shard is not None]
-        queue = self._crew.params[0].queue
+        queue = self._replica_set.params[0].queue
         sizes = [size for size in self._sizes if size]
         return tuple(
             _joined([shard.outputs[at] for shard in shards], sizes, queue) for at in range(len(shards[0].outputs))
         )
 
     def shaped(self, joined: Any) -> Any:
-        """The outputs in the form that the module gave them in."""
+        """Returns the outputs in the structure that the module returned."""
         outputs = iter(joined if isinstance(joined, tuple) else (joined,))
-        return rebuilt(self._structure, outputs)
+        return unflatten(self._structure, outputs)
 
     # -- backward ------------------------------------------------------------------------------------------------------
 
     def backward(self, grads: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
-        """The gradients of the inputs, and of the parameters, summed over all devices and ranks."""
+        """Returns the gradients of the inputs, and of the parameters, summed over all devices and ranks."""
         if not self._shards:
             raise RuntimeError("DataParallel: backward a second time through one call; call the model again")
         given = [self._given(at, grads) for at in range(len(self._replicas))]
@@ -141,12 +146,12 @@ class Call:
             replica.spans = [*replica.buckets.spans, Span("backward", begun, ended)]
             return sums
 
-        sums = self._crew.each(run)[0]
+        sums = self._replica_set.run_on_all(run)[0]
         inputs = self._input_grads()
         if sums is None:
             found: list[Tensor | None] = [param.grad for param in self._replicas[0].params]
         else:
-            params = self._crew.params
+            params = self._replica_set.params
             found = [
                 None if total is None else Tensor.from_host(param.queue, total, param.dtype)
                 for param, total in zip(params, sums)
@@ -159,8 +164,8 @@ class Call:
         return (*inputs, *found)
 
     def _given(self, at: int, grads: Sequence[Tensor | None]) -> tuple[list[Tensor], list[Tensor]]:
-        """The outputs of a replica that have gradients, and its parts of those, on its device, weighted by its share of
-        all samples.
+        """Returns the outputs of a replica that have gradients, and its parts of those gradients, on its device,
+        weighted by its fraction of all samples.
         """
         roots: list[Tensor] = []
         parts: list[Tensor] = []
@@ -191,19 +196,19 @@ class Call:
     def _measured(self) -> None:
         if not self._measures:
             return
-        crew = self._crew
-        if crew.group is not None and crew.single:
-            seconds = crew.group.all_gather(np.array(self._seconds))
-            crew.shares.measured(self._counts, [float(spent) for spent in seconds])
+        replica_set = self._replica_set
+        if replica_set.group is not None and replica_set.one_device_per_rank:
+            seconds = replica_set.group.all_gather(np.array(self._seconds))
+            replica_set.balancer.measured(self._counts, [float(spent) for spent in seconds])
         else:
-            crew.shares.measured(self._sizes, self._seconds)
+            replica_set.balancer.measured(self._sizes, self._seconds)
 
 
-class Parallel(ag.Function):
+class ParallelFunction(ag.Function):
     """A call as one recorded op: from inputs and parameters to the joined outputs."""
 
     @staticmethod
-    def forward(ctx: Context, run: Call, *tensors: Tensor) -> Any:
+    def forward(ctx: Context, run: ParallelCall, *tensors: Tensor) -> Any:
         ctx.run = run  # type: ignore[attr-defined]
         return run.forward(True)
 
@@ -213,13 +218,13 @@ class Parallel(ag.Function):
 
 
 def _placed(part: Tensor, whole: Tensor, replica: Replica, records: bool) -> Tensor:
-    """A shard on its device, a leaf where its gradient is asked for."""
+    """Returns a shard on its device, as a leaf if its gradient is requested."""
     here = part.detach() if part.queue is replica.handle.queue else part.to(replica.handle.queue).detach()
     return ag.tensor(here, requires_grad=records and whole.requires_grad)
 
 
 def _joined(parts: list[Tensor], sizes: Sequence[int], queue: Any) -> Tensor:
-    """Parts on several devices as one tensor on ``queue``: one after the other, or, without axes, their mean."""
+    """Joins parts on several devices to one tensor on ``queue``: concatenated, or, without axes, their mean."""
     if len(parts) == 1:
         return parts[0].detach() if parts[0].queue is queue else parts[0].to(queue)
     transfers = [part.to_host_async() for part in parts]

@@ -1,4 +1,4 @@
-"""Shares of the batch in proportion to how fast each device was with its last ones."""
+"""Load balancing: the batch is split in proportion to the measured speed of the devices."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from netcl.core import config
 from netcl.distributed.data_parallel import shard_sizes
 
-__all__ = ["Shares"]
+__all__ = ["LoadBalancer"]
 
-# The first steps build kernels, which says nothing about the speed of the rest.
+# The first steps build kernels, so their times do not measure the speed.
 _WARM_UP = 2
 _SMOOTHING = 0.5
-# One slow step, in which something else had the processor, is no slow device.
+# Limits the effect of a single slow step, in which another program used the processor.
 _AT_MOST = 2.0
-# Another split is another shape for every kernel: it has to be worth that.
+# Another split gives another shape for every kernel: the gain must exceed that cost.
 _WORTH = 0.05
 
 
-class Shares:
-    """``weights``: one for each device, equal at first, then as measured; fixed where they are given, or where
-    NETCL_DETERMINISTIC asks for the same bits in each run.
+class LoadBalancer:
+    """``weights``: the fraction of the batch for each device, equal at first, then as measured; fixed if they are
+    given, or if NETCL_DETERMINISTIC requires the same bits in each run.
     """
 
     def __init__(self, count: int, weights: Sequence[float] | None = None) -> None:
@@ -33,12 +33,12 @@ class Shares:
 
     @property
     def measures(self) -> bool:
-        """Whether the next step is to be measured."""
+        """True if the next step should be measured."""
         return not self._fixed and len(self.weights) > 1 and not config.get("DETERMINISTIC")
 
     def sizes(self, count: int) -> list[int]:
-        """How many of ``count`` samples each device gets; at least one where its share is not zero and they go round:
-        a device without any would not be measured again, and others may wait for its statistics.
+        """Returns the number of samples for each device; at least one if its weight is not zero and there are enough: a
+        device without samples would not be measured again, and others may wait for its statistics.
         """
         sizes = shard_sizes(count, len(self.weights), self.weights)
         for at, weight in enumerate(self.weights):
@@ -49,7 +49,7 @@ class Shares:
         return sizes
 
     def measured(self, samples: Sequence[int], seconds: Sequence[float]) -> None:
-        """Counts a step in which each device had so many samples and took so long."""
+        """Records a step with the number of samples and the seconds of each device."""
         self._seen += 1
         if self._seen <= _WARM_UP:
             return
@@ -64,7 +64,7 @@ class Shares:
         if len(known) < len(self.rates):
             return
         fair = [rate / sum(known) for rate in known]
-        # The slowest device ends the step: with shares w it takes max(w / rate).
+        # The slowest device determines the step: with weights w it takes max(w / rate).
         now = max(weight / rate for weight, rate in zip(self.weights, known))
         if now * sum(known) > 1 + _WORTH:
             self.weights = fair

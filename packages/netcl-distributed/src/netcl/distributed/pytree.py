@@ -1,0 +1,39 @@
+"""Outputs of a model as pytrees: nested lists, tuples and dicts of tensors, flatten and restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from netcl.core import Tensor
+
+__all__ = ["flatten", "unflatten"]
+
+
+class _Leaf:
+    """Placeholder of a tensor."""
+
+
+def flatten(value: Any, found: list[Tensor]) -> Any:
+    """Returns the structure of nested lists, tuples and dicts; their tensors are appended to ``found``."""
+    if isinstance(value, Tensor):
+        found.append(value)
+        return _Leaf()
+    if isinstance(value, dict):
+        return {key: flatten(item, found) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [flatten(item, found) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def unflatten(form: Any, tensors: Iterator[Tensor]) -> Any:
+    """Returns the structure with ``tensors`` in place of the placeholders, in the order of ``flatten``."""
+    if isinstance(form, _Leaf):
+        return next(tensors)
+    if isinstance(form, dict):
+        return {key: unflatten(item, tensors) for key, item in form.items()}
+    if isinstance(form, (list, tuple)):
+        items = [unflatten(item, tensors) for item in form]
+        return type(form)(*items) if hasattr(form, "_fields") else type(form)(items)
+    return form
