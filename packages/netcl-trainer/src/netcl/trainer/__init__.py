@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from netcl.trainer.callbacks import Callback, EarlyStopping, LearningRateMonitor
     from netcl.trainer.checkpoint import ModelCheckpoint
     from netcl.trainer.history import History
-    from netcl.trainer.learning_rates import LearningRates
-    from netcl.trainer.logging import CSVLogger, TensorBoardLogger
+    from netcl.trainer.loggers import CSVLogger, TensorBoardLogger
+    from netcl.trainer.lr_range_test import LearningRates
     from netcl.trainer.metrics import accuracy
-    from netcl.trainer.non_finite import TerminateOnNaN
     from netcl.trainer.profiler import Profiler
     from netcl.trainer.progress import ProgressBar
     from netcl.trainer.run_view import RunView
+    from netcl.trainer.terminate_on_nan import TerminateOnNaN
     from netcl.trainer.trainer import Trainer
 
 __all__ = [
@@ -40,18 +40,18 @@ __all__ = [
 
 # Imported when a name is first used: `netcl --help` needs none of them.
 _MODULES = {
-    "CSVLogger": "logging",
+    "CSVLogger": "loggers",
     "Callback": "callbacks",
     "EarlyStopping": "callbacks",
     "History": "history",
     "LearningRateMonitor": "callbacks",
-    "LearningRates": "learning_rates",
+    "LearningRates": "lr_range_test",
     "ModelCheckpoint": "checkpoint",
     "Profiler": "profiler",
     "ProgressBar": "progress",
     "RunView": "run_view",
-    "TensorBoardLogger": "logging",
-    "TerminateOnNaN": "non_finite",
+    "TensorBoardLogger": "loggers",
+    "TerminateOnNaN": "terminate_on_nan",
     "Trainer": "trainer",
     "accuracy": "metrics",
 }

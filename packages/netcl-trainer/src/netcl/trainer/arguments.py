@@ -12,7 +12,7 @@ from netcl.core.device import get_active_device
 from netcl.core.dtypes import canonical
 from netcl.core.errors import BackendMismatchError, DTypeError
 
-__all__ = ["evaluating", "half_dtype", "queue_of", "steps_of"]
+__all__ = ["evaluating", "half_dtype", "queue_of", "updates_per_epoch"]
 
 
 def queue_of(given: Any, parameters: Sequence[Tensor]) -> Any:
@@ -29,7 +29,7 @@ def queue_of(given: Any, parameters: Sequence[Tensor]) -> Any:
     return first.queue
 
 
-def steps_of(loader: Iterable[Any], group: int) -> int | None:
+def updates_per_epoch(loader: Iterable[Any], group: int) -> int | None:
     """Returns the updates per epoch; None if the loader has no length."""
     try:
         return -(-len(loader) // group)  # type: ignore[arg-type]

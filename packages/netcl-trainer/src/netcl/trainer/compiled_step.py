@@ -12,8 +12,8 @@ from netcl.core import Tensor, config
 from netcl.core.errors import CaptureError
 from netcl.runtime.capture import CapturedStep, capture
 from netcl.trainer.batches import Batch, describe, on_device
-from netcl.trainer.state import TrainingState
 from netcl.trainer.step import TrainingStep
+from netcl.trainer.training_state import TrainingState
 
 __all__ = ["CompiledStep"]
 
@@ -95,7 +95,7 @@ class CompiledStep:
         _, first, last = key
         try:
             step = partial(self.step, first=first, last=last)
-            captured = self._captured[key] = capture(step, *self._tensors(batch), watch=self.step.watched)
+            captured = self._captured[key] = capture(step, *self._tensors(batch), watch=self.step.capture_key)
             self._shadow(batch, key, captured)
         except CaptureError as error:
             self.step.optimizer.zero_grad()

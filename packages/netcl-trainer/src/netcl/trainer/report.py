@@ -174,7 +174,7 @@ def _misclassified(source: Source | None) -> str:
     trainer, loader = source
     position = loader.state_dict() if hasattr(loader, "load_state_dict") else None
     try:
-        found, seen, wrong = _surest_errors(trainer, loader)
+        found, seen, wrong = _most_confident_errors(trainer, loader)
     finally:
         if position is not None:
             loader.load_state_dict(position)
@@ -186,7 +186,7 @@ def _misclassified(source: Source | None) -> str:
     return f'{lead}<div class="samples">{"".join(figures)}</div>'
 
 
-def _surest_errors(trainer: Any, loader: Any) -> tuple[list[tuple[float, int, Any, int, int]], int, int]:
+def _most_confident_errors(trainer: Any, loader: Any) -> tuple[list[tuple[float, int, Any, int, int]], int, int]:
     """Returns (confidence, number, input, label, guess) of the errors, by decreasing confidence, and the numbers of
     samples and errors. Empty for a model that is not a classifier.
     """

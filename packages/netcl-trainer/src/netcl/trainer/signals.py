@@ -62,7 +62,7 @@ class Interruption:
                 if present is not None and present is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._note)
             if self._before and os.name == "posix":
-                self._start_watching()
+                self._start_signal_thread()
             self._entered.append(self)
         return self
 
@@ -79,13 +79,13 @@ class Interruption:
         if self._wakeup is None:
             self._count.add(number)
 
-    def _start_watching(self) -> None:
+    def _start_signal_thread(self) -> None:
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self._wakeup = writer, before
         arguments = reader, before, frozenset(self._before), self._count
-        threading.Thread(target=_watch, args=arguments, name="netcl-interruption", daemon=True).start()
+        threading.Thread(target=_read_signals, args=arguments, name="netcl-interruption", daemon=True).start()
 
     def _restore(self) -> None:
         """Restores the previous handlers and descriptor; the watching thread ends with the pipe."""
@@ -113,7 +113,7 @@ class Interruption:
         return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
-def _watch(reader: int, before: int, numbers: frozenset[int], count: _Count) -> None:
+def _read_signals(reader: int, before: int, numbers: frozenset[int], count: _Count) -> None:
     """Counts the signals of ``numbers``, and forwards all others to the previous descriptor."""
     while data := os.read(reader, 64):
         for number in data:

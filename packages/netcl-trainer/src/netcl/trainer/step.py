@@ -10,9 +10,9 @@ from netcl.amp import GradScaler, autocast
 from netcl.autograd import Node, is_grad_enabled
 from netcl.core import Tensor
 from netcl.optim import Optimizer, clip_grad_norm_device
-from netcl.trainer.accumulate import GradientSums
-from netcl.trainer.guard import NonFiniteGuard
+from netcl.trainer.gradient_accumulation import GradientSums
 from netcl.trainer.metrics import Measures
+from netcl.trainer.non_finite_guard import NonFiniteGuard
 
 __all__ = ["TrainingStep", "precision"]
 
@@ -57,7 +57,7 @@ class TrainingStep:
             )
         (loss if self.scaler is None else self.scaler.scale_loss(loss)).backward()
         if self.guard is not None:
-            self.guard.look(loss)
+            self.guard.check_loss(loss)
         target = fields[-1]
         if self.sums is not None:
             self.sums.add(target.shape[0])
@@ -83,14 +83,14 @@ class TrainingStep:
     def update(self) -> None:
         """Updates weights and averages from the gradients."""
         if self.sums is not None:
-            self.sums.spread()
+            self.sums.set_mean_gradients()
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
         members = [p for group in self.optimizer.param_groups for p in group["params"]]
         if self.guard is not None:
             # Overflowing gradients are handled by the scaler: it skips the step and lowers its factor.
             if self.scaler is None:
-                self.guard.look_at_gradients(members)
+                self.guard.check_gradients(members)
             self.optimizer.found_inf = self.guard.found
         if self.grad_clip is not None:
             if isinstance(self.optimizer, Optimizer):
@@ -106,7 +106,7 @@ class TrainingStep:
         if self.ema is not None:
             self.ema.update()
 
-    def watched(self) -> Hashable:
+    def capture_key(self) -> Hashable:
         """Returns the Python state that the step depends on; a captured step is invalid after it has changed."""
         modules = tuple((id(module), module.training) for module in self.model.modules())
         tensors = (*self.model.parameters(), *self.model.buffers())

@@ -17,21 +17,21 @@ from netcl import nn, ops
 from netcl.amp import GradScaler
 from netcl.core import Tensor
 from netcl.optim import OneCycleLR, Optimizer, ReduceLROnPlateau
-from netcl.trainer.accumulate import GradientSums
-from netcl.trainer.arguments import evaluating, half_dtype, queue_of, steps_of
+from netcl.trainer.arguments import evaluating, half_dtype, queue_of, updates_per_epoch
 from netcl.trainer.batches import StepInputs, batches, on_device
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.checkpoint import ModelCheckpoint
 from netcl.trainer.compiled_step import CompiledStep
-from netcl.trainer.guard import NonFiniteGuard
+from netcl.trainer.gradient_accumulation import GradientSums
 from netcl.trainer.history import History
-from netcl.trainer.learning_rates import LearningRates, find_learning_rate
+from netcl.trainer.lr_range_test import LearningRates, find_learning_rate
 from netcl.trainer.metrics import DeviceMeans, Measures, Metric, accuracy
-from netcl.trainer.non_finite import TerminateOnNaN
+from netcl.trainer.non_finite_guard import NonFiniteGuard
 from netcl.trainer.progress import ProgressBar
 from netcl.trainer.run_state import RunState, find_checkpoint, load_run, save_run
 from netcl.trainer.signals import Interruption
 from netcl.trainer.step import TrainingStep, precision
+from netcl.trainer.terminate_on_nan import TerminateOnNaN
 
 __all__ = ["Trainer"]
 
@@ -159,7 +159,7 @@ class Trainer:
         step = self._compiled(self.loss_fn if loss_fn is None else loss_fn, callbacks)
         self.history, self.epochs, self.should_stop, self.epoch = History(), epochs, False, 0
         self.run = RunState(train_loader, val_loader, callbacks)
-        self.steps_per_epoch = steps_of(train_loader, self.accumulation_steps)
+        self.steps_per_epoch = updates_per_epoch(train_loader, self.accumulation_steps)
         self.model.train()
         with Interruption() as self._interruption:
             try:
@@ -201,7 +201,7 @@ class Trainer:
             run.stage, run.batches, run.row = "start", 0, {}
             for callback in run.callbacks:
                 callback.on_epoch_end(self, row)
-            self._obey_signal()
+            self._handle_signal()
 
     def _train_epoch(self, step: CompiledStep) -> dict[str, Any]:
         run, group = self.run, self.accumulation_steps
@@ -247,9 +247,9 @@ class Trainer:
             callback.on_step_end(self, logs)
         if logs:
             self.recent.clear()
-        self._obey_signal()
+        self._handle_signal()
 
-    def _obey_signal(self) -> None:
+    def _handle_signal(self) -> None:
         """Saves the run and ends it if a signal has arrived."""
         number = self._interruption.pending
         if number is None:
@@ -361,7 +361,7 @@ class Trainer:
         with evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):
             for number, batch in enumerate(batches(loader), 1):
                 # Within fit: an interrupted validation is repeated when the run is resumed.
-                self._obey_signal()
+                self._handle_signal()
                 *inputs, target = (on_device(value, self.queue) for value in batch.fields)
                 output = self.model(*inputs)
                 measures.add(output, target, measures.loss(output, target))

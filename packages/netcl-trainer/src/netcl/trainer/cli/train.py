@@ -38,11 +38,11 @@ def train(chosen: argparse.Namespace) -> int:
             raise
         finally:
             run.close()
-        _leave(run, config)
+        _write_results(run, config)
     return 0
 
 
-def _leave(run: Run, config: Config) -> None:
+def _write_results(run: Run, config: Config) -> None:
     model = run.output / "model.netcl"
     try:
         with run.trainer.averaged():
@@ -91,14 +91,14 @@ def configured(chosen: argparse.Namespace) -> tuple[Config, DeviceHandle]:
 
 def _best_file(run: Run, config: Config) -> Path:
     savers = [callback for callback in run.trainer.callbacks if isinstance(callback, ModelCheckpoint)]
-    candidates = [*(path for saver in savers for path in _kept(saver)), run.output / "model.netcl"]
+    candidates = [*(path for saver in savers for path in _kept_files(saver)), run.output / "model.netcl"]
     for path in candidates:
         if path.is_file():
             return path
     raise config.error(f"there is no model in {run.output} yet: run `netcl train {config.path}`, or give --model")
 
 
-def _kept(saver: ModelCheckpoint) -> list[Path]:
+def _kept_files(saver: ModelCheckpoint) -> list[Path]:
     """Returns the best file that the last run of this output kept, then its last one."""
     if not saver.last_path.is_file():
         return []

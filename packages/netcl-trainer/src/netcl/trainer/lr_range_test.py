@@ -13,8 +13,8 @@ import numpy as np
 
 from netcl import ops
 from netcl.trainer.batches import Batch, batches, on_device
-from netcl.trainer.state import TrainingState
 from netcl.trainer.step import TrainingStep
+from netcl.trainer.training_state import TrainingState
 
 __all__ = ["LearningRates", "find_learning_rate"]
 

@@ -10,7 +10,7 @@ from netcl.trainer.batches import on_device
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.first_non_finite import first_non_finite, is_finite
 from netcl.trainer.run_view import RunView
-from netcl.trainer.state import Snapshot, TrainingState
+from netcl.trainer.training_state import Snapshot, TrainingState
 
 __all__ = ["TerminateOnNaN"]
 

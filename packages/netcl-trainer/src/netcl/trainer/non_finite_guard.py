@@ -16,19 +16,19 @@ __all__ = ["NonFiniteGuard"]
 
 
 @lru_cache(maxsize=16)
-def _noted(dtype: str) -> tuple[Expr, ...]:
+def _flag_non_finite(dtype: str) -> tuple[Expr, ...]:
     """1 if the flag is 1 or the value is not finite."""
     broken = cast(apply("logical_not", apply("isfinite", Load(1, dtype))), "float32")
     return (apply("maximum", Load(0, "float32"), broken),)
 
 
 @lru_cache(maxsize=16)
-def _kept(dtype: str) -> tuple[Expr, ...]:
+def _restore_if_flagged(dtype: str) -> tuple[Expr, ...]:
     return (apply("where", Load(0, "float32") > 0, Load(1, dtype), Load(2, dtype)),)
 
 
 @lru_cache(maxsize=4)
-def _counted(sticky: bool) -> tuple[Expr, ...]:
+def _count_step(sticky: bool) -> tuple[Expr, ...]:
     found = Load(0, "float32")
     return (found if sticky else Const(0.0, "float32"), Load(1, "float32") + found)
 
@@ -57,24 +57,24 @@ class NonFiniteGuard:
         for before, buffer in zip(self._before, self._buffers):
             assign(before, buffer)
 
-    def look(self, loss: Tensor) -> None:
+    def check_loss(self, loss: Tensor) -> None:
         """Sets the flag if the loss of a batch is not finite."""
         flat = loss.detach().reshape(())
-        evaluate(_noted(flat.dtype), (self.found, flat), out=(self.found,))
+        evaluate(_flag_non_finite(flat.dtype), (self.found, flat), out=(self.found,))
 
-    def look_at_gradients(self, params: Sequence[Tensor]) -> None:
+    def check_gradients(self, params: Sequence[Tensor]) -> None:
         """Sets the flag if a gradient is not finite, judged by the norm of all gradients."""
         norm, _ = clipping(params, math.inf)
-        evaluate(_noted(norm.dtype), (self.found, norm), out=(self.found,))
+        evaluate(_flag_non_finite(norm.dtype), (self.found, norm), out=(self.found,))
 
     def end(self) -> None:
         """Restores the buffers after a bad step, and counts the step; call it after the optimizer has read
         ``found``.
         """
         for before, buffer in zip(self._before, self._buffers):
-            evaluate(_kept(buffer.dtype), (self.found, before, buffer), out=(buffer,))
+            evaluate(_restore_if_flagged(buffer.dtype), (self.found, before, buffer), out=(buffer,))
         counters = (self.found, self._bad)
-        evaluate(_counted(self.sticky), counters, shapes=((), ()), out=counters)
+        evaluate(_count_step(self.sticky), counters, shapes=((), ()), out=counters)
 
     def read(self) -> int:
         """Returns the number of skipped steps since the last ``reset``; waits for the device."""

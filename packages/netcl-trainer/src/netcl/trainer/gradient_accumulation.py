@@ -58,7 +58,7 @@ class GradientSums:
         count = Load(0, "float32") + Scalar("n", "float32")
         evaluate((count,), (self._samples,), {"n": float(n)}, out=(self._samples,))
 
-    def spread(self) -> None:
+    def set_mean_gradients(self) -> None:
         """Sets the gradient of each parameter to the mean over the group, and begins the next group."""
         for p in self._parameters():
             total = self._sums.get(id(p))
