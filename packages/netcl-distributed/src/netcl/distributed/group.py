@@ -255,7 +255,7 @@ class ProcessGroup(ABC):
         """Ends the thread of the group and releases its resources; does not wait for the other ranks."""
         self.comm.close()
 
-    # -- how a collective runs -----------------------------------------------------------------------------------------
+    # -- execution of a collective -------------------------------------------------------------------------------------
 
     def _gathered(self, name: str, x: Value, root: int, async_op: bool) -> Any:
         host = _Host(x)
@@ -304,7 +304,7 @@ class ProcessGroup(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} rank {self.rank} of {self.size}>"
 
-    # -- what a transport brings ---------------------------------------------------------------------------------------
+    # -- implemented by transports -------------------------------------------------------------------------------------
 
     @abstractmethod
     def _announce(self, signature: Signature) -> None:

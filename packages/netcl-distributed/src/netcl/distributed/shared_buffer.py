@@ -61,7 +61,7 @@ class SharedBuffer(ABC):
         """The number of times that a rank polls the others before it waits."""
         return 1
 
-    # -- what a kind of memory brings ----------------------------------------------------------------------------------
+    # -- implemented per kind of memory --------------------------------------------------------------------------------
 
     @abstractmethod
     def area(self, rank: int, part: int) -> Array:

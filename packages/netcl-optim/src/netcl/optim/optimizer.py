@@ -87,7 +87,7 @@ class Optimizer:
         for group in given if isinstance(given[0], Mapping) else [{"params": given}]:
             self.add_param_group(group)
 
-    # -- what a subclass gives -----------------------------------------------------------------------------------
+    # -- defined by subclasses -----------------------------------------------------------------------------------
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         """Returns the rule for the options of ``group``."""

@@ -164,7 +164,7 @@ def _epochs(history: EpochTable) -> str:
     return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
 
 
-# -- what the model gets wrong --------------------------------------------------------------------------------------
+# -- misclassified samples ------------------------------------------------------------------------------------------
 
 
 def _misclassified(source: Source | None) -> str:
@@ -219,7 +219,7 @@ def _figure(confidence: float, x: npt.NDArray[Any], label: int, guess: int, name
     return f"<figure>{shown}<figcaption>said {said} ({100 * confidence:.0f} %)<br>is {meant}</figcaption></figure>"
 
 
-# -- what was run ----------------------------------------------------------------------------------------------------
+# -- settings of the run ---------------------------------------------------------------------------------------------
 
 
 def _facts(source: Source | None, config: str | None) -> str:

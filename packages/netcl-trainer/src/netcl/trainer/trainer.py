@@ -347,7 +347,7 @@ class Trainer:
             raise ValueError("lr_find needs an optimizer: Trainer(model, optimizer)")
         return find_learning_rate(self._compiled(self.loss_fn).step, loader, self.queue, min_lr, max_lr, steps)
 
-    # -- using the model -----------------------------------------------------------------------------------------------
+    # -- evaluation and prediction -------------------------------------------------------------------------------------
 
     def evaluate(self, loader: Iterable[Any], loss_fn: LossFn | None = None) -> dict[str, float]:
         """Returns ``{"loss": ..., metric: ...}``, means over all samples, in eval mode and without gradients. Raises
