@@ -47,9 +47,8 @@ class Replica:
         return take
 
     def changed(self) -> list[tuple[Tensor, Tensor]]:
-        """Copies the training modes of the module; returns pairs of a tensor here and the tensor of the module to copy
-        from, if
-        it has changed since the last call.
+        """Copies the training modes of the module; returns pairs (own tensor, tensor of the module) of the
+        tensors that have changed since the last call.
         """
         for ours, theirs in zip(self.module.modules(), self.source.modules()):
             ours.training = theirs.training

@@ -160,8 +160,8 @@ def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, leng
 
 
 class EmbeddingBag(Embedding):
-    """``embedding_bag`` with a weight (num_embeddings, embedding_dim) initialized as in Embedding: ``bag(indices,
-    offsets=None, per_sample_weights=None)``.
+    """``embedding_bag`` with a weight (num_embeddings, embedding_dim) initialized as in Embedding:
+    ``bag(indices, offsets=None, per_sample_weights=None)``.
     """
 
     def __init__(

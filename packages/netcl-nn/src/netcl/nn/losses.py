@@ -181,8 +181,10 @@ class TripletMarginLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification (Graves et al. 2006): ``loss(log_probs, targets, input_lengths,
-    target_lengths)`` with log probabilities (T, N, C) and targets (N, S), or the concatenated targets of all samples.
+    """Connectionist temporal classification (Graves et al. 2006).
+
+    ``loss(log_probs, targets, input_lengths, target_lengths)`` with log probabilities (T, N, C) and targets (N, S), or
+    the concatenated targets of all samples.
 
     The mean divides each loss by its target's length; ``zero_infinity`` replaces the infinite losses of targets that do
     not fit by 0.

@@ -191,8 +191,8 @@ def _decode(value: Any, seen: list[Module | None]) -> Any:
 
 
 def build_sequential(config: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> Sequential:
-    """Builds a Sequential from its config, or from a list of configs of its layers: ``[{"type": "Linear", "arguments":
-    {...}}, ...]``.
+    """Builds a Sequential from its config, or from a list of configs of its layers:
+    ``[{"type": "Linear", "arguments": {...}}, ...]``.
     """
     if isinstance(config, Mapping):
         module = _decode_module(config, [])

@@ -187,8 +187,8 @@ class TransformerDecoder(_Stack):
 
 
 class Transformer(Module):
-    """An encoder for ``src`` and a decoder with cross-attention to it, each with a final LayerNorm: ``transformer(src,
-    tgt)`` returns a tensor of the shape of ``tgt``. All matrices are initialized Xavier uniform.
+    """An encoder for ``src`` and a decoder with cross-attention to it, each with a final LayerNorm:
+    ``transformer(src, tgt)`` returns a tensor of the shape of ``tgt``. All matrices are initialized Xavier uniform.
     """
 
     def __init__(

@@ -57,8 +57,8 @@ class Trainer:
         accumulation_steps: batches per optimizer step (gradient accumulation). Gradients are weighted by samples, so
             that short batches and a short group at the end of an epoch are weighted correctly.
         ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in ``fit`` and the
-            best files of ModelCheckpoint use the averages; the model itself keeps its own weights (``with
-            ema.averaged():`` swaps them).
+            best files of ModelCheckpoint use the averages; the model itself keeps its own weights
+            (``with ema.averaged():`` swaps them).
         scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets ``val_loss`` or
             ``loss``, for mode "max" the accuracy.
         callbacks: see ``Callback``. ``fit`` adds a ProgressBar if none is given.
