@@ -1,4 +1,4 @@
-"""What a device can do, read from its driver once, and the kernel strategy that follows from it."""
+"""Capabilities of a device, read from its driver once, and the kernel strategy derived from them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ __all__ = [
     "type_of",
 ]
 
-_TYPE_BITS = ((4, "gpu"), (2, "cpu"), (8, "accel"))  # the numbers of OpenCL, so that this needs no pyopencl
+# OpenCL's own constants, so that this module does not need pyopencl
+_TYPE_BITS = ((4, "gpu"), (2, "cpu"), (8, "accel"))
 _TINY_LOCAL_MEMORY = 24 * 1024
 
 
 @dataclass(frozen=True)
 class DeviceProfile:
-    """What a device can do; memory in bytes, ``extensions`` the names the driver reports.
+    """Capabilities of a device; memory in bytes, ``extensions`` are the names that the driver reports.
 
-    ``unified_memory``: host and device share it, as on CPUs and on GPUs that say so.
+    ``unified_memory``: host and device share memory, as on CPUs and on GPUs that report it.
     """
 
     name: str
@@ -64,36 +65,36 @@ class DeviceProfile:
 
     @property
     def supports_fp16(self) -> bool:
-        """The same as ``has_fp16``: an extension names fp16. Half as storage needs neither."""
+        """The same as ``has_fp16``: an extension names fp16. Storage in half precision needs neither."""
         return self.has_fp16
 
     @property
     def tiny_local_mem(self) -> bool:
-        """Whether the local memory is below 24 KB."""
+        """True if the local memory is below 24 KB."""
         return self.local_mem_size < _TINY_LOCAL_MEMORY
 
     @property
     def half_arithmetic(self) -> bool:
-        """Whether half arithmetic was seen to work: a small kernel in a child process, once per driver version."""
+        """True if half arithmetic works: tested by a small kernel in a child process, once per driver version."""
         if self._device is None:
             return self.has_fp16
         return self.has_fp16 and quirks.half_works(self._device)
 
 
 def type_of(dev: Any) -> str:
-    """The type bitfield of a pyopencl device as "gpu", "cpu", "accel" or "other"."""
+    """Returns the type bitfield of a pyopencl device as "gpu", "cpu", "accel" or "other"."""
     return next((name for bit, name in _TYPE_BITS if int(dev.type) & bit), "other")
 
 
 def _has_svm(dev: Any) -> bool:
     try:
         return bool(dev.svm_capabilities)
-    except cl.Error:  # before OpenCL 2.0 the query itself is an error
+    except cl.Error:  # before OpenCL 2.0 the query itself raises
         return False
 
 
 def _host_profile() -> DeviceProfile:
-    """NumPy on this machine: half and double work, the rest of OpenCL's features does not apply."""
+    """The profile of NumPy on this machine: half and double work, OpenCL's other features do not apply."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -121,7 +122,7 @@ def _host_profile() -> DeviceProfile:
 
 @lru_cache(maxsize=64)
 def device_profile(cl_device: Any = None) -> DeviceProfile:
-    """The profile of a pyopencl device; None is the NumPy host. Cheap after the first call for a device."""
+    """Returns the profile of a pyopencl device; None is the NumPy host. Cached per device."""
     if cl_device is None:
         return _host_profile()
     extensions = frozenset(cl_device.extensions.split())
@@ -148,12 +149,12 @@ def device_profile(cl_device: Any = None) -> DeviceProfile:
     )
 
 
-# By context: a device that is seen as a lesser one (``testing.masked``) has a context of its own.
+# Profiles that override the driver's, by context: ``testing.masked`` makes a context for each emulated device.
 _seen_as: dict[int, DeviceProfile] = {}
 
 
 def profile_of(place: Any = None) -> DeviceProfile:
-    """The profile of the device of a queue or DeviceHandle, as it is to be seen there; None is the NumPy host."""
+    """Returns the profile of the device of a queue or DeviceHandle, or its override; None is the NumPy host."""
     context = None if place is None else place.context
     if context is None:
         return device_profile(None)
@@ -161,7 +162,7 @@ def profile_of(place: Any = None) -> DeviceProfile:
 
 
 def see_as(context: Any, profile: DeviceProfile) -> None:
-    """From now on the device is seen as ``profile`` in this context, which the caller keeps for good."""
+    """Overrides the profile of the device in this context; the caller must never release the context."""
     _seen_as[context.int_ptr] = profile
 
 
@@ -176,7 +177,11 @@ _CAPABILITIES = {
 
 
 def requirements(requires: str | Iterable[str]) -> tuple[str, ...]:
-    """Names of capabilities (fp16 fp64 subgroups svm int64_atomics command_buffer) or extensions, checked."""
+    """Returns the names of capabilities (fp16 fp64 subgroups svm int64_atomics command_buffer) or extensions as a
+    tuple.
+
+    Raises ValueError for an unknown name.
+    """
     needs = (requires,) if isinstance(requires, str) else tuple(requires)
     for need in needs:
         if need not in _CAPABILITIES and not need.startswith("cl_"):
@@ -185,7 +190,7 @@ def requirements(requires: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def meets(profile: DeviceProfile, needs: Iterable[str]) -> bool:
-    """Whether the device has all the capabilities and extensions."""
+    """True if the device has all the capabilities and extensions."""
     return all(
         bool(getattr(profile, _CAPABILITIES[need])) if need in _CAPABILITIES else need in profile.extensions
         for need in needs
@@ -193,9 +198,9 @@ def meets(profile: DeviceProfile, needs: Iterable[str]) -> bool:
 
 
 def kernel_strategy(profile: DeviceProfile) -> str:
-    """``"portable"`` or ``"optimized"``: which kernels suit the device; NETCL_KERNEL_STRATEGY forces one.
+    """Returns ``"portable"`` or ``"optimized"``, the kernels that suit the device; NETCL_KERNEL_STRATEGY overrides it.
 
-    Portable for CPUs and local memory below 24 KB; optimized with sub-groups or fp16 and for NVIDIA and AMD.
+    "portable" for CPUs and for local memory below 24 KB; "optimized" with sub-groups or fp16, and for NVIDIA and AMD.
     """
     forced: str = config.get("KERNEL_STRATEGY")
     if forced != "auto":

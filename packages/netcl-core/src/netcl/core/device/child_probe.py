@@ -1,11 +1,11 @@
-"""What only a try tells of a driver: tried in a child process with a time limit, kept on disk per driver version.
+"""Probes driver behaviour in a subprocess with a timeout; caches the verdict on disk per driver version.
 
-A compiler may end the whole process (LLVM's aborts), and a kernel may hang: nothing in the process can catch that. So
-what may do so is tried in a child first, and avoided where the child does not come back with the right result.
+A compiler may end the whole process (LLVM's aborts), and a kernel may hang: nothing in the process can catch that. Such
+a feature is therefore tried in a child process first, and not used if the child does not exit with the right result.
 
-A trial is a Python script. It exits with RIGHT or WRONG; when a signal ends it, or it takes longer than allowed, the
-verdict is no. Any other end (no such module, say) says nothing about the driver: no, this time, and not kept. A trial
-that cannot do harm may be a function instead, and then runs in this process.
+A trial is a Python script. It exits with RIGHT or WRONG; if a signal ends it, or it exceeds the timeout, the verdict is
+False. Any other exit (for example a missing module) says nothing about the driver: the verdict is False for this
+process and is not stored. A trial that can do no harm may be a function instead, which runs in this process.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["RIGHT", "WRONG", "driver_key", "forget", "in_child", "keep", "kept",
 
 RIGHT, WRONG = 0, 10
 _QUIET = ("right", "wrong result")
-_ABORTED_ON_WINDOWS = 3  # what abort() exits with there; faults have codes from here on:
+_ABORTED_ON_WINDOWS = 3  # the exit code of abort(); faults have codes from this value on:
 _FAULTS_ON_WINDOWS = 0xC0000000
-# A child that is to die leaves no core file.
+# A child that crashes leaves no core file.
 _PRELUDE = """\
 import sys
 try:
@@ -47,18 +47,18 @@ _lock = threading.Lock()
 
 
 def driver_key(device: Any) -> str:
-    """What names a driver and its version: platform, its version, device, driver version."""
+    """Returns the key of a driver and its version: platform, platform version, device, device version, driver version."""
     platform = device.platform
     names = (platform.name, platform.version, device.name, device.version, device.driver_version)
     return " | ".join(str(name).strip() for name in names)
 
 
 def verdict(name: str, key: str, trial: str | Callable[[], bool], timeout: float = 60.0, *arguments: str) -> bool:
-    """Whether ``trial`` ends right on the driver ``key``: tried at the first question, then known.
+    """Returns True if ``trial`` succeeds on the driver ``key``; the trial runs at the first call only.
 
     ``trial`` is a script for a child process, which gets ``arguments`` in ``sys.argv[1:]`` and ``timeout`` seconds, or
-    a function for this process. The verdict is kept in NETCL_CACHE_DIR, so that each driver version is tried once; with
-    NETCL_CACHE=0, or where nothing can be written, each process tries anew. A new text of the script is a new trial.
+    a function for this process. The verdict is stored in NETCL_CACHE_DIR, so that each driver version is tried once;
+    with NETCL_CACHE=0, or if the directory is not writable, each process tries again. A changed script is a new trial.
     """
     text = trial if isinstance(trial, str) else ""
     digest = _digest(name, key, text)
@@ -81,7 +81,7 @@ def verdict(name: str, key: str, trial: str | Callable[[], bool], timeout: float
 
 
 def kept(name: str, key: str, text: str = "") -> bool | None:
-    """The verdict on ``name`` of an earlier trial (with this text of its script); None where there was none."""
+    """Returns the verdict of an earlier trial ``name`` (with this text of its script), or None if there is none."""
     digest = _digest(name, key, text)
     known = _known.get(digest)
     if known is None and config.get("CACHE"):
@@ -92,7 +92,7 @@ def kept(name: str, key: str, text: str = "") -> bool | None:
 
 
 def keep(name: str, key: str, right: bool, reason: str, text: str = "") -> None:
-    """Keeps a verdict, here and (unless NETCL_CACHE=0) on disk; the log says it."""
+    """Stores a verdict in memory and (unless NETCL_CACHE=0) on disk, and logs it."""
     level = logging.INFO if reason in _QUIET else logging.WARNING
     config.get_logger().log(level, "the probe %s of %s: %s", name, key, reason)
     digest = _digest(name, key, text)
@@ -102,7 +102,7 @@ def keep(name: str, key: str, right: bool, reason: str, text: str = "") -> None:
 
 
 def forget() -> None:
-    """Forget what this process knows and what is on disk, so that the next question tries again."""
+    """Removes all verdicts from memory and disk, so that the next call tries again."""
     _known.clear()
     for path in _folder().glob("*.json"):
         with contextlib.suppress(OSError):
@@ -129,7 +129,9 @@ def _outcome(trial: str | Callable[[], bool], timeout: float, arguments: tuple[s
 
 
 def in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:
-    """(verdict, reason) of a script run in a child process; None where its end says nothing about the driver."""
+    """Runs a script in a child process and returns (verdict, reason); verdict None: the exit says nothing of the
+    driver.
+    """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     try:
         child = subprocess.run(
@@ -142,7 +144,7 @@ def in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None,
         )
     except subprocess.TimeoutExpired:
         return False, late(timeout)
-    except (OSError, ValueError) as error:  # no interpreter of its own, as in a program that embeds Python
+    except (OSError, ValueError) as error:  # sys.executable is no interpreter, as in a program that embeds Python
         return None, str(error)
     code = child.returncode
     if code == RIGHT:
@@ -155,7 +157,7 @@ def in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None,
 
 
 def late(timeout: float) -> str:
-    """The reason of ``in_child`` where the time was up."""
+    """Returns the reason that ``run_in_child`` gives for a timeout."""
     return f"it did not end within {timeout:g} s"
 
 
@@ -166,7 +168,7 @@ def _ending(code: int) -> str:
 def _read(path: Path) -> bool | None:
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError):  # not there, or damaged: tried again
+    except (OSError, ValueError):  # missing or damaged: tried again
         return None
     right = content.get("right") if isinstance(content, dict) else None
     return right if isinstance(right, bool) else None

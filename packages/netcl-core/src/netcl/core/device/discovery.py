@@ -40,7 +40,7 @@ __all__ = [
 
 
 class CPUQueue:
-    """Stands where a command queue would be on the NumPy backend, whose work is done when the call returns."""
+    """The command queue of the NumPy backend, where work is complete when the call returns."""
 
     backend = "cpu"
     context: None = None
@@ -50,7 +50,7 @@ class CPUQueue:
         self.name = name
 
     def finish(self) -> None:
-        """Return at once: nothing is ever pending."""
+        """Returns at once: nothing is ever pending."""
 
     def __repr__(self) -> str:
         return f"CPUQueue({self.name!r})"
@@ -82,12 +82,12 @@ class DeviceHandle:
 
     @property
     def profile(self) -> DeviceProfile:
-        """What the device can do."""
+        """The capabilities of the device."""
         return profile_of(self)
 
     @property
     def selector(self) -> str:
-        """A selector that leads here in another process of this machine too; a sub-device has its parent's."""
+        """A selector for this device that works in other processes of this machine too; a sub-device has its parent's."""
         if self.backend == "cpu":
             return "cpu"
         wanted = self.device
@@ -106,12 +106,14 @@ _drivers_loaded = False
 
 @cache
 def _has_backend() -> bool:
-    """Whether this netcl-core has the OpenCL backend; another one may have none, pyopencl or not."""
+    """True if this netcl-core has the OpenCL backend; a second implementation may not have one, with or without
+    pyopencl.
+    """
     return find_spec("netcl.core.backend.opencl") is not None
 
 
 def drivers_loaded() -> bool:
-    """Whether this process has made its first OpenCL call through netcl, after which a fork is unsafe."""
+    """True if this process has made its first OpenCL call through netcl; from then on a fork is unsafe."""
     return _drivers_loaded
 
 
@@ -126,8 +128,9 @@ class DeviceManager:
         self._said_numpy = False
 
     def discover(self) -> list[tuple[Any, Any]]:
-        """All (platform, device) pairs within NETCL_PLATFORM_FILTER, each once, though the loader may know a driver
-        by two names; empty without pyopencl, backend or driver.
+        """Returns all (platform, device) pairs within NETCL_PLATFORM_FILTER, or [] without pyopencl, backend or driver.
+
+        Each device is listed once, even if the loader knows its driver by two names.
         """
         global _drivers_loaded
         if cl is None or not _has_backend():
@@ -138,7 +141,7 @@ class DeviceManager:
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
         try:
             platforms = cl.get_platforms()
-        except cl.Error as error:  # the loader's way to say that there is no driver
+        except cl.Error as error:  # how the loader reports that there is no driver
             config.get_logger().debug("no OpenCL platform: %s", error)
             return []
         for platform in platforms:
@@ -152,7 +155,7 @@ class DeviceManager:
         return list(found.values())
 
     def numbered(self) -> Iterator[tuple[str, Any, Any]]:
-        """``discover()`` with selectors: (``opencl:<platform>:<device>``, platform, device)."""
+        """Yields ``discover()`` with selectors: (``opencl:<platform>:<device>``, platform, device)."""
         platforms: list[Any] = []
         count = 0
         for platform, dev in self.discover():
@@ -163,16 +166,17 @@ class DeviceManager:
             count += 1
 
     def default(self, device: Selector = "auto") -> DeviceHandle | None:
-        """The handle of a selector, the same object each time; devices reached by two selectors share one handle.
+        """Returns the handle of a selector, the same object each time; devices reached by two selectors share one
+        handle.
 
         Selectors: ``auto`` (NETCL_DEVICE, else the best of GPU, accelerator, OpenCL CPU, NumPy); ``gpu``, ``accel``,
-        ``opencl`` (any OpenCL device), ``opencl:cpu``: the best of the type, None when there is none; with ``:n`` the
-        n-th best, from 0; ``cpu``: NumPy; a number: that pair of ``discover()``; ``opencl:0:1``: platform and device;
-        else any part, in any case, of a platform's or device's name (of PoCL's not the processor's maker), the best
-        (``intel:1``: the second).
+        ``opencl`` (any OpenCL device), ``opencl:cpu``: the best of the type, None if there is none; with ``:n`` the
+        n-th best, from 0; ``cpu``: NumPy; a number: the pair of ``discover()`` at that index; ``opencl:0:1``: platform
+        and device; else any part, case-insensitive, of a platform's or device's name, the best match (``intel:1``: the
+        second). The processor's maker in the name of a PoCL device does not count.
 
         Raises DeviceNotFoundError, listing all devices, for an unknown name or a number out of range, and ImportError
-        where a selector demands OpenCL and pyopencl is missing.
+        if a selector needs OpenCL and pyopencl is missing.
         """
         if isinstance(device, DeviceHandle):
             return device
@@ -188,7 +192,7 @@ class DeviceManager:
         return handle
 
     def pick_default(self) -> DeviceHandle:
-        """The best device that opens, NETCL_DEVICE aside; NumPy, saying so once in the log, when there is none."""
+        """Returns the best device that can be opened, without NETCL_DEVICE; NumPy, logged once, if there is none."""
         for platform, dev in self._ranked():
             try:
                 return self._open(platform, dev)
@@ -206,7 +210,7 @@ class DeviceManager:
         device_type: str | None = None,
         requires: str | Iterable[str] = (),
     ) -> list[DeviceHandle]:
-        """All devices, best first and NumPy last, whose names contain ``name`` and ``platform`` and that can do enough.
+        """Returns all devices that match, best first and NumPy last. ``name`` and ``platform`` are parts of the names.
 
         ``device_type``: gpu, cpu, accel or other. ``requires``: fp16, fp64, subgroups, svm, int64_atomics,
         command_buffer, or names of OpenCL extensions (cl_...).
@@ -230,7 +234,7 @@ class DeviceManager:
 
     @staticmethod
     def _device_type(dev: Any) -> str:
-        """The type bitfield of a device as "gpu", "cpu", "accel" or "other"."""
+        """Returns the type bitfield of a device as "gpu", "cpu", "accel" or "other"."""
         return type_of(dev)
 
     @property
@@ -244,15 +248,16 @@ class DeviceManager:
         return [device_profile(dev) for dev in self.devices]
 
     def profile(self, dev: Any = None) -> DeviceProfile:
-        """The profile of a pyopencl device, a handle or a queue; None is the active device."""
+        """Returns the profile of a pyopencl device, a handle or a queue; None is the active device."""
         if dev is None:
             dev = get_active_device()
         return profile_of(dev) if isinstance(dev, DeviceHandle) or hasattr(dev, "finish") else device_profile(dev)
 
     def split(self, handle: DeviceHandle, n: int) -> list[DeviceHandle]:
-        """n handles that share the device out: sub-devices with contexts of their own where the driver can part it.
+        """Returns n handles that divide the device: sub-devices, each with its own context, if the driver can partition
+        it.
 
-        Else, and for NumPy, n handles on the whole device, each with its own queue.
+        Otherwise, and for NumPy, n handles on the whole device, each with its own queue.
         """
         if n < 1:
             raise ValueError(f"a device cannot be split into {n} parts")
@@ -266,7 +271,7 @@ class DeviceManager:
         return [self._new_handle(handle.platform_name, part) for part in parts]
 
     def describe(self) -> str:
-        """One line per device: selector, type and names; what the errors show."""
+        """Returns one line per device: selector, type and names. Error messages include it."""
         return "\n".join([*map(line, self.numbered()), f"  cpu         cpu   {self._numpy.device_name}"])
 
     def _ranked(self) -> list[tuple[Any, Any]]:
@@ -319,7 +324,7 @@ class DeviceManager:
         return self._open(*found[index])
 
     def not_found(self, selector: object) -> DeviceNotFoundError:
-        """The error for a selector without device: all devices and, without an OpenCL device, what to install."""
+        """Returns the error for a selector without a device: it lists all devices and, without any, what to install."""
         hint = "" if self.discover() else "\n" + self._why_none()
         return DeviceNotFoundError(
             f"no device answers to {selector!r}; there are\n{self.describe()}{hint}", parameter="device"
@@ -362,7 +367,8 @@ _active = _Active()
 class device:
     """Context manager: within the block this thread works on the selector's device, which ``as`` names.
 
-    A type without match raises DeviceNotFoundError on entry; ``manager`` and ``profile(queue)`` are at hand on it.
+    Raises DeviceNotFoundError on entry if the type has no device. ``manager`` and ``profile(queue)`` are attributes of
+    it.
 
     >>> with device("cpu") as handle:
     ...     handle.backend, get_active_device() is handle
@@ -376,7 +382,7 @@ class device:
 
     @staticmethod
     def profile(q: Any = None) -> DeviceProfile:
-        """The profile of a queue, handle or pyopencl device; None is the active device."""
+        """Returns the profile of a queue, handle or pyopencl device; None is the active device."""
         return manager.profile(q)
 
     def __enter__(self) -> DeviceHandle:
@@ -393,10 +399,10 @@ class device:
 
 
 def get_active_device() -> DeviceHandle:
-    """The device of the innermost ``with device(...)`` of this thread, else ``manager.default()``."""
+    """Returns the device of the innermost ``with device(...)`` of this thread, else ``manager.default()``."""
     if _active.handles:
         return _active.handles[-1]
     handle = manager.default()
-    if handle is None:  # "auto" ends with NumPy or raises
+    if handle is None:  # "auto" yields NumPy or raises
         raise AssertionError("unreachable")
     return handle

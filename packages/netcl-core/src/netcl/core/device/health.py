@@ -1,6 +1,4 @@
-"""What is known of the queues in use: which there are, what was launched on them last, whose device is lost, and
-whether they are this process's.
-"""
+"""Per-queue state: registered queues, launch log, lost devices, fork detection."""
 
 from __future__ import annotations
 
@@ -30,16 +28,16 @@ __all__ = [
 
 _LOGGED = 256
 
-# CL_DEVICE_NOT_AVAILABLE; CL_INVALID_COMMAND_QUEUE, which for a queue that is held means that its context died; -9999,
-# NVIDIA's code for a device that faulted.
+# CL_DEVICE_NOT_AVAILABLE; CL_INVALID_COMMAND_QUEUE, which for a live queue means that its context died; -9999, NVIDIA's
+# code for a device that faulted.
 _LOST = (-2, -36, -9999)
 
-# What launches append to: the name of a kernel, or the names of all kernels of a replay.
+# Each launch appends the name of a kernel, each replay the names of all its kernels.
 LaunchLog = deque["str | tuple[str, ...]"]
 
 
 class ContextState:
-    """A context's registered queues, and why its device is lost (None: it is not)."""
+    """The registered queues of a context, and why its device is lost (None: it is not)."""
 
     __slots__ = ("lost", "queues")
 
@@ -48,30 +46,30 @@ class ContextState:
         self.queues: tuple[Any, ...] = ()
 
     def check(self) -> None:
-        """DeviceLostError once the device is lost."""
+        """Raises DeviceLostError if the device is lost."""
         if self.lost is not None:
             raise DeviceLostError(self.lost)
 
 
 _lock = threading.Lock()
-# By the driver's handles: pyopencl makes a new Python object each time it is asked for one. What is registered here is
-# held, so its number is not given to another.
+# By the driver's handles: pyopencl makes a new Python object at each request. The registry keeps a reference, so that
+# the driver does not reuse the number.
 _states: dict[int, tuple[Any, ContextState]] = {}
 _logs: dict[int, tuple[Any, LaunchLog]] = {}
 
 
-# True in a child that was forked after a queue was registered. Read as ``queue_state.forked`` before OpenCL calls.
+# True in a child that was forked after a queue was registered. Read as ``health.forked`` before OpenCL calls.
 forked: bool = False
 
 
 def mark_forked() -> None:
-    """Say that this process is a child whose queues are its parent's."""
+    """Marks this process as a child whose queues belong to its parent."""
     global forked
     forked = True
 
 
 def check_process() -> None:
-    """ForkedProcessError where this process was forked from one that used OpenCL."""
+    """Raises ForkedProcessError if this process was forked from one that used OpenCL."""
     if forked:
         raise forked_error()
 
@@ -84,19 +82,19 @@ def forked_error() -> ForkedProcessError:
 
 
 def state_of(context: Any) -> ContextState:
-    """The state of a cl.Context, the same object each time."""
+    """Returns the state of a cl.Context, the same object each time."""
     with _lock:
         return _states.setdefault(context.int_ptr, (context, ContextState()))[1]
 
 
 def log_of(queue: Any) -> LaunchLog:
-    """The newest launches on a queue that no wait has seen the end of."""
+    """Returns the log of the newest launches on a queue that no wait has confirmed as finished."""
     with _lock:
         return _logs.setdefault(queue.int_ptr, (queue, deque(maxlen=_LOGGED)))[1]
 
 
 def register_queue(queue: Any) -> None:
-    """Add a queue to those whose work a buffer of the context may still be used by."""
+    """Adds a queue to those whose pending work may use a buffer of the context."""
     state = state_of(queue.context)
     with _lock:
         if all(other.int_ptr != queue.int_ptr for other in state.queues):
@@ -104,25 +102,27 @@ def register_queue(queue: Any) -> None:
 
 
 def queues_of(context: Any) -> tuple[Any, ...]:
-    """The registered queues of a context."""
+    """Returns the registered queues of a context."""
     known = _states.get(context.int_ptr)
     return () if known is None else known[1].queues
 
 
 def check_lost(context: Any) -> None:
-    """DeviceLostError once the device of the context is lost."""
+    """Raises DeviceLostError if the device of the context is lost."""
     known = _states.get(context.int_ptr)
     if known is not None:
         known[1].check()
 
 
 def is_lost(error: Any) -> bool:
-    """Whether a cl.Error says that the device is gone."""
+    """True if a cl.Error says that the device is lost."""
     return error.code in _LOST
 
 
 def lose(context: Any, what: str, error: Any) -> DeviceLostError:
-    """The DeviceLostError for an error met in ``what``; from now on the state of the context has it too."""
+    """Marks the device of the context as lost and returns the DeviceLostError to raise; ``what`` names the failed
+    action.
+    """
     state = state_of(context)
     if state.lost is None:
         devices = ", ".join(
@@ -136,17 +136,17 @@ def lose(context: Any, what: str, error: Any) -> DeviceLostError:
 
 
 def settle(log: LaunchLog, count: int) -> None:
-    """Forget the oldest ``count`` launches: a wait has seen their end."""
+    """Removes the oldest ``count`` launches from the log: a wait has confirmed that they finished."""
     if len(log) <= count:
         log.clear()
         return
-    with contextlib.suppress(IndexError):  # another thread has waited too, and was faster
+    with contextlib.suppress(IndexError):  # another thread waited too and was faster
         for _ in range(count):
             log.popleft()
 
 
 def names_in(log: LaunchLog) -> list[str]:
-    """The names of the kernels in a log, each once, the oldest first."""
+    """Returns the names of the kernels in a log, each once, the oldest first."""
     names: dict[str, None] = {}
     for entry in list(log):
         names.update(dict.fromkeys((entry,) if isinstance(entry, str) else entry))

@@ -1,10 +1,10 @@
-"""Finds OpenCL drivers, shows those that pip installed to pyopencl's loader, and says what to install.
+"""Finds OpenCL drivers, makes those that pip installed visible to pyopencl's loader, and advises what to install.
 
-How the loader looks for drivers (measured with pyopencl's wheels for Linux, which carry their own ocl-icd): in the
-folder that OCL_ICD_VENDORS names, else in /etc/OpenCL/vendors, and in both cases beside the loader itself, where pip's
-PoCL puts its ``.icd``. OCL_ICD_FILENAMES it ignores. Intel's pip runtime registers nowhere: its ``.icd`` names a
-placeholder folder. So a folder of our own repeats the system's entries and adds what the loader would miss, and
-OCL_ICD_VENDORS names that folder.
+The loader (measured with pyopencl's wheels for Linux, which carry their own ocl-icd) searches the folder that
+OCL_ICD_VENDORS names, else /etc/OpenCL/vendors, and in both cases its own folder, where pip's PoCL puts its ``.icd``.
+It ignores OCL_ICD_FILENAMES. Intel's pip runtime registers nowhere: its ``.icd`` names a placeholder folder. So netcl
+writes a folder that repeats the system's entries and adds those that the loader would miss, and OCL_ICD_VENDORS names
+that folder.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ __all__ = ["Driver", "advice", "ensure_drivers", "find_drivers", "require_pyopen
 
 _OWN_PREFIX = "netcl-icd-"
 _SYSTEM_VENDORS = "/etc/OpenCL/vendors"
-# Intel's compiler runtime (intel-cmplr-lib-rt) and tbb: pip does not pull the first in by itself, and without either
-# the driver's library does not load and the loader passes over it in silence.
+# Intel's compiler runtime (intel-cmplr-lib-rt) and tbb: pip does not install the first as a dependency, and without
+# either the driver's library does not load and the loader skips it without a message.
 _INTEL_NEEDS = (
     ("libimf.so", "intel-cmplr-lib-rt"),
     ("libsvml.so", "intel-cmplr-lib-rt"),
@@ -73,12 +73,12 @@ class Driver:
 @dataclass(frozen=True)
 class _Entry:
     driver: Driver
-    shown: bool  # whether the loader reads it even from a folder of our own
-    hidden: bool  # whether the loader misses it without our help
+    shown: bool  # the loader reads it even if OCL_ICD_VENDORS names netcl's folder
+    hidden: bool  # the loader does not find it by itself
 
 
 def require_pyopencl(purpose: str = "an OpenCL device") -> Any:
-    """The pyopencl module; ImportError with ``pyopencl required`` where it cannot be imported."""
+    """Returns the pyopencl module; raises ImportError with ``pyopencl required`` if it cannot be imported."""
     if _pyopencl is None:
         raise ImportError(f"pyopencl required for {purpose} ({_pyopencl_problem}). {advice()}")
     return _pyopencl
@@ -101,7 +101,7 @@ def _library_of(icd: Path) -> str:
 
 
 def _identity(library: str) -> str:
-    """What two names of one driver share: the real path of the file, found where the linker looks for a bare name."""
+    """Returns a key that all names of one driver share: the real path of the file, searched as the linker does."""
     if os.path.isabs(library):
         return os.path.realpath(library)
     system = (f"/usr/lib/{platform.machine()}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
@@ -126,7 +126,7 @@ def _intel_problem(library: Path) -> str:
 
 
 def _loader_folder() -> Path | None:
-    """The folder of the loader that pyopencl's wheel carries; None where pyopencl uses the system's loader."""
+    """Returns the folder of the loader in pyopencl's wheel, or None if pyopencl uses the system's loader."""
     if _pyopencl is None or _pyopencl.__file__ is None:
         return None
     folder = Path(_pyopencl.__file__).parent / ".libs"
@@ -134,7 +134,7 @@ def _loader_folder() -> Path | None:
 
 
 def _wheel_files(distribution: str, file_name: str) -> list[Path]:
-    """The installed files of that name (or glob) of a distribution; empty where it is not installed."""
+    """Returns the installed files of that name (or glob) of a distribution; [] if it is not installed."""
     try:
         dist = metadata.distribution(distribution)
     except metadata.PackageNotFoundError:
@@ -151,7 +151,7 @@ def _read_folder(folder: Path, origin: str) -> Iterator[Driver]:
 
 
 def _chosen_vendors() -> str:
-    """OCL_ICD_VENDORS as the user set it, or ""; a folder of our own, left by a parent process, is no choice."""
+    """Returns OCL_ICD_VENDORS as the user set it, or ""; a folder that a parent process's netcl wrote does not count."""
     vendors = os.environ.get("OCL_ICD_VENDORS", "")
     return "" if Path(vendors).name.startswith(_OWN_PREFIX) else vendors
 
@@ -162,11 +162,11 @@ def _file_names() -> Iterator[Driver]:
 
 
 def _chosen_by_user(vendors: str) -> Iterator[Driver]:
-    """The drivers of the user's OCL_ICD_VENDORS: a folder, a single ``.icd`` file, or a library."""
+    """Yields the drivers of the user's OCL_ICD_VENDORS: a folder, a single ``.icd`` file, or a library."""
     folder = _loader_folder()
     if Path(vendors).is_dir():
         yield from _read_folder(Path(vendors), "OCL_ICD_VENDORS")
-        if folder:  # a single file would replace it
+        if folder:  # a single file would replace the loader's folder
             yield from _read_folder(folder, "pip")
     else:
         library = _library_of(Path(vendors)) if vendors.endswith(".icd") else vendors
@@ -180,7 +180,7 @@ def _installed() -> Iterator[_Entry]:
     system = Path(os.environ.get("OPENCL_VENDOR_PATH") or _SYSTEM_VENDORS)
     for driver in _read_folder(system, "system"):
         yield _Entry(driver, shown=False, hidden=False)
-    # conda registers drivers here, with true paths; the placeholders of Intel's wheel are passed over.
+    # conda registers drivers here, with true paths; the placeholders of Intel's wheel are skipped.
     for driver in _read_folder(Path(sys.prefix) / "etc" / "OpenCL" / "vendors", "environment"):
         if not driver.problem:
             yield _Entry(driver, shown=False, hidden=True)
@@ -194,7 +194,7 @@ def _installed() -> Iterator[_Entry]:
 
 
 def _of_loader() -> Iterator[_Entry]:
-    """What lies beside the loader, which it always reads, and pip's PoCL where it lies somewhere else."""
+    """Yields the drivers in the loader's folder, which it always reads, and pip's PoCL if it is installed elsewhere."""
     folder = _loader_folder()
     for driver in _read_folder(folder, "pip") if folder else ():
         yield _Entry(driver, shown=True, hidden=False)
@@ -206,7 +206,7 @@ def _of_loader() -> Iterator[_Entry]:
 
 def _entries() -> list[_Entry]:
     if not _on_linux():
-        return []  # macOS and Windows loaders have registries of their own, which pip's drivers for Linux never enter
+        return []  # macOS and Windows loaders have their own registries, which pip's drivers for Linux never enter
     vendors = _chosen_vendors()
     found: Iterable[_Entry]
     if vendors:
@@ -220,9 +220,9 @@ def _entries() -> list[_Entry]:
 
 
 def find_drivers() -> list[Driver]:
-    """The drivers that this process's OpenCL loader gets to see, with those that cannot load and why.
+    """Returns the drivers that this process's OpenCL loader finds, including those that cannot load and why.
 
-    Reads files only and loads nothing. Empty on macOS and Windows, whose loaders keep registries of their own.
+    Reads files only and loads nothing. Empty on macOS and Windows, whose loaders keep their own registries.
     """
     return [entry.driver for entry in _entries()]
 
@@ -232,10 +232,11 @@ _ensured = False
 
 
 def ensure_drivers() -> None:
-    """Show drivers that pip or conda installed to pyopencl's loader; once per process, before its first OpenCL call.
+    """Makes drivers that pip or conda installed visible to pyopencl's loader; once per process, before its first OpenCL
+    call.
 
-    Sets OCL_ICD_VENDORS to a folder in NETCL_CACHE_DIR (a temporary one where that is not writable) when the loader
-    would miss a driver; never when the user set OCL_ICD_VENDORS. What OCL_ICD_FILENAMES names stays in use.
+    Sets OCL_ICD_VENDORS to a folder in NETCL_CACHE_DIR (a temporary one if that is not writable) if the loader would
+    miss a driver; never if the user set OCL_ICD_VENDORS. The drivers that OCL_ICD_FILENAMES names stay in use.
     """
     global _ensured
     if _ensured:
@@ -249,7 +250,7 @@ def ensure_drivers() -> None:
 
 def _show(entries: list[_Entry]) -> None:
     if not any(entry.hidden and not entry.driver.problem for entry in entries):
-        # Nothing to add, and a parent's folder may list drivers that are gone.
+        # Nothing to add, and a parent's folder may list drivers that no longer exist.
         os.environ.pop("OCL_ICD_VENDORS", None)
         return
     libraries = [entry.driver.library for entry in entries if not (entry.hidden and entry.driver.problem)]
@@ -268,7 +269,7 @@ def _write_in_cache(name: str, files: dict[str, str]) -> Path:
         try:
             return _write_folder(config.get("CACHE_DIR") / name, files)
         except OSError:
-            pass  # an unwritable cache is no reason to go without a driver
+            pass  # without a writable cache, use a temporary folder
     folder = Path(tempfile.mkdtemp(prefix=_OWN_PREFIX))
     owner = os.getpid()
 
@@ -281,7 +282,7 @@ def _write_in_cache(name: str, files: dict[str, str]) -> Path:
 
 
 def _write_folder(folder: Path, files: dict[str, str]) -> Path:
-    """Make ``folder`` hold exactly these ``.icd`` files; a process that reads it meanwhile sees whole files."""
+    """Writes exactly these ``.icd`` files to ``folder``; a concurrent reader sees whole files."""
     if {icd.name: icd.read_text(encoding="utf-8") for icd in folder.glob("*.icd")} == files:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -291,7 +292,7 @@ def _write_folder(folder: Path, files: dict[str, str]) -> Path:
             (new / name).write_text(text, encoding="utf-8")
         try:
             new.rename(folder)
-        except OSError:  # it is there: another process made it, or it was damaged
+        except OSError:  # it exists: another process made it, or it was damaged
             for icd in folder.glob("*.icd"):
                 if icd.name not in files:
                     icd.unlink(missing_ok=True)
@@ -303,7 +304,7 @@ def _write_folder(folder: Path, files: dict[str, str]) -> Path:
 
 
 def _graphics_cards() -> list[tuple[str, Path]]:
-    """(PCI vendor number, device node) of the graphics cards that Linux drives."""
+    """Returns (PCI vendor number, device node) of the graphics cards that Linux drives."""
     cards = []
     for vendor in sorted(Path("/sys/class/drm").glob("renderD*/device/vendor")):
         try:
@@ -338,7 +339,7 @@ def _card_advice(names: set[str]) -> Iterator[str]:
 
 
 def advice() -> str:
-    """What to install on this system so that netcl finds an OpenCL device; says so when nothing is missing."""
+    """Returns what to install on this system so that netcl finds an OpenCL device, or that nothing is missing."""
     wheels = _on_linux() and platform.machine() in ("x86_64", "AMD64")
     by_pip = 'pip install "netcl-core[cpu]" (PoCL, any CPU) or "netcl-core[intel]" (Intel\'s runtime, faster)'
     lines: list[str] = []

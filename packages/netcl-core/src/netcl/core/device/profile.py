@@ -1,4 +1,4 @@
-"""What the kernel selector knows of a device beyond its capabilities: vendor generation, group width, vector width."""
+"""Device properties for the kernel selector beyond the capabilities: vendor generation, group width, vector width."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class GPUFamily(Enum):
-    """Vendor generations, as far as kernels differ on them."""
+    """Vendor generations, as far as kernels differ between them."""
 
     NVIDIA_KEPLER = "nvidia-kepler"
     NVIDIA_MAXWELL = "nvidia-maxwell"
@@ -60,7 +60,7 @@ class GPUFamily(Enum):
 
 
 _F = GPUFamily
-# NVIDIA tells its compute capability, which is sure; the names serve where the query is missing.
+# NVIDIA reports its compute capability, which is reliable; the names are used if the query is missing.
 _COMPUTE_CAPABILITY = (
     ((10, 0), _F.NVIDIA_BLACKWELL),
     ((9, 0), _F.NVIDIA_HOPPER),
@@ -72,7 +72,7 @@ _COMPUTE_CAPABILITY = (
     ((5, 0), _F.NVIDIA_MAXWELL),
     ((3, 0), _F.NVIDIA_KEPLER),
 )
-# (vendor, pattern in the device's name, family), the first that fits; a vendor's last row is its rest.
+# (vendor, pattern in the device's name, family), the first match counts; the last row of a vendor matches all others.
 _PATTERNS = tuple(
     (re.compile(vendor, re.IGNORECASE), re.compile(name, re.IGNORECASE), family)
     for vendor, name, family in (
@@ -131,9 +131,10 @@ _WAVE = {
 
 @dataclass(frozen=True)
 class ExtendedDeviceProfile:
-    """A DeviceProfile with what tiles and widths depend on.
+    """A DeviceProfile with the properties that tile sizes and vector widths depend on.
 
-    ``vector_width``: floats per vector that the driver prefers; ``unified_memory``: whether host and device share it.
+    ``vector_width``: floats per vector that the driver prefers; ``unified_memory``: True if host and device share
+    memory.
     """
 
     base: DeviceProfile
@@ -143,27 +144,29 @@ class ExtendedDeviceProfile:
 
     @property
     def wave_size(self) -> int:
-        """Work-items that run in lockstep."""
+        """The number of work-items that run in lockstep."""
         return _WAVE.get(self.family, 32)
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it is an OpenCL CPU, or NumPy."""
+        """True for an OpenCL CPU and for NumPy."""
         return self.base.is_cpu
 
     @property
     def is_opencl_cpu(self) -> bool:
-        """Whether it is a CPU that runs OpenCL kernels."""
+        """True for a CPU that runs OpenCL kernels."""
         return self.base.is_cpu and bool(self.base.opencl_c_version)
 
     @property
     def prefers_vectors(self) -> bool:
-        """Whether explicit vectors pay within one work-item: OpenCL CPUs, and GPUs that ask for four floats."""
+        """True if explicit vectors within one work-item are faster: OpenCL CPUs, and GPUs that prefer four floats."""
         return self.is_opencl_cpu or (not self.is_cpu and self.vector_width >= 4)
 
 
 def family_of(profile: DeviceProfile, compute_capability: tuple[int, int] | None = None, board: str = "") -> GPUFamily:
-    """The vendor generation by names, or by NVIDIA's compute capability; ``board`` is a second name of the device."""
+    """Returns the vendor generation by names, or by NVIDIA's compute capability; ``board`` is a second name of the
+    device.
+    """
     names = f"{profile.name} {board}"
     if profile.is_cpu:
         return GPUFamily.CPU
@@ -188,17 +191,17 @@ def _compute_capability(cl_device: Any, profile: DeviceProfile) -> tuple[int, in
 
 
 def get_device_family(cl_device: Any) -> GPUFamily:
-    """The vendor generation of a pyopencl device; a CPU is CPU whatever vendor its driver names, as is None (NumPy)."""
+    """Returns the vendor generation of a pyopencl device; CPU for CPUs of any vendor and for None (NumPy)."""
     profile = device_profile(cl_device)
     capability = None if cl_device is None else _compute_capability(cl_device, profile)
-    # AMD's drivers put the chip (gfx90a) in the name and the card's name in an attribute of their own.
+    # AMD's drivers report the chip (gfx90a) as the name, and the card's name in a separate attribute.
     board = getattr(cl_device, "board_name_amd", "") if "cl_amd_device_attribute_query" in profile.extensions else ""
     return family_of(profile, capability, board)
 
 
 @lru_cache(maxsize=64)
 def extended_device_profile(cl_device: Any = None) -> ExtendedDeviceProfile:
-    """The extended profile of a pyopencl device; None is the NumPy host."""
+    """Returns the extended profile of a pyopencl device; None is the NumPy host."""
     return ExtendedDeviceProfile(
         base=device_profile(cl_device),
         family=get_device_family(cl_device),

@@ -1,7 +1,7 @@
-"""The probes of OpenCL drivers: half arithmetic, conversions of halves, vectors of sixteen lanes, order of kernels.
+"""Probes of OpenCL drivers: half arithmetic, half conversions, vectors of sixteen lanes, order of kernels.
 
-``half_works``, ``half_vectors_work`` and ``sixteen_lanes_work`` compile what drivers may fail at, in a child process;
-``needs_flush`` launches kernels that depend on each other, in this process.
+``half_works``, ``half_vectors_work`` and ``sixteen_lanes_work`` compile code on which drivers may fail, in a child
+process; ``needs_flush`` launches dependent kernels in this process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ else:
 
 __all__ = ["HALF_VECTORS", "half_vectors_work", "half_works", "needs_flush", "sixteen_lanes_work"]
 
-# PoCL converts halves one by one, in software; its compiler knows the instructions that convert eight (half as long for
+# PoCL converts halves one by one, in software; its compiler has the instructions that convert eight (half the time for
 # a chain of elementwise ops). For global pointers to elements that need not be aligned to vectors.
 HALF_VECTORS = """\
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__clang__) && defined(__F16C__)
@@ -37,7 +37,8 @@ typedef __fp16 half_vector __attribute__((ext_vector_type(8), aligned(2)));
 #endif
 """
 
-# Tells half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is 0.
+# Distinguishes half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is
+# 0.
 _HALF = """
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef cl_khr_fp16
@@ -51,7 +52,7 @@ __kernel void probe(__global const float* x, __global float* out) {
     out[2 * i + 1] = (float)(a * b);
 }
 """
-# The multiply-add that contractions are made of; LLVM 14 (PoCL 3.0) ends the process over sixteen lanes of it.
+# The multiply-add of contractions; LLVM 14 (PoCL 3.0) aborts the process on sixteen lanes of it.
 _SIXTEEN = """
 __kernel void probe(__global const float* x, __global float* out) {
     float16 sum = 0, a = vload16(0, x);
@@ -60,7 +61,7 @@ __kernel void probe(__global const float* x, __global float* out) {
     out[16] = fma(a, a, sum).s5;
 }
 """
-# Each float becomes a half, and each half a float, in vectors at an odd address.
+# Converts each float to half, and each half to float, in vectors at an odd address.
 _CONVERSIONS = """
 __kernel void probe(__global const float* x, __global float* out) {
     size_t i = get_global_id(0) * 8;
@@ -81,30 +82,30 @@ _COUNT = 1 << 14
 
 
 def half_works(device: Any) -> bool:
-    """Whether half arithmetic compiled and ran right, in a child process."""
+    """True if half arithmetic compiled and gave the right result in a child process."""
     return _tried("half_arithmetic", device)
 
 
 def half_vectors_work(device: Any) -> bool:
-    """Whether ``HALF_VECTORS`` compiled and converted right, in a child process."""
+    """True if ``HALF_VECTORS`` compiled and converted correctly in a child process."""
     return _tried("half_vectors", device)
 
 
 def sixteen_lanes_work(device: Any) -> bool:
-    """Whether multiply-adds on float16 vectors compiled and ran right, in a child process."""
+    """True if multiply-adds on float16 vectors compiled and gave the right result in a child process."""
     return _tried("sixteen_lanes", device)
 
 
 def needs_flush(device: Any) -> bool:
-    """Whether kernels see what the kernel before them wrote only if the queue is flushed between the two."""
+    """True if a kernel sees the writes of the kernel before it only if the queue is flushed between the two."""
     try:
         return not verdict("kernel_order", driver_key(device), partial(_ordered, device))
-    except cl.Error as error:  # no kernel runs on it; the first one of the program will say so
+    except cl.Error as error:  # no kernel runs on it; the first launch of the program reports the error
         config.get_logger().debug("the order of kernels on %s is not known: %s", device.name, error)
         return False
 
 
-# Without the driver's own end (os._exit): PoCL may abort there, which says nothing of the kernel.
+# os._exit skips the driver's shutdown: PoCL may abort there, which says nothing about the kernel.
 _CHILD = """\
 import os
 from netcl.core import config
@@ -121,7 +122,10 @@ def _tried(name: str, device: Any) -> bool:
 
 
 def in_child(name: str, key: str, devices: Iterable[Any]) -> int:
-    """The exit code of a trial on the first of ``devices`` with the driver ``key``; LookupError if there is none."""
+    """Returns the exit code of a trial on the first of ``devices`` with the driver ``key``.
+
+    Raises LookupError if there is none.
+    """
     device = next((found for found in devices if driver_key(found) == key), None)
     if device is None:
         raise LookupError(f"the child does not find the device {key}")
@@ -129,7 +133,7 @@ def in_child(name: str, key: str, devices: Iterable[Any]) -> int:
 
 
 def _run(device: Any, source: str, values: Any, count: int, items: int) -> Any:
-    """What the kernel ``probe(values, out)`` writes; None where the driver refuses it."""
+    """Returns the output of the kernel ``probe(values, out)``, or None if the driver rejects it."""
     result = np.empty(count, values.dtype)
     try:
         context = cl.Context([device])
@@ -178,7 +182,7 @@ def _sixteen(device: Any) -> bool:
 
 
 def _ordered(device: Any) -> bool:
-    """Whether a chain of kernels, each reading all over what the one before wrote, is right without a flush."""
+    """True if a chain of kernels, each of which reads all of its predecessor's output, is right without a flush."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
     kernel = _kernel(context, _SHIFTED)

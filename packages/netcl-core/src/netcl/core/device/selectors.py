@@ -1,4 +1,4 @@
-"""The order of OpenCL devices: which of several is the best, which is none to choose, and the words that choose one."""
+"""Ranks devices, excludes unsuitable ones, and parses device selectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from netcl.core.device.capabilities import type_of
 __all__ = ["TYPE_SELECTOR", "TYPE_WORDS", "in_platform", "line", "named", "rank", "usable"]
 
 TYPE_WORDS = {"gpu": "gpu", "accel": "accel", "accelerator": "accel", "cpu": "cpu", "other": "other"}
-# "cpu" alone is NumPy and never gets here.
+# "cpu" alone is NumPy and is handled before this pattern.
 TYPE_SELECTOR = re.compile(
     r"(?:opencl|(?:opencl:)?(?P<type>gpu|accel|accelerator|other)|opencl:(?P<cpu>cpu))(?::(?P<index>\d+))?"
 )
@@ -19,19 +19,21 @@ _ALIASES = {"pocl": "portable computing language"}
 _MAKERS = frozenset(("amd", "apple", "arm", "intel"))
 _TYPE_ORDER = {"gpu": 0, "accel": 1, "cpu": 2, "other": 3}
 _SIMULATOR = re.compile(r"oclgrind|emulat|simulat", re.IGNORECASE)
-# Platforms that reach hardware through another project's compiler stand behind the vendor's own (rank 0). For CPUs
-# that is Intel's runtime before PoCL: in the same kernels it is faster 1.4 times (230 to 165 GFLOP/s) on explicit
-# vectors and 5 times on scalar work-items, has half arithmetic and sub-groups, and builds 3 times as fast.
+# Platforms that reach hardware through another project's compiler rank after the vendor's own (rank 0). For CPUs that
+# puts Intel's runtime before PoCL: on the same kernels it is 1.4 times as fast (230 to 165 GFLOP/s) with explicit
+# vectors and 5 times with scalar work-items, has half arithmetic and sub-groups, and builds 3 times as fast.
 _PLATFORM_ORDER = (("rusticl", 1), ("portable computing language", 2), ("clover", 3))
 
 
 def in_platform(words: str, platform_name: str) -> bool:
-    """Whether lower-case ``words`` are part of the platform's name, or netcl's short name of it."""
+    """True if lower-case ``words`` are part of the platform's name, or netcl's short name of it."""
     return _ALIASES.get(words, words) in platform_name.lower()
 
 
 def rank(platform: Any, dev: Any) -> tuple[int, ...]:
-    """Sort key, best first: GPU, accelerator, CPU, simulators; then discrete, vendor's own driver, more memory."""
+    """Returns the sort key, best first: GPU, accelerator, CPU, simulators; then discrete, vendor's own driver, more
+    memory.
+    """
     kind = type_of(dev)
     # Oclgrind sets the bits of all types and Intel's FPGA emulator those of an accelerator: neither is hardware.
     simulated = bool(_SIMULATOR.search(f"{platform.name} {dev.name}"))
@@ -41,19 +43,22 @@ def rank(platform: Any, dev: Any) -> tuple[int, ...]:
 
 
 def usable(dev: Any) -> bool:
-    """Whether the device takes kernels at all; an FPGA without online compiler does not."""
+    """True if the device can run kernels; an FPGA without an online compiler cannot."""
     return bool(dev.available) and bool(dev.compiler_available)
 
 
 def named(ranked: list[tuple[Any, Any]], words: str) -> list[tuple[Any, Any]]:
-    """The (platform, device) pairs whose names contain the words, a platform's before a device's."""
+    """Returns the (platform, device) pairs whose names contain the words; matching platforms take precedence over
+    devices.
+    """
     by_platform = [pair for pair in ranked if in_platform(words, pair[0].name)]
-    # PoCL names the processor: on one of Intel's, "intel" is not PoCL but a driver that is missing.
+    # PoCL's device name contains the processor's: on an Intel processor, "intel" does not mean PoCL but a missing
+    # driver.
     named_by_maker = [pair for pair in ranked if words not in _MAKERS or not in_platform("pocl", pair[0].name)]
     return by_platform or [pair for pair in named_by_maker if words in pair[1].name.lower()]
 
 
 def line(numbered: tuple[str, Any, Any]) -> str:
-    """A line for a (selector, platform, device)."""
+    """Returns a line of text for a (selector, platform, device)."""
     selector, platform, dev = numbered
     return f"  {selector}  {type_of(dev):5} {dev.name.strip()} ({platform.name.strip()})"

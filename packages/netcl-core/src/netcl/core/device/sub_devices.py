@@ -1,4 +1,4 @@
-"""Sub-devices of an OpenCL device, queues on it, and the order between two queues."""
+"""Sub-devices of an OpenCL device, new queues, and ordering between two queues."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ else:
 
 __all__ = ["new_queue", "order_behind", "sub_devices"]
 
-_PRIORITY = 0x1096  # CL_QUEUE_PRIORITY_KHR, of cl_khr_priority_hints, which pyopencl does not name
+_PRIORITY = 0x1096  # CL_QUEUE_PRIORITY_KHR of cl_khr_priority_hints, which pyopencl does not define
 _HIGH, _LOW = 1 << 0, 1 << 2
 
 
 def sub_devices(dev: Any, n: int) -> list[Any]:
-    """n sub-devices that share the compute units out evenly; empty where the driver cannot."""
+    """Returns n sub-devices that divide the compute units evenly; [] if the driver cannot."""
     units = int(dev.max_compute_units)
     if units < n:
         return []
@@ -41,8 +41,9 @@ def sub_devices(dev: Any, n: int) -> list[Any]:
 
 
 def new_queue(context: Any, dev: Any, priority: int = 0) -> Any:
-    """A command queue, with profiling where NETCL_PROFILE_EVENTS asks for it; a ``priority`` below 0 is a hint for more
-    of the device, above 0 for less, where the driver takes hints.
+    """Returns a command queue, with profiling if NETCL_PROFILE_EVENTS is set.
+
+    A ``priority`` below 0 requests more of the device, above 0 less, if the driver supports the hint.
     """
     kind = cl.command_queue_properties.PROFILING_ENABLE if config.get("PROFILE_EVENTS") else 0
     if priority and "cl_khr_priority_hints" in dev.extensions.split():
@@ -52,12 +53,13 @@ def new_queue(context: Any, dev: Any, priority: int = 0) -> Any:
 
 
 def order_behind(queue: Any, work: Any) -> None:
-    """Later work of a cl.CommandQueue runs after ``work``: a cl.Event, or all work so far of another queue. For work of
-    another context, which OpenCL does not order, this thread waits.
+    """Makes later work of a cl.CommandQueue run after ``work``: a cl.Event, or all work so far of another queue.
+
+    OpenCL does not order work across contexts: for another context this thread waits.
     """
     event = cl.enqueue_marker(work) if isinstance(work, cl.CommandQueue) else work
     if isinstance(work, cl.CommandQueue):
-        work.flush()  # a queue that is not flushed may never start, and the other would wait for ever
+        work.flush()  # a queue that is not flushed may never start, and the other would wait forever
     if event.context == queue.context:
         cl.enqueue_barrier(queue, wait_for=[event])
     else:

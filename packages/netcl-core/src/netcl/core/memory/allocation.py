@@ -1,4 +1,4 @@
-"""Leases of device buffers, which end when they are released or collected, and the counters of a pool."""
+"""Allocations of device buffers, which end when they are released or collected, and the counters of a pool."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Pool(Protocol):
 
 
 class BufferHandle:
-    """A one-shot lease of ``buffer`` for ``nbytes`` bytes, given back by ``release()`` or when it is collected.
+    """A one-shot allocation of ``nbytes`` bytes in ``buffer``, given back by ``release()`` or when it is collected.
 
-    ``bucket_size`` is the size of the buffer in bytes (0: the buffer's own), ``pool`` where it returns to (None: it is
-    just dropped). ``buffer`` is None after the release. With ``keep`` set the buffer never enters a free list: release
-    drops it. ``note`` is what an out-of-memory report shows for it, such as (shape, dtype), ``key`` the free list that
+    ``bucket_size`` is the size of the buffer in bytes (0: the buffer's own). ``pool`` takes the buffer back (None: it
+    is dropped). ``buffer`` is None after the release. If ``keep`` is set the buffer never enters a free list: release
+    drops it. ``note`` is shown for it in an out-of-memory report, such as (shape, dtype). ``key`` is the free list that
     the buffer returns to (None: that of ``bucket_size``).
     """
 
@@ -53,11 +53,11 @@ class BufferHandle:
         self._live = True
 
     def release(self) -> None:
-        """Give the buffer back to the pool; a second call does nothing."""
+        """Gives the buffer back to the pool; a second call does nothing."""
         if self.buffer is None:
             return
         try:
-            del self._live  # one atomic step: of two threads, or a finaliser and a caller, only one passes
+            del self._live  # one atomic step: of two threads, or a finalizer and a caller, only one passes
         except AttributeError:
             return
         buffer = self.buffer
@@ -67,7 +67,7 @@ class BufferHandle:
             pool._returned.append((self._key, None if self.keep else buffer, None))
 
     def __del__(self) -> None:
-        # Nobody else has the handle any more, so there is no race to win.
+        # No other reference to the handle exists any more, so there is no race.
         buffer = self.buffer
         if buffer is not None:
             pool = self.pool
@@ -75,7 +75,7 @@ class BufferHandle:
                 pool._returned.append((self._key, None if self.keep else buffer, None))
 
     def release_after(self, event: Any) -> None:
-        """Give the buffer back, to be handed out again only when ``event`` (cl.Event) is complete."""
+        """Gives the buffer back; the pool reuses it only when ``event`` (cl.Event) is complete."""
         try:
             del self._live
         except AttributeError:
@@ -87,7 +87,7 @@ class BufferHandle:
 
     @property
     def released(self) -> bool:
-        """Whether the lease has ended."""
+        """True if the allocation has ended."""
         return not hasattr(self, "_live")
 
     def __repr__(self) -> str:
@@ -97,7 +97,9 @@ class BufferHandle:
 
 @dataclass(frozen=True)
 class PoolStats:
-    """Counters of a pool: allocations served from it and not, bytes it holds from the driver, those of them unused."""
+    """Counters of a pool: allocations served from it (hits) and not (misses), bytes it holds from the driver, and how
+    many of them are unused.
+    """
 
     hits: int = 0
     misses: int = 0

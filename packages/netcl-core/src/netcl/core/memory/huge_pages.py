@@ -1,8 +1,8 @@
-"""Large pages for the buffers of CPU devices, where the system has them for the asking.
+"""Huge pages (MADV_HUGEPAGE) for the buffers of CPU devices, if the system offers them.
 
-A driver allocates pages of 4 KB. On pages of 2 MB kernels that walk far, along columns or by index, wait less for
-addresses to be translated (column sums, embeddings and transpositions were 1.2 to 1.8 times faster on Intel's runtime),
-and memory is touched for the first time in half the time.
+A driver allocates pages of 4 KB. On pages of 2 MB kernels with long strides, along columns or by index, wait less for
+address translation (column sums, embeddings and transpositions were 1.2 to 1.8 times faster on Intel's runtime), and
+the first touch of memory takes half the time.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ except ImportError:
 
 __all__ = ["LARGE", "ask_for_large_pages", "on_host"]
 
-LARGE = 4 << 20  # bytes of a buffer from which on it is worth the asking, 0.2 ms
+LARGE = 4 << 20  # bytes of a buffer from which the request, 0.2 ms, pays off
 _ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
 
 
 def on_host(context: Any) -> bool:
-    """Whether buffers of ``context`` are this system's memory, and it has large pages for the asking."""
+    """True if buffers of ``context`` are this system's memory, and the system offers huge pages."""
     return _ADVICE is not None and all(device.type & cl.device_type.CPU for device in context.devices)
 
 
 def ask_for_large_pages(queue: Any, buffer: Any, nbytes: int) -> None:
-    """Asks for large pages under a new ``buffer``; what does not work leaves it as it is, and its first use says so.
+    """Requests huge pages for a new ``buffer``; an error leaves the buffer as it is, and its first use reports it.
 
-    It is mapped only for its address, and nobody has written to it yet, so nothing is waited for.
+    The buffer is mapped only for its address and has no pending writes, so the call does not wait.
     """
     try:
         array, _ = cl.enqueue_map_buffer(
@@ -48,6 +48,6 @@ def ask_for_large_pages(queue: Any, buffer: Any, nbytes: int) -> None:
 
 
 def _advise(address: int, nbytes: int) -> int:
-    """madvise(2); not 0 where the kernel was built without such pages, which then stay small."""
+    """Calls madvise(2); the result is not 0 if the kernel was built without huge pages, and the pages then stay small."""
     madvise = ctypes.CDLL(None).madvise
     return int(madvise(ctypes.c_void_p(address), ctypes.c_size_t(nbytes), ctypes.c_int(_ADVICE or 0)))

@@ -1,4 +1,4 @@
-"""What is known of all pools: which there are, who holds most, and making room when a device is full."""
+"""Registry of all pools, report of the largest holders, and a retry with empty caches if a device is full."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _pools_lock = threading.RLock()
 
 
 def register_pool(pool: Pool) -> None:
-    """Add a pool to those that are emptied when its context runs out of memory."""
+    """Adds a pool to those that are emptied when their context runs out of memory."""
     with _pools_lock:
         _pools.add(pool)
 
@@ -41,12 +41,12 @@ def pools_of(context: Any = None) -> list[Pool]:
 
 
 def leases() -> list[BufferHandle]:
-    """Every lease that has not ended; found by a walk over all objects, so that a lease costs nothing to make."""
+    """Returns every allocation that has not ended. It scans all objects, so that making an allocation costs nothing."""
     return [handle for handle in gc.get_objects() if type(handle) is BufferHandle and not handle.released]
 
 
 def live_buffers() -> list[Any]:
-    """Every cl.Buffer that a lease or a pool holds now (for the fork guard)."""
+    """Returns every cl.Buffer that an allocation or a pool holds now (for the fork guard)."""
     leased = [handle.buffer for handle in leases()]
     cached = [entry[1] for pool in pools_of() for stack in list(pool._free.values()) for entry in list(stack)]
     returned = [entry[1] for pool in pools_of() for entry in list(pool._returned)]
@@ -58,7 +58,7 @@ def largest_buffer(context: Any) -> int:
 
 
 def is_out_of_memory(error: Any) -> bool:
-    """Whether a cl.Error says that a buffer has no room on the device."""
+    """True if a cl.Error says that the device has no room for a buffer."""
     status = cl.status_code
     return isinstance(error, cl.MemoryError) or error.code in (
         status.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -69,14 +69,14 @@ def is_out_of_memory(error: Any) -> bool:
 
 
 def release_cached(context: Any) -> None:
-    """Collect garbage and empty every pool of the context, so that the driver has all unused memory back."""
+    """Collects garbage and empties every pool of the context, so that the driver gets all unused memory back."""
     gc.collect()
     for pool in pools_of(context):
         pool.clear()
 
 
 def out_of_memory(context: Any, requested: int, free: int | None = None) -> OutOfMemoryError:
-    """The OutOfMemoryError for a request of that many bytes, with the leases of the context that hold most.
+    """Returns the OutOfMemoryError for a request of that many bytes, with the largest allocations of the context.
 
     While tracemalloc traces, each holder also says where it was allocated.
     """
@@ -88,9 +88,9 @@ def out_of_memory(context: Any, requested: int, free: int | None = None) -> OutO
 
 
 def with_room(context: Any, make: Callable[[], T], requested: int) -> T:
-    """``make()``, which takes ``requested`` bytes of the device, and once more with empty caches if there is no room.
+    """Calls ``make()``, which takes ``requested`` bytes of the device, and if there is no room again with empty caches.
 
-    OutOfMemoryError, DeviceLostError or RuntimeError for the driver's errors.
+    Raises OutOfMemoryError, DeviceLostError or RuntimeError for the driver's errors.
     """
     check_process()
     check_lost(context)
@@ -116,7 +116,7 @@ def _describe(handle: BufferHandle) -> str:
         text = "a buffer" if note is None else str(note)
     trace = tracemalloc.get_object_traceback(handle) if tracemalloc.is_tracing() else None
     if trace:
-        # The newest frame outside netcl; with a trace too short to have one, the oldest there is.
+        # The newest frame outside netcl; if the trace is too short to have one, its oldest frame.
         inside = tuple(folder + os.sep for folder in sys.modules["netcl"].__path__)
         frame = next((frame for frame in reversed(trace) if not frame.filename.startswith(inside)), trace[0])
         text += f" allocated at {frame.filename}:{frame.lineno}"

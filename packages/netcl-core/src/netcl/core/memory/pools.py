@@ -1,23 +1,22 @@
-"""The pools of device buffers and the leases they hand out; ``netcl.core.memory`` is their public face.
+"""Pools of device buffers; ``netcl.core.memory`` exports their public names.
 
 A pool keeps one stack of free buffers per bucket (a rounded size). ``allocate`` pops the stack or makes a buffer;
-``BufferHandle.release``, or the handle's finaliser, gives it back. Giving back only appends to a deque, without a lock
+``BufferHandle.release``, or the handle's finalizer, gives it back. Giving back only appends to a deque, without a lock
 or an OpenCL call, so it is safe from the garbage collector, in the middle of pool code, and at interpreter shutdown;
-the next ``allocate`` sorts what came back.
+the next ``allocate`` sorts the returned buffers into the stacks.
 
-A buffer may be given back while a kernel that was enqueued still uses it: an in-order queue runs the next user's
-kernels after it. That holds for one queue, hence one PersistentBufferPool per queue. ``BufferPool`` and
-``PinnedBufferPool`` serve a context: once netcl works on a second queue of it, a buffer that comes back waits for
-markers on all of them. Queues that netcl has never been given it does not know: give back what such a queue still uses
-with ``release_after(event)``.
+A buffer may be given back while an enqueued kernel still uses it: an in-order queue runs the next user's kernels after
+it. That holds for one queue, hence one PersistentBufferPool per queue. ``BufferPool`` and ``PinnedBufferPool`` serve a
+context: as soon as netcl uses a second queue of it, a returned buffer waits for markers on all of them. netcl does not
+know queues that were never passed to it: give back a buffer that such a queue still uses with ``release_after(event)``.
 
-Tensors of a training step have many sizes, and what one part of it leaves behind another has to use, or the pool holds
-twice what is ever in use. So a PersistentBufferPool lends a larger buffer where it has none of the right size, and
-before it makes one drops what has been unused for longest, down to a share that keeps the next steps from making it
-again.
+Tensors of a training step have many sizes, and one part of the step must reuse the buffers that another has released,
+or the pool holds twice the peak use. So a PersistentBufferPool serves a request with a larger buffer if it has none of
+the right size, and before it makes one it drops the least recently used ones, down to a share that keeps the next steps
+from making them again.
 
-Drivers allocate lazily: a buffer that was made may still not exist, and the driver's error then comes with its first
-use. The launch place and the transfers turn that one into ``out_of_memory`` too, after ``release_cached``.
+Drivers allocate lazily: a buffer that was made may not exist yet, and the driver's error then comes with its first use.
+Launches and transfers turn that error into ``out_of_memory`` too, after ``release_cached``.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ __all__ = ["BufferHandle", "BufferPool", "PersistentBufferPool", "PinnedBufferPo
 _MIB = 1 << 20
 _SMALLEST_BUCKET = 64
 _REMEMBERED_SIZES = 1 << 16
-_LENT_TIMES = 3  # how many times as large as asked for a buffer may be that is lent
-_SPARE = 32 * _MIB  # unused bytes that are kept, or an eighth of the most ever in use
+_LENT_TIMES = 3  # a request may be served by a buffer at most this many times as large
+_SPARE = 32 * _MIB  # unused bytes that are always kept, or an eighth of the peak use if that is more
 
 
 _new_handle = BufferHandle.__new__
@@ -63,12 +62,12 @@ _new_handle = BufferHandle.__new__
 class BufferPool:
     """Device buffers of one context in power-of-two buckets; thread-safe.
 
-    ``max_cached_bytes`` bounds the unused buffers kept (None: no bound), the least recently used go first.
-    ImportError without pyopencl.
+    ``max_cached_bytes`` bounds the unused buffers kept (None: no bound); the least recently used are dropped first.
+    Raises ImportError without pyopencl.
     """
 
     _extra_flags = 0
-    _in_order = False  # whether all work on the buffers is ordered by one queue
+    _in_order = False  # True if one queue orders all work on the buffers
     _lent_from: float = inf  # buckets from this size on may be served by larger buffers, and be dropped for others
     _drops = False
 
@@ -77,32 +76,33 @@ class BufferPool:
             raise ImportError(f"pyopencl required: {type(self).__name__} holds OpenCL buffers")
         self.context = context
         self._cached_limit: float = inf if max_cached_bytes is None else max_cached_bytes
-        self._counted_from, self._most_counted = inf, 0  # buckets from this size on keep so many buffers
+        self._counted_from, self._most_counted = inf, 0  # buckets from this size on keep at most that many buffers
         self._flags = cl.mem_flags.READ_WRITE | self._extra_flags
         self._process = os.getpid()
-        # Re-entrant: a finaliser of user code may allocate while the collector runs inside this very lock.
+        # Re-entrant: a finalizer of user code may allocate while the collector runs under this very lock.
         self._lock = threading.RLock()
         self._returned: deque[tuple[Any, Any, Any]] = deque()  # (key, buffer or None if dropped, event or None)
         self._free: dict[Any, list[tuple[int, Any]]] = {}  # key -> stack of (time of return, buffer)
-        self._buckets: dict[int, int] = {}  # request -> bucket, so that a warm request computes nothing
+        self._buckets: dict[int, int] = {}  # request -> bucket, so that a repeated request computes nothing
         self._clock = self._hits = self._misses = 0
         self._allocated = self._cached = self._peak = 0
         register_pool(self)
 
     @property
     def max_cached_bytes(self) -> int | None:
-        """The bound of the unused buffers in bytes, None without one."""
+        """The bound of the unused buffers in bytes, or None without one."""
         return None if self._cached_limit == inf else int(self._cached_limit)
 
     def bucket_for(self, nbytes: int) -> int:
-        """The size in bytes of the buffer that serves a request of ``nbytes``."""
+        """Returns the size in bytes of the buffer that serves a request of ``nbytes``."""
         return max(_SMALLEST_BUCKET, 1 << (nbytes - 1).bit_length()) if nbytes > 0 else _SMALLEST_BUCKET
 
     def allocate(self, nbytes: int, flags: int | None = None, note: Any = None) -> BufferHandle:
-        """Lease a buffer of at least ``nbytes`` bytes (0 gets the smallest one), its contents undefined.
+        """Allocates a buffer of at least ``nbytes`` bytes (0 gets the smallest one), its contents undefined.
 
-        ``flags`` are cl.mem_flags (default READ_WRITE), ``note`` see BufferHandle. OutOfMemoryError when the device or
-        the pool's budget has no room after every cache of the context was emptied and the request tried again.
+        ``flags`` are cl.mem_flags (default READ_WRITE); for ``note`` see BufferHandle. Raises OutOfMemoryError if the
+        device or the pool's budget has no room after every cache of the context was emptied and the request tried
+        again.
         """
         key: Any = self._buckets.get(nbytes)
         if key is None:
@@ -138,9 +138,10 @@ class BufferPool:
         return BufferHandle(buffer, nbytes, bucket, self, key, note)
 
     def lend_again(self, key: Any, bucket: int, nbytes: int, note: Any) -> BufferHandle | None:
-        """A lease of the buffer that came back last, where it is one of ``key``; for pools of one in-order queue.
+        """Reuses the buffer that was returned last if its key is ``key``, else returns None; for pools of one in-order
+        queue.
 
-        Without the lock: a deque's pop and append are atomic, and what lies on it still counts as in use.
+        It takes no lock: a deque's pop and append are atomic, and buffers on the deque still count as in use.
         """
         try:
             last = self._returned.pop()
@@ -150,7 +151,7 @@ class BufferPool:
             self._returned.append(last)
             return None
         self._hits += 1
-        # What BufferHandle(...) does in 0.05 microseconds more: a call of __init__ goes through C.
+        # BufferHandle(...) without its __init__, whose call goes through C and takes 0.05 microseconds more.
         handle = _new_handle(BufferHandle)
         handle.buffer = last[1]
         handle.nbytes = nbytes
@@ -167,7 +168,7 @@ class BufferPool:
         handle.release()
 
     def clear(self) -> None:
-        """Drop every unused buffer; the driver keeps one that a kernel still uses until the kernel has ended."""
+        """Drops every unused buffer; the driver keeps one that a kernel still uses until the kernel has finished."""
         with self._lock:
             self._collect()
             self._evict(self._cached)
@@ -179,14 +180,15 @@ class BufferPool:
 
     @property
     def stats(self) -> PoolStats:
-        """The counters now."""
+        """The current counters."""
         with self._lock:
             self._collect()
             return PoolStats(self._hits, self._misses, self._allocated, self._cached)
 
     def get_stats(self) -> dict[str, Any]:
-        """The counters as a dict: hits, misses, hit_rate, bytes_allocated (in use and cached), bytes_cached,
-        bytes_in_use, peak_bytes (most ever in use), buckets (bucket size -> unused buffers)."""
+        """Returns the counters as a dict: hits, misses, hit_rate, bytes_allocated (in use and cached), bytes_cached,
+        bytes_in_use, peak_bytes (most ever in use), buckets (bucket size -> unused buffers).
+        """
         with self._lock:
             stats = self.stats
             buckets: dict[int, int] = {}
@@ -217,10 +219,11 @@ class BufferPool:
         return bucket
 
     def _collect(self) -> None:
-        """Sort what was returned into the free stacks; lock held."""
+        """Sorts the returned buffers into the free stacks; the lock is held."""
         returned = self._returned
         free = self._free
-        count = len(returned)  # before the markers: what comes back later may be in use by work behind them
+        # read before the markers: a buffer that is returned later may be used by work enqueued after them
+        count = len(returned)
         markers = self._markers() if count else None
         for _ in range(count):
             try:
@@ -245,7 +248,7 @@ class BufferPool:
             self._evict(self._cached - int(self._cached_limit))
 
     def _markers(self) -> tuple[Any, ...] | None:
-        """Events behind all work enqueued so far on the context's queues, None where one queue orders it all."""
+        """Returns events after all work enqueued so far on the context's queues, or None if one queue orders it all."""
         queues = () if self._in_order else queues_of(self.context)
         if len(queues) < 2 or os.getpid() != self._process:
             return None
@@ -260,16 +263,16 @@ class BufferPool:
         return tuple(markers)
 
     def _larger(self, bucket: int) -> int:
-        """The smallest bucket that has an unused buffer and may serve a request of ``bucket``, itself where there is
-        none; lock held.
+        """Returns the smallest bucket that has an unused buffer and may serve a request of ``bucket``, or ``bucket``
+        itself if there is none; the lock is held.
         """
         most = _LENT_TIMES * bucket
         fitting = (key for key, stack in self._free.items() if stack and type(key) is int and bucket < key <= most)
         return min(fitting, default=bucket)
 
     def _evict(self, nbytes: int, least: int = 0) -> None:
-        """Drop the least recently used of the unused buffers of at least ``least`` bytes until ``nbytes`` bytes are
-        gone; lock held.
+        """Drops the least recently used of the unused buffers of at least ``least`` bytes until ``nbytes`` bytes are
+        freed; the lock is held.
         """
         goal = max(0, self._cached - nbytes)
         while self._cached > goal:
@@ -282,11 +285,11 @@ class BufferPool:
             self._allocated -= _size_of(oldest)
 
     def _budget(self) -> int | None:
-        """The most bytes the pool may hold, None without a limit."""
+        """Returns the most bytes that the pool may hold, or None without a limit."""
         return None
 
     def _make(self, bucket: int, flags: int | None) -> Any:
-        """A new buffer from the driver; without the lock, since making room empties other pools under theirs."""
+        """Makes a new buffer; without the lock, since making room empties other pools under their locks."""
         if os.getpid() != self._process:
             raise forked_error()
         check_lost(self.context)
@@ -301,7 +304,7 @@ class BufferPool:
         return buffer
 
     def _try(self, bucket: int, flags: int | None, budget: int | None) -> Any:
-        """A new buffer, or None where there is no room."""
+        """Returns a new buffer, or None if there is no room."""
         if bucket > largest_buffer(self.context):
             return None
         with self._lock:
@@ -330,8 +333,8 @@ class BufferPool:
 class PinnedBufferPool(BufferPool):
     """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging.
 
-    The host cannot swap them out: NETCL_PINNED_MAX_MB bounds what the pool holds in all, ``max_cached_bytes`` what of
-    it is unused (None: the same).
+    The host cannot swap them out: NETCL_PINNED_MAX_MB bounds the bytes the pool holds in all, ``max_cached_bytes`` the
+    unused ones (None: the same).
     """
 
     def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
@@ -340,7 +343,7 @@ class PinnedBufferPool(BufferPool):
         super().__init__(context, self._budget() if max_cached_bytes is None else max_cached_bytes)
 
     def room_for(self, nbytes: int) -> bool:
-        """Whether a request of ``nbytes`` can be served within NETCL_PINNED_MAX_MB."""
+        """True if a request of ``nbytes`` can be served within NETCL_PINNED_MAX_MB."""
         with self._lock:
             self._collect()
             bucket = self.bucket_for(nbytes)
@@ -353,16 +356,16 @@ class PinnedBufferPool(BufferPool):
 class PersistentBufferPool(BufferPool):
     """The pool of tensors: buffers of one in-order queue, bounded.
 
-    Up to 1 MB the bucket is the next size of ``BUCKETS``; above, the request rounded up to a multiple of one eighth of
-    the largest power of two not above it, so at most an eighth is wasted in a buffer that is made. Where there is no
-    unused one of the bucket but a larger one, up to three times as large, that is lent. On CPU devices, unless
-    ``drops`` is False, unused ones make room for each that is made, least recently used first, until as many bytes are
-    gone or no more than 32 MB are left, or an eighth of the most ever in use.
+    Up to 1 MB the bucket is the next size of ``BUCKETS``; above, it is the request rounded up to a multiple of one
+    eighth of the largest power of two not above it, so at most an eighth of a new buffer is wasted. If the bucket has
+    no unused buffer, one up to three times as large serves the request. On CPU devices, unless ``drops`` is False, each
+    new buffer replaces unused ones, least recently used first, until as many bytes are freed or the unused bytes are at
+    most 32 MB or an eighth of the peak use.
 
-    ``max_cached_bytes`` (None: NETCL_MAX_CACHED_GB) bounds the unused buffers, least recently used out first.
-    ``max_buffers_per_bucket`` bounds their number in each bucket of at least ``large_bucket_bytes``; smaller buckets
-    are bounded by bytes alone, since a training loop returns hundreds of equal tensors in every step and must find them
-    all again. NETCL_POOL_BUDGET_FRAC of the device's memory bounds what the pool holds in all.
+    ``max_cached_bytes`` (None: NETCL_MAX_CACHED_GB) bounds the unused buffers; the least recently used are dropped
+    first. ``max_buffers_per_bucket`` bounds their number in each bucket of at least ``large_bucket_bytes``; smaller
+    buckets are bounded by bytes alone, since a training loop returns hundreds of equal tensors in every step and must
+    find them all again. NETCL_POOL_BUDGET_FRAC of the device's memory bounds the bytes the pool holds in all.
     """
 
     _in_order = True
@@ -386,11 +389,11 @@ class PersistentBufferPool(BufferPool):
         self._device_bytes = min(device.global_mem_size for device in context.devices)
         self._on_host = on_host(context)
         self._lent_from = _MIB + 1
-        # Elsewhere a driver waits for the device before it frees memory.
+        # On other devices a driver waits for the device before it frees memory.
         self._drops = drops and all(device.type & cl.device_type.CPU for device in context.devices)
 
     def bucket_for(self, nbytes: int) -> int:
-        """The size in bytes of the buffer that serves a request of ``nbytes``."""
+        """Returns the size in bytes of the buffer that serves a request of ``nbytes``."""
         if nbytes <= _MIB:
             return next(bucket for bucket in self.BUCKETS if nbytes <= bucket)
         step = (1 << (nbytes.bit_length() - 1)) >> 3
@@ -403,7 +406,7 @@ class PersistentBufferPool(BufferPool):
         return buffer
 
     def _budget(self) -> int | None:
-        # Asked for only when a buffer is made: the warm path reads no variables.
+        # Read only when a buffer is made: a request that is served from the pool reads no variables.
         if self._reads_limit:
             self._cached_limit = _max_cached()
         return int(config.get("POOL_BUDGET_FRAC") * self._device_bytes)
@@ -418,7 +421,7 @@ def _size_of(key: Any) -> int:
 
 
 def _complete(event: Any) -> bool:
-    """Whether an event, or each of several, is complete."""
+    """True if an event, or each of several, is complete."""
     if isinstance(event, tuple):
         return all(map(_complete, event))
     # Negative states are errors: the command will not run any more.

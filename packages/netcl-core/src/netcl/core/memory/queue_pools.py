@@ -1,4 +1,4 @@
-"""Device memory: the pools of each queue and context, and buffers that host and device share."""
+"""Registry of the pools: one per queue, one pinned per context; and buffers that host and device share."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ __all__ = [
 ]
 
 _registry_lock = threading.RLock()
-# By the driver's handle: pyopencl makes a new Python object for a queue or context each time it is asked for one. The
-# pool keeps its queue alive, so the number is not given to another.
+# By the driver's handle: pyopencl makes a new Python object for a queue or context at each request. The pool keeps its
+# queue alive, so the driver does not reuse the number.
 _pinned_pools: dict[int, PinnedBufferPool] = {}
 _persistent_pools: dict[int, PersistentBufferPool] = {}
 
 
 def opencl_queue(q: Any = None) -> Any:
-    """The cl.CommandQueue of a queue, a DeviceHandle, or (None) of the thread's active device.
+    """Returns the cl.CommandQueue of a queue, a DeviceHandle, or (None) of the thread's active device.
 
-    ImportError without pyopencl, UnsupportedError for a NumPy device.
+    Raises ImportError without pyopencl, UnsupportedError for a NumPy device.
     """
     if cl is None:
         raise ImportError("pyopencl required: this works on OpenCL devices only")
@@ -61,7 +61,7 @@ def opencl_queue(q: Any = None) -> Any:
 
 
 def get_pinned_pool(q: Any = None) -> PinnedBufferPool:
-    """The PinnedBufferPool of the queue's context, one for each context."""
+    """Returns the PinnedBufferPool of the queue's context, one for each context."""
     queue = opencl_queue(q)
     context = queue.context
     with _registry_lock:
@@ -72,7 +72,7 @@ def get_pinned_pool(q: Any = None) -> PinnedBufferPool:
 
 
 def get_persistent_pool(q: Any = None) -> PersistentBufferPool:
-    """The PersistentBufferPool of the queue, one for each queue: what ``Tensor.from_shape`` allocates from."""
+    """Returns the PersistentBufferPool of the queue, one for each queue; ``Tensor.from_shape`` allocates from it."""
     queue = opencl_queue(q)
     with _registry_lock:
         pool = _persistent_pools.get(queue.int_ptr)
@@ -82,14 +82,14 @@ def get_persistent_pool(q: Any = None) -> PersistentBufferPool:
 
 
 def is_integrated_gpu(q: Any = None) -> bool:
-    """Whether host and device share memory: Intel's integrated GPUs, AMD's APUs, OpenCL CPU devices, NumPy."""
+    """True if host and device share memory: Intel's integrated GPUs, AMD's APUs, OpenCL CPU devices, NumPy."""
     if getattr(getattr(q, "queue", q), "backend", None) == "cpu":
         return True
     return profile_of(opencl_queue(q)).unified_memory
 
 
 def has_svm_support(q: Any = None) -> bool:
-    """Whether the device has shared virtual memory (any cl_device_svm_capabilities)."""
+    """True if the device has shared virtual memory (any cl_device_svm_capabilities)."""
     try:
         return bool(opencl_queue(q).device.svm_capabilities)
     except (cl.Error, AttributeError):  # OpenCL 1.2 has no such query
@@ -97,7 +97,7 @@ def has_svm_support(q: Any = None) -> bool:
 
 
 def create_pinned_buffer(q: Any, nbytes: int) -> tuple[Any, np.ndarray[Any, np.dtype[np.uint8]]]:
-    """A single ALLOC_HOST_PTR buffer and its host side, a mapped uint8 array of ``nbytes`` bytes.
+    """Returns an ALLOC_HOST_PTR buffer and its host side, a mapped uint8 array of ``nbytes`` bytes.
 
     The mapping ends when the array is collected; until then the device must not use the buffer.
     """
@@ -115,10 +115,11 @@ def create_pinned_buffer(q: Any, nbytes: int) -> tuple[Any, np.ndarray[Any, np.d
 
 
 def create_zero_copy_buffer(q: Any, array: np.ndarray[Any, Any]) -> tuple[Any, np.ndarray[Any, Any]]:
-    """A USE_HOST_PTR buffer on ``array`` itself, and the array that it lies on, to be kept as long as the buffer.
+    """Returns a USE_HOST_PTR buffer on ``array``'s memory, and the array that owns it, to be kept as long as the
+    buffer.
 
-    That array is a copy where ``array`` is not C-contiguous or not aligned as the device wants. A read-only array gives
-    a READ_ONLY buffer. Device writes are seen by the host after a map or, on devices that share memory, a finish.
+    The returned array is a copy if ``array`` is not C-contiguous or not aligned as the device requires. A read-only
+    array gives a READ_ONLY buffer. The host sees device writes after a map or, on devices that share memory, a finish.
     """
     queue = opencl_queue(q)
     if array.nbytes == 0:
@@ -140,14 +141,14 @@ def _aligned_copy(array: np.ndarray[Any, Any], alignment: int) -> np.ndarray[Any
 
 
 def empty_cache(q: Any = None) -> None:
-    """Give the unused buffers of the queue's context (None: of all) back to the driver."""
+    """Gives the unused buffers of the queue's context (None: of all) back to the driver."""
     context = None if q is None else opencl_queue(q).context
     for pool in pools_of(context):
         pool.clear()
 
 
 def memory_summary(q: Any = None) -> str:
-    """A table of the pools of the queue's context (None: of all): in use, cached, peak, hit rate."""
+    """Returns a table of the pools of the queue's context (None: of all): in use, cached, peak, hit rate."""
     context = None if q is None else opencl_queue(q).context
     rows = [f"{'pool':<22}{'device':<28}{'in use':>12}{'cached':>12}{'peak':>12}{'hit rate':>10}"]
     for pool in sorted(pools_of(context), key=lambda pool: (type(pool).__name__, id(pool))):
