@@ -23,7 +23,7 @@ import netcl.autograd as ag
 from netcl import nn, ops, optim
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
-from netcl.core.device.health import log_of
+from netcl.core.device.health import launch_log
 from netcl.data.readers import example_digits
 from netcl.nn.resnet import resnet18
 from netcl.runtime.capture import capture
@@ -71,7 +71,7 @@ def launches(handle: DeviceHandle, rounds: int) -> str:
     step, batch = digits_step()
     for _ in range(2):
         step(*batch)
-    log = log_of(handle.queue)
+    log = launch_log(handle.queue)
     handle.queue.finish()
     log.clear()
     step(*batch)

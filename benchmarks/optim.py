@@ -18,7 +18,7 @@ from measure import handles
 from netcl import optim
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
-from netcl.core.device.health import log_of
+from netcl.core.device.health import launch_log
 from netcl.core.dispatch import evaluate
 from netcl.core.expr import Load
 from netcl.nn.resnet import resnet18
@@ -52,7 +52,7 @@ def measure(handle: DeviceHandle, wanted: list[str], rounds: int) -> None:
         launches = 0
         for turn in range(rounds + 2):
             for run, into in zip(runs, times):
-                log = log_of(handle.queue)
+                log = launch_log(handle.queue)
                 log.clear()
                 start = time.perf_counter()
                 run()

@@ -10,7 +10,7 @@ import pytest
 import netcl.autograd as ag
 from netcl import ops
 from netcl.core import Tensor
-from netcl.core.device.health import log_of
+from netcl.core.device.health import launch_log
 from netcl.core.errors import KernelBuildError
 from netcl.core.lazy.deferred_gemm import DeferredContraction
 from netcl.core.testing import masked
@@ -42,7 +42,7 @@ def launched(fn, leaves):
     """The result, and the kernels that its call took."""
     queue = leaves[0].queue
     queue.finish()
-    log = None if leaves[0].backend == "cpu" else log_of(queue)
+    log = None if leaves[0].backend == "cpu" else launch_log(queue)
     if log is not None:
         log.clear()
     result = fn(*leaves)

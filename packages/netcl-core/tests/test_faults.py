@@ -15,7 +15,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError, NetclError, OutOfMemoryError
 from netcl.core.memory import get_persistent_pool, get_pinned_pool
-from netcl.core.memory.out_of_memory import leases
+from netcl.core.memory.out_of_memory import live_allocations
 from netcl.runtime.capture import capture
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
@@ -148,7 +148,11 @@ class Ledger:
         buffers = [
             item for item in gc.get_objects() if type(item) is self.Buffer and item.context == self.queue.context
         ]
-        held = [handle for handle in leases() if handle.pool is not None and handle.pool.context == self.queue.context]
+        held = [
+            handle
+            for handle in live_allocations()
+            if handle.pool is not None and handle.pool.context == self.queue.context
+        ]
         stats = [(pool.get_stats()["bytes_in_use"], pool.get_stats()["bytes_allocated"]) for pool in self.pools]
         return len(buffers), len(held), stats, len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc") else 0
 

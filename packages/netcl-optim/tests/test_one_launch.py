@@ -7,7 +7,7 @@ import pytest
 
 from netcl import optim
 from netcl.core import Tensor
-from netcl.core.device.health import log_of
+from netcl.core.device.health import launch_log
 
 SHAPES = [(5, 3), (7,), (), (1,), (64, 3, 3), *((3 + k,) for k in range(12))]
 
@@ -21,7 +21,7 @@ def launches(step, tensor: Tensor) -> int | None:
     if tensor.backend != "cl":
         step()
         return None
-    log = log_of(tensor.queue)
+    log = launch_log(tensor.queue)
     log.clear()
     step()
     return len(log)

@@ -88,7 +88,7 @@ def test_without_a_folder_each_process_tries(own_cache):
 
 def test_forget_tries_again():
     assert child_probe.verdict("try", "driver", lambda: True)
-    child_probe.forget()
+    child_probe.clear()
     assert child_probe.verdict("try", "driver", lambda: False) is False
 
 

@@ -415,7 +415,7 @@ def test_summary_and_empty_cache(queue):
 
 
 def test_large_buffers_of_a_cpu_are_advised_to_large_pages(queue, monkeypatch):
-    if not huge_pages.on_host(queue.context):
+    if not huge_pages.has_huge_pages(queue.context):
         pytest.skip("needs Linux: other systems have no large pages for the asking")
     advised = []
     monkeypatch.setattr(huge_pages, "_advise", lambda address, nbytes: advised.append((address, nbytes)) or 0)

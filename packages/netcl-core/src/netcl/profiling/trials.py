@@ -51,7 +51,7 @@ def harmless(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernels: 
         return kernels  # no driver, or one that a child would see otherwise
     key = child_probe.driver_key(device)
     measured = measurements.candidates(engine, op, dtype)
-    verdicts = {kernel: kernel in measured or child_probe.kept(_name(op, kernel, dtype), key) for kernel in kernels}
+    verdicts = {kernel: kernel in measured or child_probe.stored(_name(op, kernel, dtype), key) for kernel in kernels}
     untried = [kernel for kernel, verdict in verdicts.items() if verdict is None]
     begun = perf_counter()
     while untried and perf_counter() - begun < _BOUND_S:
@@ -59,7 +59,7 @@ def harmless(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernels: 
             verdicts[kernel] = right is not False
             untried.remove(kernel)
             if right is not None:
-                child_probe.keep(_name(op, kernel, dtype), key, right, reason)
+                child_probe.store(_name(op, kernel, dtype), key, right, reason)
     return tuple(kernel for kernel in kernels if verdicts[kernel])
 
 
@@ -74,7 +74,7 @@ def _met(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "begun"
         arguments = (key, op, json.dumps(shape), dtype, ",".join(kernels), str(path))
-        right, reason = child_probe.in_child(_SCRIPT, _LIMIT_S, *arguments)
+        right, reason = child_probe.run_in_child(_SCRIPT, _LIMIT_S, *arguments)
         begun = path.read_text(encoding="utf-8").split() if path.exists() else []
     if right:
         return dict.fromkeys(kernels, (True, "right"))
@@ -84,7 +84,7 @@ def _met(
     *ended, last = begun
     found: dict[str, tuple[bool | None, str]] = dict.fromkeys(ended, (True, "right"))
     # Those before it may have used up the time: then it gets a child alone.
-    if not ended or reason != child_probe.late(_LIMIT_S):
+    if not ended or reason != child_probe.timeout_reason(_LIMIT_S):
         found[last] = False, reason
     return found
 

@@ -22,7 +22,7 @@ from typing import Any
 from netcl.core.backend.protocol import HostTransfer
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import CPUQueue, DeviceHandle, device, get_active_device
-from netcl.core.device.sub_devices import new_queue, order_behind
+from netcl.core.device.sub_devices import new_queue, order_after
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import Tensor
 
@@ -68,7 +68,7 @@ class Stream:
         if work is None or isinstance(work, CPUQueue) or work == self.queue:
             return
         if self.handle.backend == "cl":
-            order_behind(self.queue, work)
+            order_after(self.queue, work)
         elif isinstance(x, HostTransfer):
             x.wait()
         else:

@@ -12,7 +12,7 @@ from netcl import ops
 from netcl.core import Tensor, manager
 from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.backend.registry import engine_for
-from netcl.core.device.health import log_of
+from netcl.core.device.health import launch_log
 from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
 from netcl.core.expr import Load, parse
 from netcl.core.testing import masked
@@ -84,7 +84,7 @@ def exactly(text: str, result: Any, operands: list[Any]) -> Any:
 def counted(engine: Any, computation: Any) -> tuple[Any, int]:
     """A result and the launches that it took."""
     engine.queue.finish()
-    log = log_of(engine.queue)
+    log = launch_log(engine.queue)
     log.clear()
     result = computation()
     count = len(log)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core.device.health import log_of
+from netcl.core.device.health import launch_log
 from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 8e-3}
@@ -139,7 +139,7 @@ def test_gpus_cut_long_sums_in_parts(
     m, k, n = sizes
     for flags in ((False, False), (False, True)):
         a, b = (engine.tensor(one, "float32") for one in random_matrices(shapes_of(m, k, n, flags), "float32"))
-        log = log_of(engine.queue)
+        log = launch_log(engine.queue)
         log.clear()
         first, second = (gemm.matmul(engine, a, b, transpose_b=flags[1], variant=variant) for _ in range(2))
         assert [*log] == 2 * [variant or "slices", "add_parts"][:launches]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.device.health import log_of
+from netcl.core.device.health import launch_log
 from netcl.core.expr import Load, Scalar, apply, cast, reduce
 from netcl.core.ops_table.dispatch import evaluate, evaluate_each, reduce_each
 from netcl.runtime.capture import capture
@@ -36,7 +36,7 @@ def test_in_place_has_the_bits_of_one_by_one_in_few_launches(handle: DeviceHandl
     together, apart, rate = sets(), sets(), Tensor.full((), 0.1)
     queue = handle.queue
     for turn in range(2):
-        log = log_of(queue) if rate.backend == "cl" else []
+        log = launch_log(queue) if rate.backend == "cl" else []
         log.clear()
         evaluate_each(STEP, together, (rate,), {"eps": 1e-3}, out=[(p, m) for p, _, m in together])
         if rate.backend == "cl":

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from netcl.core.device import manager
-from netcl.core.device.health import settle
+from netcl.core.device.health import forget_launches
 from netcl.core.errors import DeviceLostError, DeviceNotFoundError, KernelBuildError, OutOfMemoryError, UnsupportedError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
@@ -282,5 +282,5 @@ def test_two_threads_that_waited_settle_one_log():
             return value
 
     log = Interrupted(["first", "second", "third"])
-    settle(log, 2)
+    forget_launches(log, 2)
     assert not log

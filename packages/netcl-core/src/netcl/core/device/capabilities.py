@@ -25,10 +25,10 @@ __all__ = [
     "DeviceProfile",
     "device_profile",
     "kernel_strategy",
-    "meets",
+    "has_capabilities",
     "profile_of",
     "requirements",
-    "see_as",
+    "override_profile",
     "type_of",
 ]
 
@@ -150,7 +150,7 @@ def device_profile(cl_device: Any = None) -> DeviceProfile:
 
 
 # Profiles that override the driver's, by context: ``testing.masked`` makes a context for each emulated device.
-_seen_as: dict[int, DeviceProfile] = {}
+_overrides: dict[int, DeviceProfile] = {}
 
 
 def profile_of(place: Any = None) -> DeviceProfile:
@@ -158,12 +158,12 @@ def profile_of(place: Any = None) -> DeviceProfile:
     context = None if place is None else place.context
     if context is None:
         return device_profile(None)
-    return _seen_as.get(context.int_ptr) or device_profile(getattr(place, "queue", place).device)
+    return _overrides.get(context.int_ptr) or device_profile(getattr(place, "queue", place).device)
 
 
-def see_as(context: Any, profile: DeviceProfile) -> None:
+def override_profile(context: Any, profile: DeviceProfile) -> None:
     """Overrides the profile of the device in this context; the caller must never release the context."""
-    _seen_as[context.int_ptr] = profile
+    _overrides[context.int_ptr] = profile
 
 
 _CAPABILITIES = {
@@ -189,7 +189,7 @@ def requirements(requires: str | Iterable[str]) -> tuple[str, ...]:
     return needs
 
 
-def meets(profile: DeviceProfile, needs: Iterable[str]) -> bool:
+def has_capabilities(profile: DeviceProfile, needs: Iterable[str]) -> bool:
     """True if the device has all the capabilities and extensions."""
     return all(
         bool(getattr(profile, _CAPABILITIES[need])) if need in _CAPABILITIES else need in profile.extensions

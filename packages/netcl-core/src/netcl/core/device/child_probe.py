@@ -25,7 +25,7 @@ from typing import Any
 
 from netcl.core import config
 
-__all__ = ["RIGHT", "WRONG", "driver_key", "forget", "in_child", "keep", "kept", "late", "verdict"]
+__all__ = ["RIGHT", "WRONG", "driver_key", "clear", "run_in_child", "store", "stored", "timeout_reason", "verdict"]
 
 RIGHT, WRONG = 0, 10
 _QUIET = ("right", "wrong result")
@@ -47,7 +47,7 @@ _lock = threading.Lock()
 
 
 def driver_key(device: Any) -> str:
-    """Returns the key of a driver and its version: platform, platform version, device, device version, driver version."""
+    """Returns the key of a driver: platform, platform version, device, device version, driver version."""
     platform = device.platform
     names = (platform.name, platform.version, device.name, device.version, device.driver_version)
     return " | ".join(str(name).strip() for name in names)
@@ -68,19 +68,19 @@ def verdict(name: str, key: str, trial: str | Callable[[], bool], timeout: float
     with _lock:
         lock = _locks.setdefault(digest, threading.Lock())
     with lock:
-        known = kept(name, key, text)
+        known = stored(name, key, text)
         if known is None:
             right, reason = _outcome(trial, timeout, arguments)
             if right is None:
                 config.get_logger().debug("the probe %s of %s could not be run: %s", name, key, reason)
                 _known[digest] = known = False
             else:
-                keep(name, key, right, reason, text)
+                store(name, key, right, reason, text)
                 known = right
     return known
 
 
-def kept(name: str, key: str, text: str = "") -> bool | None:
+def stored(name: str, key: str, text: str = "") -> bool | None:
     """Returns the verdict of an earlier trial ``name`` (with this text of its script), or None if there is none."""
     digest = _digest(name, key, text)
     known = _known.get(digest)
@@ -91,7 +91,7 @@ def kept(name: str, key: str, text: str = "") -> bool | None:
     return known
 
 
-def keep(name: str, key: str, right: bool, reason: str, text: str = "") -> None:
+def store(name: str, key: str, right: bool, reason: str, text: str = "") -> None:
     """Stores a verdict in memory and (unless NETCL_CACHE=0) on disk, and logs it."""
     level = logging.INFO if reason in _QUIET else logging.WARNING
     config.get_logger().log(level, "the probe %s of %s: %s", name, key, reason)
@@ -101,7 +101,7 @@ def keep(name: str, key: str, right: bool, reason: str, text: str = "") -> None:
     _known[digest] = right
 
 
-def forget() -> None:
+def clear() -> None:
     """Removes all verdicts from memory and disk, so that the next call tries again."""
     _known.clear()
     for path in _folder().glob("*.json"):
@@ -123,12 +123,12 @@ def _digest(name: str, key: str, text: str) -> str:
 
 def _outcome(trial: str | Callable[[], bool], timeout: float, arguments: tuple[str, ...]) -> tuple[bool | None, str]:
     if isinstance(trial, str):
-        return in_child(trial, timeout, *arguments)
+        return run_in_child(trial, timeout, *arguments)
     right = trial()
     return right, "right" if right else "wrong result"
 
 
-def in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:
+def run_in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:
     """Runs a script in a child process and returns (verdict, reason); verdict None: the exit says nothing of the
     driver.
     """
@@ -143,7 +143,7 @@ def in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None,
             env=environment,
         )
     except subprocess.TimeoutExpired:
-        return False, late(timeout)
+        return False, timeout_reason(timeout)
     except (OSError, ValueError) as error:  # sys.executable is no interpreter, as in a program that embeds Python
         return None, str(error)
     code = child.returncode
@@ -156,7 +156,7 @@ def in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None,
     return None, f"exit code {code}: {child.stderr.decode(errors='replace')[-500:]}"
 
 
-def late(timeout: float) -> str:
+def timeout_reason(timeout: float) -> str:
     """Returns the reason that ``run_in_child`` gives for a timeout."""
     return f"it did not end within {timeout:g} s"
 

@@ -15,8 +15,15 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.device import icd
-from netcl.core.device.capabilities import DeviceProfile, device_profile, meets, profile_of, requirements, type_of
-from netcl.core.device.selectors import TYPE_SELECTOR, TYPE_WORDS, in_platform, line, named, rank, usable
+from netcl.core.device.capabilities import (
+    DeviceProfile,
+    device_profile,
+    has_capabilities,
+    profile_of,
+    requirements,
+    type_of,
+)
+from netcl.core.device.selectors import TYPE_SELECTOR, TYPE_WORDS, device_line, in_platform, matching, rank, usable
 from netcl.core.device.sub_devices import new_queue, sub_devices
 from netcl.core.errors import DeviceNotFoundError
 
@@ -87,7 +94,7 @@ class DeviceHandle:
 
     @property
     def selector(self) -> str:
-        """A selector for this device that works in other processes of this machine too; a sub-device has its parent's."""
+        """A selector that finds this device in other processes of this machine too; a sub-device has its parent's."""
         if self.backend == "cpu":
             return "cpu"
         wanted = self.device
@@ -225,7 +232,7 @@ class DeviceManager:
                 return False
             if platform is not None and not in_platform(platform.lower(), platform_name):
                 return False
-            return wanted_type in (None, kind) and meets(device_profile(dev), needs)
+            return wanted_type in (None, kind) and has_capabilities(device_profile(dev), needs)
 
         handles = [self._open(p, d) for p, d in self._ranked() if fits(p.name, d.name, type_of(d), d)]
         if fits(self._numpy.platform_name, self._numpy.device_name, "cpu", None):
@@ -272,7 +279,7 @@ class DeviceManager:
 
     def describe(self) -> str:
         """Returns one line per device: selector, type and names. Error messages include it."""
-        return "\n".join([*map(line, self.numbered()), f"  cpu         cpu   {self._numpy.device_name}"])
+        return "\n".join([*map(device_line, self.numbered()), f"  cpu         cpu   {self._numpy.device_name}"])
 
     def _ranked(self) -> list[tuple[Any, Any]]:
         return sorted((pair for pair in self.discover() if usable(pair[1])), key=lambda pair: rank(*pair))
@@ -313,9 +320,9 @@ class DeviceManager:
         words = text.removeprefix("opencl:") or text
         name, _, number = words.rpartition(":")
         ranked = self._ranked()
-        found = named(ranked, words)
+        found = matching(ranked, words)
         if not found and name not in ("", "cpu") and number.isdecimal():
-            return self._at(named(ranked, name), int(number), text)
+            return self._at(matching(ranked, name), int(number), text)
         return self._at(found, 0, text)
 
     def _at(self, found: list[tuple[Any, Any]], index: int, text: str) -> DeviceHandle:

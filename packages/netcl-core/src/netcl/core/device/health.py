@@ -16,13 +16,13 @@ __all__ = [
     "check_process",
     "forked_error",
     "is_lost",
-    "log_of",
-    "lose",
+    "launch_log",
+    "mark_lost",
     "mark_forked",
-    "names_in",
+    "kernel_names",
     "queues_of",
     "register_queue",
-    "settle",
+    "forget_launches",
     "state_of",
 ]
 
@@ -87,7 +87,7 @@ def state_of(context: Any) -> ContextState:
         return _states.setdefault(context.int_ptr, (context, ContextState()))[1]
 
 
-def log_of(queue: Any) -> LaunchLog:
+def launch_log(queue: Any) -> LaunchLog:
     """Returns the log of the newest launches on a queue that no wait has confirmed as finished."""
     with _lock:
         return _logs.setdefault(queue.int_ptr, (queue, deque(maxlen=_LOGGED)))[1]
@@ -119,7 +119,7 @@ def is_lost(error: Any) -> bool:
     return error.code in _LOST
 
 
-def lose(context: Any, what: str, error: Any) -> DeviceLostError:
+def mark_lost(context: Any, what: str, error: Any) -> DeviceLostError:
     """Marks the device of the context as lost and returns the DeviceLostError to raise; ``what`` names the failed
     action.
     """
@@ -135,7 +135,7 @@ def lose(context: Any, what: str, error: Any) -> DeviceLostError:
     return DeviceLostError(state.lost)
 
 
-def settle(log: LaunchLog, count: int) -> None:
+def forget_launches(log: LaunchLog, count: int) -> None:
     """Removes the oldest ``count`` launches from the log: a wait has confirmed that they finished."""
     if len(log) <= count:
         log.clear()
@@ -145,7 +145,7 @@ def settle(log: LaunchLog, count: int) -> None:
             log.popleft()
 
 
-def names_in(log: LaunchLog) -> list[str]:
+def kernel_names(log: LaunchLog) -> list[str]:
     """Returns the names of the kernels in a log, each once, the oldest first."""
     names: dict[str, None] = {}
     for entry in list(log):

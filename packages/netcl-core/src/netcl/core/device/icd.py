@@ -151,7 +151,7 @@ def _read_folder(folder: Path, origin: str) -> Iterator[Driver]:
 
 
 def _chosen_vendors() -> str:
-    """Returns OCL_ICD_VENDORS as the user set it, or ""; a folder that a parent process's netcl wrote does not count."""
+    """Returns OCL_ICD_VENDORS as the user set it, or ""; a folder that netcl wrote does not count."""
     vendors = os.environ.get("OCL_ICD_VENDORS", "")
     return "" if Path(vendors).name.startswith(_OWN_PREFIX) else vendors
 

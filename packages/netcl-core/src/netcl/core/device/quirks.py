@@ -110,10 +110,10 @@ _CHILD = """\
 import os
 from netcl.core import config
 from netcl.core.device import manager
-from netcl.core.device.quirks import in_child
+from netcl.core.device.quirks import run_trial
 with config.override(PLATFORM_FILTER=None):
     devices = [device for _, device in manager.discover()]
-os._exit(in_child({name!r}, sys.argv[1], devices))
+os._exit(run_trial({name!r}, sys.argv[1], devices))
 """
 
 
@@ -121,7 +121,7 @@ def _tried(name: str, device: Any) -> bool:
     return verdict(name, driver_key(device), _CHILD.format(name=name), _TIMEOUT_S, driver_key(device))
 
 
-def in_child(name: str, key: str, devices: Iterable[Any]) -> int:
+def run_trial(name: str, key: str, devices: Iterable[Any]) -> int:
     """Returns the exit code of a trial on the first of ``devices`` with the driver ``key``.
 
     Raises LookupError if there is none.

@@ -7,7 +7,7 @@ from typing import Any
 
 from netcl.core.device.capabilities import type_of
 
-__all__ = ["TYPE_SELECTOR", "TYPE_WORDS", "in_platform", "line", "named", "rank", "usable"]
+__all__ = ["TYPE_SELECTOR", "TYPE_WORDS", "in_platform", "device_line", "matching", "rank", "usable"]
 
 TYPE_WORDS = {"gpu": "gpu", "accel": "accel", "accelerator": "accel", "cpu": "cpu", "other": "other"}
 # "cpu" alone is NumPy and is handled before this pattern.
@@ -47,7 +47,7 @@ def usable(dev: Any) -> bool:
     return bool(dev.available) and bool(dev.compiler_available)
 
 
-def named(ranked: list[tuple[Any, Any]], words: str) -> list[tuple[Any, Any]]:
+def matching(ranked: list[tuple[Any, Any]], words: str) -> list[tuple[Any, Any]]:
     """Returns the (platform, device) pairs whose names contain the words; matching platforms take precedence over
     devices.
     """
@@ -58,7 +58,7 @@ def named(ranked: list[tuple[Any, Any]], words: str) -> list[tuple[Any, Any]]:
     return by_platform or [pair for pair in named_by_maker if words in pair[1].name.lower()]
 
 
-def line(numbered: tuple[str, Any, Any]) -> str:
+def device_line(numbered: tuple[str, Any, Any]) -> str:
     """Returns a line of text for a (selector, platform, device)."""
     selector, platform, dev = numbered
     return f"  {selector}  {type_of(dev):5} {dev.name.strip()} ({platform.name.strip()})"

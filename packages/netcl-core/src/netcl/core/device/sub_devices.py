@@ -13,7 +13,7 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["new_queue", "order_behind", "sub_devices"]
+__all__ = ["new_queue", "order_after", "sub_devices"]
 
 _PRIORITY = 0x1096  # CL_QUEUE_PRIORITY_KHR of cl_khr_priority_hints, which pyopencl does not define
 _HIGH, _LOW = 1 << 0, 1 << 2
@@ -52,7 +52,7 @@ def new_queue(context: Any, dev: Any, priority: int = 0) -> Any:
     return cl.CommandQueue(context, dev, properties=kind)
 
 
-def order_behind(queue: Any, work: Any) -> None:
+def order_after(queue: Any, work: Any) -> None:
     """Makes later work of a cl.CommandQueue run after ``work``: a cl.Event, or all work so far of another queue.
 
     OpenCL does not order work across contexts: for another context this thread waits.

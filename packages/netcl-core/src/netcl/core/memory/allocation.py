@@ -10,7 +10,7 @@ __all__ = ["BufferHandle", "Pool", "PoolStats"]
 
 
 class Pool(Protocol):
-    """What a lease and the report of a full device read of a pool."""
+    """The part of a pool that an allocation and the out-of-memory report use."""
 
     context: Any
     _returned: deque[Any]

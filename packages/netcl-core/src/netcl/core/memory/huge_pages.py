@@ -18,18 +18,18 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["LARGE", "ask_for_large_pages", "on_host"]
+__all__ = ["LARGE", "advise_huge_pages", "has_huge_pages"]
 
 LARGE = 4 << 20  # bytes of a buffer from which the request, 0.2 ms, pays off
 _ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
 
 
-def on_host(context: Any) -> bool:
+def has_huge_pages(context: Any) -> bool:
     """True if buffers of ``context`` are this system's memory, and the system offers huge pages."""
     return _ADVICE is not None and all(device.type & cl.device_type.CPU for device in context.devices)
 
 
-def ask_for_large_pages(queue: Any, buffer: Any, nbytes: int) -> None:
+def advise_huge_pages(queue: Any, buffer: Any, nbytes: int) -> None:
     """Requests huge pages for a new ``buffer``; an error leaves the buffer as it is, and its first use reports it.
 
     The buffer is mapped only for its address and has no pending writes, so the call does not wait.
@@ -48,6 +48,6 @@ def ask_for_large_pages(queue: Any, buffer: Any, nbytes: int) -> None:
 
 
 def _advise(address: int, nbytes: int) -> int:
-    """Calls madvise(2); the result is not 0 if the kernel was built without huge pages, and the pages then stay small."""
+    """Calls madvise(2); the result is not 0 if the kernel has no huge pages, and the pages then stay small."""
     madvise = ctypes.CDLL(None).madvise
     return int(madvise(ctypes.c_void_p(address), ctypes.c_size_t(nbytes), ctypes.c_int(_ADVICE or 0)))

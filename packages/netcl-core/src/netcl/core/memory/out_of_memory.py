@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from netcl.core.device.health import check_lost, check_process, is_lost, lose
+from netcl.core.device.health import check_lost, check_process, is_lost, mark_lost
 from netcl.core.errors import OutOfMemoryError
 from netcl.core.memory.allocation import BufferHandle, Pool
 
@@ -40,14 +40,14 @@ def pools_of(context: Any = None) -> list[Pool]:
     return [pool for pool in pools if context is None or pool.context == context]
 
 
-def leases() -> list[BufferHandle]:
+def live_allocations() -> list[BufferHandle]:
     """Returns every allocation that has not ended. It scans all objects, so that making an allocation costs nothing."""
     return [handle for handle in gc.get_objects() if type(handle) is BufferHandle and not handle.released]
 
 
 def live_buffers() -> list[Any]:
     """Returns every cl.Buffer that an allocation or a pool holds now (for the fork guard)."""
-    leased = [handle.buffer for handle in leases()]
+    leased = [handle.buffer for handle in live_allocations()]
     cached = [entry[1] for pool in pools_of() for stack in list(pool._free.values()) for entry in list(stack)]
     returned = [entry[1] for pool in pools_of() for entry in list(pool._returned)]
     return [buffer for buffer in (*leased, *cached, *returned) if buffer is not None]
@@ -80,14 +80,14 @@ def out_of_memory(context: Any, requested: int, free: int | None = None) -> OutO
 
     While tracemalloc traces, each holder also says where it was allocated.
     """
-    held = [handle for handle in leases() if handle.pool is not None and handle.pool.context == context]
+    held = [handle for handle in live_allocations() if handle.pool is not None and handle.pool.context == context]
     held.sort(key=lambda handle: -handle.bucket_size)
     holders = [(_describe(handle), handle.bucket_size) for handle in held[:_HOLDERS_SHOWN]]
     devices = ", ".join(str(device.name).strip() for device in context.devices)
     return OutOfMemoryError(requested, free, largest_buffer(context), holders, device=devices)
 
 
-def with_room(context: Any, make: Callable[[], T], requested: int) -> T:
+def retry_on_out_of_memory(context: Any, make: Callable[[], T], requested: int) -> T:
     """Calls ``make()``, which takes ``requested`` bytes of the device, and if there is no room again with empty caches.
 
     Raises OutOfMemoryError, DeviceLostError or RuntimeError for the driver's errors.
@@ -99,7 +99,7 @@ def with_room(context: Any, make: Callable[[], T], requested: int) -> T:
             return make()
         except cl.Error as error:
             if is_lost(error):
-                raise lose(context, f"{requested} bytes were asked for", error) from error
+                raise mark_lost(context, f"{requested} bytes were asked for", error) from error
             if not is_out_of_memory(error):
                 raise RuntimeError(f"a buffer of {requested} bytes cannot be made: {error}") from error
             if last:

@@ -30,10 +30,10 @@ from math import inf
 from typing import Any
 
 from netcl.core import config
-from netcl.core.device.health import check_lost, forked_error, is_lost, lose, queues_of
+from netcl.core.device.health import check_lost, forked_error, is_lost, mark_lost, queues_of
 from netcl.core.errors import ShapeError
 from netcl.core.memory.allocation import BufferHandle, PoolStats
-from netcl.core.memory.huge_pages import LARGE, ask_for_large_pages, on_host
+from netcl.core.memory.huge_pages import LARGE, advise_huge_pages, has_huge_pages
 from netcl.core.memory.out_of_memory import (
     is_out_of_memory,
     largest_buffer,
@@ -52,8 +52,8 @@ __all__ = ["BufferHandle", "BufferPool", "PersistentBufferPool", "PinnedBufferPo
 _MIB = 1 << 20
 _SMALLEST_BUCKET = 64
 _REMEMBERED_SIZES = 1 << 16
-_LENT_TIMES = 3  # a request may be served by a buffer at most this many times as large
-_SPARE = 32 * _MIB  # unused bytes that are always kept, or an eighth of the peak use if that is more
+_OVERSIZE_LIMIT = 3  # a request may be served by a buffer at most this many times as large
+_LEAST_CACHED = 32 * _MIB  # unused bytes that are always kept, or an eighth of the peak use if that is more
 
 
 _new_handle = BufferHandle.__new__
@@ -68,7 +68,7 @@ class BufferPool:
 
     _extra_flags = 0
     _in_order = False  # True if one queue orders all work on the buffers
-    _lent_from: float = inf  # buckets from this size on may be served by larger buffers, and be dropped for others
+    _oversize_from: float = inf  # buckets from this size on may be served by larger buffers, and be dropped for others
     _drops = False
 
     def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
@@ -111,14 +111,14 @@ class BufferPool:
         if flags is not None and flags != self._flags:
             key = (bucket, flags)
         if self._in_order and self._returned:
-            handle = self.lend_again(key, bucket, nbytes, note)
+            handle = self.try_reuse(key, bucket, nbytes, note)
             if handle is not None:
                 return handle
         with self._lock:
             if self._returned:
                 self._collect()
             stack = self._free.get(key)
-            if not stack and bucket >= self._lent_from and type(key) is int:
+            if not stack and bucket >= self._oversize_from and type(key) is int:
                 key = bucket = self._larger(bucket)
                 stack = self._free.get(key)
             if stack:
@@ -128,16 +128,16 @@ class BufferPool:
             else:
                 buffer = None
                 self._misses += 1
-                if self._drops and bucket >= self._lent_from:
-                    spare = max(_SPARE, self._peak >> 3)
-                    self._evict(min(bucket, self._cached - spare), int(self._lent_from))
+                if self._drops and bucket >= self._oversize_from:
+                    spare = max(_LEAST_CACHED, self._peak >> 3)
+                    self._evict(min(bucket, self._cached - spare), int(self._oversize_from))
             if self._allocated - self._cached > self._peak:
                 self._peak = self._allocated - self._cached
         if buffer is None:
             buffer = self._make(bucket, flags)
         return BufferHandle(buffer, nbytes, bucket, self, key, note)
 
-    def lend_again(self, key: Any, bucket: int, nbytes: int, note: Any) -> BufferHandle | None:
+    def try_reuse(self, key: Any, bucket: int, nbytes: int, note: Any) -> BufferHandle | None:
         """Reuses the buffer that was returned last if its key is ``key``, else returns None; for pools of one in-order
         queue.
 
@@ -266,7 +266,7 @@ class BufferPool:
         """Returns the smallest bucket that has an unused buffer and may serve a request of ``bucket``, or ``bucket``
         itself if there is none; the lock is held.
         """
-        most = _LENT_TIMES * bucket
+        most = _OVERSIZE_LIMIT * bucket
         fitting = (key for key, stack in self._free.items() if stack and type(key) is int and bucket < key <= most)
         return min(fitting, default=bucket)
 
@@ -320,7 +320,7 @@ class BufferPool:
             return buffer
         except cl.Error as error:
             if is_lost(error):
-                raise lose(self.context, f"a buffer of {bucket} bytes was made", error) from error
+                raise mark_lost(self.context, f"a buffer of {bucket} bytes was made", error) from error
             if is_out_of_memory(error):
                 return None
             raise RuntimeError(f"a buffer of {bucket} bytes cannot be made: {error}") from error
@@ -387,8 +387,8 @@ class PersistentBufferPool(BufferPool):
         self._counted_from, self._most_counted = large_bucket_bytes, max_buffers_per_bucket
         self._reads_limit = max_cached_bytes is None
         self._device_bytes = min(device.global_mem_size for device in context.devices)
-        self._on_host = on_host(context)
-        self._lent_from = _MIB + 1
+        self._huge_pages = has_huge_pages(context)
+        self._oversize_from = _MIB + 1
         # On other devices a driver waits for the device before it frees memory.
         self._drops = drops and all(device.type & cl.device_type.CPU for device in context.devices)
 
@@ -401,8 +401,8 @@ class PersistentBufferPool(BufferPool):
 
     def _try(self, bucket: int, flags: int | None, budget: int | None) -> Any:
         buffer = super()._try(bucket, flags, budget)
-        if buffer is not None and self._on_host and bucket >= LARGE:
-            ask_for_large_pages(self.queue, buffer, bucket)
+        if buffer is not None and self._huge_pages and bucket >= LARGE:
+            advise_huge_pages(self.queue, buffer, bucket)
         return buffer
 
     def _budget(self) -> int | None:

@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import get_active_device
 from netcl.core.errors import ShapeError, UnsupportedError, format_bytes
-from netcl.core.memory.out_of_memory import pools_of, with_room
+from netcl.core.memory.out_of_memory import pools_of, retry_on_out_of_memory
 from netcl.core.memory.pools import BufferHandle, BufferPool, PersistentBufferPool, PinnedBufferPool, PoolStats
 
 try:
@@ -111,7 +111,7 @@ def create_pinned_buffer(q: Any, nbytes: int) -> tuple[Any, np.ndarray[Any, np.d
         buffer = cl.Buffer(queue.context, flags, nbytes)
         return buffer, cl.enqueue_map_buffer(queue, buffer, access, 0, (nbytes,), np.dtype(np.uint8))[0]  # type: ignore[arg-type]
 
-    return with_room(queue.context, make, nbytes)
+    return retry_on_out_of_memory(queue.context, make, nbytes)
 
 
 def create_zero_copy_buffer(q: Any, array: np.ndarray[Any, Any]) -> tuple[Any, np.ndarray[Any, Any]]:
@@ -129,7 +129,9 @@ def create_zero_copy_buffer(q: Any, array: np.ndarray[Any, Any]) -> tuple[Any, n
         array = _aligned_copy(array, alignment)
     access = cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
     flags = access | cl.mem_flags.USE_HOST_PTR
-    return with_room(queue.context, lambda: cl.Buffer(queue.context, flags, hostbuf=array), array.nbytes), array
+    return retry_on_out_of_memory(
+        queue.context, lambda: cl.Buffer(queue.context, flags, hostbuf=array), array.nbytes
+    ), array
 
 
 def _aligned_copy(array: np.ndarray[Any, Any], alignment: int) -> np.ndarray[Any, Any]:

@@ -86,7 +86,9 @@ class OpenCLBackend(ForwardedCalls):
         self._flag_raised = False
         self._rng_state: Tensor | None = None
         self._lock = threading.RLock()
-        self.lent: dict[int, Any] = {}  # the pool that a thread's new tensors come from, where it is not the queue's
+        self.override_pools: dict[
+            int, Any
+        ] = {}  # the pool that a thread's new tensors come from, where it is not the queue's
         push_interceptor(self, KernelFallback())
         install_sigint_handler()
 
@@ -155,8 +157,8 @@ class OpenCLBackend(ForwardedCalls):
             recording = self.launcher.recording
             private = recording is not None and not persistent and recording.thread == threading.get_ident()
             pool = recording.pool if private and recording is not None else self.pool
-            if self.lent and not private and not persistent:
-                pool = self.lent.get(threading.get_ident(), pool)
+            if self.override_pools and not private and not persistent:
+                pool = self.override_pools.get(threading.get_ident(), pool)
         else:
             self._check_pool(pool)
         lease = pool.allocate(math.prod(shape) * itemsize(dtype), None, (shape, dtype))
@@ -170,15 +172,15 @@ class OpenCLBackend(ForwardedCalls):
         """Within the block this thread's new tensors come from ``pool``, but for those of a recording."""
         self._check_pool(pool)
         thread = threading.get_ident()
-        before = self.lent.get(thread)
-        self.lent[thread] = pool
+        before = self.override_pools.get(thread)
+        self.override_pools[thread] = pool
         try:
             yield
         finally:
             if before is None:
-                del self.lent[thread]
+                del self.override_pools[thread]
             else:
-                self.lent[thread] = before
+                self.override_pools[thread] = before
 
     def _check_dtype(self, dtype: str) -> None:
         if dtype == "float64" and not self._has_fp64:

@@ -89,11 +89,11 @@ def _closed(
     also what makes bytes of the number.
     """
     queue, context, launcher, state = engine.queue, engine.context, engine.launcher, engine.launcher.state
-    allocate, lend_again = engine.pool.allocate, engine.pool.lend_again
+    allocate, try_reuse = engine.pool.allocate, engine.pool.try_reuse
     name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
     nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
     bucket = engine.pool.bucket_for(nbytes)
-    kernels, launched, lent = prepared.kernels, launcher.launched, engine.lent
+    kernels, launched, override_pools = prepared.kernels, launcher.launched, engine.override_pools
 
     def warm(args: Sequence[Any]) -> Tensor | None:
         """The result for ``args``; None during capture and profiling, with an overriding pool, and for a number
@@ -103,9 +103,9 @@ def _closed(
         recording = launcher.recording
         if recording is not None and recording.thread == get_ident():
             return None
-        if launcher.sink is not None or lent:
+        if launcher.sink is not None or override_pools:
             return None
-        lease = lend_again(bucket, bucket, nbytes, note)
+        lease = try_reuse(bucket, bucket, nbytes, note)
         if lease is None:
             try:
                 lease = allocate(nbytes, None, note)

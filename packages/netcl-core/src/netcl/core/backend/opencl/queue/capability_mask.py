@@ -15,7 +15,7 @@ from math import gcd, prod
 from typing import Any
 
 from netcl.core.backend.opencl.queue.launch import Launcher, Size, launcher_for
-from netcl.core.device.capabilities import DeviceProfile, profile_of, see_as
+from netcl.core.device.capabilities import DeviceProfile, override_profile, profile_of
 from netcl.core.device.discovery import DeviceHandle
 from netcl.core.device.sub_devices import new_queue
 from netcl.core.errors import UnsupportedError
@@ -120,7 +120,7 @@ def masked_handle(handle: DeviceHandle, limits: Mapping[str, Any]) -> DeviceHand
             context = cl.Context([handle.device])
             queue = new_queue(context, handle.device)
             profile = dataclasses.replace(real, **fields)
-            see_as(context, profile)
+            override_profile(context, profile)
             found = dataclasses.replace(handle, device_type=profile.device_type, context=context, queue=queue)
             launcher_for(queue, MaskedLauncher)
             _handles[key] = found

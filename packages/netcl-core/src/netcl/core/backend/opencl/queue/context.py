@@ -16,7 +16,7 @@ class QueueContext(Protocol):
     """A command queue with its launcher, buffers and plans.
 
     ``plans`` are prepared launches by expressions and shapes, made for ``target`` and built with ``build_options``.
-    ``lent`` is the pool that a thread's new tensors come from, by thread, if it is not ``pool``.
+    ``override_pools`` is the pool that a thread's new tensors come from, by thread, if it is not ``pool``.
     """
 
     queue: Any
@@ -27,7 +27,7 @@ class QueueContext(Protocol):
     target: Target
     build_options: str
     plans: dict[Any, Any]
-    lent: dict[int, Any]
+    override_pools: dict[int, Any]
 
     @property
     def flag(self) -> Any:

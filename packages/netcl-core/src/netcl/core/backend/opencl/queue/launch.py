@@ -43,7 +43,7 @@ from netcl.core.backend.opencl.queue.replay import KernelRecording
 from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
 from netcl.core.backend.recording import Recording
 from netcl.core.device import health
-from netcl.core.device.health import is_lost, log_of, lose, settle, state_of
+from netcl.core.device.health import forget_launches, is_lost, launch_log, mark_lost, state_of
 from netcl.core.device.quirks import needs_flush
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.memory.out_of_memory import is_out_of_memory, out_of_memory, release_cached
@@ -69,7 +69,7 @@ class Launcher:
         self.programs: ProgramCache = default_cache() if programs is None else programs
         self.recording: Recording | None = None
         self.sink: ProfilerSink | None = None
-        self.launched = log_of(queue)
+        self.launched = launch_log(queue)
         self.flushes = False  # whether each launch is followed by a flush
         self.state = state_of(queue.context)
         self._local = threading.local()
@@ -147,9 +147,9 @@ class Launcher:
         with self.guard("a wait"):
             shutdown.interruptible_finish(self.queue, None)
 
-    def settled(self, count: int) -> None:
+    def forget_launches(self, count: int) -> None:
         """A wait has seen the end of the oldest ``count`` of ``launched``."""
-        settle(self.launched, count)
+        forget_launches(self.launched, count)
 
     @contextmanager
     def guard(self, what: str = "a replay", requested: int = 0) -> Iterator[None]:
@@ -176,7 +176,7 @@ class Launcher:
     def translate(self, error: Any, what: str, requested: int = 0) -> Exception:
         """The netcl error for a cl.Error met in ``what``."""
         if is_lost(error):
-            return lose(self.context, what, error)
+            return mark_lost(self.context, what, error)
         if is_out_of_memory(error):
             return out_of_memory(self.context, requested)
         device = f"{str(self.device.name).strip()} ({str(self.device.platform.name).strip()})"

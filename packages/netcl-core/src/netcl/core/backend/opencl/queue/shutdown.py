@@ -43,12 +43,12 @@ from netcl.core.device import health
 from netcl.core.device.health import (
     check_lost,
     check_process,
+    forget_launches,
     is_lost,
-    log_of,
-    lose,
+    launch_log,
     mark_forked,
+    mark_lost,
     register_queue,
-    settle,
 )
 from netcl.core.errors import DeviceLostError, DeviceTimeoutError
 from netcl.core.memory.out_of_memory import live_buffers
@@ -213,7 +213,7 @@ def wait_for(event: Any, queue: Any = None) -> None:
             _call_interruptibly(wait, None)
     except cl.Error as error:
         if is_lost(error):
-            raise lose(event.context, "a wait", error) from error
+            raise mark_lost(event.context, "a wait", error) from error
         raise
     finally:
         watchdog.end()
@@ -235,7 +235,7 @@ def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
         return
     check_process()
     check_lost(queue.context)
-    log = log_of(queue)
+    log = launch_log(queue)
     launches = len(log)
     watchdog.begin(queue)
     try:
@@ -248,11 +248,11 @@ def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
             )
     except cl.Error as error:
         if is_lost(error):
-            raise lose(queue.context, "a wait", error) from error
+            raise mark_lost(queue.context, "a wait", error) from error
         raise
     finally:
         watchdog.end()
-    settle(log, launches)
+    forget_launches(log, launches)
 
 
 _previous_handler: Any = None

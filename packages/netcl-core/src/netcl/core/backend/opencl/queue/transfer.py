@@ -34,7 +34,7 @@ from netcl.core import config
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.protocol import HostTransfer
 from netcl.core.device.capabilities import profile_of
-from netcl.core.device.sub_devices import order_behind
+from netcl.core.device.sub_devices import order_after
 from netcl.core.memory.queue_pools import BufferHandle, create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
 
 try:
@@ -156,7 +156,7 @@ class Transfer:
         launches = len(self.launcher.launched)
         self.launcher.wait(self.download_async(buffer, out), self._caller_helps)
         self.let_go()
-        self.launcher.settled(launches)
+        self.launcher.forget_launches(launches)
         with self.launcher.guard("a marker"):
             self._shared.drop_passed()
 
@@ -169,10 +169,10 @@ class Transfer:
         if nbytes == 0:
             return
         with self.launcher.guard("a copy between queues"):
-            order_behind(self.queue, other)
+            order_after(self.queue, other)
             copied = cl.enqueue_copy(self.queue, target, source, byte_count=nbytes)
             self.queue.flush()
-            order_behind(other, copied)  # so that nothing there writes into the source's buffer before
+            order_after(other, copied)  # so that nothing there writes into the source's buffer before
 
     def zero_copy(self, array: Array) -> tuple[Any, Array] | None:
         """A buffer on ``array`` itself and the array to keep, None where the device or the array does not allow it."""

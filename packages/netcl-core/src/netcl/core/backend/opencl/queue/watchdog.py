@@ -18,7 +18,7 @@ from threading import get_ident
 from typing import Any
 
 from netcl.core import config
-from netcl.core.device.health import log_of, names_in
+from netcl.core.device.health import kernel_names, launch_log
 from netcl.core.errors import ConfigError
 
 __all__ = ["begin", "end"]
@@ -78,7 +78,7 @@ def _watch() -> None:
 def describe(subject: Any, seconds: float) -> str:
     """What the warning says of an event or queue that has been waited for so long."""
     queue = getattr(subject, "command_queue", subject)
-    names = names_in(log_of(queue))
+    names = kernel_names(launch_log(queue))
     device = str(queue.device.name).strip()
     if not names:
         what = "no kernel of netcl was launched on it since the last wait"
