@@ -158,7 +158,7 @@ def test_small_convolutions_in_every_variant(engine: Any) -> None:
 def test_images_are_worked_on_in_blocks_of_bounded_size(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib import import_module
 
-    module = import_module(f"netcl.core.backend.{'opencl' if engine.name == 'cl' else 'cpu'}.conv")
+    module = import_module(f"netcl.core.backend.{'opencl.contraction' if engine.name == 'cl' else 'cpu'}.conv")
     monkeypatch.setattr(module, "_WORKSPACE", 6000)
     for name in ("plain", "asymmetric", "over tile edges", "no images"):
         check(engine, name, "float32")
