@@ -220,7 +220,7 @@ class _Writer(LoopWriter):
         lines = list(root.lines())
         outer = [axis for axis in layout.grid if not (layout.columns and axis == self.last)]
         head = self.row_head(outer)
-        item = "item" if layout.columns or layout.group == 1 else "get_group_id(0)"
+        item = "item" if layout.columns or layout.group == 1 else layout.group_item
         if layout.group > 1 and not layout.columns:
             lines.insert(0, "uint lid = get_local_id(0);")
         for name in sorted(self.scratch):
@@ -228,7 +228,7 @@ class _Writer(LoopWriter):
         if layout.narrow:
             lines[:0] = [f"const uint {name} = (uint){name}_;" for name in self.numbers()]
         if item == "item":
-            lines.append(f"{self.place} item = get_global_id(0);")
+            lines.append(f"{self.place} item = {layout.item};")
         if layout.columns:
             lines.append(f"{self.place} start = item % chunks * chunk;")
             lines.append(f"{self.place} stop = min(start + chunk, n{self.last});")

@@ -21,7 +21,8 @@ class Layout:
     work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain accesses wherever
     they lie, and functions are computed in vectors also for single values; elsewhere plain accesses need vectors that
     are ``aligned``. ``narrow`` positions have 32 bits. ``streams``: vectors of the outputs, which are aligned, go
-    past the caches of a CPU.
+    past the caches of a CPU. ``item`` and ``group_item`` are the expressions for the number of the work-item and of
+    its group.
     """
 
     rank: int
@@ -35,6 +36,8 @@ class Layout:
     aligned: bool = False
     narrow: bool = False
     streams: bool = False
+    item: str = "get_global_id(0)"
+    group_item: str = "get_group_id(0)"
 
     @property
     def grid(self) -> Axes:

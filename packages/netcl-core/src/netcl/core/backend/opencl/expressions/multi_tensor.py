@@ -182,6 +182,11 @@ def _flat(
     return spaces, {slot: (0,) if slot < width and varies[slot] else () for slot in slots(outputs)}
 
 
+def _item(group: int) -> str:
+    """The number of a work-item within its set, of which the row of its group says the part."""
+    return f"row_[1] * {group} + get_local_id(0)"
+
+
 def _elementwise(
     engine: QueueContext,
     outputs: tuple[Expr, ...],
@@ -204,6 +209,7 @@ def _elementwise(
         cpu=target.is_cpu,
         aligned=True,
         narrow=not target.is_cpu and max(lengths) < WIDE,
+        item=_item(target.group),
     )
     width = len(inputs[0])
     columns = {f"in{slot}": slot for slot in loads if slot < width}
@@ -242,6 +248,8 @@ def _reduction(
         cpu=target.is_cpu,
         aligned=True,
         narrow=not target.is_cpu and max(prod(space) for space in spaces) < WIDE,
+        item=_item(target.group),
+        group_item="row_[1]",
     )
     columns = {f"in{slot}": slot for slot in loads if slot < width}
     parts = "(row_[2] + each_ - 1) / each_"
@@ -340,8 +348,7 @@ class _Text:
             lines.append(f"{kinds['out0']} *out0 = all_parts + before + get_group_id(0) - row_[1];")
         narrow = "_" if any(one.endswith(" n0_") for one in spec.params) else ""
         lines += [f"const ulong {name}{narrow} = {value};" for name, value in self.numbers.items()]
-        body = spec.body.replace("get_global_id(0)", f"row_[1] * {self.group} + get_local_id(0)")
-        lines.append(body.replace("get_group_id(0)", "row_[1]"))
+        lines.append(spec.body)
         text = "\n    ".join(lines)
         digest = hashlib.sha256("\n".join([*params, spec.preamble, text]).encode()).hexdigest()[:10]
         whole = KernelSource(f"each_{digest}", tuple(params), spec.preamble, text, spec.attributes)
