@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -16,6 +16,8 @@ from netcl.core.expr.c_types import LOOPING
 from netcl.core.tuning.traits import Traits, traits_of
 
 __all__ = ["Traits", "share", "source", "struct", "traits"]
+
+from .storage import storage_text
 
 _UNITS_ON_CPU = 64
 
@@ -42,6 +44,14 @@ def _texts() -> dict[str, str]:
     return {file.name.removesuffix(".cl"): file.read_text(encoding="utf-8") for file in found}
 
 
+def _text(name: str, defines: Mapping[str, object]) -> str:
+    """A ``.cl`` file, or for ``storage`` the access to elements of the dtype that is defined."""
+    if name != "storage":
+        return _texts()[name]
+    (dtype,) = (key.removeprefix("DTYPE_").lower() for key in defines if key.startswith("DTYPE_"))
+    return storage_text(dtype, int(str(defines.get("VECTOR", 1))))
+
+
 @lru_cache(maxsize=256)
 def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...], kernel: str = "") -> str:
     """The ``.cl`` files ``names`` after their definitions; only contractions may round a*b+c once. With
@@ -50,7 +60,7 @@ def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...], kern
     """
     head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"
     head += "".join(f"#define {name} {value}\n" for name, value in (*defines, ("LOOPS", LOOPING)))
-    text = head + "".join(_texts()[name] for name in names)
+    text = head + "".join(_text(name, dict(defines)) for name in names)
     return _KERNEL.sub(lambda found: found[0] if found[1] == kernel else "", text) if kernel else text
 
 
