@@ -203,14 +203,14 @@ def test_hooks_see_and_replace_gradients(leaf: Any) -> None:
 
 
 def test_hooks_of_a_dead_leaf_are_forgotten(leaf: Any) -> None:
-    from netcl.autograd.node import _leaf_hooks
+    from netcl.autograd.hooks import leaf_hooks
 
-    before = len(_leaf_hooks)
+    before = len(leaf_hooks)
     w = leaf(3)
     w.register_hook(print)
-    assert len(_leaf_hooks) == before + 1
+    assert len(leaf_hooks) == before + 1
     del w
-    assert len(_leaf_hooks) == before
+    assert len(leaf_hooks) == before
 
 
 def test_a_graph_of_100000_ops(numpy_device: Any) -> None:

@@ -21,7 +21,8 @@ def test_ag_ops_give_nodes_with_and_without_grad(handle: Any) -> None:
         assert result.grad_fn is None
     assert not isinstance(ops.relu(t), ag.Node)
     parts = ag.split(ag.Parameter(t), 1)
-    assert [type(part) for part in parts] == [ag.Node, ag.Node]
+    assert [type(part) for part in parts] == [Tensor, Tensor]
+    assert all(isinstance(part, ag.Node) for part in parts)
     assert all(part.requires_grad for part in parts)
 
 
@@ -146,9 +147,17 @@ def test_node_by_hand() -> None:
         ag.Node([1.0])  # type: ignore[arg-type]
 
 
-def test_repr_names_the_op(leaf: Any) -> None:
-    assert "op='mul'" in repr(leaf(2) * 2)
-    assert repr(leaf(2)).startswith("Parameter(")
+def test_repr_shows_the_place_in_the_graph(leaf: Any) -> None:
+    w = leaf(2)
+    assert repr(w).startswith("Parameter(")
+    assert repr(w).endswith(", requires_grad=True)")
+    for result, made in ((w * 2, "Mul"), (w.sum(), "Sum"), (ag.jit_compile(ag.relu)(w), "Relu")):
+        assert repr(result).startswith("Tensor(")
+        assert repr(result).endswith(f", grad_fn=<{made}Backward>)")
+    user = ag.Node(w.detach(), grad_fn=lambda grad: grad, parents=(w,), op_name="by_hand")
+    assert repr(user).endswith(", grad_fn=<ByHandBackward>)")
+    for plain in (w.detach(), w.detach() * 2, ag.tensor([1.0])):
+        assert "grad" not in repr(plain)
 
 
 def test_late_ops_are_found() -> None:

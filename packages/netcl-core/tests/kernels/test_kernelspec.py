@@ -130,7 +130,7 @@ def test_seed_004_scale_by_two_on_a_buffer(queue):
 def test_seed_004_scale_by_two_on_a_tensor(queue):
     n = 1024
     x = nc.Tensor.from_host(queue, np.arange(n, dtype=np.float32))
-    version = x._version[0]
+    version = x.version
     spec = nc.KernelSpec(
         name="scale_by_two",
         src="__kernel void scale_by_two(__global float* x) {"
@@ -141,7 +141,7 @@ def test_seed_004_scale_by_two_on_a_tensor(queue):
     prg = spec.build(queue)
     prg.run(queue, (n,), None, x)
     assert np.array_equal(x.to_host(), np.arange(n) * 2)
-    assert x._version[0] == version + 1
+    assert x.version == version + 1
 
 
 def test_a_tensor_of_another_dtype_or_device_is_named(queue):

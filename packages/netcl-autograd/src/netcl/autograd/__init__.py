@@ -19,13 +19,16 @@ from netcl.autograd.mode import (
     set_detect_anomaly,
     set_grad_enabled,
 )
+from netcl.autograd.node import Methods as _Methods
 from netcl.autograd.node import Node, Parameter, tensor
 from netcl.autograd.ops import *  # noqa: F403
 from netcl.autograd.recorder import recorder as _recorder
 from netcl.autograd.tape import Tape, get_current_tape, set_current_tape
 from netcl.core.dispatch import set_recorder as _set_recorder
+from netcl.core.gradients import register as _register
 
 _set_recorder(_recorder)
+_register(_Methods())
 
 __all__ = [
     "AutogradPrimitive",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
+from netcl.autograd.hooks import hooks_of
 from netcl.autograd.mode import state
-from netcl.autograd.node import hooks_of
 from netcl.core import Tensor, dispatch
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
 

@@ -18,8 +18,8 @@ from netcl.autograd.grad_node import (
     user_step,
 )
 from netcl.autograd.mode import no_grad, state
-from netcl.autograd.node import Node
 from netcl.core import Tensor
+from netcl.core.gradients import mark_recorded
 
 if TYPE_CHECKING:
     from netcl.autograd.tape import Tape
@@ -34,7 +34,8 @@ def recorded(results: Sequence[Any], node: GradNode | None, constant: Sequence[i
         if not isinstance(result, Tensor):
             outputs.append(result)
             continue
-        output = Node(result)
+        output = result.detach()
+        mark_recorded(output)
         if node is not None and output.dtype in FLOATING and id(result) not in constant:
             belongs(output, node, index)
             if state.tape is not None:
@@ -54,7 +55,7 @@ def apply_op(
     tape: Tape | None = None,
     op_name: str = "",
     attrs: Mapping[str, Any] | None = None,
-) -> Node:
+) -> Tensor:
     """``fn(*args, **attrs)`` as one recorded op: ``grad_fn(grad)`` returns a Tensor or None per Tensor among ``args``.
 
     Ops called by ``fn`` are not recorded. ShapeError names the op if a gradient does not have its parent's shape.
@@ -151,7 +152,7 @@ def _run_function(context: GradContext, node: GradNode, grads: list[Tensor | Non
     static: _Static = node.static
     if context.create_graph:
         for position, index in static.outputs.items():
-            saved[position] = belongs(Node(saved[position]), node, index)
+            saved[position] = belongs(saved[position].detach(), node, index)
     for tensor in saved:
         context.borrow(tensor)
     ctx = static.context

@@ -13,7 +13,7 @@ from netcl.autograd.user_frame import called_from
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
-from netcl.core.tensor.deferred import lock
+from netcl.core.gradients import attach
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()
@@ -166,11 +166,7 @@ def edge_of(tensor: Tensor) -> Edge:
     """Where the gradient of ``tensor`` goes: (its GradNode, the output index), or (the leaf itself, -1)."""
     made: Any = tensor.grad_fn
     if made is None:
-        if tensor.requires_grad:
-            with lock:  # another thread may be materializing it for a jitted function
-                made = tensor.grad_fn
-        if made is None:
-            return tensor, -1
+        return tensor, -1
     return (made, 0) if type(made) is GradNode else (made.node, made.index)
 
 
@@ -181,8 +177,7 @@ def edges_of(inputs: Sequence[Tensor]) -> tuple[Edge | None, ...]:
 
 def belongs(tensor: Tensor, node: GradNode, index: int) -> Tensor:
     """Makes ``tensor``, which must not be referenced elsewhere, output ``index`` of ``node``."""
-    tensor.requires_grad = True
-    tensor.grad_fn = node if index == 0 else Output(node, index)  # type: ignore[assignment]
+    attach(tensor, node if index == 0 else Output(node, index))
     return tensor
 
 

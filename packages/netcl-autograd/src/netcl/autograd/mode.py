@@ -5,21 +5,25 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from netcl.core.ops_table import modes
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from netcl.autograd.tape import Tape
-
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Nodes(Protocol):
+    """A tape, as the recorder sees it: recorded tensors are appended to ``nodes``."""
+
+    nodes: list[Any]
 
 
 class _State(threading.local):
     enabled: bool = True
-    tape: Tape | None = None
+    tape: Nodes | None = None
     anomaly: bool = False
     trace: Any = None  # of the jitted function that is running
 

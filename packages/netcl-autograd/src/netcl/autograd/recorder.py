@@ -11,18 +11,20 @@ from netcl.autograd.derive.run import run_plan
 from netcl.autograd.grad_node import FLOATING, belongs, edges_of
 from netcl.autograd.grad_node import GradNode as Step
 from netcl.autograd.mode import state
-from netcl.autograd.node import Node
 from netcl.autograd.rules import record_call
 from netcl.autograd.user_frame import level_outside
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound, OpRow, bound, execute
+from netcl.core.gradients import mark_recorded
 from netcl.core.lazy.tracer import NOT_TRACED
 
 Next = Callable[..., Any]
 
 
 def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Runs a call and gives Nodes; with a step behind them where grad is enabled and an input requires it."""
+    """Runs a call and marks its results as recorded; they have a GradNode if grad is enabled and an input requires
+    it.
+    """
     trace = state.trace
     if trace is not None:
         result = trace.call(row, args, kwargs, True, state.enabled)
@@ -30,7 +32,7 @@ def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, An
             return result
         state.trace = None  # what the op calls inside is a part of it
         try:
-            return trace.aside(row, (*args, *kwargs.values()), True, lambda: recorder(next, row, args, kwargs))
+            return trace.aside(row, (*args, *kwargs.values()), lambda: recorder(next, row, args, kwargs))
         finally:
             state.trace = trace
     if state.enabled and _wanted(args, kwargs):
@@ -40,12 +42,12 @@ def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, An
             )
         return _record(next, row, args, kwargs)
     result = next(row, args, kwargs)
-    if type(result) is Tensor:
-        result.__class__ = Node
+    if isinstance(result, Tensor):
+        mark_recorded(result)
     elif isinstance(result, tuple):
         for each in result:
-            if type(each) is Tensor:
-                each.__class__ = Node
+            if isinstance(each, Tensor):
+                mark_recorded(each)
     return result
 
 
@@ -99,7 +101,7 @@ def step_of(ready: Bound, results: Sequence[Tensor]) -> Step | None:
 
 
 def _outputs(step: Step | None, results: Sequence[Any], several: bool, given: bool = False) -> Any:
-    """The results as Nodes of ``step``; ``given``: they may be objects that somebody else holds."""
+    """The results as outputs of ``step``; ``given``: they may be objects that somebody else holds."""
     nodes = list(results)
     tape = state.tape
     for index, result in enumerate(results):
@@ -107,12 +109,12 @@ def _outputs(step: Step | None, results: Sequence[Any], several: bool, given: bo
             continue
         if given and (result.requires_grad or result.grad_fn is not None or result.grad is not None):
             result = nodes[index] = result.detach()
-        if type(result) is Tensor:
-            result.__class__ = Node
         if step is not None and result.dtype in FLOATING:
             belongs(result, step, index)
             if tape is not None:
-                tape.nodes.append(result)  # type: ignore[arg-type]
+                tape.nodes.append(result)
+        else:
+            mark_recorded(result)
     return tuple(nodes) if several else nodes[0]
 
 

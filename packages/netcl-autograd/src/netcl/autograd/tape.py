@@ -9,8 +9,7 @@ from typing import Any
 from netcl.autograd.backward import backward
 from netcl.autograd.grad_node import GradNode as Step
 from netcl.autograd.grad_node import edge_of
-from netcl.autograd.mode import state
-from netcl.autograd.node import Node
+from netcl.autograd.mode import Nodes, state
 from netcl.autograd.recorder import recorder, warn_unrecorded
 from netcl.core import Tensor
 from netcl.core.dispatch import set_recorder
@@ -37,9 +36,9 @@ class Tape:
     """
 
     def __init__(self, retain_grads: bool = False) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[Tensor] = []
         self.retain_grads = retain_grads
-        self._outer: list[Tape | None] = []
+        self._outer: list[Nodes | None] = []
         self._walked = False
 
     def __enter__(self) -> Tape:
@@ -58,7 +57,7 @@ class Tape:
         _count(-1)
         state.tape = self._outer.pop()
 
-    def record(self, node: Node) -> Node:
+    def record(self, node: Tensor) -> Tensor:
         """Puts ``node`` at the end of ``nodes`` and gives it back."""
         self.nodes.append(node)
         return node
@@ -83,7 +82,7 @@ class Tape:
         self.reset()
 
 
-def _keeper(node: Node) -> Any:
+def _keeper(node: Tensor) -> Any:
     def keep(grad: Tensor) -> None:
         node.grad = grad if node.grad is None else node.grad + grad
 

@@ -1,35 +1,184 @@
-"""TensorData: the storage fields of a tensor, which is all that backends read; the base of Tensor."""
+"""TensorData: shape, dtype and storage of a tensor, which is all that backends read; the base of Tensor."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.core import dtypes
+from netcl.core.gradients import find
+from netcl.core.storage import Storage, Upload
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 TensorT = TypeVar("TensorT", bound="TensorData")
+_NO_UPLOAD = Upload()
+
+
+def _upload_field(name: str, doc: str) -> Any:
+    """A field of the storage's last copy from the host."""
+
+    def get(tensor: TensorData) -> Any:
+        upload = tensor._storage.upload
+        return None if upload is None else getattr(upload, name)
+
+    def put(tensor: TensorData, value: Any) -> None:
+        storage = tensor._storage
+        storage.upload = (storage.upload or _NO_UPLOAD)._replace(**{name: value})
+
+    return property(get, put, doc=doc)
 
 
 class TensorData:
-    """A contiguous block of device memory with its shape and dtype.
+    """A contiguous block of memory on a device, with its shape and dtype, and its place in the gradient graph.
 
-    On OpenCL the elements are stored in ``buffer``, on the NumPy backend in ``array``; ``pool_handle`` is the lease of
-    the buffer. ``_version`` counts in-place writes and is shared by all tensors on the same storage.
+    The memory is in a ``Storage`` that aliases share: on OpenCL a ``buffer``, on the NumPy backend an ``array``; to ask
+    for them computes deferred storage. ``_base``, ``_offset`` and ``_strides`` are reserved for views: a tensor that
+    has them, elements from an offset on and by strides of the storage of its base. They are None now, for every tensor
+    begins where its storage does and is in C order.
     """
 
-    __slots__ = ("__weakref__", "_version", "engine")
+    __slots__ = (
+        "__weakref__",
+        "_base",
+        "_grad",
+        "_grad_fn",
+        "_offset",
+        "_requires_grad",
+        "_storage",
+        "_strides",
+        "dtype",
+        "engine",
+        "shape",
+    )
     engine: Any  # a DeviceBackend, whose calls take TensorData
-    _version: list[int]
-    buffer: Any
-    array: Any
     shape: tuple[int, ...]
     dtype: str
-    pool_handle: Any
-    persistent: bool
-    requires_grad: bool
-    pending_event: Any
-    pending_release: Any
-    host_ref: Any
+    _storage: Storage
+    _base: Any
+    _offset: Any
+    _strides: Any
+    _requires_grad: bool
+    _grad: Any
+    _grad_fn: Any
+
+    def _begin(self, engine: Any, storage: Storage, shape: tuple[int, ...], dtype: str) -> Self:
+        """Sets every slot; the arguments are trusted. The warm call of OpenCL repeats these lines."""
+        self.engine = engine
+        self.shape = shape
+        self.dtype = dtype
+        self._storage = storage
+        self._requires_grad = False
+        self._grad = None
+        self._grad_fn = None
+        self._base = None
+        self._offset = None
+        self._strides = None
+        return self
+
+    # -- the storage ---------------------------------------------------------------------------------------------
+
+    @property
+    def buffer(self) -> Any:
+        """The storage on OpenCL, None on NumPy."""
+        storage = self._storage
+        if storage.deferred is not None:
+            storage.materialize()
+            storage = self._storage  # another one, if the tensor has become a reshape of a value
+        return storage.buffer
+
+    @buffer.setter
+    def buffer(self, buffer: Any) -> None:
+        self._storage.buffer = buffer
+
+    @property
+    def array(self) -> Any:
+        """The storage on NumPy in this tensor's shape, None on OpenCL."""
+        storage = self._storage
+        if storage.deferred is not None:
+            storage.materialize()
+            storage = self._storage
+        array = storage.array
+        return array if array is None or array.shape == self.shape else array.reshape(self.shape)
+
+    @array.setter
+    def array(self, array: Any) -> None:
+        self._storage.array = array
+
+    @property
+    def storage(self) -> Any:
+        """``buffer`` on OpenCL, ``array`` on NumPy: for backends."""
+        array = self.array
+        return self._storage.buffer if array is None else array
+
+    @property
+    def pool_handle(self) -> Any:
+        """The lease that returns the buffer to its pool when the last tensor on it is gone."""
+        return self._storage.lease
+
+    @pool_handle.setter
+    def pool_handle(self, lease: Any) -> None:
+        self._storage.lease = lease
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the storage stays for good: it never goes into a pool's free list."""
+        return self._storage.persistent
+
+    @persistent.setter
+    def persistent(self, flag: bool) -> None:
+        self._storage.persistent = flag
+
+    @property
+    def version(self) -> int:
+        """How often the storage was written in place; tensors on the same storage count together."""
+        return self._storage.version
+
+    @property
+    def storage_id(self) -> int:
+        """A number that all tensors on the same storage share, and no others while one of them lives."""
+        return id(self._storage)
+
+    pending_event = _upload_field("event", "The event of a copy into this tensor that may be under way.")
+    pending_release = _upload_field("release", "What is released when that copy has ended.")
+    host_ref = _upload_field("host_ref", "The host array that the copy reads, or that the device works on.")
+
+    # -- the device ----------------------------------------------------------------------------------------------
+
+    @property
+    def queue(self) -> Any:
+        """The queue of the device that holds the data."""
+        return self.engine.queue
+
+    @property
+    def context(self) -> Any:
+        """The OpenCL context of that device, None on NumPy."""
+        return self.engine.context
+
+    @property
+    def backend(self) -> str:
+        """The backend's name: ``cl`` or ``cpu``."""
+        return self.engine.name  # type: ignore[no-any-return]
+
+    # -- the gradient --------------------------------------------------------------------------------------------
+
+    def _set_requires_grad(self, flag: bool) -> None:
+        if flag:
+            find()  # what records the ops on this tensor; without it the flag is a mark of leaves
+        if self._storage.deferred is not None:
+            self._storage.materialize()  # what was called before does not see the flag
+        self._requires_grad = flag
+
+    if TYPE_CHECKING:
+        requires_grad: bool
+    else:
+        requires_grad = property(
+            attrgetter("_requires_grad"), _set_requires_grad, doc="Whether the gradient of this tensor is wanted."
+        )
+
+    # -- shape ---------------------------------------------------------------------------------------------------
 
     @property
     def ndim(self) -> int:
@@ -46,17 +195,5 @@ class TensorData:
         """Bytes of the elements (the buffer may be larger)."""
         return self.size * dtypes.itemsize(self.dtype)
 
-    @property
-    def storage(self) -> Any:
-        """``buffer`` on OpenCL, ``array`` on NumPy: for backends."""
-        return self.buffer if self.array is None else self.array
 
-    @property
-    def version(self) -> int:
-        """How often the storage was written in place; tensors on the same storage count together."""
-        return self._version[0]
-
-    @property
-    def storage_id(self) -> int:
-        """A number that all tensors on the same storage share, and no others while one of them lives."""
-        return id(self._version)
+__all__ = ["TensorData", "TensorT"]

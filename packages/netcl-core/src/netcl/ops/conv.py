@@ -113,7 +113,7 @@ def _forward(
     sizes = output_sizes(op, x.shape[2:], weight.shape[2:], **geometry)
     x, weight, bias = floating(op, x, weight, bias)
     final = (x.shape[0], weight.shape[0], *sizes)
-    epilogue = None if bias is None else added(bias._alias(Tensor, (bias.shape[0],) + (1,) * n))
+    epilogue = None if bias is None else added(bias._alias((bias.shape[0],) + (1,) * n))
     if not (0 in final or 0 in x.shape or (algo == "im2col" and groups == 1)):
         return engine.conv("forward", x, weight, groups=groups, algo=algo, epilogue=epilogue, **geometry)  # type: ignore[no-any-return]
     if algo == "im2col" and 0 not in final and 0 not in x.shape:
@@ -128,7 +128,7 @@ def _forward(
 def _unfolded(engine: Any, x: Tensor, weight: Tensor, final: Sequence[int], geometry: dict[str, Any]) -> Tensor:
     """The convolution as a product of the unfolded image and the weights."""
     columns = engine.window("im2col", x, kernel=weight.shape[2:], **geometry)
-    rows = weight._alias(Tensor, (weight.shape[0], weight.size // weight.shape[0]))
+    rows = weight._alias((weight.shape[0], weight.size // weight.shape[0]))
     product = engine.matmul(columns, rows, transpose_b=True)
     batch, filters, places = final[0], final[1], math.prod(final[2:])
     result: Tensor = engine.empty(tuple(final), x.dtype)

@@ -124,7 +124,7 @@ def _copied(x: Tensor) -> Tensor:
 def _fitted(source: Tensor, shape: Shape) -> Tensor:
     """``source`` without leading axes of length one that ``shape`` has not; ShapeError unless it broadcasts to it."""
     while source.ndim > len(shape) and source.shape[0] == 1:
-        source = source._alias(Tensor, source.shape[1:])
+        source = source._alias(source.shape[1:])
     if not broadcasts(source.shape, shape):
         raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {shape}", op="setitem")
     return source
@@ -162,14 +162,14 @@ def _set_masked(x: Tensor, items: Sequence[Any], source: Tensor) -> bool:
     shape = aligned(source.shape, at + 1 + behind)
     if source.ndim > len(shape) or shape[at] != 1:
         return False
-    value = source._alias(Tensor, (*shape[:at], *(1,) * mask.ndim, *shape[at + 1 :]))
+    value = source._alias((*shape[:at], *(1,) * mask.ndim, *shape[at + 1 :]))
     if not broadcasts(value.shape, x.shape):
         known = (*x.shape[:at], "n", *x.shape[at + mask.ndim :])
         raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {known}", op="setitem")
     if not isinstance(mask, Tensor):
         mask = x.engine.tensor(np.asarray(mask, order="C"), "bool")
     engine_of("setitem", x, mask)
-    mask = mask._alias(Tensor, (*mask.shape, *(1,) * behind))
+    mask = mask._alias((*mask.shape, *(1,) * behind))
     chosen = apply("where", Load(0, "bool"), Load(1, x.dtype), Load(2, x.dtype))
     x.engine.run((chosen,), (mask, value, x), out=(x,))
     return True
@@ -188,17 +188,17 @@ def _set_rows(x: Tensor, chosen: Selection, source: Tensor) -> None:
     if source.shape != result:
         source = expand.row.call(source, result)  # type: ignore[misc]
     before, _, after = chosen.table
-    rows = source._alias(Tensor, (before, places.size, after))
-    places = places._alias(Tensor, (places.size,))
-    whole = x._alias(Tensor, chosen.merged)
+    rows = source._alias((before, places.size, after))
+    places = places._alias((places.size,))
+    whole = x._alias(chosen.merged)
     if chosen.block.whole(chosen.merged) and chosen.order == tuple(range(len(chosen.order))):
-        engine.index("put", rows, places, axis=1, out=whole._alias(Tensor, chosen.table), op="setitem")
+        engine.index("put", rows, places, axis=1, out=whole._alias(chosen.table), op="setitem")
         return
     shape, strides, start = _walk(whole, chosen.block, chosen.order)
     part = engine.empty(shape, x.dtype)
     own = contiguous_strides(shape)
     engine.copy(whole, part, shape=shape, source_strides=strides, source_offset=start, out_strides=own, out_offset=0)
-    engine.index("put", rows, places, axis=1, out=part._alias(Tensor, chosen.table), op="setitem")
+    engine.index("put", rows, places, axis=1, out=part._alias(chosen.table), op="setitem")
     engine.copy(part, whole, shape=shape, source_strides=own, source_offset=0, out_strides=strides, out_offset=start)
 
 

@@ -321,5 +321,5 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
         "require", (index >= 0) & (index < count), index, engine.flag_code("one_hot: an index is out of range")
     )
     hit = cast(apply("eq", known, Index(len(final) - 1)), canonical(dtype))
-    column = indices._alias(Tensor, (*indices.shape, 1))
+    column = indices._alias((*indices.shape, 1))
     return engine.run((hit,), (column,), shapes=(final,))[0]  # type: ignore[no-any-return]

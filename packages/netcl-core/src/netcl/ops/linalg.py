@@ -89,12 +89,10 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
         return _whole_matmul(a, b, transpose_a, transpose_b, final)
     if inner == 0 or 0 in final:
         return a.engine.zeros(final, dtype)  # type: ignore[no-any-return]
-    left = a._alias(Tensor, (1, inner)) if a.ndim == 1 else a
-    right = b._alias(Tensor, (inner, 1)) if b.ndim == 1 else b
+    left = a._alias((1, inner)) if a.ndim == 1 else a
+    right = b._alias((inner, 1)) if b.ndim == 1 else b
     if right.ndim == 2 and left.ndim > 2 and not transpose_a:
-        left = left._alias(
-            Tensor, (math.prod(left.shape[:-1]), inner)
-        )  # one large product in place of a stack of small ones
+        left = left._alias((math.prod(left.shape[:-1]), inner))  # one large product in place of a stack of small ones
     result = a.engine.matmul(
         as_dtype(left, dtype), as_dtype(right, dtype), transpose_a=transpose_a, transpose_b=transpose_b
     )
@@ -114,9 +112,9 @@ def _whole_matmul(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, fi
     """The product of whole numbers as one reducing expression over (..., row, inner, column), exact in int64."""
     left = _swapped(a) if transpose_a else a
     right = _swapped(b) if transpose_b else b
-    left = left._alias(Tensor, (*(left.shape if left.ndim > 1 else (1, *left.shape)), 1))
+    left = left._alias((*(left.shape if left.ndim > 1 else (1, *left.shape)), 1))
     columns = right.shape if right.ndim > 1 else (*right.shape, 1)
-    right = right._alias(Tensor, (*columns[:-2], 1, *columns[-2:]))
+    right = right._alias((*columns[:-2], 1, *columns[-2:]))
     space = broadcast_shapes((left.shape, right.shape), "matmul")
     kept = (*space[:-2], 1, space[-1])
     product = cast(Load(0, a.dtype), "int64") * cast(Load(1, b.dtype), "int64")
@@ -217,7 +215,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if 0 in final or weight.shape[1] == 0:
         result = engine.zeros(final, x.dtype)
     else:
-        rows = x._alias(Tensor, (math.prod(x.shape[:-1]), x.shape[-1]))
+        rows = x._alias((math.prod(x.shape[:-1]), x.shape[-1]))
         result = engine.matmul(rows, weight, transpose_b=True, epilogue=None if bias is None else added(bias))
         if result.shape != final:
             set_shape(result, final)

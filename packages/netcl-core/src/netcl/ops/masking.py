@@ -102,7 +102,7 @@ def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
     flat = true_positions("nonzero", x)
     if x.ndim == 0:
         return (flat,) if as_tuple else engine.empty((flat.size, 0), "int64")
-    places = flat._alias(Tensor, (flat.size, 1))
+    places = flat._alias((flat.size, 1))
     if x.ndim > 1:
         strides = engine.tensor(np.array(contiguous_strides(x.shape)).clip(1), "int64")
         extents = engine.tensor(np.array(x.shape).clip(1), "int64")
@@ -110,4 +110,4 @@ def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
         (places,) = engine.run((apply("mod", whole, Load(2, "int64")),), (places, strides, extents))
     if not as_tuple:
         return places
-    return tuple(part(places, 1, axis, 1)._alias(Tensor, (flat.size,)) for axis in range(x.ndim))
+    return tuple(part(places, 1, axis, 1)._alias((flat.size,)) for axis in range(x.ndim))

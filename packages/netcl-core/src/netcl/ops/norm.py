@@ -161,7 +161,7 @@ def _move(running: Tensor | None, batch: Tensor, momentum: float, factor: float)
     """running = (1 - momentum) * running + momentum * factor * batch, in place."""
     if running is None:
         return
-    statistic = batch._alias(Tensor, running.shape)
+    statistic = batch._alias(running.shape)
     old, new = Load(0, running.dtype), Load(1, statistic.dtype)
     moved = old * Scalar("keep", running.dtype) + new * Scalar("take", statistic.dtype)
     scalars = {"keep": 1.0 - momentum, "take": momentum * factor}

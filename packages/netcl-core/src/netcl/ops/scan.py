@@ -42,11 +42,11 @@ def _scanned(kind: str, x: Tensor, other: Tensor | None, axis: int, reverse: boo
     (at,) = normalize_axes(axis, max(x.ndim, 1), op)
     if x.ndim:
         return engine.scan(kind, x, other, axis=at, reverse=reverse)
-    factors = None if other is None else other._alias(Tensor, (1,))
-    results = engine.scan(kind, x._alias(Tensor, (1,)), factors, axis=0, reverse=reverse)
+    factors = None if other is None else other._alias((1,))
+    results = engine.scan(kind, x._alias((1,)), factors, axis=0, reverse=reverse)
     if isinstance(results, tuple):
-        return tuple(result._alias(Tensor, ()) for result in results)
-    return results._alias(Tensor, ())
+        return tuple(result._alias(()) for result in results)
+    return results._alias(())
 
 
 def _accumulated(x: Tensor, dtype: Any, op: str) -> Tensor:

@@ -128,7 +128,7 @@ def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
     if index.size == 0:
         return engine.empty(index.shape, "bool")  # type: ignore[no-any-return]
     wanted = (shape[axis],) if rows else (*index.shape[:axis], shape[axis], *index.shape[axis + 1 :])
-    flat = index._alias(Tensor, (index.size,) if rows else index.shape)
+    flat = index._alias((index.size,) if rows else index.shape)
     at = 0 if rows else axis
     number = cast(Index(at), "int32")
     (numbers,) = engine.run((number,), (flat,))
@@ -136,7 +136,7 @@ def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
     engine.index("put" if rows else "scatter", numbers, flat, axis=at, out=table, op="put")
     found = engine.index("take" if rows else "gather", table, flat, axis=at, op="put")
     (result,) = engine.run((apply("eq", Load(0, "int32"), Load(1, "int32")),), (found, numbers))
-    return result._alias(Tensor, index.shape)  # type: ignore[no-any-return]
+    return result._alias(index.shape)
 
 
 # -- whole slices ------------------------------------------------------------------------------------------------------

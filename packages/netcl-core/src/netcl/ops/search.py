@@ -117,7 +117,7 @@ def _edges(engine: Any, x: Tensor, bins: int, range: Sequence[float] | None, dty
     if bins < 1:
         raise ValueError(f"histogram: bins is a number from 1 or a sequence of edges, not {bins}")
     if range is None and x.size:
-        low, high = (function(x)._alias(Tensor, (1,)) for function in (smallest_of, largest_of))
+        low, high = (function(x)._alias((1,)) for function in (smallest_of, largest_of))
     else:
         bounds = (0.0, 1.0) if range is None else tuple(float(bound) for bound in range)
         if len(bounds) != 2 or not -math.inf < bounds[0] <= bounds[1] < math.inf:
@@ -170,7 +170,7 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
         empty = engine.empty((0,), "int64")
         found = [
             values,
-            *([empty._alias(Tensor, x.shape)] if return_inverse else []),
+            *([empty._alias(x.shape)] if return_inverse else []),
             *([empty] if return_counts else []),
         ]
         return tuple(found) if len(found) > 1 else values

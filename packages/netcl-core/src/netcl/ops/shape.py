@@ -60,7 +60,7 @@ def _resolved(shape: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
 def reshape(x: Tensor, shape: Any) -> Tensor:
     """The same storage with another shape of the same size; one length may be -1. ShapeError names both shapes."""
     engine_of("reshape", x)
-    return x._alias(Tensor, _resolved(x.shape, shape))
+    return x._alias(_resolved(x.shape, shape))
 
 
 @composite(

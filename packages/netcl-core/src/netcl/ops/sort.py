@@ -83,7 +83,7 @@ def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -
     """The first ``size`` (None: all) in order along ``axis``, and their positions; a 0-d tensor is one position."""
     engine = engine_of(op, x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), op)
-    rows = _last(x, at) if x.ndim else x._alias(Tensor, (1,))
+    rows = _last(x, at) if x.ndim else x._alias((1,))
     extent = rows.shape[-1]
     if size is not None and not 0 <= size <= extent:
         raise ShapeError(
@@ -91,7 +91,7 @@ def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -
         )
     values, places = engine.sort("sort", rows, size=extent if size is None else size, descending=descending)
     if x.ndim == 0 and size != 0:
-        return values._alias(Tensor, ()), places._alias(Tensor, ())
+        return values._alias(()), places._alias(())
     return _back(values, at), _back(places, at)
 
 
@@ -170,7 +170,7 @@ def place_along(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
             f"place_along: x {x.shape} and index {index.shape} along axis {axis} of {wanted}", op="place_along"
         )
     if not wanted:
-        return x._alias(Tensor, ())
+        return x._alias(())
     return _back(engine.sort("place", _last(x, at), _last(index, at), size=wanted[at]), at)
 
 

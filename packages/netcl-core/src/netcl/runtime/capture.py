@@ -144,9 +144,9 @@ class CapturedStep:
             for gradient in self._gradients:
                 gradient.parameter.grad = gradient.before
         self._finish(recording, calls)
-        self._written = [calls.outside[number]._version for number in calls.written()]
+        self._written = [calls.outside[number]._storage for number in calls.written()]
         for number, version in calls.begun.items():
-            calls.outside[number]._version[0] = version  # nothing has been written yet
+            calls.outside[number]._storage.version = version  # nothing has been written yet
 
     @contextmanager
     def _recorded_into(self, recording: Any, *entries: Interceptor) -> Iterator[None]:
@@ -188,7 +188,7 @@ class CapturedStep:
             if number in calls.outside or number not in known:
                 return tensor
             moved.add(number)
-            return known[number]._alias(type(tensor), tensor.shape)
+            return known[number]._alias(tensor.shape)
 
         self._result = replaced(self._result, move)
         for gradient in self._gradients:
@@ -214,8 +214,8 @@ class CapturedStep:
         self._recording.replay()
         if self._draws:
             random.advance(self._engine, self._draws)
-        for version in self._written:
-            version[0] += 1
+        for storage in self._written:
+            storage.version += 1
         for gradient in self._gradients:
             gradient.parameter.grad = gradient.after
         return replaced(self._result, _copy)

@@ -18,6 +18,7 @@ cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for  # noqa: E402
 from netcl.core.backend.opencl.queue.program_cache import ProgramCache  # noqa: E402
 from netcl.core.backend.recording import Recording  # noqa: E402
+from netcl.core.storage import Storage  # noqa: E402
 
 SOURCE = """
 __kernel void axpy(__global float* y, __global const float* x, const float a, const uint n) {
@@ -30,9 +31,10 @@ N = 256
 
 
 class FakeTensor:
-    """What a launch needs of a tensor: its buffer and its lease."""
+    """What a launch needs of a tensor: its storage, with buffer and lease."""
 
     def __init__(self, handle):
+        self._storage = Storage.of(handle.buffer, None, handle)
         self.pool_handle = handle
         self.buffer = handle.buffer
 

@@ -12,7 +12,6 @@ from netcl.autograd.derive.fused_plan import plan_of
 from netcl.autograd.derive.region import overhead, results_kept
 from netcl.autograd.grad_node import FLOATING, belongs
 from netcl.autograd.mode import state
-from netcl.autograd.node import Node
 from netcl.autograd.recorder import step_of
 from netcl.core import Tensor, config
 from netcl.core.backend.protocol import KernelText
@@ -29,7 +28,7 @@ class _Trace(Trace):
     """A trace whose regions are nodes of the gradient graph."""
 
     def __init__(self, cache: Cache, relaxed: bool) -> None:
-        super().__init__(cache, relaxed, Node, NOT_FUSIBLE)
+        super().__init__(cache, relaxed, NOT_FUSIBLE)
         self.seen: list[tuple[Any, Program, list[tuple[int, ...]]]] | None = None
         self._thread = get_ident()
 
@@ -90,7 +89,7 @@ class _Trace(Trace):
             result = source.reshape(value.shape)
         finally:
             state.trace, state.enabled = outer
-        share(tensor, Node if value.node else Tensor, result)
+        share(tensor, result)
 
 
 def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
@@ -125,7 +124,7 @@ class _Tracer:
             return result
         state.trace = None
         try:
-            return trace.aside(row, (*args, *kwargs.values()), False, lambda: next(row, args, kwargs))
+            return trace.aside(row, (*args, *kwargs.values()), lambda: next(row, args, kwargs))
         finally:
             state.trace = trace
 

@@ -9,7 +9,6 @@ from netcl.autograd.derive.fused_plan import narrowed
 from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.derive.unfused import unfused_gradients
 from netcl.autograd.grad_node import GradContext, GradNode, Grads, belongs
-from netcl.autograd.node import Node
 from netcl.core import Tensor
 from netcl.core.errors import KernelBuildError
 from netcl.core.lazy.region import Fused
@@ -25,7 +24,7 @@ def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     if context.create_graph and plan.outputs:
         # Saved outputs become outputs of the node again, so that gradients of gradients flow through them.
         outputs = zip(plan.outputs, saved[len(plan.inputs) :])
-        saved = (*saved[: len(plan.inputs)], *(belongs(Node(tensor), node, index) for index, tensor in outputs))
+        saved = (*saved[: len(plan.inputs)], *(belongs(tensor.detach(), node, index) for index, tensor in outputs))
     try:
         return run_programs(context, plan, saved, scalars, grads, wanted)
     except KernelBuildError:

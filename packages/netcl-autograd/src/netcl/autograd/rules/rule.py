@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grads, TensorMeta, belongs, edge_of
-from netcl.autograd.node import Node
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow
 from netcl.core.errors import UnsupportedError
@@ -162,7 +161,7 @@ def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], w
         )
     if context.create_graph:
         for position, index in recorded.outputs.items():
-            saved[position] = belongs(Node(saved[position]), node, index)
+            saved[position] = belongs(saved[position].detach(), node, index)
 
     arguments = {name: _back(value, saved) for name, value in recorded.arguments.items()}
     names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)

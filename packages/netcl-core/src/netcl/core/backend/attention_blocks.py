@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Index, Load, Scalar, apply, cast, reduce
 from netcl.core.layout import aligned
-from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor_data import TensorData
 
 _NEVER = float("-inf")
@@ -173,7 +172,7 @@ class _Attention:
 
     def flat(self, x: Any, b: _Block) -> Any:
         """A block (heads, repeats * queries, n) with an axis for every head of q."""
-        return x._alias(Tensor, (b.heads * self.repeats, b.queries, x.shape[-1]))
+        return x._alias((b.heads * self.repeats, b.queries, x.shape[-1]))
 
     def scores(self, q: TensorData, k: TensorData, b: _Block) -> tuple[TensorData, Any, dict[str, Any]]:
         """The scores (heads, repeats * queries, keys) of a block, its mask, and what the expressions are told."""
@@ -208,13 +207,13 @@ class _Attention:
             weights, divisors = self.weights(q, k, b, None)
             self.rows(out, b, as_dtype(self.engine, self.engine.matmul(weights, v), self.q.dtype))
             self.rows(lse, b, divisors)
-        return out, lse._alias(Tensor, self.q.shape[:-1])
+        return out, lse._alias(self.q.shape[:-1])
 
     def backward(self, grad: TensorData, out: TensorData, lse: Any) -> tuple[TensorData, TensorData, TensorData]:
         engine, dtype = self.engine, self.q.dtype
         found = tuple(engine.empty(x.shape, dtype) for x in (self.q, self.k, self.v))
         mean = weighted(engine, grad, out)
-        lse = lse._alias(Tensor, mean.shape)
+        lse = lse._alias(mean.shape)
         sums: list[TensorData] = []
         for b in self.blocks():
             q, k, v = self.operands(b)

@@ -44,7 +44,7 @@ def reduce_each(
         rank = max(tensor.ndim for tensor in one)
         whole = reduce(kind, expression, tuple(range(rank)))
         (part,) = engine.run((whole,), (*one, *shared), shapes=[(1,) * rank])
-        part = part._alias(type(part), (1,))
+        part = part._alias((1,))
         total = part if total is None else engine.run((apply(_PAIRS[kind], *pair),), (total, part))[0]
     if total is None:
         nothing: TensorData = engine.empty((1,), expression.dtype)

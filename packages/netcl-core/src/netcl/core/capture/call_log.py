@@ -129,7 +129,7 @@ class CallLog(Interceptor):
         buffer = tensor.buffer  # first, as it settles a pending tensor
         lease = tensor.pool_handle
         own = fresh if buffer is None else lease is not None and lease.pool is self._pool
-        same: Any = tensor._version if buffer is None else lease if own else buffer
+        same: Any = tensor._storage if buffer is None else lease if own else buffer
         number = self._numbers.get(id(same))
         if number is not None:
             ref = self._leases[number]

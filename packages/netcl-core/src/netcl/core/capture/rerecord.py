@@ -34,7 +34,7 @@ class _Storages:
         known = self.known[ref.number]
         if known.shape == shape and known.dtype == ref.dtype:
             return known
-        other = known._alias(Tensor, shape)
+        other = known._alias(shape)
         other.dtype = ref.dtype
         return other
 

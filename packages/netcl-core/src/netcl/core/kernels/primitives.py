@@ -175,8 +175,8 @@ class BuiltKernel:
         arguments = self._checked(queue, args)
         launcher_for(queue).launch(self.source, self.spec.name, size, local, arguments, self.options)
         for arg, parameter in zip(args, self._parameters or ()):
-            if parameter.writes and hasattr(arg, "_version"):
-                arg._version[0] += 1
+            if parameter.writes and hasattr(arg, "_storage"):
+                arg._storage.version += 1
 
     def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...] | None:
         """The fastest local size for these arguments, see ``KernelSpec.tune``."""

@@ -1,6 +1,6 @@
 """Deferred contractions of a traced function: what the function does to their results may become their epilogue.
 
-``Deferral`` is an interceptor of engine calls: it gives a pending tensor for a contraction, which is launched when that
+``Deferral`` is an interceptor of engine calls: it returns a deferred tensor for a contraction, launched when that
 tensor is used, or with an epilogue that computes what is done to it (``as_epilogue``).
 """
 
@@ -19,11 +19,10 @@ from netcl.core.capture.epilogues import epilogue_expression
 from netcl.core.errors import ExpressionError, UnsupportedError
 from netcl.core.expr import Apply, Expr, Load
 from netcl.core.expr.rewrite import walk
-from netcl.core.tensor.deferred import fulfil, lock, promise, waiting_class, work_of
+from netcl.core.tensor.deferred import lock, promise, work_of
 
 if TYPE_CHECKING:
     from netcl.core.lazy.region import Region, Value
-    from netcl.core.tensor_data import TensorData
 
 Shape = tuple[int, ...]
 
@@ -32,32 +31,36 @@ _NUMBERS_MAX = 4  # values of launch scalars that an epilogue is built for: they
 
 
 class DeferredContraction:
-    """One call of an engine that has not been launched yet; its tensors are pending until it is launched."""
+    """One call of an engine that has not been launched yet; its tensors are deferred until it is launched."""
 
     def __init__(self, name: str, engine: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shape: Shape) -> None:
         self.shape, self.dtype, self.engine = shape, args[-1].dtype, engine
         self._name, self._args, self._kwargs = name, args, kwargs
         self._read = [(tensor, tensor.version) for tensor in tensors_in((args, kwargs))]
-        self._tensors: list[weakref.ref[Any]] = []
+        self._kept = False
         self.waits = True
 
-    def promised(self, tensor_class: type[TensorData]) -> Any:
-        """A pending tensor for the result."""
-        tensor = promise(tensor_class, waiting_class(tensor_class), self.engine, self.shape, self.dtype, self, 0, False)
-        self._tensors.append(weakref.ref(tensor))
+    def promised(self) -> Any:
+        """The deferred result."""
+        tensor = promise(self._args[-1], self.shape, self.dtype, self, 0, False, False)
+        self._tensor = weakref.ref(tensor)
+        self._storage = weakref.ref(tensor._storage)
         return tensor
 
     def stand_in(self, tensor: Any) -> Any:
-        """Another name of the pending ``tensor``, so that it can be seen whether anybody holds that."""
-        other = self.promised(type(tensor).plain)
-        other.shape, other.requires_grad, other.grad_fn = tensor.shape, tensor.requires_grad, tensor.grad_fn
-        other._version = tensor._version
+        """Another name of the deferred ``tensor``, so that it can be seen whether anybody holds that."""
+        other = tensor._on(tensor._storage, tensor.shape, tensor.dtype)
+        other._requires_grad, other._grad_fn = tensor._requires_grad, tensor._grad_fn
         return other
+
+    def keep(self, tensor: Any) -> None:
+        """Has the call launched by itself: another tensor on the storage of its result is made."""
+        self._kept = True
 
     @property
     def is_held(self) -> bool:
-        """Whether the tensor that the call gave is still somebody's."""
-        return self._tensors[0]() is not None
+        """Whether the tensor that the call gave, or another one on its storage, is still somebody's."""
+        return self._tensor() is not None or (self._kept and self._storage() is not None)
 
     @property
     def epilogue(self) -> Epilogue:
@@ -69,10 +72,9 @@ class DeferredContraction:
         with lock:
             if self.waits:
                 result = self.launch(self._kwargs.get("epilogue"))
-                for ref in self._tensors:
-                    tensor = ref()
-                    if tensor is not None:
-                        fulfil(tensor, type(tensor).plain, result)
+                storage = self._storage()
+                if storage is not None:
+                    storage.fill(result._storage)
 
     def launch(self, epilogue: Epilogue | None) -> Any:
         """The result with ``epilogue`` in the place of the call's own; nobody waits for the call afterwards."""
@@ -89,17 +91,13 @@ class DeferredContraction:
 
 
 class Deferral(Interceptor):
-    """Defers the contractions of this thread that take an epilogue; they are put into ``deferred``.
-
-    ``tensor_class`` is the class of the pending results.
-    """
+    """Defers the contractions of this thread that take an epilogue; they are put into ``deferred``."""
 
     layer = Layer.DEFERRAL
 
-    def __init__(self, tensor_class: type[TensorData]) -> None:
+    def __init__(self) -> None:
         self.thread = threading.get_ident()
         self.deferred: list[DeferredContraction] = []
-        self._tensor_class = tensor_class
 
     def __call__(
         self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -112,13 +110,13 @@ class Deferral(Interceptor):
             return proceed(*args, **kwargs)
         contraction = DeferredContraction(name, engine, args, kwargs, shape)
         self.deferred.append(contraction)
-        return contraction.promised(self._tensor_class)
+        return contraction.promised()
 
 
 def contraction_of(tensor: Any) -> DeferredContraction | None:
-    """The contraction that a pending tensor is the result of."""
-    work = work_of(tensor)[0]
-    return work if isinstance(work, DeferredContraction) else None
+    """The contraction that a deferred tensor is the result of."""
+    work = work_of(tensor)
+    return work[0] if work is not None and isinstance(work[0], DeferredContraction) else None
 
 
 def product_shape(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False, **options: Any) -> Shape:
@@ -202,7 +200,7 @@ def _along(operand: Any, shape: Shape) -> Any:
     """An operand that is as large as the result in the result's own shape."""
     if operand.shape == shape or prod(operand.shape) != prod(shape):
         return operand
-    return operand._alias(type(operand), shape)
+    return operand._alias(shape)
 
 
 __all__ = ["Deferral", "DeferredContraction", "as_epilogue", "contraction_of", "image_shape", "product_shape"]

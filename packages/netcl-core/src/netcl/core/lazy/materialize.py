@@ -11,10 +11,8 @@ from netcl.core.lazy.region import Cache, Fused, Region, Value
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.program import Bound, Program, bound, set_shape
 from netcl.core.ops_table.table import OpRow
-from netcl.core.tensor.deferred import Pending, fulfil, pending_class, promise, rename
+from netcl.core.tensor.deferred import fulfil, is_deferred, promise, rename
 from netcl.core.tensor.tensor import Tensor
-
-_PENDING = {Tensor: pending_class(Tensor)}
 
 
 class Settling:
@@ -22,20 +20,19 @@ class Settling:
 
     needs_program = False
 
-    def __init__(self, cache: Cache, relaxed: bool, node_class: type[Tensor]) -> None:
+    def __init__(self, cache: Cache, relaxed: bool) -> None:
         self.cache = cache
         self.relaxed = relaxed
-        self._classes = (Tensor, node_class)
-        self._pending = (_PENDING[Tensor], _PENDING.get(node_class) or pending_class(node_class))
-        _PENDING[node_class] = self._pending[1]
 
     def settle(self) -> None:
-        """Computes what is pending."""
+        """Computes what is deferred."""
 
-    def _promise(self, engine: Any, number: int, value: Value) -> Any:
-        """A pending tensor for a value of the region."""
-        classes = self._classes[value.node], self._pending[value.node]
-        return promise(*classes, engine, value.shape, value.dtype, self, number, value.requires_grad)
+    def keep(self, tensor: Any) -> None:
+        """Has the deferred ``tensor`` computed: another tensor on its storage is made."""
+
+    def _promise(self, like: Any, number: int, value: Value) -> Any:
+        """A deferred tensor for a value of the region, on the engine of the tensor ``like``."""
+        return promise(like, value.shape, value.dtype, self, number, value.requires_grad, value.node)
 
     def compute_region(
         self,
@@ -67,7 +64,7 @@ class Settling:
 
     def _finish(self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]) -> bool:
         """Computes a region as the epilogue of a contraction whose result nobody else reads; False where it is none."""
-        slots = [slot for slot, tensor in enumerate(inputs) if isinstance(tensor, Pending)]
+        slots = [slot for slot, tensor in enumerate(inputs) if is_deferred(tensor)]
         found = [(slot, one) for slot in slots if (one := contraction_of(inputs[slot])) is not None and not one.is_held]
         if not found:
             return False
@@ -127,7 +124,7 @@ class Settling:
         for stage in region.stages:
             values = [region.values[number] for number in stage.results]
             for number, value in zip(stage.results, values):
-                held[number] = alive[number] if number in alive else self._promise(inputs[0].engine, number, value)
+                held[number] = alive[number] if number in alive else self._promise(inputs[0], number, value)
             if stage.program is None:
                 self.rename(values[0], held[stage.results[0]], held[stage.operands[0]])
             else:
@@ -167,9 +164,9 @@ class Settling:
 
     def _hand_out(self, values: Sequence[Value], tensors: Sequence[Any], results: list[Tensor]) -> None:
         """Puts the pending ``tensors`` in the place of ``results``, with their storage."""
-        for place, (value, tensor) in enumerate(zip(values, tensors)):
+        for place, tensor in enumerate(tensors):
             if tensor is not None:
-                fulfil(tensor, self._classes[value.node], results[place])
+                fulfil(tensor, results[place])
                 results[place] = tensor
 
     def arrange(self, tensor: Any, shape: tuple[int, ...]) -> Any:
@@ -178,7 +175,7 @@ class Settling:
 
     def rename(self, value: Value, tensor: Tensor, source: Tensor) -> None:
         """Makes a pending ``tensor`` the reshape of ``source`` that it was called as."""
-        rename(tensor, self._classes[value.node], source.detach().reshape(value.shape))
+        rename(tensor, source.detach().reshape(value.shape))
 
 
 __all__ = ["Settling"]

@@ -20,8 +20,7 @@ from netcl.core.lazy.region import Cache, Move, Region
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.program import Bound, bound
 from netcl.core.ops_table.table import TABLE, OpRow
-from netcl.core.tensor.deferred import Pending, give_up, lock, touch, waiting_class, work_of
-from netcl.core.tensor.tensor import Tensor
+from netcl.core.tensor.deferred import give_up, is_deferred, lock, touch, work_of
 from netcl.core.tensor_data import TensorData
 
 NOT_TRACED: Any = object()
@@ -33,18 +32,11 @@ _CONTRACTIONS = frozenset(("matmul", "linear", "conv1d", "conv2d", "conv3d"))
 class Trace(Settling):
     """One run of a traced function. ``call`` is given each call of the op table; ``settle`` ends the region.
 
-    ``node_class`` is what recorded calls give. ``refused`` are names of rows that stay on their own. A subclass may
-    take part in ``compute``.
+    ``refused`` are names of rows that stay on their own. A subclass may take part in ``compute``.
     """
 
-    def __init__(
-        self,
-        cache: Cache,
-        relaxed: bool = False,
-        node_class: type[Tensor] = Tensor,
-        refused: Sequence[str] | set[str] = (),
-    ) -> None:
-        super().__init__(cache, relaxed, node_class)
+    def __init__(self, cache: Cache, relaxed: bool = False, refused: Sequence[str] | set[str] = ()) -> None:
+        super().__init__(cache, relaxed)
         self._refused = refused
         self._contractions: list[DeferredContraction] = []  # that wait; who touches a result settles its own
         self._stand_ins: dict[int, Any] = {}
@@ -59,14 +51,15 @@ class Trace(Settling):
         self._known: dict[int, int] = {}
         self._scalars: list[Any] = []
         self._promised: list[tuple[int, Any]] = []
+        self._kept: list[Any] = []
         self._first: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]] | None = None
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
-        """What the call gives, pending; or NOT_TRACED, when its arguments are ordinary tensors and it has to be run.
+        """What the call gives, deferred; or NOT_TRACED, when its arguments are ordinary tensors and it has to be run.
 
-        ``node``: it gives nodes. ``recorded``: gradients flow through it.
+        ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it.
         """
         with lock:
             found = self._call(row, self._without_held(args), kwargs, node, recorded)
@@ -75,32 +68,28 @@ class Trace(Settling):
                 touch(tuple(kwargs.values()))
             return found
 
-    def aside(self, row: OpRow, args: tuple[Any, ...], node: bool, run: Callable[[], Any]) -> Any:
+    def aside(self, row: OpRow, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
         """``run()``, a call on ``args`` that takes no part in a region; a contraction in it is deferred, as what is
         done to its result may become its epilogue.
-
-        ``node``: it gives nodes.
         """
         if row.name not in _CONTRACTIONS or dispatch._pooled:
             return run()
         engine = next((value.engine for value in args if isinstance(value, TensorData)), None)
         if engine is None or engine.name != "cl":  # NumPy has no epilogues: they would be passes of their own
             return run()
-        deferral = Deferral(Tensor)
+        deferral = Deferral()
         with interception(engine, deferral):
             result = run()
         self._contractions.extend(deferral.deferred)
-        if node and type(result) is waiting_class(Tensor):
-            result.__class__ = waiting_class(self._classes[1])
         return result
 
     def _without_held(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments with stand-ins for results of contractions that wait: whoever else holds those is then known,
         as nothing here does.
         """
-        if not self._contractions or not any(isinstance(value, Pending) for value in args):
+        if not self._contractions or not any(is_deferred(value) for value in args):
             return args
-        return tuple([self._stand_in(value) if isinstance(value, Pending) else value for value in args])
+        return tuple([self._stand_in(value) if is_deferred(value) else value for value in args])
 
     def _stand_in(self, tensor: Any) -> Any:
         work = contraction_of(tensor)
@@ -199,12 +188,13 @@ class Trace(Settling):
     def _ref(self, value: Any, fresh: dict[int, Any]) -> Any:
         """What stands for a tensor in a key: its number in the region, or for a new input (place, requires_grad).
 
-        None for a tensor on another engine than the region.
+        None for a tensor on another engine than the region, and for one on the storage of a value that it is not.
         """
-        if isinstance(value, Pending):
-            work, number = work_of(value)
+        deferred = work_of(value)
+        if deferred is not None:
+            work = deferred[0]
             if work is self:
-                return number
+                return self._number_of(value)
             if work not in self._contractions:
                 work.settle()
         number_known = self._known.get(id(value))
@@ -218,6 +208,17 @@ class Trace(Settling):
         if id(value) not in fresh:
             fresh[id(value)] = value
         return [*fresh].index(id(value)), value.requires_grad
+
+    def _number_of(self, tensor: Any) -> int | None:
+        """The number of a deferred tensor in the region; None for any other, and for one that is not the value itself:
+        detached, or in another shape.
+        """
+        deferred = work_of(tensor)
+        if deferred is None or deferred[0] is not self or self._region is None:
+            return None
+        value = self._region.values[deferred[1]]
+        same = tensor.shape == value.shape and tensor.requires_grad == value.requires_grad
+        return deferred[1] if same else None
 
     def _new_move(
         self, region: Region, key: Any, row: OpRow, ready: Bound, refs: Sequence[Any], node: bool, recorded: bool
@@ -236,11 +237,10 @@ class Trace(Settling):
 
     def _alias(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
         """A reshape of a pending tensor that only adds or drops dimensions of one: pending too."""
-        if len(args) != 2 or kwargs or not isinstance(args[0], Pending) or self._region is None:
+        if len(args) != 2 or kwargs or self._region is None or not isinstance(args[0], TensorData):
             return NOT_TRACED
-        work, number = work_of(args[0])
-        shape = args[1]
-        if work is not self or not isinstance(shape, (tuple, list)) or any(type(n) is not int or n < 0 for n in shape):
+        number, shape = self._number_of(args[0]), args[1]
+        if number is None or not isinstance(shape, (tuple, list)) or any(type(n) is not int or n < 0 for n in shape):
             return NOT_TRACED
         key = ("reshape", number, tuple(shape), node, recorded)
         if key not in self._region.moves:
@@ -261,7 +261,7 @@ class Trace(Settling):
         self._scalars.extend(scalars)
         made = []
         for number, value in move.results:
-            tensor = self._promise(self._engine, number, value)
+            tensor = self._promise(self._inputs[0], number, value)
             self._promised.append((number, weakref.ref(tensor)))
             made.append(tensor)
         return made[0] if move.single else tuple(made)
@@ -272,6 +272,18 @@ class Trace(Settling):
         """Computes what is alive of the region's results; the next call begins another."""
         with lock:
             self._settle_all()
+
+    def keep(self, tensor: Any) -> None:
+        """Has the deferred ``tensor`` computed: another tensor on its storage is made. A reshape is computed at once,
+        as its storage becomes that of its source.
+        """
+        deferred = work_of(tensor)
+        assert deferred is not None
+        assert self._region is not None
+        if self._region.values[deferred[1]].alias is not None:
+            self.settle()
+        else:
+            self._kept.append(tensor)
 
     def _settle_all(self) -> None:
         region, inputs, versions, scalars = self._region, self._inputs, self._versions, self._scalars
@@ -305,7 +317,7 @@ class Trace(Settling):
             self.compute_region(region, inputs, scalars, alive, call)
         except BaseException as error:
             for _, tensor in alive:
-                if isinstance(tensor, Pending):
+                if is_deferred(tensor):
                     give_up(tensor, error)
             raise
 

@@ -17,7 +17,6 @@ from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.hook_stack import before_write
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.ops_table.table import TABLE, OpRow
-from netcl.core.tensor.deferred import Pending
 from netcl.core.tensor_data import TensorData
 
 Shape = tuple[int, ...]
@@ -81,8 +80,9 @@ class Bound:
 
 def set_shape(tensor: Any, shape: Shape) -> None:
     """Gives a tensor that nobody else holds yet another shape of the same size."""
-    if not isinstance(tensor, Pending) and tensor.array is not None:
-        tensor.array = tensor.array.reshape(shape)
+    storage = tensor._storage
+    if storage.array is not None:
+        storage.array = storage.array.reshape(shape)
     tensor.shape = shape
 
 

@@ -132,8 +132,9 @@ class Operators(TensorData, Generic[ResultT]):
         return self._call("getitem", self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        self._refuse_in_place("assignment")
         dispatch.call("setitem", self, key, value)
-        self._version[0] += 1
+        self._storage.version += 1
 
     # -- methods: the rows of the same name ------------------------------------------------------------------------
 

@@ -5,17 +5,18 @@ name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from netcl.core import dtypes
+from netcl.core import dtypes, gradients
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError
 from netcl.core.hook_stack import before_write
 from netcl.core.ops_table import dispatch
+from netcl.core.storage import Storage, Upload, lock
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
 
@@ -45,30 +46,33 @@ class _FromHost:
         return owner._from_host if instance is None else instance.write
 
 
-@dataclass(init=False, eq=False, repr=False, slots=True)
+# What a tensor keeps are the slots of TensorData; these are the fields of the seeds' dataclass, read through them.
+@dataclass(init=False, eq=False, repr=False)
 class Tensor(Creation["Tensor"]):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
 
-    On OpenCL the data lie in ``buffer``, on the NumPy backend in ``array``. There are no views: ``reshape`` shares
-    the storage, everything else copies. ``pool_handle`` is the lease that returns the buffer to its pool when the
-    last tensor on it is gone.
+    On OpenCL the data are in ``buffer``, on the NumPy backend in ``array``. There are no views: ``reshape`` shares the
+    storage, everything else copies. Results of ops, leaves and plain tensors are all of this one class; gradients are
+    computed by netcl-autograd, which is loaded by ``backward`` or ``requires_grad = True``.
     """
+
+    __slots__ = ()
 
     buffer: Any
     shape: tuple[int, ...]
     dtype: str
     context: Any
     queue: Any
-    pool_handle: Any = None
-    persistent: bool = False
-    requires_grad: bool = False
-    grad: Tensor | None = None
-    grad_fn: Callable[..., Any] | None = None
-    backend: str = "cl"
-    array: Array | None = None
-    pending_event: Any = None
-    pending_release: Any = None
-    host_ref: Array | None = field(default=None)
+    pool_handle: Any
+    persistent: bool
+    requires_grad: bool
+    grad: Tensor | None
+    grad_fn: Callable[..., Any] | None
+    backend: str
+    array: Array | None
+    pending_event: Any
+    pending_release: Any
+    host_ref: Array | None
 
     def __init__(
         self,
@@ -88,25 +92,15 @@ class Tensor(Creation["Tensor"]):
         pending_release: Any = None,
         host_ref: Array | None = None,
     ) -> None:
-        self.buffer = buffer
-        self.shape = check_shape(shape)
-        self.dtype = dtypes.canonical(dtype)
-        # mypy does not see the slots of the base class.
         engine = engine_for(queue) if queue is not None or backend != "cpu" else cpu_engine()
-        self.engine = engine  # type: ignore[misc]
-        self.queue = self.engine.queue
-        self.context = context if context is not None else self.engine.context
-        self.pool_handle = pool_handle
-        self.persistent = persistent
-        self.requires_grad = requires_grad
-        self.grad = grad
-        self.grad_fn = grad_fn
-        self.backend = self.engine.name
-        self.array = array
-        self.pending_event = pending_event
-        self.pending_release = pending_release
-        self.host_ref = host_ref
-        self._version = [0]  # type: ignore[misc]
+        storage = Storage.of(buffer, array, pool_handle)
+        storage.persistent = persistent
+        if not (pending_event is None and pending_release is None and host_ref is None):
+            storage.upload = Upload(pending_event, pending_release, host_ref)
+        self._begin(engine, storage, check_shape(shape), dtypes.canonical(dtype))
+        self.grad, self.grad_fn = grad, grad_fn
+        if requires_grad:
+            self.requires_grad = True
 
     @classmethod
     def _wrap(
@@ -118,36 +112,20 @@ class Tensor(Creation["Tensor"]):
         array: Array | None,
         handle: Any,
     ) -> _T:
-        """A tensor on storage that an engine has just allocated; the arguments are trusted."""
-        self = cls.__new__(cls)
-        self.buffer = buffer
-        self.shape = shape
-        self.dtype = dtype
-        self.engine = engine
-        self.queue = engine.queue
-        self.context = engine.context
-        self.pool_handle = handle
-        self.persistent = False
-        self.requires_grad = False
-        self.grad = None
-        self.grad_fn = None
-        self.backend = engine.name
-        self.array = array
-        self.pending_event = None
-        self.pending_release = None
-        self.host_ref = None
-        self._version = [0]
-        return self
+        """A tensor on memory that an engine has just allocated; the arguments are trusted."""
+        return cls.__new__(cls)._begin(engine, Storage.of(buffer, array, handle), shape, dtype)
 
-    def _alias(self, cls: type[_T], shape: tuple[int, ...]) -> _T:
-        """A tensor of ``cls`` on the same storage, without the gradient fields."""
-        other = cls._wrap(self.engine, shape, self.dtype, self.buffer, self.array, self.pool_handle)
-        if self.array is not None and shape != self.shape:
-            other.array = self.array.reshape(shape)
-        other.persistent = self.persistent
-        other.host_ref = self.host_ref
-        other._version = self._version
-        return other
+    def _on(self, storage: Storage, shape: tuple[int, ...], dtype: str) -> Tensor:
+        """A tensor on ``storage``, which is on this tensor's engine, without the gradient fields."""
+        return _new(Tensor)._begin(self.engine, storage, shape, dtype)
+
+    def _alias(self, shape: tuple[int, ...]) -> Tensor:
+        """A tensor on the same storage, without the gradient fields."""
+        if self._storage.deferred is not None:
+            with lock:
+                if self._storage.deferred is not None:
+                    self._storage.deferred[0].keep(self)
+        return _new(Tensor)._begin(self.engine, self._storage, shape, self.dtype)
 
     # -- making tensors ------------------------------------------------------------------------------------------
 
@@ -187,8 +165,10 @@ class Tensor(Creation["Tensor"]):
             data, name, async_copy=async_copy, use_pinned=use_pinned, copy=copy, persistent=persistent
         )
         tensor = cls._wrap(engine, data.shape, name, *buffer)
-        tensor.pending_event, tensor.pending_release, tensor.host_ref = event, pending, host_ref
-        tensor.persistent, tensor.requires_grad = persistent, requires_grad
+        tensor._storage.upload = Upload(event, pending, host_ref)
+        tensor._storage.persistent = persistent
+        if requires_grad:
+            tensor.requires_grad = True
         return tensor
 
     # -- reading and writing -------------------------------------------------------------------------------------
@@ -208,14 +188,20 @@ class Tensor(Creation["Tensor"]):
 
     def wait(self) -> Self:
         """Waits for a pending copy into this tensor, and raises what the device has reported."""
-        self.engine.wait(self.pending_event)
-        self.pending_event = self.pending_release = None
+        storage = self._storage
+        if storage.deferred is not None:
+            storage.materialize()
+            storage = self._storage
+        upload = storage.upload or Upload()
+        self.engine.wait(upload.event)
+        storage.upload = Upload(host_ref=upload.host_ref)
         return self
 
     def write(self, data: Any) -> Self:
         """Overwrites the content in place with host values or another tensor of the same shape, converted to this
         dtype.
         """
+        self._refuse_in_place("write")
         before_write()
         if isinstance(data, Tensor) and data.engine is self.engine:
             if data.shape != self.shape:
@@ -226,7 +212,7 @@ class Tensor(Creation["Tensor"]):
             if stored.shape != self.shape:
                 raise ShapeError(f"write: values of shape {stored.shape} into a tensor of shape {self.shape}")
             self.engine.write(self, stored)
-        self._version[0] += 1
+        self._storage.version += 1
         return self
 
     def item(self) -> Any:
@@ -266,11 +252,13 @@ class Tensor(Creation["Tensor"]):
         return self.engine.handle
 
     def __repr__(self) -> str:
+        name = type(self).__name__
         values = np.array2string(
-            self.to_host(), precision=4, threshold=64, edgeitems=3, separator=", ", prefix="Tensor("
+            self.to_host(), precision=4, threshold=64, edgeitems=3, separator=", ", prefix=f"{name}("
         )
-        grad = ", requires_grad=True" if self.requires_grad else ""
-        return f"Tensor({values}, dtype={self.dtype}, device={self.engine.device_label!r}{grad})"
+        made = self.grad_fn
+        graph = f", grad_fn={_shown(made)}" if made is not None else ", requires_grad=True" * self.requires_grad
+        return f"{name}({values}, dtype={self.dtype}, device={self.engine.device_label!r}{graph})"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -329,7 +317,80 @@ class Tensor(Creation["Tensor"]):
 
     def detach(self) -> Tensor:
         """The same storage outside of the gradient graph."""
-        return self._alias(Tensor, self.shape)
+        return self._alias(self.shape)
+
+    # -- gradients: netcl-autograd does what these ask for ---------------------------------------------------------
+
+    @property
+    def grad(self) -> Tensor | None:  # type: ignore[no-redef]
+        """The gradient that backward passes have added up here; None for none."""
+        grad = self._grad
+        return grad.grad if type(grad) is gradients.Shared else grad  # type: ignore[no-any-return]
+
+    @grad.setter
+    def grad(self, grad: Tensor | None) -> None:
+        if type(self._grad) is gradients.Shared:
+            self._grad.grad = grad
+        else:
+            self._grad = grad
+
+    @property
+    def grad_fn(self) -> Any:  # type: ignore[no-redef]
+        """What carries the gradient of this tensor further; None for a leaf, and outside of the graph."""
+        made = self._grad_fn
+        return made if made is None or type(made) is not gradients.Mark else gradients.grad_fn_of(self)
+
+    @grad_fn.setter
+    def grad_fn(self, made: Callable[..., Any] | None) -> None:
+        self._grad_fn = made
+
+    @property
+    def value(self) -> Tensor:
+        """A tensor on the same storage, outside of the graph."""
+        return self.detach()
+
+    @property
+    def op_name(self) -> str:
+        """The op that gave this tensor; empty for a leaf."""
+        return "" if self.grad_fn is None else gradients.load().op_name(self)
+
+    @property
+    def creation_trace(self) -> str | None:
+        """Where the op was called, while anomalies are detected."""
+        return None if self.grad_fn is None else gradients.load().creation_trace(self)
+
+    @property
+    def parents(self) -> tuple[Any, ...]:
+        """What the gradient flows to: leaves as tensors, other values as the step that made them."""
+        return () if self.grad_fn is None else gradients.load().parents(self)
+
+    def backward(self, grad: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
+        """Adds the gradient of this tensor to ``grad`` of every leaf that requires it.
+
+        ``grad`` is the gradient of the tensor itself, of its shape; a tensor of one element needs none. The graph is
+        freed unless ``retain_graph`` (default: ``create_graph``); with ``create_graph`` the gradients can be
+        differentiated again. ImportError if netcl-autograd is not installed.
+        """
+        gradients.load().backward(self, grad, retain_graph, create_graph)
+
+    def register_hook(self, fn: Callable[[Tensor], Tensor | None]) -> Any:
+        """Calls ``fn(grad)`` when the gradient of this tensor is known; a Tensor that it returns takes the gradient's
+        place. ``remove()`` of the result takes the hook off.
+        """
+        return gradients.load().register_hook(self, fn)
+
+    def _refuse_in_place(self, what: str) -> None:
+        if self._grad_fn is not None and self.grad_fn is not None:
+            gradients.load().refuse_in_place(self, what)
+
+
+_new = Tensor.__new__
+
+
+def _shown(grad_fn: Any) -> str:
+    """``grad_fn`` as ``repr`` of its tensor shows it: ``<MulBackward>``, or the name of a function."""
+    text = repr(grad_fn)
+    return f"<{grad_fn.__name__}>" if hasattr(grad_fn, "__name__") else text if text[:1] == "<" else f"<{text}>"
 
 
 def _queue_of(device: Any) -> Any:

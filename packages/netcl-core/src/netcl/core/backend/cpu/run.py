@@ -41,7 +41,7 @@ def run(
     engine.launch(_evaluate, ready.plan, arrays, dict(scalars or {}), ready.space, stores, engine.raise_flag)
     for target in out or ():
         if target is not None:
-            target._version[0] += 1
+            target._storage.version += 1
     return results
 
 

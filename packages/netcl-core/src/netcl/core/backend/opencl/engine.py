@@ -42,6 +42,7 @@ from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
+from netcl.core.storage import Upload
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor_data import TensorData, TensorT
@@ -199,7 +200,7 @@ class OpenCLBackend(ForwardedCalls):
         storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
         self.forbid_upload()
         tensor = self.empty(storage.shape, dtype, persistent=persistent)
-        tensor.pending_event, _, tensor.host_ref = self.transfer.upload(tensor.buffer, storage)
+        tensor._storage.upload = Upload(*self.transfer.upload(tensor.buffer, storage))
         return tensor
 
     def upload(
@@ -230,7 +231,7 @@ class OpenCLBackend(ForwardedCalls):
     def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
         _check_lease(target)
-        target.pending_event, _, target.host_ref = self.transfer.upload(target.buffer, data)
+        target._storage.upload = Upload(*self.transfer.upload(target.buffer, data))
 
     def read(self, source: TensorData) -> Array:
         _check_lease(source)

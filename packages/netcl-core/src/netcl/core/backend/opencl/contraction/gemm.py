@@ -176,7 +176,7 @@ def matmul(
         result = engine.empty(plan.shape, a.dtype)
     else:
         result = out
-        result._version[0] += 1
+        result._storage.version += 1
     first, second = (b, a) if plan.swapped else (a, b)
     variant = variant or _measured(engine, plan, a.dtype) or plan.variant
     finish = None if epilogue is None else _finish(engine, plan, epilogue, result, variant)

@@ -22,6 +22,7 @@ from netcl.core.backend.opencl.queue.launch import PreparedLaunch, released
 from netcl.core.device import health
 from netcl.core.dtypes import compute_type, itemsize
 from netcl.core.errors import OutOfMemoryError
+from netcl.core.storage import Storage
 from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor_data import TensorData
 
@@ -88,7 +89,7 @@ def _closed(
     """The warm call, over what it needs: ``tensors`` are (argument of the kernel, argument of the op), ``numbers`` have
     also what makes bytes of the number.
     """
-    queue, context, launcher, state = engine.queue, engine.context, engine.launcher, engine.launcher.state
+    queue, launcher, state = engine.queue, engine.launcher, engine.launcher.state
     allocate, try_reuse = engine.pool.allocate, engine.pool.try_reuse
     name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
     nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
@@ -112,25 +113,25 @@ def _closed(
             except OutOfMemoryError:  # the long way says of which op
                 return None
         buffer = lease.buffer
-        # Tensor._wrap; mypy does not see the slots of the base class.
+        # Tensor._wrap
         t = _new_tensor(Tensor)
-        t.buffer = buffer
+        s = t._storage = Storage()
+        s.buffer = buffer
+        s.array = None
+        s.lease = lease
+        s.version = 0
+        s.persistent = False
+        s.deferred = None
+        s.upload = None
+        t.engine = engine
         t.shape = shape
         t.dtype = dtype
-        t.engine = engine  # type: ignore[assignment, misc]
-        t.queue = queue
-        t.context = context
-        t.pool_handle = lease
-        t.persistent = False
-        t.requires_grad = False
-        t.grad = None
-        t.grad_fn = None
-        t.backend = "cl"
-        t.array = None
-        t.pending_event = None
-        t.pending_release = None
-        t.host_ref = None
-        t._version = [0]  # type: ignore[misc]
+        t._requires_grad = False
+        t._grad = None
+        t._grad_fn = None
+        t._base = None
+        t._offset = None
+        t._strides = None
         # Taken, not shared: another thread, or a finaliser that runs in the middle, may call the same op.
         try:
             taken = kernels.pop()
@@ -138,11 +139,14 @@ def _closed(
             taken = prepared.take()
         kernel, set_arg = taken
         for index, position in tensors:
-            tensor = args[position]
-            handle = tensor.pool_handle
+            s = args[position]._storage
+            if s.deferred is not None:
+                s.materialize()
+                s = args[position]._storage
+            handle = s.lease
             if handle is not None and handle.buffer is None:
                 raise released(name, index)
-            set_arg(index, tensor.buffer)
+            set_arg(index, s.buffer)
         set_arg(output, buffer)
         if numbers:
             for index, position, pack in numbers:

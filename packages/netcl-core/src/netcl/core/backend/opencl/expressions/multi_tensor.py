@@ -107,7 +107,7 @@ def _in_few_launches(
         results = [tuple(targets) for targets in out]
         for targets in results:
             for target in targets:
-                target._version[0] += 1
+                target._storage.version += 1
     sets = [(*one, *made) for one, made in zip(inputs, results)]
     given = [shared[at] for at in ready.shared]
     for prepared, places in ready.launches:

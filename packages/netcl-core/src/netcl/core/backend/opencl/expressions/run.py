@@ -149,7 +149,7 @@ def run(
         if target is None:
             target = engine.empty(shape, dtype)
         else:
-            target._version[0] += 1
+            target._storage.version += 1
         results.append(target)
     if not prepared.empty:
         storages = [*inputs, *results, *(engine.empty(shape, dtype) for shape, dtype in prepared.plan.temporaries)]

@@ -201,7 +201,7 @@ class _Sum(NamedTuple):
         sums = self.engine.empty((tables, extent), wide)
         self._walk("gather_gradient", sums, (tables, extent, 1), -(-self.length // tables), False)
         total = reduce("sum", Load(0, wide), 0)
-        row = target._alias(type(target), (1, extent))
+        row = target._alias((1, extent))
         if keep:
             total = total + cast(Load(1, dtype), wide)
         given = (sums, row) if keep else (sums,)
@@ -211,7 +211,7 @@ class _Sum(NamedTuple):
         """Many rows on many cores: equal indices side by side, in the order in which they came."""
         engine, (before, extent, after) = self.engine, self.table
         (places,) = engine.run((_place(self.indices.dtype, int(self.code)),), (self.indices,), {"n": extent})
-        places, order = engine.sort("sort", places._alias(type(places), (self.length,)), size=self.length)
+        places, order = engine.sort("sort", places._alias((self.length,)), size=self.length)
         size, local = _grid(after, self.length, before, traits(engine))
         argument = struct(*self.table, self.length, 1, 1, 1, before * self.length)
         self._launch("sorted_gradient", (size, local, argument), [places, order], [sums])

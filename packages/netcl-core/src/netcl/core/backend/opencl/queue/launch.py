@@ -288,10 +288,7 @@ class PreparedLaunch:
         kernel, set_arg = taken
         for position, buffer in zip(self._positions, buffers):
             if type(buffer) is not _Buffer:
-                lease = buffer.pool_handle
-                if lease is not None and lease.buffer is None:
-                    raise released(self.name, position)
-                buffer = buffer.buffer
+                buffer = _buffer_of(buffer, self.name, position)
             set_arg(position, buffer)
         launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers)
         self.kernels.append(taken)
@@ -361,16 +358,28 @@ def _set_arguments(kernel: Any, numbered: Iterable[tuple[int, Any]]) -> None:
 
 def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
     # None would be set as a null pointer, and a kernel that follows it ends the process.
-    argument = getattr(arg, "buffer", arg)
-    lease = getattr(arg, "pool_handle", None)
-    if lease is not None and lease.buffer is None:
-        raise released(kernel.function_name, index)
+    if hasattr(arg, "_storage"):
+        argument = _buffer_of(arg, kernel.function_name, index)
+    else:
+        argument = getattr(arg, "buffer", arg)  # of a lease
     if argument is None or isinstance(argument, (bool, int, float, np.ndarray)):
         raise UnsupportedError(
             f"argument {index} of kernel {kernel.function_name} is {arg!r}; "
             "a kernel takes buffers, OpenCL tensors and NumPy scalars such as np.int32(3)"
         )
     return argument
+
+
+def _buffer_of(tensor: Any, name: str, index: int) -> Any:
+    """The buffer of a tensor, argument ``index`` of kernel ``name``; UnsupportedError if its lease has ended."""
+    storage = tensor._storage
+    if storage.deferred is not None:
+        storage.materialize()
+        storage = tensor._storage
+    lease = storage.lease
+    if lease is not None and lease.buffer is None:
+        raise released(name, index)
+    return storage.buffer
 
 
 def released(name: str, index: int) -> UnsupportedError:

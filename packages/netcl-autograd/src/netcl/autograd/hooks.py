@@ -1,0 +1,26 @@
+"""Hooks on gradients: what ``register_hook`` gives back, and the hooks of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from netcl.core import Tensor
+
+# Hooks of leaves, by id: a leaf has no GradNode to keep them, and equality of tensors is elementwise.
+leaf_hooks: dict[int, dict[int, Callable[[Tensor], Tensor | None]]] = {}
+
+
+class Hook:
+    """What ``register_hook`` gives back; ``remove()`` takes the hook off."""
+
+    def __init__(self, hooks: dict[int, Callable[[Tensor], Tensor | None]], key: int) -> None:
+        self._hooks, self._key = hooks, key
+
+    def remove(self) -> None:
+        """Takes the hook off; a second call does nothing."""
+        self._hooks.pop(self._key, None)
+
+
+def hooks_of(leaf: Tensor) -> Sequence[Callable[[Tensor], Tensor | None]]:
+    """The hooks of a leaf, in the order they were registered."""
+    return tuple(leaf_hooks.get(id(leaf), {}).values()) if leaf_hooks else ()

@@ -1,0 +1,142 @@
+"""Where a tensor is in the gradient graph, and who computes gradients: netcl-autograd registers itself here.
+
+A tensor keeps its place in the graph in one slot: None, the function that carries its gradient further, or a mark.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from netcl.core.storage import lock
+
+
+class Mark:
+    """What the slot has besides a function."""
+
+    def __init__(self, meaning: str) -> None:
+        self.meaning = meaning
+
+    def __repr__(self) -> str:
+        return f"<{self.meaning}>"
+
+
+RECORDED = Mark("given by a recorded op, without a gradient")
+LATER = Mark("known once the deferred storage is computed")
+
+
+class Gradients(Protocol):
+    """What computes gradients, as the methods of tensors call it."""
+
+    def backward(self, tensor: Any, grad: Any, retain_graph: bool, create_graph: bool) -> None:
+        """Adds the gradient of ``tensor`` to ``grad`` of every leaf that requires it."""
+        ...
+
+    def register_hook(self, tensor: Any, fn: Any) -> Any:
+        """Has ``fn(grad)`` called when the gradient of ``tensor`` is known; returns a handle with ``remove()``."""
+        ...
+
+    def op_name(self, tensor: Any) -> str:
+        """The op that gave ``tensor``; empty for a leaf."""
+        ...
+
+    def creation_trace(self, tensor: Any) -> str | None:
+        """Where that op was called, while anomalies are detected."""
+        ...
+
+    def parents(self, tensor: Any) -> tuple[Any, ...]:
+        """What the gradient of ``tensor`` flows to."""
+        ...
+
+    def refuse_in_place(self, tensor: Any, what: str) -> None:
+        """RuntimeError if ``tensor``, the result of a recorded op, must not be written in place now."""
+        ...
+
+
+_registered: Gradients | None = None
+_looked_up = False
+
+
+def register(gradients: Gradients) -> None:
+    """Makes ``gradients`` what the gradient methods of tensors call; netcl.autograd does so when it is imported."""
+    global _registered
+    _registered = gradients
+
+
+def find() -> Gradients | None:
+    """What is registered; if nothing is, the packages of the entry-point group ``netcl.gradients`` are imported, once.
+    None if there are none.
+    """
+    global _looked_up
+    if _registered is None and not _looked_up:
+        for entry in entry_points(group="netcl.gradients"):
+            entry.load()
+        _looked_up = True
+    return _registered
+
+
+def load() -> Gradients:
+    """``find()``; ImportError with the command that installs netcl-autograd if there is none."""
+    found = find()
+    if found is None:
+        raise ImportError("gradients need netcl-autograd, which is not installed: pip install netcl-autograd")
+    return found
+
+
+def attach(tensor: Any, grad_fn: Any) -> None:
+    """Makes ``tensor``, which nobody else holds, a result whose gradient ``grad_fn`` carries further."""
+    tensor._requires_grad = True
+    tensor._grad_fn = grad_fn
+
+
+def mark_recorded(tensor: Any) -> None:
+    """Notes that a recorded op gave ``tensor``."""
+    if tensor._grad_fn is None:
+        tensor._grad_fn = RECORDED
+
+
+def is_recorded(tensor: Any) -> bool:
+    """Whether a recorded op gave ``tensor``, or it requires grad."""
+    return tensor._requires_grad or tensor._grad_fn is not None
+
+
+def grad_fn_of(tensor: Any) -> Any:
+    """``grad_fn`` of a tensor whose slot has a mark: None, or what the computation of deferred storage leaves there."""
+    if tensor._grad_fn is LATER:
+        with lock:  # another thread may be in the middle of computing it
+            tensor._storage.materialize()
+    return None if type(tensor._grad_fn) is Mark else tensor._grad_fn
+
+
+class Shared:
+    """The gradient of several leaves on one storage, a tensor and the Parameter made of it."""
+
+    __slots__ = ("grad",)
+
+    def __init__(self, grad: Any) -> None:
+        self.grad = grad
+
+
+def make_leaf(leaf: Any, value: Any) -> None:
+    """Puts the fresh tensor ``leaf`` on the storage of ``value``; if that is a leaf too, they share the gradient."""
+    alias = value.detach()
+    leaf._begin(alias.engine, alias._storage, alias.shape, alias.dtype)
+    if value.grad_fn is None:
+        leaf._grad = value._grad = value._grad if type(value._grad) is Shared else Shared(value._grad)
+
+
+__all__ = [
+    "LATER",
+    "RECORDED",
+    "Gradients",
+    "Mark",
+    "Shared",
+    "attach",
+    "find",
+    "grad_fn_of",
+    "is_recorded",
+    "load",
+    "make_leaf",
+    "mark_recorded",
+    "register",
+]

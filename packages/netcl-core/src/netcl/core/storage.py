@@ -1,0 +1,102 @@
+"""Storage: the memory behind tensors, shared by aliases; deferred storage is computed when it is first touched."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+
+class Work(Protocol):
+    """What computes deferred storage: afterwards the storage is ready."""
+
+    def settle(self) -> None:
+        """Computes all that is deferred here."""
+        ...
+
+    def keep(self, tensor: Any) -> None:
+        """Makes sure that the deferred ``tensor`` is computed: another tensor on its storage is made."""
+        ...
+
+
+# Held while a call is noted down and while work is settled, as another thread may touch what is deferred here. One for
+# all, since threads that wait for each other's work would wait for ever.
+lock: AbstractContextManager[bool] = threading.RLock()
+
+
+class Upload(NamedTuple):
+    """A copy from the host: its event, what is released after it, and the host array that it reads or that the device
+    works on.
+    """
+
+    event: Any = None
+    release: Any = None
+    host_ref: Any = None
+
+
+class Storage:
+    """The memory of one or more tensors: a ``buffer`` on OpenCL, an ``array`` on NumPy.
+
+    ``lease`` returns the buffer to its pool when the last tensor on it is gone. ``version`` counts writes in place.
+    ``persistent`` storage never goes into a free list. ``upload`` is the last copy from the host, None for none.
+    ``deferred`` is None once the memory is there; before, it is the work that computes it and the number of the value
+    in that work. A computation that failed is work too: it raises its error again.
+    """
+
+    __slots__ = ("__weakref__", "array", "buffer", "deferred", "lease", "persistent", "upload", "version")
+
+    buffer: Any
+    array: Any
+    lease: Any
+    version: int
+    persistent: bool
+    deferred: tuple[Work, int] | None
+    upload: Upload | None
+
+    @staticmethod
+    def of(buffer: Any, array: Any, lease: Any) -> Storage:
+        """Storage of memory that has just been allocated."""
+        # No __init__, without which a class is called faster: the warm call of OpenCL makes one each time, and repeats
+        # these lines.
+        self = Storage()
+        self.buffer = buffer
+        self.array = array
+        self.lease = lease
+        self.version = 0
+        self.persistent = False
+        self.deferred = None
+        self.upload = None
+        return self
+
+    def materialize(self) -> None:
+        """Computes the content, unless it is there."""
+        with lock:
+            if self.deferred is not None:  # else another thread has just done it
+                work = self.deferred[0]
+                work.settle()
+                if self.deferred is not None:
+                    raise RuntimeError(f"a tensor was left pending by {work!r}")
+
+    def fill(self, other: Storage) -> None:
+        """Gives deferred storage the memory of ``other``, which becomes its own."""
+        self.lease = other.lease
+        self.buffer = other.buffer
+        self.array = other.array
+        self.deferred = None  # last, since other threads ask for no lock from here on
+
+
+class Failed:
+    """The work of storage that could not be computed: whoever touches it gets the error."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def settle(self) -> None:
+        """Raises RuntimeError, from the error of the computation."""
+        raise RuntimeError(f"this tensor could not be computed: {self._error}") from self._error
+
+    def keep(self, tensor: Any) -> None:
+        """Nothing: there is nothing to compute."""
+
+
+__all__ = ["Failed", "Storage", "Upload", "Work", "lock"]
