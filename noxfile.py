@@ -231,13 +231,14 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style (ruff), who imports whom, and that sibling version ranges fit the tree."""
+    """Check style (ruff), who imports whom (import-linter), and that sibling version ranges fit the tree."""
     session.install(
         *nox.project.dependency_groups(SETTINGS, "lint"), *(["tomli"] if sys.version_info < (3, 11) else [])
     )
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", "tools/check_imports.py")
+    session.run("python", "tools/check_layers.py")
     session.run("python", "tools/check_versions.py")
 
 
@@ -259,7 +260,7 @@ def wheels(session: nox.Session) -> None:
 @nox.session
 def house(session: nox.Session) -> None:
     """Run the checks across packages: imports, ranges, purity, ownership of files, wheels, planted faults."""
-    install(session, everything({"core": "[cpu,test]"}), "hatchling")
+    install(session, everything({"core": "[cpu,test]"}), "hatchling", *nox.project.dependency_groups(SETTINGS, "lint"))
     run_suites(session, "tests")
 
 
@@ -304,7 +305,8 @@ def parity(session: nox.Session) -> None:
 @nox.session(tags=["deep"], python=PYTHONS)
 def pythons(session: nox.Session) -> None:
     """Run all suites and the house checks on every Python that netcl supports."""
-    install(session, everything({part: "[cpu,test]" if part == "core" else "[test]" for part in PACKAGES}), "hatchling")
+    suites = {part: "[cpu,test]" if part == "core" else "[test]" for part in PACKAGES}
+    install(session, everything(suites), "hatchling", *nox.project.dependency_groups(SETTINGS, "lint"))
     run_suites(session, "tests", *(f"packages/netcl-{part}/tests" for part in PACKAGES))
 
 

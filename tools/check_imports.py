@@ -16,12 +16,15 @@ DISTRIBUTION_OF = {"PIL": "pillow", "opt_einsum": "opt-einsum", "tensorboardX": 
 OPENCL_TEXT = re.compile(r"\b(__kernel|__global|__local|get_(global|local|group)_id|barrier\(CLK_)|#pragma\s+OPENCL")
 # netcl.data needs NumPy alone; these two modules may import the extra `device`.
 DEVICE_MODULES = (Path("data/augment_gpu.py"), Path("data/device_augment.py"))
-# The op table lives in core, its rows in netcl.ops: these may load the rows inside a function (ADR 0004).
-TABLE_READERS = (Path("core/ops_table/table.py"), Path("core/testing/conformance.py"))
+# Modules of core that may load one of a layer above by its name, inside a function: the rows of the op table are in
+# netcl.ops (ADR 0004), what measures kernels is in netcl.profiling (ADR 0012). Statements: tools/check_layers.py.
+LOADED_BY_NAME = {
+    Path("core/ops_table/table.py"): "netcl.ops",
+    Path("core/testing/conformance.py"): "netcl.ops",
+    Path("core/tuning/measurements.py"): "netcl.profiling.autotuner",
+}
 # A module for test suites, which nothing of netcl imports: pytest comes with the extra `test`.
 PYTEST_MODULE = Path("core/testing/pytest_plugin.py")
-# What is measured is kept in core; this loads what measures it, inside a function, when NETCL_AUTOTUNE=on asks for it.
-TUNING_READER = Path("core/tuning/measurements.py")
 
 
 @dataclass(frozen=True)
@@ -160,12 +163,10 @@ def _sibling_fault(
         )
     if sub not in OWNER:
         return "bare netcl is for users: import the subpackage that owns the name"
-    if inside in TABLE_READERS and f"{found.module}.".startswith("netcl.ops.") and found.place.in_function:
-        return None
-    if inside == TUNING_READER and found.module == "netcl.profiling.autotuner" and found.place.in_function:
-        return None
-    if package.name == "netcl-core" and inside.parts[0] == "core" and sub != "core":
-        return f"netcl.core does not import netcl.{sub}, which is built on it"
+    if found.by_name and inside.parts[0] == "core" and sub != "core":
+        allowed = LOADED_BY_NAME.get(inside)
+        if allowed is None or not f"{found.module}.".startswith(f"{allowed}.") or not found.place.in_function:
+            return f"netcl.core does not load netcl.{sub}, which is built on it"
     owner = OWNER[sub]
     if owner == package.name or owner in required:
         return None

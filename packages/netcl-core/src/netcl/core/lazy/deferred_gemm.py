@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.backend.epilogue import Epilogue, check
 from netcl.core.backend.interceptors import Interceptor, Layer, intercepted
 from netcl.core.capture.call_log import tensors_in
-from netcl.core.capture.epilogues import epilogue_expression
 from netcl.core.errors import ExpressionError, UnsupportedError
 from netcl.core.expr import Apply, Expr, Load
 from netcl.core.expr.rewrite import walk
+from netcl.core.lazy.region_epilogue import epilogue_expression
 from netcl.core.tensor.deferred import lock, promise, work_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,53 @@
+"""A region as the epilogue of the contraction that one of its inputs is the result of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from netcl.core.backend.epilogue import MAX_OPERANDS, Epilogue
+from netcl.core.expr import Const, Expr, Load, Scalar
+from netcl.core.expr.rewrite import rebuild
+from netcl.core.layout import aligned
+from netcl.core.lazy.region import Region, Value
+
+
+def epilogue_expression(
+    before: Epilogue, region: Region, own: int, value: Value, scalars: Mapping[str, Any]
+) -> Expr | None:
+    """What the region's ``value`` makes of its input ``own``, the result of a contraction that ends with ``before``, as
+    one epilogue: its operands are those of ``before``, then the other inputs in their order. None where it cannot be.
+
+    Launch scalars become constants.
+    """
+    home = region.values[region.inputs[own]]
+    others = [at for at in range(len(region.inputs)) if at != own]
+    count = len(before.operands)
+    if home.dtype not in ("float32", "float64") or region.reduced is not None or count + len(others) > MAX_OPERANDS:
+        return None
+    if not all(_broadcasts(region.values[region.inputs[at]], home) for at in others):
+        return None
+    places = {at: 1 + count + place for place, at in enumerate(others)}
+
+    def change(node: Expr) -> Expr | None:
+        if isinstance(node, Load):
+            return before.expression if node.slot == own else Load(places[node.slot], node.dtype)
+        if isinstance(node, Scalar) and node.name in scalars:
+            return Const(scalars[node.name], node.dtype)
+        return None
+
+    (expression,) = rebuild([value.expr], change)
+    return expression
+
+
+def _broadcasts(operand: Value, result: Value) -> bool:
+    """Whether an operand lies along a contraction's result as its shape says."""
+    rank = len(result.shape)
+    if len(operand.shape) > rank:
+        return False
+    there = dict(zip((at for at, size in enumerate(result.shape) if size != 1), result.axes))
+    wide = [at for at, size in enumerate(aligned(operand.shape, rank)) if size != 1]
+    return [there.get(at) for at in wide] == list(operand.axes)
+
+
+__all__ = ["epilogue_expression"]

@@ -1,0 +1,74 @@
+"""The layers of the repository: the contracts of import-linter hold, a planted import breaks the one that forbids it,
+and netcl-core has no import cycle, type-checking and deferred imports included.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import check_layers
+import count_structure
+import pytest
+from monorepo import ROOT
+
+FEW = 5  # deferred imports of netcl-core
+
+
+def test_the_tree_keeps_to_the_layers() -> None:
+    status, text = check_layers.check()
+    assert status == 0, text
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("copy")
+    shutil.copy(ROOT / "pyproject.toml", root)
+    for source in ROOT.glob("packages/*/src"):
+        package = root / "packages" / source.parent.name
+        shutil.copytree(source, package / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(source.parent / "pyproject.toml", package)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "contract"),
+    [
+        ("netcl-core/src/netcl/core/expr/nodes.py", "from netcl.core.tensor import Tensor", "layers of netcl.core"),
+        (
+            "netcl-core/src/netcl/core/expr/nodes.py",
+            "if TYPE_CHECKING:\n    from netcl.core.backend.protocol import DeviceBackend",
+            "layers of netcl.core",
+        ),
+        (
+            "netcl-core/src/netcl/core/backend/cpu/gemm.py",
+            "def f():\n    from netcl.core.backend.opencl.engine import OpenCLBackend",
+            "layers of netcl.core",
+        ),
+        ("netcl-core/src/netcl/core/errors.py", "from netcl.ops import relu", "layers of the distributions"),
+        ("netcl-nn/src/netcl/nn/module.py", "from netcl.trainer import Trainer", "layers of the distributions"),
+    ],
+)
+def test_a_planted_import_breaks_the_contract(copy: Path, module: str, code: str, contract: str) -> None:
+    path = copy / "packages" / module
+    before = path.read_text(encoding="utf-8")
+    path.write_text(f"{before}\n{code}\n", encoding="utf-8")
+    try:
+        status, text = check_layers.check(copy)
+    finally:
+        path.write_text(before, encoding="utf-8")
+    assert status == 1
+    assert f"{contract} BROKEN" in text
+
+
+def test_netcl_core_has_no_import_cycle_and_few_deferred_imports() -> None:
+    modules = count_structure.modules_of(ROOT)
+    arrows = [arrow for arrow in count_structure.arrows_of(modules) if arrow.kind != "loaded"]
+    inside = [arrow for arrow in arrows if modules[arrow.source].package == "netcl-core"]
+    assert count_structure.cycles(inside) == []
+    assert count_structure.deferred_imports(inside, modules)["netcl-core"] <= FEW
+
+
+def test_a_cycle_is_found() -> None:
+    arrows = [count_structure.Arrow(*pair, "type") for pair in ("ab", "bc", "ca", "cd", "de", "ed", "ef")]
+    assert count_structure.cycles(arrows) == [["a", "b", "c"], ["d", "e"]]
