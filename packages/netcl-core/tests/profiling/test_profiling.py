@@ -19,7 +19,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load
 from netcl.core.ops_table.dispatch import evaluate_each, snapshot
-from netcl.profiling import EventTimer, profile, region, roofline, timing, trace, watch
+from netcl.profiling import EventTimer, launch_recorder, profile, region, roofline, timing, trace
 from netcl.profiling.peaks import Peaks
 from netcl.profiling.records import Span, Thread, op_stats
 from netcl.runtime.capture import capture
@@ -45,7 +45,12 @@ def some(handle: DeviceHandle, *shape: int) -> Tensor:
 
 def is_unwatched(handle: DeviceHandle) -> bool:
     engine = engine_for(handle)
-    return engine.sink is None and engine not in watch._watches and not watch.doing.ops and not timing.listeners
+    return (
+        engine.sink is None
+        and engine not in launch_recorder._recorders
+        and not launch_recorder.thread_state.ops
+        and not timing.listeners
+    )
 
 
 def test_timing_counts_runs_and_waits(handle: DeviceHandle) -> None:
@@ -316,11 +321,11 @@ def test_results_are_the_same_and_nothing_is_kept(profiled: DeviceHandle) -> Non
         del seen
         gc.collect()
         assert dead() is None, "a profile holds no tensors"
-        for _ in range(watch._PENDING + 10):
+        for _ in range(launch_recorder._PENDING + 10):
             ops.relu(x)
         if profiled.backend == "cl":
-            assert len(engine_for(profiled).sink._pending) < watch._PENDING, "events are let go in between"
-    assert len([span for span in p.spans if span.name == "relu"]) == watch._PENDING + 10
+            assert len(engine_for(profiled).sink._pending) < launch_recorder._PENDING, "events are let go in between"
+    assert len([span for span in p.spans if span.name == "relu"]) == launch_recorder._PENDING + 10
     assert is_unwatched(profiled)
 
 

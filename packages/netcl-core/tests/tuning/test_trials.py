@@ -101,5 +101,5 @@ def test_where_no_child_can_say_anything_kernels_are_run_here(opencl, own_cache,
     monkeypatch.setattr(trials, "_SCRIPT", "import no_such_module")
     assert len(autotune_matmul(*SHAPE, warmup=0, runs=1).extra["candidates"]) > 1
     assert verdicts(own_cache) == {}
-    monkeypatch.setattr(trials, "_met", None)  # what was measured is not tried
+    monkeypatch.setattr(trials, "_try_in_child", None)  # what was measured is not tried
     assert len(autotune_matmul(8, 8, 8, warmup=0, runs=1).extra["candidates"]) > 1

@@ -1,4 +1,4 @@
-"""The ops of netcl, forward only: tensors in, plain tensors out; `netcl.autograd` has them differentiable."""
+"""The ops of netcl, forward only: tensors in, plain tensors out; `netcl.autograd` has the differentiable ones."""
 
 from __future__ import annotations
 

@@ -112,8 +112,8 @@ tanhshrink = elementwise("tanhshrink", "v0 - tanh(v0)", "x - tanh(x).", domain=f
 
 @expression(domain=few(lambda x: np.log(x / (1 - x)), (0.1, 0.9)))
 def logit(x: Expr, eps: Any = None) -> Expr:
-    """log(x / (1 - x)), the inverse of ``sigmoid``; with ``eps``, x is limited to [eps, 1 - eps] before, and NaN
-    comes out beyond [0, 1] without.
+    """log(x / (1 - x)), the inverse of ``sigmoid``; with ``eps``, x is first clamped to [eps, 1 - eps]; without it the
+    result beyond [0, 1] is NaN.
     """
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     if eps is not None:

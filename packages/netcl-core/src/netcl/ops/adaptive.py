@@ -1,4 +1,4 @@
-"""Adaptive pooling: averages and maxima over as many sections of each spatial axis as asked for."""
+"""Adaptive pooling: averages and maxima over a given number of sections of each spatial axis."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _sizes(op: str, x: Sequence[int], output_size: Any) -> tuple[int, ...]:
 
 
 def _windows(extents: Sequence[int], sizes: Sequence[int]) -> dict[str, Any]:
-    """The engine's windows: sections, or plain ones where all are of one size."""
+    """Returns the engine's windows: sections, or plain windows if all sections have one size."""
     n = len(sizes)
     rest: dict[str, Any] = {"padding": ((0, 0),) * n, "dilation": (1,) * n}
     if all(extent % out == 0 for extent, out in zip(extents, sizes)):
@@ -78,7 +78,7 @@ def _cases(*ranks: int) -> Callable[[np.random.Generator], Cases]:
 
 
 def _positions_reference(x: Any, output_size: Any) -> Any:
-    """The maxima, and their flat positions in the spatial plane."""
+    """Returns the maxima, and their flat positions in the spatial plane."""
     y = adaptive_reference(np.max)(x, output_size)
     planes = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
     found = np.zeros(y.shape, np.int32)
@@ -114,7 +114,9 @@ def _max_grad_reference(grad: Any, positions: Any, shape: Any) -> Any:
 
 @computed(dtypes="numbers", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
 def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> Tensor:
-    """The gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each gradient added where its maximum was."""
+    """The gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each gradient is added at the position of its
+    maximum.
+    """
     engine = engine_of("adaptive_max_pool_grad", grad_output, indices)
     wanted = tuple(int(size) for size in shape)
     if grad_output.shape[:2] != wanted[:2] or indices.shape != grad_output.shape or len(wanted) != grad_output.ndim:

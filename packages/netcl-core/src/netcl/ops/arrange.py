@@ -1,4 +1,4 @@
-"""Parts of tensors, tensors as parts, reversed, turned or repeated, and triangles: compositions of the ops of shape."""
+"""Slicing, splitting, flipping, rolling and repeating tensors, and triangles: compositions of the ops of shape."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def part(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
     )
 )
 def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """The positions start..start+length of one axis; a negative start counts from the end. IndexError outside of it."""
+    """The positions start..start+length of one axis; a negative start counts from the end. Raises IndexError outside of
+    the axis.
+    """
     (at,) = normalize_axes(axis, x.ndim, "narrow")
     begin = start + x.shape[at] if start < 0 else start
     if length < 0 or begin < 0 or begin + length > x.shape[at]:
@@ -103,8 +105,8 @@ def flip(x: Tensor, axis: Axes = None) -> Tensor:
     )
 )
 def roll(x: Tensor, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
-    """A copy whose elements have moved ``shift`` places along ``axis``, around the end; None rolls the flattened
-    tensor.
+    """A copy with the elements moved ``shift`` positions along ``axis``, cyclically; None rolls the
+    flattened tensor.
     """
     if axis is None:
         return reshape(roll(reshape(x, (x.size,)), shift, 0), x.shape)  # type: ignore[no-any-return]
@@ -121,7 +123,7 @@ def roll(x: Tensor, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
 
 @composite(domain=sampled(np.tile, ((2, 3), {"reps": (2, 1, 2)}), ((3,), {"reps": 2}), ((2, 3), {"reps": (4,)})))
 def tile(x: Tensor, reps: int | Sequence[int]) -> Tensor:
-    """``x`` repeated reps[a] times along each axis a, as a whole; missing axes are put before."""
+    """``x`` repeated reps[a] times along each axis a, as a whole; missing axes are added in front."""
     counts = (reps,) if isinstance(reps, int) else tuple(reps)
     rank = builtins.max(x.ndim, len(counts))
     counts, sizes = (1,) * (rank - len(counts)) + counts, (1,) * (rank - x.ndim) + x.shape

@@ -1,6 +1,4 @@
-"""Attention: the masked softmax of its scores as one expression, the whole of it as products around that, and rotary
-positions.
-"""
+"""Attention: the masked softmax of its scores as one expression, scaled dot-product attention, and rotary positions."""
 
 from __future__ import annotations
 
@@ -60,8 +58,8 @@ def attention_weights(
 ) -> Expr:
     """softmax(scale * scores + mask) over the last axis of scores (..., queries, keys).
 
-    A bool mask is True where a key may be seen, a floating one is added; ``causal`` hides keys after the query's
-    position. A query that sees no key has weights of 0, and no gradient.
+    A bool mask is True for each visible key, a floating one is added; ``causal`` hides keys after the query's position.
+    A query without a visible key has weights of 0, and no gradient.
     """
     last = space.rank - 1
     return softmax_of(scores, mask, Index(last - 1) >= Index(last) if causal else None, scale, last)
@@ -130,11 +128,11 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(scale q k^T + mask) v (Vaswani et al. 2017): q (..., queries, E), k (..., keys, E), v (..., keys, V).
 
-    ``scale`` is 1 / sqrt(E) unless given. ``mask`` broadcasts to (..., queries, keys): bool, True where a key may be
-    seen, or floating, added to the scores. ``is_causal`` lets query i see keys 0 .. i, as PyTorch counts them. A query
-    that sees no key gives 0, and has no gradient (PyTorch since 2.5). ``dropout_p`` zeroes weights at every call, in
-    training or not. ``enable_gqa``: q (..., heads, queries, E) has a multiple of the heads of k and v, and neighbouring
-    heads share one of theirs. ShapeError and DTypeError name shapes and dtypes that do not fit.
+    ``scale`` is 1 / sqrt(E) unless given. ``mask`` broadcasts to (..., queries, keys): bool, True for each visible key,
+    or floating, added to the scores. With ``is_causal`` query i attends to keys 0 .. i, as in PyTorch. A query without
+    a visible key gives 0, and has no gradient (PyTorch since 2.5). ``dropout_p`` zeroes weights at every call, in
+    training or not. ``enable_gqa``: q (..., heads, queries, E) has a multiple of the heads of k and v, and adjacent
+    query heads share one head of k and v. Raises ShapeError and DTypeError, which name the shapes and dtypes.
     """
     _check(q, k, v, mask, is_causal, enable_gqa)
     factor = (1 / math.sqrt(q.shape[-1]) if q.shape[-1] else 1.0) if scale is None else float(scale)
@@ -166,10 +164,11 @@ def scaled_dot_product_attention(
     )
 )
 def causal_mask(queries: int, keys: int | None = None, offset: int = 0, queue: Any = None) -> Tensor:
-    """A mask (queries, keys), bool, by which query i sees keys 0 .. i + offset: as many keys as queries unless given.
+    """A mask (queries, keys), bool, True if query i may attend to the key: keys 0 .. i + offset. ``keys`` defaults to
+    ``queries``.
 
-    ``offset = keys - queries`` lets the last query see every key, as with cached keys. On the active device, or on
-    ``queue``.
+    ``offset = keys - queries`` lets the last query attend to every key, as with cached keys. On the active device, or
+    on ``queue``.
     """
     shape = (queries, queries if keys is None else keys)
     if min(shape) < 0:
@@ -219,8 +218,8 @@ def _pair_reference(a: Any, b: Any, offset: float) -> Any:
 def rotate_pairs(
     a: Expr, b: Expr, positions: Expr | None = None, offset: float = 0.0, base: float = 10000.0, *, space: Space
 ) -> tuple[Expr, Expr]:
-    """The points (a, b) turned: pair i of a row by position / base^(i / pairs); positions (..., 1), or the place
-    along the axis before the last plus ``offset``.
+    """The points (a, b) rotated: pair i of a row by position / base^(i / pairs); positions (..., 1), or the index along
+    the last axis but one plus ``offset``.
     """
     last = space.rank - 1
     wide = a.dtype if a.dtype == "float64" else "float32"
@@ -234,12 +233,11 @@ def rotate_pairs(
 
 @composite(amp="float32", domain=Domain(cases=_rope_cases, reference=_rope_reference))
 def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0, interleaved: bool = False) -> Tensor:
-    """Rotary position embedding of x (..., T, D), D even: pair i of position p turned by the angle p / base^(2i / D)
+    """Rotary position embedding of x (..., T, D), D even: pair i of position p rotated by the angle p / base^(2i / D)
     (Su et al. 2021).
 
-    A pair is (x[i], x[i + D/2]), or (x[2i], x[2i + 1]) where ``interleaved``. ``positions``: None for 0 .. T - 1, an
-    int p for p .. p + T - 1, as with cached keys, or a tensor that broadcasts to (..., T). ShapeError names a D that
-    is odd.
+    A pair is (x[i], x[i + D/2]), or (x[2i], x[2i + 1]) if ``interleaved``. ``positions``: None for 0 .. T - 1, an int p
+    for p .. p + T - 1, as with cached keys, or a tensor that broadcasts to (..., T). Raises ShapeError if D is odd.
     """
     if x.ndim < 2 or x.shape[-1] % 2 or not x.shape[-1]:
         raise ShapeError(f"rope: x {x.shape}; expected (..., T, D) with an even D", op="rope")

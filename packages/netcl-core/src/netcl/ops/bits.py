@@ -1,4 +1,4 @@
-"""Ops on the bits of whole numbers, one row each; of bool they are the logical ones."""
+"""Bitwise ops on integers, one row each; on bool they are the logical ops."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Convolutions in one, two and three dimensions, their two gradients as ops of their own, and unfolding into columns.
+"""Convolutions in one, two and three dimensions, their two gradients as separate ops, and unfolding into columns.
 
-The gradients of ``conv2d`` are ``conv2d_grad_input`` and ``conv2d_grad_weight``; the gradients of those are again of
-these three, so derivatives of any order exist.
+The gradients of ``conv2d`` are ``conv2d_grad_input`` and ``conv2d_grad_weight``; their gradients are again these three
+ops, so derivatives of any order exist.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ def _conv_cases(n: int) -> Callable[[np.random.Generator], Cases]:
 
 
 def geometry_of(op: str, n: int, weight: tuple[int, ...], stride: Any, padding: Any, dilation: Any) -> dict[str, Any]:
-    """Strides, paddings and dilations per axis."""
+    """Returns strides, paddings and dilations per axis."""
     steps, dilations = per_axis(op, "stride", stride, n), per_axis(op, "dilation", dilation, n)
     return {"stride": steps, "padding": paddings(op, padding, weight[2:], steps, dilations), "dilation": dilations}
 
 
 def _check(op: str, n: int, x: Sequence[int], weight: Sequence[int], groups: int, bias: Tensor | None = None) -> None:
-    """ShapeError unless x (N, C, *S), weight (F, C / groups, *K) and bias (F,) fit."""
+    """Raises ShapeError unless x (N, C, *S), weight (F, C / groups, *K) and bias (F,) match."""
     fits = len(x) == len(weight) == n + 2 and groups > 0 and x[1] == weight[1] * groups and weight[0] % groups == 0
     if not fits or (bias is not None and bias.shape != (weight[0],)):
         given = "" if bias is None else f", bias {bias.shape}"
@@ -145,7 +145,7 @@ def _unfolded(engine: Any, x: Tensor, weight: Tensor, final: Sequence[int], geom
 
 
 def _gradient(op: str, kind: str, n: int, a: Any, b: Any, shape: Any, geometry: Any, groups: int) -> Tensor:
-    """The convolution that gives ``shape``: of a gradient with a weight, or of x with a gradient."""
+    """Returns the convolution with output shape ``shape``: of a gradient with a weight, or of x with a gradient."""
     engine = engine_of(op, a, b)
     wanted = tuple(int(size) for size in shape)
     x, weight = (wanted, b.shape) if kind == "grad_input" else (a.shape, wanted)
@@ -217,7 +217,7 @@ _WEIGHT_DOC = (
 
 
 def _convolution(n: int) -> tuple[OpFunction, OpFunction, OpFunction]:
-    """conv{n}d and its two gradients."""
+    """Makes conv{n}d and its two gradients."""
     name = f"conv{n}d"
 
     def forward(
@@ -297,14 +297,14 @@ def depthwise_conv2d(
 ) -> Tensor:
     """conv2d with one group per channel: x (N, C, H, W), weight (C * multiplier, 1, kH, kW), bias (C * multiplier,).
 
-    ``stride``, ``padding`` and ``dilation`` are conv2d's; ShapeError where x has another rank.
+    ``stride``, ``padding`` and ``dilation`` are conv2d's; raises ShapeError if x has another rank.
     """
     if x.ndim != 4:
         raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W)", op="depthwise_conv2d")
     return conv2d(x, weight, bias, stride, padding, dilation, groups=x.shape[1])  # type: ignore[no-any-return]
 
 
-# -- folding batch normalisation into the convolution before it --------------------------------------------------------
+# -- folding batch normalization into the convolution before it --------------------------------------------------------
 
 
 def _fold_cases(rng: np.random.Generator) -> Cases:
@@ -338,11 +338,10 @@ def fold_bn_params(
     bn_bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor]:
-    """(weight, bias) of a convolution that does the work of itself and of the batch normalisation behind it
-    (inference).
+    """Returns (weight, bias) of a convolution that includes the batch normalization after it (for inference).
 
     weight' = weight * gamma / sqrt(var + eps) per output channel, bias' = (bias - mean) * gamma / sqrt(var + eps) +
-    beta. weight (F, ...), all others (F,); None stands for bias 0, gamma 1, beta 0.
+    beta. weight (F, ...), all others (F,); None means bias 0, gamma 1, beta 0.
     """
     channels = (weight.shape[0],) if weight.ndim > 1 else ()
     for name, value in (

@@ -1,4 +1,4 @@
-"""Transposed convolutions: the gradients of convolutions by their input, taken as ops of their own, with a bias."""
+"""Transposed convolutions: the gradients of convolutions by their input, as separate ops, with a bias."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _transposed_reference(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Any:
-    """Every input element puts its multiple of the kernel into the output."""
+    """Adds every input element's multiple of the kernel to the output."""
     n, f = x.ndim - 2, weight.shape[1]
     s, p, e, d = (per_axis("", "", v, n, 0) for v in (stride, padding, output_padding, dilation))
     full = [(size - 1) * s[i] + span(weight.shape[2 + i], d[i]) + e[i] for i, size in enumerate(x.shape[2:])]

@@ -1,8 +1,8 @@
-"""Connectionist temporal classification: the sum over alignments, and its gradient in closed form.
+"""Connectionist temporal classification (CTC): the sum over alignments, and its gradient in closed form.
 
 A sample's states are its labels with a blank before, between and after them, L = 2 S + 1. From one step to the next a
-path stays, goes on by one state, or jumps over a blank between different labels (Graves et al. 2006). The engine's
-``trellis`` sums over the paths, forward and backward, always in the same order.
+path stays, advances by one state, or skips a blank between different labels (Graves et al. 2006). The engine's
+alpha-beta recursion sums over the paths, forward and backward, always in the same order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
 
 
-# -- samples and what they give in NumPy -------------------------------------------------------------------------------
+# -- cases and their references in NumPy -------------------------------------------------------------------------------
 
 
 def _states(targets: Any, blank: int) -> Any:
@@ -101,8 +101,8 @@ def _run(engine: Any, expression: Expr, inputs: Sequence[Tensor], shape: Sequenc
 
 
 def _ended(engine: Any, lengths: Expr, labels: Expr) -> Expr:
-    """Where a path may end: at a sample's last step in the blank after its last label, or in that label. A length that
-    is none of the tensor's raises the flag.
+    """Masks the states in which a path may end: at a sample's last step, the blank after its last label, or that label.
+    A length beyond the tensor's raises the flag.
     """
     places = []
     for value, low, high, what in ((lengths, 1, size_of((0,), "int32"), "steps"), (labels, 0, None, "labels")):
@@ -126,8 +126,8 @@ def _states_reference(targets: Any, labels: Any, blank: int = 0) -> Any:
 
 @computed(domain=Domain(cases=_states_cases, reference=_states_reference, gradient=False))
 def ctc_states(targets: Tensor, labels: Tensor, blank: int = 0) -> tuple[Tensor, Tensor]:
-    """The states (n, 2 S + 1), int64, of targets (n, S) that are padded behind ``labels`` (n, 1), and whether each may
-    follow the one before the last, bool.
+    """The states (n, 2 S + 1), int64, of targets (n, S) padded after ``labels`` (n, 1), and a bool for each: True if it
+    may follow the state two before it.
     """
     n, longest = targets.shape
     engine = targets.engine
@@ -153,8 +153,8 @@ def ctc_states(targets: Tensor, labels: Tensor, blank: int = 0) -> tuple[Tensor,
 def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """(-log of the sum over paths (n,), the sums so far (T, n, L)) for log-probabilities of states (T, n, L).
 
-    ``jumps`` (n, L), bool: states that may follow the one before the last. ``lengths`` and ``labels`` (n, 1): steps
-    and labels of each sample. Infinite where no path fits. The first result alone has a gradient.
+    ``jumps`` (n, L), bool: states that may follow the state two before them. ``lengths`` and ``labels`` (n, 1): steps
+    and labels of each sample. Infinite if no path fits. Only the first result has a gradient.
     """
     engine = engine_of("ctc_paths", emissions, jumps, lengths, labels)
     n = emissions.shape[1]
@@ -179,7 +179,7 @@ def ctc_occupancy(
     emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor, loss: Tensor, alpha: Tensor
 ) -> Tensor:
     """The probability (T, n, L) that a path is in a state at a step: the negative gradient of ``ctc_paths`` by its
-    emissions, from its results ``loss`` and ``alpha``; 0 where no path fits.
+    emissions, from its results ``loss`` and ``alpha``; 0 if no path fits.
     """
     engine = engine_of("ctc_occupancy", emissions, jumps, lengths, labels, loss, alpha)
     dtype, shape, n = emissions.dtype, emissions.shape, emissions.shape[1]
@@ -228,7 +228,7 @@ def _loss_cases(rng: np.random.Generator) -> Cases:
 
 
 def _column(what: str, lengths: Any, low: int, high: int, like: Tensor) -> Tensor:
-    """``lengths`` as a tensor (n, 1); what comes from the host is checked here, what lies on the device there."""
+    """Returns ``lengths`` as a tensor (n, 1); host values are checked here, device values on the device."""
     n = like.shape[1]
     if not isinstance(lengths, Tensor):
         found = np.asarray(lengths, dtype=np.int64).reshape(-1)
@@ -247,7 +247,7 @@ def _column(what: str, lengths: Any, low: int, high: int, like: Tensor) -> Tenso
 
 
 def _padded(targets: Tensor, target_lengths: Any, n: int) -> Tensor:
-    """Labels of all samples in a row, as a tensor (n, longest); their lengths have to be known on the host."""
+    """Returns the labels of all samples in a row as a tensor (n, longest); their lengths must be known on the host."""
     counts = np.asarray(target_lengths.numpy() if isinstance(target_lengths, Tensor) else target_lengths).reshape(-1)
     if len(counts) != n or counts.sum() != targets.size:
         raise ShapeError(
@@ -272,14 +272,14 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """-log of the probability that a path of labels and blanks reads as the target (Graves et al. 2006).
+    """-log of the probability that a path of labels and blanks yields the target (Graves et al. 2006).
 
     log_probs (T, N, C), as from ``log_softmax``, or (T, C); targets (N, S) or (S,), a tensor or host array of class ids
     padded to the longest, or all in a row (sum of lengths,); input_lengths and target_lengths (N,), tensors or
-    sequences of whole numbers. The mean divides each loss by its target's length first, as PyTorch's does. Infinite
-    where the steps do not suffice, and then without a gradient; ``zero_infinity`` makes it 0. The gradient is that of
-    log_probs as they are, not as if normalised. ShapeError, ValueError: what does not fit; a length or id that lies on
-    the device raises IndexError when the loss is read.
+    sequences of integers. The mean divides each loss by its target's length first, as PyTorch's does. Infinite if there
+    are too few steps, and then without a gradient; ``zero_infinity`` makes it 0. The gradient is that of log_probs as
+    they are, without a normalization. Raises ShapeError and ValueError for invalid arguments; an invalid length or id
+    on the device raises IndexError when the loss is read.
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")

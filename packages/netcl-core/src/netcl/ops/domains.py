@@ -1,4 +1,4 @@
-"""Where elementwise rows are tested: ranges away from kinks, and few shapes where one kernel tells."""
+"""Test ranges of elementwise rows: away from kinks, and few shapes for rows that one kernel covers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOOLS = Domain(gradient=False)
 def few(
     reference: Any, *ranges: tuple[float, float], kinks: tuple[float, ...] = (), away: float = 0.05, **more: Any
 ) -> Domain:
-    """One shape with a tail, one operand per range: for rows whose kernels differ from the others' by one call."""
+    """One shape with a tail, one operand per range: for rows whose kernels differ from others by one call only."""
 
     def cases(rng: np.random.Generator) -> Any:
         operands = []
@@ -33,7 +33,7 @@ def few(
 
 
 def whole(reference: Any, low: int = -100, high: int = 100, bools: bool = True, counts: bool = False) -> Domain:
-    """Whole numbers of two dtypes and bool, as many operands as ``reference`` takes."""
+    """Integers of two dtypes and bool, as many operands as ``reference`` takes."""
 
     def cases(rng: np.random.Generator) -> Any:
         for dtype in ("int32", "int64"):

@@ -1,4 +1,4 @@
-"""Einstein's sums: the labels of an equation, and pairs of operands contracted as products of matrices."""
+"""Einstein summation: parses the equation, and contracts pairs of operands as matrix products."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
     """Einstein's sum, ``einsum("bij,bjk->bik", a, b)``: pairs in opt_einsum's order, each a matmul of permuted
     operands.
 
-    Ellipsis and repeated labels are understood, as in NumPy, and lengths of 1 stretch; without ``->`` the output has
-    the labels that occur once, sorted. ShapeError names the label or term that does not fit.
+    Ellipsis and repeated labels are supported as in NumPy, and lengths of 1 broadcast; without ``->`` the output has
+    the labels that occur once, sorted. Raises ShapeError, which names the label or term.
     """
     import opt_einsum
 
@@ -78,7 +78,7 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
 
 
 def _labels(equation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[str], str]:
-    """The labels of each operand and of the output, the ellipsis spelled out."""
+    """Returns the labels of each operand and of the output, the ellipsis expanded."""
     text = equation.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
@@ -108,7 +108,7 @@ def _labels(equation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[str]
 
 
 def _spread(equation: str, labels: str, x: Tensor, sizes: dict[str, int]) -> tuple[str, Tensor]:
-    """``x`` without the axes of length 1 that other operands have longer: it is the same all along them."""
+    """Returns ``x`` without the axes of length 1 that are longer in other operands: it is broadcast along them."""
     for label, size in zip(labels, x.shape):
         if size not in (1, sizes[label]) or labels.count(label) > 1 and size != sizes[label]:
             raise ShapeError(f"einsum {equation!r}: label {label!r} has lengths {sizes[label]} and {size}", op="einsum")
@@ -119,7 +119,7 @@ def _spread(equation: str, labels: str, x: Tensor, sizes: dict[str, int]) -> tup
 
 
 def _diagonal(labels: str, x: Tensor) -> tuple[str, Tensor]:
-    """``x`` with every repeated label made one axis, the diagonal of those that bear it."""
+    """Returns ``x`` with every repeated label as one axis, the diagonal of its axes."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             one, two = labels.index(label), labels.rindex(label)
@@ -132,14 +132,14 @@ def _diagonal(labels: str, x: Tensor) -> tuple[str, Tensor]:
 
 
 def _summed(labels: str, x: Tensor, wanted: set[str]) -> tuple[str, Tensor]:
-    """``x`` summed over the labels that nobody wants."""
+    """Returns ``x`` summed over the labels that no other operand or the output has."""
     gone = tuple(a for a, label in enumerate(labels) if label not in wanted)
     kept = "".join(label for label in labels if label in wanted)
     return kept, sum_op(x, axis=gone) if gone else x
 
 
 def _contract(one: tuple[str, Tensor], two: tuple[str, Tensor], wanted: set[str]) -> tuple[str, Tensor]:
-    """The product of two operands, summed over the labels that no later operand or output has."""
+    """Returns the product of two operands, summed over the labels that no later operand or output has."""
     (a_labels, a), (b_labels, b) = _summed(*one, wanted | set(two[0])), _summed(*two, wanted | set(one[0]))
     both = [label for label in a_labels if label in b_labels]
     batch = [label for label in both if label in wanted]

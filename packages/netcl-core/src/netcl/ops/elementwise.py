@@ -1,4 +1,4 @@
-"""Elementwise ops, one row each: as text over v0, v1, ..., or as a builder of expressions where it takes more."""
+"""Elementwise ops, one row each: as text over v0, v1, ..., or as a builder of expressions if text does not suffice."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ mod = elementwise(
 
 @expression(domain=POSITIVE)
 def pow(a: Expr, b: Expr) -> Expr:
-    """a to the power of b; whole numbers to a whole power stay whole, their negative powers cut to 0 (1 and -1
-    aside).
+    """a to the power of b; integers to an integer power stay integers, their negative powers are truncated to 0 (except
+    for 1 and -1).
     """
     dtype = promote(a.dtype, b.dtype)
     return apply("pow", a, b) if is_floating(dtype) else _whole_power(cast_expr(a, dtype), cast_expr(b, dtype))
 
 
 def _whole_power(base: Expr, exponent: Expr) -> Expr:
-    """By squaring, one step per bit of the exponent; overflow wraps, as in NumPy."""
+    """Exponentiation by squaring, one step per bit of the exponent; overflow wraps, as in NumPy."""
     dtype = base.dtype
     if dtype == "bool":
         raise DTypeError("pow is not defined on bool; convert with astype", op="pow")
@@ -164,7 +164,7 @@ def _clamp_cases(rng: np.random.Generator) -> Any:
 
 @expression(domain=Domain(cases=_clamp_cases, reference=lambda x, min=None, max=None: np.clip(x, min, max)))
 def clamp(x: Expr, min: Any = None, max: Any = None) -> Expr:
-    """x limited to [min, max]; None is no limit. The gradient passes inside the limits and on them."""
+    """x limited to [min, max]; None is no limit. The gradient passes within the limits and at them."""
     for bound, beyond in ((min, "lt"), (max, "gt")):
         if bound is not None:
             x = apply("where", apply(beyond, x, bound), bound, x)
@@ -181,7 +181,7 @@ def _cast_cases(rng: np.random.Generator) -> Any:
 
 @expression(domain=Domain(cases=_cast_cases, reference=lambda x, dtype: x.astype(dtype), gradient=False))
 def cast(x: Expr, *, dtype: str = "float32") -> Expr:
-    """x converted to ``dtype``: floats to whole numbers by truncation, anything but zero is True."""
+    """x converted to ``dtype``: floats to integers by truncation, to bool True for any nonzero element."""
     return cast_expr(x, dtype)
 
 
@@ -202,8 +202,8 @@ def clone(x: Expr) -> Expr:
     ),
 )
 def elementwise_binary(a: Expr, b: Expr, expression: str = "") -> Expr:
-    """The expression in C over v0 and v1, for example ``"MUL(ADD(v0, v1), 2.0f)"``; ExpressionError shows what cannot
-    be read.
+    """The expression in C over v0 and v1, for example ``"MUL(ADD(v0, v1), 2.0f)"``; raises ExpressionError with the
+    position of a syntax error.
     """
     return parse(expression, [a, b])
 
@@ -216,7 +216,7 @@ def elementwise_binary(a: Expr, b: Expr, expression: str = "") -> Expr:
     ),
 )
 def elementwise_unary(x: Expr, expression: str = "") -> Expr:
-    """The expression in C over v0; ExpressionError shows what cannot be read."""
+    """The expression in C over v0; raises ExpressionError with the position of a syntax error."""
     return parse(expression, [x])
 
 

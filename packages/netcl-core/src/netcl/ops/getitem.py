@@ -1,7 +1,7 @@
 """Indexing with brackets: ``x[key]`` copies, ``x[key] = value`` writes in place, both by NumPy's rules.
 
-Ints, slices with any step, Ellipsis and None are one strided copy. Arrays and tensors of whole numbers select rows of
-what is left, wherever their values are; a mask stands for the positions where it is true.
+Ints, slices with any step, Ellipsis and None are one strided copy. Arrays and tensors of integers, on host or device,
+select rows of the result; a mask is replaced by the positions where it is true.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _block(x: Tensor, block: Block) -> Tensor:
 def getitem(x: Tensor, key: Any) -> Tensor:
     """A copy of ``x[key]``.
 
-    IndexError for a host index out of range, at once; for one on the device at the next host read. A mask of the
-    device costs a host read of how much is true. UnsupportedError names what else a key may hold.
+    Raises IndexError for a host index out of range at once; for one on the device at the next host read. A mask on the
+    device costs a host read of its number of true elements. Raises UnsupportedError for any other key.
     """
     engine = engine_of("getitem", x)
     if isinstance(key, Tensor) and key.dtype != "bool" and x.ndim:
@@ -93,8 +93,8 @@ def _moved(x: Tensor, order: Sequence[int]) -> Tensor:
 def setitem(x: Tensor, key: Any, value: Any) -> None:
     """Writes ``value`` (a number, host values or a tensor that broadcasts) into ``x[key]``, in place.
 
-    Where a key names a position twice its last value stays, as in NumPy. A mask of the device is read on the host only
-    where the value has an element for each that is true.
+    If a key names a position twice its last value stays, as in NumPy. A mask on the device is read on the host only if
+    the value has an element for each true position.
     """
     engine_of("setitem", x)
     items = spread("setitem", key, x.shape)
@@ -106,7 +106,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
 
 
 def _value(x: Tensor, value: Any) -> Tensor:
-    """``value`` as a tensor of x's dtype beside it, in storage of its own."""
+    """Returns ``value`` as a tensor of x's dtype on x's device, in separate storage."""
     if isinstance(value, Tensor):
         engine_of("setitem", x, value)
         return as_dtype(value, x.dtype) if value.storage_id != x.storage_id else _copied(value)
@@ -122,7 +122,9 @@ def _copied(x: Tensor) -> Tensor:
 
 
 def _fitted(source: Tensor, shape: Shape) -> Tensor:
-    """``source`` without leading axes of length one that ``shape`` has not; ShapeError unless it broadcasts to it."""
+    """Returns ``source`` without leading axes of length one that ``shape`` lacks; raises ShapeError unless it
+    broadcasts.
+    """
     while source.ndim > len(shape) and source.shape[0] == 1:
         source = source._alias(source.shape[1:])
     if not broadcasts(source.shape, shape):
@@ -131,7 +133,7 @@ def _fitted(source: Tensor, shape: Shape) -> Tensor:
 
 
 def _walk(x: Tensor, block: Block, order: Sequence[int]) -> tuple[Shape, Shape, int]:
-    """Lengths and strides of a block of x in the order of ``order``, and where it starts."""
+    """Returns lengths and strides of a block of x in the order of ``order``, and its offset."""
     own = contiguous_strides(x.shape)
     strides = [0 if axis is None else own[axis] * block.steps[axis] for axis in block.axes]
     start = builtins.sum(start * stride for start, stride in zip(block.starts, own))
@@ -147,7 +149,7 @@ def _set_block(x: Tensor, block: Block, source: Tensor) -> None:
 
 
 def _set_masked(x: Tensor, items: Sequence[Any], source: Tensor) -> bool:
-    """Writes where a mask is true if it is the key's only array, the rest is whole, and all that it selects gets the
+    """Writes where a mask is true, if it is the key's only array, the rest is whole, and all selected positions get the
     same value; no host read.
     """
     at = [is_array(item) for item in items].index(True)
@@ -176,7 +178,7 @@ def _set_masked(x: Tensor, items: Sequence[Any], source: Tensor) -> bool:
 
 
 def _set_rows(x: Tensor, chosen: Selection, source: Tensor) -> None:
-    """Writes the rows that arrays select: into x, or into a copy of the block that is then put back."""
+    """Writes the rows that arrays select: into x, or into a copy of the block that is then written back."""
     engine = x.engine
     places = places_of("setitem", engine, chosen)
     if places.storage_id == x.storage_id:
@@ -228,7 +230,7 @@ def _put_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict
 def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """A copy of x with ``values``, which broadcast, written at (or with ``accumulate`` added to) x[indices].
 
-    ``indices`` holds tensors, arrays or lists of whole numbers, or masks; None takes an axis whole. Where a position is
+    ``indices`` holds tensors, arrays or lists of whole numbers, or masks; None selects a whole axis. If a position is
     named twice the last value stays, or all are added in their order: the same bits on every run.
     """
     op = "index_put"

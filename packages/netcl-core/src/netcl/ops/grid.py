@@ -1,7 +1,7 @@
 """Sampling images at the positions of a grid, and the grids of affine maps.
 
-The neighbours of a position are gathered one tap after the other: their rows in the image and their weights are
-expressions over the grid, so gradients of any order, by image and by grid, follow from those of the parts.
+The neighbors of a position are gathered tap by tap: their rows in the image and their weights are expressions over the
+grid, so gradients of any order, by image and by grid, follow from those of the parts.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ _CUBIC = -0.75
 
 
 class _Axis(NamedTuple):
-    """Coordinates of an axis; ``span`` is what -1 to 1 covers in pixels, ``edge`` 1 where that begins half a pixel
-    before the first centre, else 0. Both are launch scalars, so that sizes are no part of a kernel.
+    """Coordinates of an axis.
+
+    ``span`` is the number of pixels that -1 to 1 covers, ``edge`` is 1 if that begins half a pixel before the first
+    center, else 0. Both are launch scalars, so that sizes are no part of a kernel.
     """
 
     c: Expr
@@ -54,7 +56,7 @@ class _Axis(NamedTuple):
         return self.span - self.edge
 
     def within(self, place: Expr) -> Expr:
-        """A position held at the border (where its gradient is zero), after mirroring at it for ``reflection``."""
+        """A position clamped to the border (where its gradient is zero), after mirroring at it for ``reflection``."""
         if self.padding == "reflection":
             low, turn = self.edge * -0.5, self.span * 2.0
             away = apply("mod", apply("abs", place - low), turn)
@@ -69,7 +71,7 @@ class _Axis(NamedTuple):
         return place if self.padding == "zeros" or self.mode == "bicubic" else self.within(place)
 
     def weight(self, digit: Expr) -> Expr:
-        """The weight of neighbour number ``digit``."""
+        """The weight of neighbor number ``digit``."""
         place = self.place
         t = place - apply("stop_gradient", apply("floor", place))
         if self.mode == "bilinear":
@@ -80,7 +82,7 @@ class _Axis(NamedTuple):
         return apply("where", digit <= 1, low, apply("where", apply("eq", digit, 2), near[1], far[1]))
 
     def neighbour(self, digit: Expr) -> tuple[Expr, Expr]:
-        """Whether neighbour number ``digit`` lies in the image, and where (int32)."""
+        """Returns whether neighbor number ``digit`` is inside the image, and its index (int32)."""
         if self.mode == "nearest":
             place = apply("round", self.place)
         else:
@@ -93,7 +95,7 @@ class _Axis(NamedTuple):
 
 
 def _digit(axis: int, n: int, taps: int) -> Expr:
-    """Which of the neighbours along ``axis`` is meant by tap number Index(0)."""
+    """Returns the neighbor along ``axis`` that tap number Index(0) refers to."""
     return apply("mod", apply("floor_divide", Index(0), taps ** (n - 1 - axis)), taps)
 
 
@@ -111,7 +113,7 @@ def _np_within(place: Any, size: int, padding: str, align: bool) -> Any:
 
 
 def _np_taps(coordinates: Sequence[Any], sizes: Sequence[int], mode: str, padding: str, align: bool) -> tuple[Any, Any]:
-    """(flat positions, -1 outside; weights) of the neighbours, both (taps, N, P)."""
+    """Returns (flat positions, -1 outside; weights) of the neighbors, both (taps, N, P)."""
     found = []
     count = _TAPS[mode]
     for number in range(count ** len(sizes)):
@@ -138,7 +140,7 @@ def _np_taps(coordinates: Sequence[Any], sizes: Sequence[int], mode: str, paddin
 
 
 def _coordinates(rng: np.random.Generator, shape: tuple[int, ...], size: int, align: bool, reach: float = 1.6) -> Any:
-    """Coordinates up to beyond the image whose positions keep away from pixel centres, halves and reflections."""
+    """Coordinates up to beyond the image, with positions away from pixel centers, halves and reflections."""
     pixels = rng.integers(round(-reach), round(size - 1 + reach), shape) + rng.choice([0.2, 0.3, 0.7, 0.8], shape)
     return pixels * 2 / (size - 1) - 1 if align else (pixels * 2 + 1) / size - 1
 
@@ -184,8 +186,8 @@ def _index_reference(*coordinates: Any, **attributes: Any) -> Any:
 def _of_neighbours(
     name: str, doc: str, value: Callable[[Sequence[tuple[_Axis, Expr]], bool], Expr], amp: str, domain: Domain
 ) -> OpFunction:
-    """A row over coordinates (taps, N, P) for each axis: ``value`` of its axes, each with the number of its neighbour,
-    and of ``wide``.
+    """Makes a row over coordinates (taps, N, P) for each axis: ``value`` of its axes, each with the number of its
+    neighbor, and of ``wide``.
     """
 
     def builder(
@@ -256,9 +258,9 @@ def _without_taps(shape: tuple[int, ...], operands: Any, attributes: Any) -> tup
     domain=Domain(cases=_sum_cases, reference=lambda rows, index, weight: (rows * (index >= 0) * weight).sum(0)),
 )
 def grid_sum(rows: Expr, index: Expr, weight: Expr | None = None) -> Expr:
-    """The weighted sum over the neighbours (axis 0) of rows (taps, N, P, C); a negative index stands for zero."""
+    """The weighted sum over the neighbors (axis 0) of rows (taps, N, P, C); a negative index means zero."""
     known = apply("where", index >= 0, rows, 0)
-    if weight is not None:  # which is NaN where the position is not finite
+    if weight is not None:  # NaN if the position is not finite
         known = apply("where", index >= 0, known * weight, 0)
     return reduce("sum", known, (0,))
 
@@ -314,9 +316,9 @@ def grid_sample(
 ) -> Tensor:
     """x (N, C, H, W) at the positions grid (N, H', W', 2): (N, C, H', W'); with a third axis also in 3-D.
 
-    ``grid`` has (x, y[, z]) from -1 to 1: the edges of the outer pixels, with ``align_corners`` their centres.
-    ``mode``: bilinear (in 3-D trilinear), nearest, bicubic (a = -0.75, 2-D). Outside lies ``zeros``, the ``border``, or
-    the image mirrored at its border (``reflection``). ShapeError names shapes that do not fit.
+    ``grid`` has (x, y[, z]) from -1 to 1: the edges of the outer pixels, with ``align_corners`` their centers.
+    ``mode``: bilinear (in 3-D trilinear), nearest, bicubic (a = -0.75, 2-D). Positions outside read ``zeros``, the
+    ``border``, or the image mirrored at its border (``reflection``). Raises ShapeError, which names the shapes.
     """
     engine_of("grid_sample", x, grid)
     _check(x, grid, mode, padding_mode)
@@ -356,11 +358,11 @@ def _affine_cases(rng: np.random.Generator) -> Cases:
 
 @composite(amp="float32", domain=Domain(cases=_affine_cases, reference=_affine_reference))
 def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
-    """The grid (N, H, W, 2) for ``grid_sample`` of the affine maps theta (N, 2, 3), for images of ``size``
-    (N, C, H, W); of theta (N, 3, 4) and (N, C, D, H, W) the grid (N, D, H, W, 3).
+    """The grid (N, H, W, 2) for ``grid_sample`` of the affine maps theta (N, 2, 3), for images of ``size`` (N, C, H,
+    W); of theta (N, 3, 4) and (N, C, D, H, W) the grid (N, D, H, W, 3).
 
-    grid[n, h, w] = theta[n] @ (x_w, y_h, 1), where x and y run from -1 to 1 over the pixels' centres, or with
-    ``align_corners`` from the first centre to the last. ShapeError names shapes that do not fit.
+    grid[n, h, w] = theta[n] @ (x_w, y_h, 1), where x and y run from -1 to 1 over the pixels' centers, or with
+    ``align_corners`` from the first center to the last. Raises ShapeError, which names the shapes.
     """
     engine = engine_of("affine_grid", theta)
     wanted = tuple(int(extent) for extent in size)

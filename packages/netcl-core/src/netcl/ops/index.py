@@ -1,7 +1,7 @@
 """Selecting by tensors of indices: whole rows, single elements, embeddings and one-hot codes.
 
-Indices on the host are checked at once. Indices on the device are clamped, and the next host read raises IndexError
-naming the op. Negative indices count from the end.
+Indices on the host are checked at once. Indices on the device are clamped, and the next host read raises IndexError,
+which names the op. Negative indices count from the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor:
-    """``indices`` as an int32 or int64 tensor of ``engine``; host values outside of [-extent, extent) raise
+    """Returns ``indices`` as an int32 or int64 tensor of ``engine``; host values outside [-extent, extent) raise
     IndexError.
     """
     if isinstance(indices, Tensor):
@@ -41,7 +41,7 @@ def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor
 
 
 def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
-    """Host indices as int64 from 0 on; IndexError for one outside of [-extent, extent)."""
+    """Returns host indices as nonnegative int64; raises IndexError for one outside [-extent, extent)."""
     values = np.asarray(indices)
     if values.size == 0:
         values = values.astype(np.int64)
@@ -57,20 +57,20 @@ def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
 
 
 def broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether ``shape`` broadcasts to ``wanted``."""
+    """True if ``shape`` broadcasts to ``wanted``."""
     return len(shape) <= len(wanted) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(wanted)))
 
 
 def cropped(x: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The first ``sizes`` positions of each axis; ``x`` itself where that is all."""
+    """Returns the first ``sizes`` positions of each axis, or ``x`` itself if that is all of it."""
     if x.shape == tuple(sizes):
         return x
     return strided_slice(x, [0] * x.ndim, [1] * x.ndim, sizes)  # type: ignore[no-any-return]
 
 
 def per_element(op: str, axis: int, shape: tuple[int, ...], index: Any, engine: Any) -> tuple[int, Tensor]:
-    """The axis and the indices of an op in which each element has an index of its own; off the axis ``index`` may be
-    shorter than ``shape``.
+    """Returns the axis and the indices of an op with one index per element; off the axis ``index`` may be shorter than
+    ``shape``.
     """
     (at,) = normalize_axes(axis, len(shape), op)
     places = indices_on(op, engine, index, shape[at])
@@ -96,7 +96,9 @@ def _take_at_reference(x: Any, index: Any, axis: int, rows: bool = True) -> Any:
 
 @computed(domain=Domain(cases=_take_at_cases, reference=_take_at_reference))
 def take_at(x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "take") -> Tensor:
-    """np.take(x, index, axis) for ``rows``, else np.take_along_axis; ``op`` is named where an index is out of range."""
+    """np.take(x, index, axis) for ``rows``, else np.take_along_axis; an index out of range is reported under the name
+    ``op``.
+    """
     engine = engine_of(op, x, index)
     final = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]) if rows else index.shape
     if 0 in final:
@@ -121,8 +123,8 @@ def _select_grad_cases(rng: np.random.Generator) -> Cases:
 
 @computed(dtypes="numbers", domain=Domain(cases=_select_grad_cases, reference=_select_grad_reference))
 def index_select_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
-    """The gradient of ``index_select`` by x, of shape ``shape``: each slice added where it came from, in a fixed
-    order.
+    """The gradient of ``index_select`` by x, of shape ``shape``: each slice is added at its origin,
+    in a fixed order.
     """
     engine = engine_of("index_select_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
@@ -153,7 +155,7 @@ def _gather_grad_cases(rng: np.random.Generator) -> Cases:
 
 @computed(dtypes="numbers", domain=Domain(cases=_gather_grad_cases, reference=_gather_grad_reference))
 def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
-    """The gradient of ``gather`` by x, of shape ``shape``: each element added where it came from, in a fixed order."""
+    """The gradient of ``gather`` by x, of shape ``shape``: each element is added at its origin, in a fixed order."""
     engine = engine_of("gather_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
     at, places = per_element("gather_grad", axis, wanted, index, engine)
@@ -186,7 +188,7 @@ def _select_cases(rng: np.random.Generator) -> Cases:
 
 @composite(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)))
 def index_select(x: Tensor, axis: int, index: Any) -> Tensor:
-    """The positions ``index`` (a tensor or host values of any shape) on ``axis``; the index's axes take its place."""
+    """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace."""
     return select("index_select", x, axis, index)
 
 
@@ -264,7 +266,7 @@ def _rows_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_rows_cases, reference=lambda index, weight, padding: weight[index]))
 def embedding_rows(index: Tensor, weight: Tensor, padding: int) -> Tensor:
-    """``take_at`` on axis 0 whose gradient leaves out the row ``padding``."""
+    """``take_at`` on axis 0 with a gradient that omits the row ``padding``."""
     return take_at.row.call(weight, index, 0, True, "embedding")  # type: ignore[misc, no-any-return]
 
 
@@ -276,8 +278,8 @@ def _embedding_cases(rng: np.random.Generator) -> Cases:
 def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> Tensor:
     """The rows of weight (num, dim) at ``indices`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
 
-    The gradients of equal indices are added in their order: the same bits each time. IndexError for a ``padding_idx``
-    outside [-num, num).
+    The gradients of equal indices are added in their order: the same bits each time. Raises IndexError for a
+    ``padding_idx`` outside [-num, num).
     """
     engine = engine_of("embedding", weight)
     if weight.ndim != 2:
@@ -300,7 +302,7 @@ def _one_hot_cases(rng: np.random.Generator) -> Cases:
 def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") -> Tensor:
     """1 at the index and 0 elsewhere: (...) gives (..., num_classes). None reads the largest index on the host.
 
-    Host indices go to the active device. IndexError for one outside [0, num_classes).
+    Host indices go to the active device. Raises IndexError for one outside [0, num_classes).
     """
     if not isinstance(indices, Tensor):
         values = wrapped("one_hot", indices, None)

@@ -1,4 +1,4 @@
-"""Reads what stands in brackets, by NumPy's rules: ints, slices, Ellipsis, None, masks, and arrays of indices."""
+"""Parses keys of ``x[key]`` by NumPy's rules: ints, slices, Ellipsis, None, masks, and arrays of indices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 
 class _Gap:
-    """An ellipsis that stands for no axis; it still parts the arrays around it."""
+    """An ellipsis that covers no axis; it still separates the arrays around it."""
 
 
 _GAP = _Gap()
@@ -33,8 +33,8 @@ _GAP = _Gap()
 
 @dataclass(frozen=True)
 class Block:
-    """What a key of ints, slices, Ellipsis and None selects: start, step and size per axis, and the shape that it has
-    then.
+    """The block that a key of ints, slices, Ellipsis and None selects: start, step and size per axis, and the resulting
+    shape.
     """
 
     starts: Shape
@@ -44,17 +44,18 @@ class Block:
     axes: tuple[int | None, ...]  # for each axis of ``shape`` the axis of the tensor; None for a new one
 
     def whole(self, shape: Shape) -> bool:
-        """Whether this is a tensor of ``shape``, unchanged."""
+        """True if this is a whole tensor of ``shape``, unchanged."""
         return self.shape == shape and self.axes == tuple(range(len(shape))) and set(self.steps) <= {1}
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A key with arrays of indices: a block of the tensor, whose axes ``order`` puts one behind the other with those
-    of the arrays side by side, from ``at`` on; the arrays select among them.
+    """A key with arrays of indices: a block of the tensor, and the arrays that select from it.
+
+    ``order`` permutes the block's axes so that the arrays' axes are adjacent, from ``at`` on.
     """
 
-    merged: Shape  # the tensor's shape with the axes of each mask as one
+    merged: Shape  # the tensor's shape with the axes of each mask merged
     block: Block
     arrays: tuple[Any, ...]
     order: tuple[int, ...]
@@ -67,32 +68,32 @@ class Selection:
 
     @property
     def extents(self) -> Shape:
-        """The lengths that the arrays select from."""
+        """The lengths of the axes that the arrays select from."""
         return self.moved[self.at : self.at + len(self.arrays)]
 
     @property
     def table(self) -> tuple[int, int, int]:
-        """The moved block as rows: what lies before, among, and behind the arrays' axes."""
+        """The permuted block as rows: the axes before, of, and after the arrays."""
         behind = self.at + len(self.arrays)
         return math.prod(self.moved[: self.at]), math.prod(self.extents), math.prod(self.moved[behind:])
 
     def result(self, places: Shape) -> Shape:
-        """The shape of what is selected, with the arrays broadcast to ``places``."""
+        """The shape of the selection, with the arrays broadcast to ``places``."""
         return (*self.moved[: self.at], *places, *self.moved[self.at + len(self.arrays) :])
 
 
 def is_array(item: Any) -> bool:
-    """Whether an entry of a key is a mask or has indices."""
+    """True if an entry of a key is a mask or has indices."""
     return isinstance(item, (np.ndarray, Tensor))
 
 
 def is_mask(item: Any) -> TypeGuard[Any]:
-    """Whether an entry of a key is a mask."""
+    """True if an entry of a key is a mask."""
     return is_array(item) and str(item.dtype) == "bool"
 
 
 def spread(op: str, key: Any, shape: Shape) -> list[Any]:
-    """The key as one entry per axis, with Nones between; lists become arrays."""
+    """Returns the key as one entry per axis, with Nones in between; lists become arrays."""
     items = [_entry(item) for item in (key if isinstance(key, tuple) else (key,))]
     used = builtins.sum(_consumed(op, item) for item in items)
     if used > len(shape):
@@ -106,7 +107,7 @@ def spread(op: str, key: Any, shape: Shape) -> list[Any]:
 
 
 def _entry(item: Any) -> Any:
-    """An entry of a key with sequences and bools as arrays, and arrays of one whole number as ints."""
+    """Returns an entry of a key with sequences and bools as arrays, and arrays of one integer as ints."""
     if isinstance(item, (bool, np.bool_)):
         return np.asarray(item)
     if isinstance(item, (list, tuple, range)):
@@ -130,7 +131,7 @@ def _consumed(op: str, item: Any) -> int:
 
 
 def block_of(op: str, items: Sequence[Any], shape: Shape) -> Block:
-    """The block of a key; an array's axis is taken whole."""
+    """Returns the block of the key; an array's axis is taken whole."""
     starts, steps, sizes, final = [], [], [], []
     axes: list[int | None] = []
     axis = 0
@@ -160,7 +161,7 @@ def block_of(op: str, items: Sequence[Any], shape: Shape) -> Block:
 
 
 def select_by(op: str, items: Sequence[Any], shape: Shape) -> Selection:
-    """The selection of a key that has arrays. A mask of a device costs a host read; host masks are no more than
+    """Returns the selection of a key that has arrays. A mask on a device costs a host read; host masks cost as much as
     indices.
     """
     entries, merged = _without_masks(op, items, shape)
@@ -172,14 +173,15 @@ def select_by(op: str, items: Sequence[Any], shape: Shape) -> Selection:
             ours.append(axis)
         axis += entry is not _GAP and not isinstance(entry, (int, np.integer))
     order = list(range(len(block.shape)))
-    if advanced[-1] - advanced[0] >= len(advanced):  # something stands between them: NumPy puts what they select first
+    # another entry separates them: NumPy puts the axes of the selection first
+    if advanced[-1] - advanced[0] >= len(advanced):
         order = [*ours, *(axis for axis in order if axis not in ours)]
     arrays = tuple(entry for entry in entries if is_array(entry))
     return Selection(merged, block, arrays, tuple(order), order.index(ours[0]))
 
 
 def _without_masks(op: str, items: Sequence[Any], shape: Shape) -> tuple[list[Any], Shape]:
-    """The key with the flat positions of masks in their place, and the shape with the axes of each mask as one."""
+    """Returns the key with masks replaced by their flat positions, and the shape with the axes of each mask merged."""
     entries: list[Any] = []
     merged: list[int] = []
     axis = 0
@@ -198,13 +200,13 @@ def _without_masks(op: str, items: Sequence[Any], shape: Shape) -> tuple[list[An
 
 
 def check_mask(op: str, mask: Any, covered: Shape, shape: Shape) -> None:
-    """IndexError unless a mask has the lengths of the axes that it stands for."""
+    """Raises IndexError unless a mask has the lengths of the axes that it covers."""
     if tuple(mask.shape) != covered:
         raise IndexError(f"{op}: a mask of shape {tuple(mask.shape)} for the lengths {covered} of shape {shape}")
 
 
 def places_of(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:
-    """The rows of ``chosen.table`` that the arrays select together, as a tensor."""
+    """Returns the rows of ``chosen.table`` that the arrays select together, as a tensor."""
     arrays, extents = chosen.arrays, chosen.extents
     if len(arrays) == 1:
         return indices_on(op, engine, arrays[0], extents[0])
@@ -220,8 +222,8 @@ def places_of(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:
 
 
 def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents: Shape) -> Tensor:
-    """One kernel: each index checked, counted from its start and clamped, and all of them as one position. Tensors to
-    be broadcast are copied first, so that the kernel depends on their number alone.
+    """One kernel: checks and clamps each index, counts it from its start, and combines all into one position. Tensors
+    to be broadcast are copied first, so that the kernel depends on their number alone.
     """
     shape = broadcast_shapes([tensor.shape for tensor in tensors], op)
     if 0 in shape:

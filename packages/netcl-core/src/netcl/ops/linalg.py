@@ -1,4 +1,4 @@
-"""Products of matrices: every rank combination of NumPy's matmul, and what reduces to it."""
+"""Matrix products: every rank combination of NumPy's matmul, and the ops that reduce to it."""
 
 from __future__ import annotations
 
@@ -60,11 +60,12 @@ def _matmul_reference(a: Any, b: Any, tile: int = 16, transpose_a: bool = False,
 
 @computed(amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference))
 def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
-    """a @ b by NumPy's rules: vectors, matrices, stacks of matrices whose leading axes broadcast; dtypes are promoted.
+    """a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes are
+    promoted.
 
-    ``transpose_a`` and ``transpose_b`` swap the last two axes of an operand without a copy (they leave vectors alone).
-    Sums are kept in float32 for the half types; whole numbers give exact int64. ``tile`` is the edge of a plain
-    kernel's tile, and changes no result beyond rounding. ShapeError names the shapes that do not fit.
+    ``transpose_a`` and ``transpose_b`` swap the last two axes of an operand without a copy (no effect on vectors). Sums
+    are accumulated in float32 for the half types; integers give exact int64. ``tile`` is the edge of a plain kernel's
+    tile, and changes no result beyond rounding. Raises ShapeError, which names the shapes.
     """
     engine_of("matmul", a, b)
     if tile <= 0:
@@ -92,7 +93,7 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     left = a._alias((1, inner)) if a.ndim == 1 else a
     right = b._alias((inner, 1)) if b.ndim == 1 else b
     if right.ndim == 2 and left.ndim > 2 and not transpose_a:
-        left = left._alias((math.prod(left.shape[:-1]), inner))  # one large product in place of a stack of small ones
+        left = left._alias((math.prod(left.shape[:-1]), inner))  # one large product instead of a stack of small ones
     result = a.engine.matmul(
         as_dtype(left, dtype), as_dtype(right, dtype), transpose_a=transpose_a, transpose_b=transpose_b
     )
@@ -109,7 +110,7 @@ def _matrix(shape: tuple[int, ...], transposed: bool, row: bool) -> tuple[int, i
 
 
 def _whole_matmul(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, final: tuple[int, ...]) -> Tensor:
-    """The product of whole numbers as one reducing expression over (..., row, inner, column), exact in int64."""
+    """The product of integers as one reducing expression over (..., row, inner, column), exact in int64."""
     left = _swapped(a) if transpose_a else a
     right = _swapped(b) if transpose_b else b
     left = left._alias((*(left.shape if left.ndim > 1 else (1, *left.shape)), 1))
@@ -158,12 +159,11 @@ _ELEMENTS = {
 
 
 def build_matmul_kernel(context: Any = None, tile: int = 16, dtype: str = "float") -> tuple[KernelSpec, Any]:
-    """The plain tiled product c = a @ b of row-major matrices as (KernelSpec, built kernel); without a context the
-    kernel is None.
+    """Returns the plain tiled product c = a @ b of row-major matrices as (KernelSpec, built kernel); without a context
+    the kernel is None.
 
-    Arguments of the kernel: a (m, k), b (k, n), c (m, n), then m, n, k as int32. Global size (n, m), each rounded up
-    to a multiple of ``tile``, local size (tile, tile). ``dtype``: float, half (stored as half, summed in float) or
-    double.
+    Arguments of the kernel: a (m, k), b (k, n), c (m, n), then m, n, k as int32. Global size (n, m), each rounded up to
+    a multiple of ``tile``, local size (tile, tile). ``dtype``: float, half (stored as half, summed in float) or double.
     """
     from netcl.core.kernels.primitives import KernelSpec, PrimitiveBuilder
 
@@ -284,14 +284,14 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
     product = matmul(a, b)
     if broadcast_shapes((x.shape, product.shape), op) != product.shape:
         raise ShapeError(f"{op}: input {x.shape} does not broadcast to {product.shape}", op=op)
-    if beta == 0:  # then not even a NaN of the input counts
+    if beta == 0:  # so that not even a NaN of the input counts
         return product if alpha == 1 else mul(product, alpha)  # type: ignore[no-any-return]
     return weighted_sum(x, product, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
 
 
 @composite(amp="half", domain=Domain(cases=_scaled_cases((3, 4), (3, 5), (5, 4)), reference=_added_reference))
 def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and counts nothing at beta 0."""
+    """beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta 0."""
     return _added("addmm", 2, x, a, b, beta, alpha)
 
 

@@ -1,4 +1,4 @@
-"""What masks select: masked_fill, masked_select, and the positions of what is not zero."""
+"""Selection by masks: masked_fill, masked_select, and the positions of nonzero elements."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def true_positions(op: str, mask: Tensor) -> Tensor:
-    """The flat positions of what is true, int64: one host read, for their number. CaptureError while recording."""
+    """The flat positions of true elements, int64: one host read, for their number. Raises
+    CaptureError while recording.
+    """
     return engine_of(op, mask).nonzero(mask)
 
 
@@ -63,7 +65,7 @@ def _masked_reference(x: Any, mask: Any) -> Any:
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements of x where the mask is true, (n,), in order; the two broadcast to each other.
 
-    One host read, for n; CaptureError while a step is captured.
+    One host read, for n; Raises CaptureError while a step is captured.
     """
     engine_of("masked_select", x, mask)
     _check_mask("masked_select", mask)
@@ -92,9 +94,9 @@ def _nonzero_reference(x: Any, as_tuple: bool = False) -> Any:
 
 @computed(domain=Domain(cases=_nonzero_cases, reference=_nonzero_reference, gradient=False))
 def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
-    """The positions of what is not zero, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis.
+    """The positions of nonzero elements, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis.
 
-    One host read, for n; CaptureError while a step is captured.
+    One host read, for n; Raises CaptureError while a step is captured.
     """
     engine = engine_of("nonzero", x)
     if x.dtype != "bool":

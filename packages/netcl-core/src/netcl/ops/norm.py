@@ -1,4 +1,4 @@
-"""Normalisations: each forward is one expression whose means and variances are reductions inside of it."""
+"""Normalizations: each forward is one expression that contains its means and variances as reductions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _standardize_cases(rng: np.random.Generator) -> Cases:
 def standardize(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, axes: Any = (), eps: float = 1e-5, *, space: Space
 ) -> Expr:
-    """(x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: what all of these normalisations are."""
+    """(x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: the common form of these normalizations."""
     return _affine(standardized(x, space.axes(axes), eps).value, weight, bias, x)  # type: ignore[arg-type]
 
 
@@ -91,7 +91,7 @@ def _inference_reference(x: Any, mean: Any, var: Any, weight: Any = 1.0, bias: A
 def batch_norm_inference(
     x: Expr, mean: Expr, var: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5
 ) -> Expr:
-    """(x - mean) / sqrt(var + eps) * weight + bias with statistics that are given; all broadcast against x."""
+    """(x - mean) / sqrt(var + eps) * weight + bias with given statistics; all broadcast against x."""
     return _affine((widened(x) - widened(mean)) * apply("rsqrt", widened(var) + eps), weight, bias, x)
 
 
@@ -123,11 +123,11 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalises x (N, C, ...) per channel, then scales and shifts by weight and bias (C,) (Ioffe and Szegedy 2015).
+    """Normalizes x (N, C, ...) per channel, then scales and shifts by weight and bias (C,) (Ioffe and Szegedy 2015).
 
-    Training uses the statistics of the batch and moves the running ones, where given, in place: running = (1 -
-    momentum) * running + momentum * batch, with the unbiased variance, as in PyTorch. Otherwise the running
-    statistics, both (C,), are used. ``eps`` is added to the variance.
+    Training uses the statistics of the batch and updates the running ones, if given, in place: running = (1 - momentum)
+    * running + momentum * batch, with the unbiased variance, as in PyTorch. Otherwise the running statistics, both
+    (C,), are used. ``eps`` is added to the variance.
     """
     if x.ndim < 2:
         raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)", op="batch_norm")
@@ -183,7 +183,7 @@ def _layer_reference(x: Any, normalized_shape: Any, weight: Any = None, bias: An
 
 
 def _trailing(op: str, x: Tensor, normalized_shape: Any, **affine: Tensor | None) -> tuple[int, ...]:
-    """The axes that ``normalized_shape`` covers: the last ones, of just these lengths."""
+    """Returns the axes that ``normalized_shape`` covers: the last ones, of exactly these lengths."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     for name, value in {"x": x, **affine}.items():
         found = None if value is None else value.shape[-len(shape) :] if name == "x" else value.shape
@@ -198,8 +198,8 @@ def _trailing(op: str, x: Tensor, normalized_shape: Any, **affine: Tensor | None
 def layer_norm(
     x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalises over the last axes, of lengths ``normalized_shape``; weight and bias have that shape (Ba et al.
-    2016).
+    """Normalizes over the last axes, of lengths ``normalized_shape``; weight and bias have that
+    shape (Ba et al. 2016).
     """
     axes = _trailing("layer_norm", x, normalized_shape, weight=weight, bias=bias)
     return standardize(x, weight, bias, axes=axes, eps=eps)  # type: ignore[no-any-return]
@@ -251,7 +251,7 @@ def _group_cases(rng: np.random.Generator) -> Cases:
 def group_norm(
     x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalises x (N, C, ...) over ``num_groups`` groups of channels; weight and bias (C,) (Wu and He 2018)."""
+    """Normalizes x (N, C, ...) over ``num_groups`` groups of channels; weight and bias (C,) (Wu and He 2018)."""
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
         raise ShapeError(
             f"group_norm: x {x.shape}, num_groups {num_groups}; expected (N, C, ...), C a multiple of it",
@@ -275,9 +275,10 @@ def _instance_cases(rng: np.random.Generator) -> Cases:
 
 @composite(amp="float32", domain=Domain(cases=_instance_cases, reference=lambda x, w, b: _group_reference(x, 3, w, b)))
 def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """Normalises each channel of each sample of x (N, C, ...) over its spatial axes (Ulyanov et al. 2016).
+    """Normalizes each channel of each sample of x (N, C, ...) over its spatial axes (Ulyanov et al. 2016).
 
-    weight and bias (C,) scale and shift; ``eps`` is added to the variance. ShapeError where there is no spatial axis.
+    weight and bias (C,) scale and shift; ``eps`` is added to the variance. Raises ShapeError if there is no spatial
+    axis.
     """
     if x.ndim < 3:
         raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)", op="instance_norm")

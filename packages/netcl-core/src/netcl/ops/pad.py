@@ -1,4 +1,4 @@
-"""Padding: a constant border placed in one copy, other borders joined from slices; negative padding cuts off."""
+"""Padding: a constant border, other borders concatenated from slices; negative padding crops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from netcl.ops.table import composite, engine_of
 
 
 def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
-    """(before, behind) of every axis, from an int, PyTorch's flat list (last axis first) or NumPy's list of pairs."""
+    """Returns (before, after) of every axis, from an int, PyTorch's flat list (last axis first) or NumPy's list of
+    pairs.
+    """
     if isinstance(pads, (int, np.integer)):
         return [(int(pads), int(pads))] * rank
     values = list(pads)
@@ -65,9 +67,9 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
     """``x`` with a border: ``constant`` (``value``), ``reflect`` (without the edge), ``replicate`` (the edge),
     ``circular``.
 
-    ``pads``: a number for every side, (before, behind, ...) of the last axes, last first, as in PyTorch, or a pair per
-    axis, as in NumPy; what is negative cuts off. ShapeError: a ``reflect`` border as wide as the axis or wider, or a
-    ``circular`` one wider.
+    ``pads``: a number for every side, (before, after, ...) of the last axes, last first, as in PyTorch, or a pair per
+    axis, as in NumPy; a negative number crops. Raises ShapeError for a ``reflect`` border as wide as the axis or wider,
+    or a ``circular`` one wider.
     """
     engine_of("pad", x)
     pairs = _pairs(pads, x.ndim)
@@ -92,7 +94,7 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
 
 
 def _cut(x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
-    """``x`` without what negative padding takes away."""
+    """Returns ``x`` cropped by the negative padding."""
     starts = [max(-low, 0) for low, _ in pairs]
     sizes = [size - start - max(-high, 0) for start, (_, high), size in zip(starts, pairs, x.shape)]
     if min(sizes) < 0:

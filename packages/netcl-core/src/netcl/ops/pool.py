@@ -47,7 +47,7 @@ def _divisor(op: str, divisor_override: Any) -> int:
 
 
 def _taps(x: Any, fill: float, windows: dict[str, Any], sizes: Sequence[int]) -> Any:
-    """All windows side by side on a last axis, ``fill`` outside of x: for the references."""
+    """Returns all windows on a new last axis, ``fill`` outside of x: for the references."""
     rows = zip(x.shape[2:], windows["kernel"], windows["stride"], windows["padding"], windows["dilation"], sizes)
     pads = [(low, max(high, (o - 1) * s + d * (k - 1) + 1 - size - low)) for size, k, s, (low, high), d, o in rows]
     padded = np.pad(x, [(0, 0), (0, 0), *pads], constant_values=fill)
@@ -81,7 +81,7 @@ def _avg_reference(
     if divisor_override:
         return total / divisor_override
     inside = np.ones((1, 1, *x.shape[2:]))
-    if count_include_pad:  # the padding counts, what ceil_mode adds behind it does not
+    if count_include_pad:  # the padding counts, the positions that ceil_mode adds after it do not
         inside = np.pad(inside, [(0, 0), (0, 0), *windows["padding"]], constant_values=1.0)
         windows = {**windows, "padding": ((0, 0),) * (x.ndim - 2)}
     return total / _taps(inside, 0.0, windows, sizes).sum(-1)
@@ -113,7 +113,7 @@ def _all_ranks(rng: np.random.Generator) -> Cases:
 
 
 def positions_reference(x: Any, **attributes: Any) -> Any:
-    """The maxima and their flat positions within the spatial plane."""
+    """Returns the maxima and their flat positions within the spatial plane."""
     attributes = {"kernel_size": 2, "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False, **attributes}
     windows, sizes = _geometry("max_pool", x.shape, *attributes.values())
     plane = np.broadcast_to(np.arange(math.prod(x.shape[2:]), dtype=np.float64).reshape(x.shape[2:]), x.shape)
@@ -162,9 +162,7 @@ def max_pool_grad(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The gradient of ``max_pool`` by x, of shape ``shape``: each gradient added at the position its maximum came
-    from.
-    """
+    """The gradient of ``max_pool`` by x, of shape ``shape``: each gradient is added at the position of its maximum."""
     engine = engine_of("max_pool_grad", grad_output, indices)
     wanted = tuple(int(size) for size in shape)
     windows, sizes = _geometry("max_pool_grad", wanted, kernel_size, stride, padding, dilation, ceil_mode)
@@ -199,8 +197,8 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The average of each window of x (N, C, spatial...); zeros of the padding count unless count_include_pad is
-    False. ``divisor_override`` divides the sums instead of the count.
+    """The average of each window of x (N, C, spatial...); zeros of the padding count unless count_include_pad is False.
+    ``divisor_override`` replaces the count as the divisor.
     """
     engine = engine_of("avg_pool", x)
     (x,) = floating("avg_pool", x)
@@ -265,13 +263,13 @@ def avg_pool_grad(
 
 
 def check_rank(op: str, x: Tensor, n: int) -> None:
-    """ShapeError unless x is (N, C, n spatial axes)."""
+    """Raises ShapeError unless x is (N, C, n spatial axes)."""
     if x.ndim != n + 2:
         raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]})", op=op)
 
 
 def _pools(n: int) -> tuple[OpFunction, OpFunction]:
-    """max_pool{n}d and avg_pool{n}d."""
+    """Makes max_pool{n}d and avg_pool{n}d."""
 
     def maximum(
         x: Tensor,

@@ -1,10 +1,10 @@
 """Random numbers: one process-wide seed and offset, Philox on every device, so the same draws everywhere.
 
-Element i of a draw is word i % 4 of the Philox counter base + offset + i // 4 under the seed. Seed and base lie on
-the device, in ``engine.rng_state``; the offset is the host's count of counters used so far, and each draw moves it on
-by ceil(n / 4). A launch is given its offset relative to the base, so eager draws never write to the device. A captured
-step keeps the offsets of its recording: before each replay ``position`` sees to it that base + recorded offset is the
-host's offset now, the last launch of the replay moves the base on, and ``advance`` counts what it drew. NETCL_SEED
+Element i of a draw is word i % 4 of the Philox counter base + offset + i // 4 under the seed. Seed and base are stored
+on the device, in ``engine.rng_state``; the offset is the host's count of counters used so far, and each draw advances
+it by ceil(n / 4). A launch gets its offset relative to the base, so eager draws never write to the device. A captured
+step keeps the offsets of its recording: before each replay ``position`` makes base + recorded offset equal to the
+host's current offset, the last launch of the replay advances the base, and ``advance`` counts its draws. NETCL_SEED
 seeds the process; without it each process is different.
 """
 
@@ -34,7 +34,7 @@ _UNTESTED = Domain(gradient=False)  # draws have no reference; their statistics 
 
 
 class _Generator:
-    """The seed and the number of Philox counters used, and what each engine's ``rng_state`` holds."""
+    """The seed and the number of Philox counters used, and the contents of each engine's ``rng_state``."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -51,14 +51,16 @@ class _Generator:
             return seed
 
     def put(self, engine: Any, seed: int, base: int) -> None:
-        """Makes the engine's ``rng_state`` (seed, base), unless it is."""
+        """Sets the engine's ``rng_state`` to (seed, base), unless it is equal."""
         if self.held.get(engine) != (seed, base):
             state = np.array([seed % 2**64, base % 2**64], np.uint64).view(np.int64)
             engine.write(engine.rng_state, state)
             self.held[engine] = (seed, base)
 
     def base(self, engine: Any) -> int:
-        """The base that the engine holds under the seed of now; 0, written at once, where it holds another seed."""
+        """Returns the base that the engine holds under the current seed; 0, written at once, if it
+        holds another seed.
+        """
         seed = self.current_seed()
         held = self.held.get(engine)
         if held is None or held[0] != seed:
@@ -71,48 +73,48 @@ _generator = _Generator()
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the generator of this process for all devices and starts its counter again; any int, taken modulo 2**64."""
+    """Seeds the generator of this process for all devices and resets its counter; any int, taken modulo 2**64."""
     with _generator.lock:
         _generator.seed, _generator.offset = int(seed) % 2**64, 0
 
 
 def get_rng_state() -> dict[str, int]:
-    """The state of the generator, {"seed", "offset"}, to be given to ``set_rng_state`` or stored."""
+    """Returns the state of the generator, {"seed", "offset"}, for ``set_rng_state`` or for storage."""
     with _generator.lock:
         return {"seed": _generator.current_seed(), "offset": _generator.offset}
 
 
 def set_rng_state(state: Mapping[str, int]) -> None:
-    """Puts the generator where ``get_rng_state`` found it."""
+    """Restores a state that ``get_rng_state`` returned."""
     with _generator.lock:
         _generator.seed, _generator.offset = int(state["seed"]) % 2**64, int(state["offset"])
 
 
 def tell() -> int:
-    """The number of counters used so far."""
+    """Returns the number of counters used so far."""
     return _generator.offset
 
 
 def rewind(offset: int) -> None:
-    """Takes the count back to ``offset``: after a recording, whose launches have drawn nothing yet."""
+    """Resets the count to ``offset``: after a recording, whose launches have drawn nothing yet."""
     with _generator.lock:
         _generator.offset = offset
 
 
 def base(engine: Any) -> int:
-    """The base on ``engine``, to which the offsets of its launches are relative: asked for before a recording."""
+    """Returns the base on ``engine``, to which the offsets of its launches are relative: called before a recording."""
     with _generator.lock:
         return _generator.base(engine)
 
 
 def position(engine: Any, base: int) -> None:
-    """Makes ``base`` the engine's base under the seed of now, unless it is: before a replay."""
+    """Makes ``base`` the engine's base under the current seed, unless it is: called before a replay."""
     with _generator.lock:
         _generator.put(engine, _generator.current_seed(), base)
 
 
 def record_advance(engine: Any, count: int) -> None:
-    """Records the launch that moves the engine's base on by ``count`` counters: the last of a captured step."""
+    """Records the launch that advances the engine's base by ``count`` counters: the last of a captured step."""
     state = engine.rng_state
     moved = Load(0, "int64") + Scalar("count", "int64")
     engine.run(
@@ -121,7 +123,7 @@ def record_advance(engine: Any, count: int) -> None:
 
 
 def advance(engine: Any, count: int) -> None:
-    """Counts what a replay on ``engine`` has drawn; its last launch has moved the base."""
+    """Counts the draws of a replay on ``engine``; its last launch has advanced the base."""
     with _generator.lock:
         _generator.offset += count
         seed, base = _generator.held[engine]
@@ -129,8 +131,8 @@ def advance(engine: Any, count: int) -> None:
 
 
 def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None, **limits: int) -> Tensor:
-    """Fresh numbers of ``kind`` on ``engine``; with a ``seed`` of its own the process's state neither matters nor
-    moves.
+    """Draws numbers of ``kind`` on ``engine``; with its own ``seed`` the process's state is neither
+    used nor changed.
     """
     recording = engine.recording is not None and engine.recording.thread == threading.get_ident()
     with _generator.lock:
@@ -172,7 +174,7 @@ def randn(*shape: Any, dtype: str = "float32", queue: Any = None) -> Tensor:
 
 @computed(domain=_UNTESTED)
 def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "int64", queue: Any = None) -> Tensor:
-    """Whole numbers in [low, high), or [0, low) when only one is given: low + (word * (high - low)) >> 32."""
+    """Integers in [low, high), or [0, low) if only one is given: low + (word * (high - low)) >> 32."""
     first, last = (0, low) if high is None else (low, high)
     if not 0 < last - first <= 2**31:
         raise ValueError(f"randint: low {first}, high {last}; high - low lies in 1 .. 2**31")
@@ -183,7 +185,7 @@ def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "in
 
 
 def _constant(name: str) -> Domain:
-    """A draw without width: nothing else of a draw has a reference."""
+    """A draw of zero width: no other draw has a reference."""
     limits = {"low": 2.5, "high": 2.5} if name == "uniform" else {"mean": 2.5, "std": 0.0}
     return Domain(
         cases=lambda rng: iter([((), {"shape": (3, 5), **limits})]),
@@ -217,7 +219,7 @@ def _spread_out(x: Tensor, start: float, width: float) -> Tensor:
 
 @computed(domain=_UNTESTED)
 def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
-    """A random order of 0 .. n - 1; drawn on the host from (seed, offset), hence the same for every device."""
+    """A random order of 0 .. n - 1; drawn on the host from (seed, offset), so it is the same for every device."""
     if n < 0:
         raise ValueError(f"randperm: n {n} must not be negative")
     with _generator.lock:
@@ -232,7 +234,7 @@ def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
     domain=Domain(
         cases=lambda rng: iter([((np.full((4, 3), 1.5),), {}), ((np.full((2, 1), 1.5),), {"axis": 1})]),
         reference=lambda x, axis=0: x,
-        gradient=False,  # another order at each call, so differences say nothing; index_select's is tested
+        gradient=False,  # another order at each call, so differences say nothing; index_select's gradient is tested
         second=False,
     )
 )
@@ -268,7 +270,7 @@ def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = No
 
 @computed(domain=_UNTESTED)
 def dropout_mask(x: Tensor, p: float = 0.5, seed: int | None = None) -> Tensor:
-    """True with probability 1 - p, for each element of x: what ``dropout`` keeps."""
+    """True with probability 1 - p, for each element of x: the elements that ``dropout`` keeps."""
     engine = engine_of("dropout", x)
     u = draw(engine, "uniform", x.shape, "float32", seed)
     kept = apply("ge", Load(0, "float32"), Scalar("p", "float32"))
@@ -295,8 +297,8 @@ def dropout(
 ) -> Any:
     """x with each element zeroed with probability p and the others divided by 1 - p (Srivastava et al. 2014).
 
-    A fresh mask at every call, or the one of ``seed``; ``return_mask`` gives (y, mask), the mask bool, True where
-    kept. Not training: x itself.
+    A new mask at every call, or that of ``seed``; with ``return_mask`` the result is (y, mask), the mask bool, True for
+    kept elements. If not ``training``: x itself.
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: p {p} is no probability")

@@ -1,4 +1,4 @@
-"""A recurrent net over all steps of a sequence, and its gradients: RNN, LSTM and GRU in one direction."""
+"""A recurrent network over all steps of a sequence, and its gradients: RNN, LSTM and GRU in one direction."""
 
 from __future__ import annotations
 
@@ -83,13 +83,14 @@ def recurrence(
     kind: str = "tanh",
     reverse: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All steps of a recurrent net: the states (T, N, H), for an LSTM its cells (T, N, H), and what the gradient needs.
+    """All steps of a recurrent network: the states (T, N, H), for an LSTM its cells (T, N, H), and values for the
+    gradient.
 
-    ``x`` (T, N, gates H): the products of the inputs with their weights; ``weight`` (gates H, H) and ``bias``
-    (gates H,) are those of the state, ``state`` and ``cell`` (N, H) what it begins with. ``kind``: ``lstm`` (gates
-    i, f, g, o; Hochreiter and Schmidhuber 1997), ``gru`` (r, z, n; Cho et al. 2014, the reset gate behind the
-    product), ``tanh`` or ``relu`` (Elman 1990). ``reverse`` walks from the last step to the first. Results that a kind
-    lacks are empty. Half types are computed in float32. The first two results have gradients.
+    ``x`` (T, N, gates H): the products of the inputs with their weights; ``weight`` (gates H, H) and ``bias`` (gates
+    H,) are those of the state, ``state`` and ``cell`` (N, H) the initial values. ``kind``: ``lstm`` (gates i, f, g, o;
+    Hochreiter and Schmidhuber 1997), ``gru`` (r, z, n; Cho et al. 2014, the reset gate after the product), ``tanh`` or
+    ``relu`` (Elman 1990). ``reverse`` runs from the last step to the first. Results that a kind does not have are
+    empty. Half types are computed in float32. The first two results have gradients.
     """
     engine = engine_of("recurrence", x, weight, state, bias, cell)
     if (cell is not None) != (kind == "lstm"):
@@ -116,7 +117,7 @@ def _back_cases(rng: np.random.Generator) -> Cases:
         yield (weight, state, out, cells, kept, *grads, *cell), attributes
 
 
-# Without a reference of its own: the gradients of ``recurrence`` are checked by differences.
+# Without a separate reference: the gradients of ``recurrence`` are checked by differences.
 @computed(dtypes="floating", amp="float32", domain=Domain(cases=_back_cases, gradient=False))
 def recurrence_back(
     weight: Tensor,
@@ -130,9 +131,8 @@ def recurrence_back(
     kind: str = "tanh",
     reverse: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of ``recurrence`` by x, by the sums that its weight and bias are part of, both (T, N, gates H), by
-    the state and, for an LSTM, by the cell that it began with, (N, H); from its three results and the gradients of the
-    first two.
+    """The gradients of ``recurrence`` by x, by the sums that contain its weight and bias, both (T, N, gates H), by the
+    initial state and, for an LSTM, the initial cell, (N, H); from its three results and the gradients of the first two.
     """
     engine = engine_of("recurrence_back", weight, state, out, cells, kept, by_out, by_cells, cell)
     dtype = weight.dtype

@@ -1,4 +1,4 @@
-"""Reductions over any axes, and the ops built of them: one expression each, whatever the number of passes."""
+"""Reductions over any axes, and the ops built on them: one expression each, regardless of the number of passes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _domain(function: Any, **more: Any) -> Domain:
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.sum))
 def sum(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The sum over ``axis`` (int, tuple, or None for all); whole numbers and bool add up in int64."""
+    """The sum over ``axis`` (int, tuple, or None for all); integers and bool are summed in int64."""
     return reduce("sum", x, space.axes(axis))
 
 
@@ -61,7 +61,7 @@ reduce_mean = mean
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.prod))
 def prod(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The product over ``axis``; its gradient is right where elements are zero, too."""
+    """The product over ``axis``; its gradient is also right for elements that are zero."""
     return reduce("prod", x, space.axes(axis))
 
 
@@ -76,13 +76,17 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.max, second=False))
 def amax(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The largest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError for no elements."""
+    """The largest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
+    ShapeError for no elements.
+    """
     return _extremum("max", x, axis, space)
 
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.min, second=False))
 def amin(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The smallest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError for no elements."""
+    """The smallest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
+    ShapeError for no elements.
+    """
     return _extremum("min", x, axis, space)
 
 
@@ -96,21 +100,22 @@ def _along(function: Any) -> Domain:
 
 @expression(shapes=reduced, amp="float32", domain=_along(np.max))
 def max_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
-    """``max`` along one axis: the first of equal elements has the gradient."""
+    """``max`` along one axis: the first of equal elements gets the gradient."""
     return _extremum("max", x, axis, space)
 
 
 @expression(shapes=reduced, amp="float32", domain=_along(np.min))
 def min_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
-    """``min`` along one axis: the first of equal elements has the gradient."""
+    """``min`` along one axis: the first of equal elements gets the gradient."""
     return _extremum("min", x, axis, space)
 
 
 @composite(amp="float32", domain=_domain(np.max, second=False))
 def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The largest element over ``axis``; NaN wins. ShapeError for no elements.
+    """The largest element over ``axis``; NaN wins. Raises ShapeError for no elements.
 
-    As in PyTorch the first of equal elements has the gradient along one axis; over several, or all, they share it.
+    As in PyTorch, along one axis the first of equal elements gets the gradient; over several axes, or all, they share
+    it.
     """
     return (max_along if isinstance(axis, int) else amax)(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
@@ -128,19 +133,19 @@ def _truth(x: Expr) -> Expr:
 
 @expression(shapes=reduced, domain=_domain(np.any, gradient=False))
 def any(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """Whether any element over ``axis`` is not zero; of none: False."""
+    """True if any element over ``axis`` is nonzero; False for no elements."""
     return reduce("max", _truth(x), space.axes(axis)) > 0.0
 
 
 @expression(shapes=reduced, domain=_domain(np.all, gradient=False))
 def all(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """Whether every element over ``axis`` is not zero; of none: True."""
+    """True if every element over ``axis`` is nonzero; True for no elements."""
     return reduce("min", _truth(x), space.axes(axis)) > 0.0
 
 
 @expression(shapes=reduced, domain=_domain(np.count_nonzero, gradient=False))
 def count_nonzero(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The number of elements over ``axis`` that are not zero, int64."""
+    """The number of nonzero elements over ``axis``, int64."""
     return reduce("sum", cast_expr(x, "bool"), space.axes(axis))
 
 
@@ -153,7 +158,7 @@ def _variance(x: Expr, axis: Axis, ddof: int, space: Space) -> Expr:
 
 
 def safe_root(total: Expr) -> Expr:
-    """sqrt(total), with gradient 0 where total is 0, as PyTorch's norms and deviations have it."""
+    """sqrt(total), with gradient 0 at total 0, as in PyTorch's norms and deviations."""
     zero = apply("eq", total, 0.0)
     return apply("where", zero, 0.0, apply("sqrt", apply("where", zero, 1.0, total)))
 
@@ -190,9 +195,10 @@ def _norm_reference(x: Any, p: float = 2, axis: Any = None, keepdims: bool = Fal
 
 @expression(shapes=reduced, amp="float32", domain=Domain(cases=_norm_cases, reference=_norm_reference))
 def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The p-norm over ``axis``, (sum |x|^p)^(1/p); p 0 counts what is not zero, inf and -inf are the extremes of |x|.
+    """The p-norm over ``axis``, (sum |x|^p)^(1/p); p 0 counts the nonzero elements, inf and -inf are the extremes of
+    |x|.
 
-    Its gradient at 0 is 0. ShapeError for the extremes of no elements.
+    Its gradient at 0 is 0. Raises ShapeError for the extremes of no elements.
     """
     x = x if is_floating(x.dtype) else cast_expr(x, "float32")
     axes, size = space.axes(axis), apply("abs", x)
@@ -206,7 +212,7 @@ def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, spac
         return reduce("sum", size, axes)
     if p < 0:
         return apply("pow", reduce("sum", size**p, axes), 1.0 / p)
-    # Powers of 0 have no derivative below 1, nor has the root of a sum of nothing.
+    # Powers below 1 have no derivative at 0, nor does the root of an empty sum.
     zero = apply("eq", x, 0.0)
     total = reduce("sum", apply("where", zero, 0.0, apply("where", zero, 1.0, size) ** p), axes)
     none = apply("eq", total, 0.0)
@@ -216,7 +222,7 @@ def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, spac
 def _position(kind: str, x: Expr, axis: int | None, space: Space) -> Expr:
     at = space.axis(axis if axis is not None else 0)
     best = _extremum(kind, x, at, space)
-    # NaN is the extremum where there is one; it equals nothing, itself included.
+    # NaN is the extremum if there is one; it equals nothing, not even itself.
     hit = apply("eq", x, best) | apply("ne", x, x) if is_floating(x.dtype) else apply("eq", x, best)
     first = reduce("min", apply("where", hit, Index(at), Const(2**31 - 1, "int32")), at)
     return cast_expr(first, "int64")

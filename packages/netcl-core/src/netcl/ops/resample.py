@@ -21,7 +21,7 @@ from netcl.ops.windows import per_axis
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Place = tuple[int, int, int]
 
-# mode -> neighbours along an axis, and the spatial ranks that it is for; area is adaptive average pooling.
+# mode -> neighbors along an axis, and its spatial ranks; area is adaptive average pooling.
 _MODES: dict[str, tuple[int, tuple[int, ...]]] = {
     "nearest": (1, (1, 2, 3)),
     "nearest-exact": (1, (1, 2, 3)),
@@ -85,7 +85,7 @@ def _grad_cases(rng: np.random.Generator) -> Cases:
 
 
 def _wide(x: Tensor) -> str:
-    """The dtype in which several weighted neighbours are added up, axis by axis."""
+    """Returns the dtype in which weighted neighbors are summed, axis by axis."""
     return "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
 
 
@@ -93,14 +93,14 @@ def _wide(x: Tensor) -> str:
 def resample(x: Tensor, size: Any, taps: int, places: Any) -> Tensor:
     """x (N, C, *S) at ``size`` positions per spatial axis: nearest (``taps`` 1), linear (2) or cubic (4) weights.
 
-    ``places`` has (step, start, unit) per axis: output o lies at (step * o + start) / unit. Neighbours outside are the
-    border's. ``interpolate`` works all of this out.
+    ``places`` has (step, start, unit) per axis: output o is at (step * o + start) / unit. Neighbors outside take the
+    border's value. ``interpolate`` computes these arguments.
     """
     engine = engine_of("resample", x)
     if taps > 1 and not is_floating(x.dtype):
         raise DTypeError(f"interpolate: weighted neighbours need a floating dtype, not {x.dtype}", op="interpolate")
     result = x if taps == 1 else as_dtype(x, _wide(x))
-    for axis in range(x.ndim - 1, 1, -1):  # enlarging, the long axes come last
+    for axis in range(x.ndim - 1, 1, -1):  # for enlarging, the long axes come last
         places_of = tuple(places[axis - 2])
         result = engine.resample("forward", result, axis=axis, size=int(size[axis - 2]), taps=taps, places=places_of)
     return as_dtype(result, x.dtype)
@@ -118,11 +118,11 @@ def resample_grad(grad_output: Tensor, shape: Any, taps: int, places: Any) -> Te
     return as_dtype(result, grad_output.dtype)
 
 
-# -- interpolation as PyTorch has it -----------------------------------------------------------------------------------
+# -- interpolation as in PyTorch ---------------------------------------------------------------------------------------
 
 
 def _target(op: str, shape: Sequence[int], size: Any, scale_factor: Any) -> tuple[tuple[int, ...], list[Fraction]]:
-    """The spatial sizes, and the input positions per output position of each axis."""
+    """Returns the spatial sizes, and the input positions per output position of each axis."""
     n = len(shape) - 2
     if (size is None) == (scale_factor is None):
         given = f"size={size}, scale_factor={scale_factor}"
@@ -143,7 +143,7 @@ def _target(op: str, shape: Sequence[int], size: Any, scale_factor: Any) -> tupl
 
 
 def _places(mode: str, extent: int, out: int, scale: Fraction, align_corners: bool) -> Place:
-    """Where output o lies in an axis: (step * o + start) / unit."""
+    """Returns the position of output o in an axis: (step * o + start) / unit."""
     if align_corners:
         return (extent - 1, 0, out - 1) if out > 1 else (0, 0, 1)
     num, den = scale.numerator, scale.denominator
@@ -218,8 +218,9 @@ def interpolate(
 
     ``mode``: nearest (input floor(o * in / out)) and nearest-exact (the nearest centre) for one to three axes, linear
     for one, bilinear and bicubic (a = -0.75) for two, trilinear for three, area (the mean of the section) for one to
-    three. Output o lies at (o + 1/2) * in / out - 1/2; with ``align_corners`` at o * (in - 1) / (out - 1). Neighbours
-    outside are the border's. ShapeError: both of size and scale_factor or neither, or a mode for another rank.
+    three. Output o is at (o + 1/2) * in / out - 1/2; with ``align_corners`` at o * (in - 1) / (out - 1). Neighbors
+    outside take the border's value. Raises ShapeError if both or neither of size and scale_factor are given, or if the
+    mode does not support the rank.
     """
     return _interpolate("interpolate", x, size, scale_factor, mode, align_corners)
 
@@ -290,7 +291,7 @@ def _unshuffle_reference(x: Any, downscale_factor: int) -> Any:
     )
 )
 def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
-    """Pixels to channels, ``pixel_shuffle`` undone: (..., C, H r, W r) gives (..., C r^2, H, W)."""
+    """Pixels to channels, the inverse of ``pixel_shuffle``: (..., C, H r, W r) gives (..., C r^2, H, W)."""
     r = _factor("pixel_unshuffle", "downscale_factor", downscale_factor)
     if x.ndim < 3 or x.shape[-2] % r or x.shape[-1] % r:
         raise ShapeError(

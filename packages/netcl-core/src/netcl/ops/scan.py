@@ -37,7 +37,7 @@ def _cases(rng: np.random.Generator) -> Cases:
 
 
 def _scanned(kind: str, x: Tensor, other: Tensor | None, axis: int, reverse: bool, op: str) -> Any:
-    """The engine's scan; a 0-d tensor is one position."""
+    """Returns the engine's scan; a 0-d tensor is one position."""
     engine = engine_of(op, x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), op)
     if x.ndim:
@@ -50,7 +50,7 @@ def _scanned(kind: str, x: Tensor, other: Tensor | None, axis: int, reverse: boo
 
 
 def _accumulated(x: Tensor, dtype: Any, op: str) -> Tensor:
-    """``x`` in the dtype of the result: ``dtype``, or its own, int64 for whole numbers and bool."""
+    """Returns ``x`` in the dtype of the result: ``dtype``, or its own, int64 for integers and bool."""
     engine_of(op, x)
     wanted = canonical(dtype) if dtype is not None else x.dtype if is_floating(x.dtype) else "int64"
     if not is_floating(wanted) and wanted != "int64":
@@ -59,7 +59,7 @@ def _accumulated(x: Tensor, dtype: Any, op: str) -> Tensor:
 
 
 def _turned(function: Any) -> Any:
-    """The reference of a scan that knows ``reverse``."""
+    """Makes the reference of a scan that supports ``reverse``."""
 
     def reference(x: Any, axis: int = 0, reverse: bool = False) -> Any:
         if np.ndim(x) == 0:
@@ -79,8 +79,8 @@ def _sum_cases(rng: np.random.Generator) -> Cases:
 def cumsum(x: Tensor, axis: int, dtype: Any = None, reverse: bool = False) -> Tensor:
     """y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape.
 
-    In the floating ``dtype`` (None: x's); whole numbers and bool add up in int64. What the roundings of floats lose is
-    carried along, so that the error of a sum is below one unit in the last place of it, or, where terms cancel,
+    In the floating ``dtype`` (None: x's); integers and bool are summed in int64. Rounding errors of floats are carried
+    along (compensated summation), so that the error of a sum is below one unit in its last place, or, if terms cancel,
     about n times 2**-48 of the sum of their magnitudes (2**-106 in float64).
     """
     return _scanned("sum", _accumulated(x, dtype, "cumsum"), None, axis, reverse, "cumsum")  # type: ignore[no-any-return]
@@ -90,7 +90,7 @@ def _product_cases(rng: np.random.Generator) -> Cases:
     for operands, attributes in _cases(rng):
         (x,) = operands
         yield (x if x.dtype.kind != "f" else np.asarray(abs(x) * 0.1 + 0.9),), attributes
-    # One zero, two of them, and none, side by side.
+    # One zero, two of them, and none, in one tensor.
     x = rng.uniform(0.5, 1.5, (6, 3))
     x[2, 0] = x[1, 1] = x[4, 1] = 0
     yield (x,), {"axis": 0}
@@ -103,11 +103,11 @@ def _product_reference(x: Any, axis: int) -> Any:
 
 @computed(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference))
 def cumprod(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
-    """y[i] = x[0] * .. * x[i] along ``axis``; x's shape, in the floating ``dtype`` (None: x's), whole numbers and bool
-    in int64.
+    """y[i] = x[0] * .. * x[i] along ``axis``; x's shape, in the floating ``dtype`` (None: x's), integers and bool in
+    int64.
 
-    The roundings of floats are carried along: relative error below one unit in the last place while nothing under- or
-    overflows. The gradient is right where elements are zero, too.
+    Rounding errors of floats are carried along: the relative error is below one unit in the last place unless a product
+    under- or overflows. The gradient is also right for elements that are zero.
     """
     return _scanned("prod", _accumulated(x, dtype, "cumprod"), None, axis, False, "cumprod")  # type: ignore[no-any-return]
 
@@ -134,7 +134,7 @@ def _extremum_reference(accumulate: Any) -> Any:
     domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.maximum.accumulate), second=False),
 )
 def cummax(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """The largest of x[0] .. x[i] along ``axis`` and its position, int64: of the last where several are equal.
+    """The largest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
 
     A NaN is largest, and the last of them counts.
     """
@@ -145,7 +145,7 @@ def cummax(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.minimum.accumulate), second=False),
 )
 def cummin(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """The smallest of x[0] .. x[i] along ``axis`` and its position, int64: of the last where several are equal.
+    """The smallest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
 
     A NaN is smallest, and the last of them counts.
     """
@@ -187,11 +187,11 @@ def _recurrence_reference(x: Any, decay: Any, axis: int = -1, reverse: bool = Fa
 
 @computed(amp="float32", domain=Domain(cases=_recurrence_cases, reference=_recurrence_reference))
 def linear_recurrence(x: Tensor, decay: Tensor, axis: int = -1, reverse: bool = False) -> Tensor:
-    """y[i] = x[i] + decay[i] * y[i - 1] along ``axis``, y[0] = x[0]; with ``reverse`` from the end:
-    y[i] = x[i] + decay[i] * y[i + 1], y[n - 1] = x[n - 1].
+    """y[i] = x[i] + decay[i] * y[i - 1] along ``axis``, y[0] = x[0]; with ``reverse`` from the end: y[i] = x[i] +
+    decay[i] * y[i + 1], y[n - 1] = x[n - 1].
 
-    ``x`` and ``decay`` have one shape, which is the result's, and floating dtypes. What stands in ``decay`` at the
-    start is not used. ShapeError where the shapes differ.
+    ``x`` and ``decay`` have one shape, which is the result's, and floating dtypes. The first element of ``decay`` is
+    not used. Raises ShapeError if the shapes differ.
     """
     engine_of("linear_recurrence", x, decay)
     if x.shape != decay.shape:

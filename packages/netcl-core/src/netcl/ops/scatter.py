@@ -1,7 +1,7 @@
 """Writing and adding at tensors of indices, into a copy: scatter, index_add, index_copy, and counting by bins.
 
-Where a position is named twice the last one wins, in the order of the indices; sums are taken in that order. Both give
-the same bits on every run.
+If a position is named twice the last one wins, in the order of the indices; sums are added in that order. Both give the
+same bits on every run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _on_copy(x: Tensor, region: tuple[int, ...], change: Callable[[Tensor], object]) -> Tensor:
-    """A copy of ``x`` of which ``change`` has written the first ``region`` positions of each axis."""
+    """Returns a copy of ``x`` with the first ``region`` positions of each axis written by ``change``."""
     zeros, ones = [0] * x.ndim, [1] * x.ndim
     result: Tensor = strided_slice.row.call(x, zeros, ones, x.shape)  # type: ignore[misc]
     if region == x.shape:
@@ -88,7 +88,7 @@ def _at_cases(rng: np.random.Generator) -> Cases:
     )
 )
 def put_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "put") -> Tensor:
-    """A copy of x with ``source`` written where ``take_at`` reads; the last of equal indices wins."""
+    """A copy of x with ``source`` written at the positions that ``take_at`` reads; the last of equal indices wins."""
     return _changed(("put", "scatter"), op, x, index, source, axis, rows)
 
 
@@ -100,7 +100,7 @@ def put_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = Tru
     ),
 )
 def add_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "add") -> Tensor:
-    """A copy of x with ``source`` added where ``take_at`` reads, in the order of the indices."""
+    """A copy of x with ``source`` added at the positions that ``take_at`` reads, in the order of the indices."""
     return _changed(("take_grad", "gather_grad"), op, x, index, source, axis, rows)
 
 
@@ -123,7 +123,7 @@ def _last_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_last_cases, reference=_last_reference, gradient=False))
 def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
-    """Which indices are the last to name their position: those whose source ``put_at`` keeps."""
+    """Masks the indices that are the last to name their position: those whose source ``put_at`` keeps."""
     engine = engine_of("put", index)
     if index.size == 0:
         return engine.empty(index.shape, "bool")  # type: ignore[no-any-return]
@@ -143,7 +143,7 @@ def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
 
 
 def fitting(op: str, x: Tensor, source: Tensor) -> Tensor:
-    """``source`` in x's dtype; DTypeError where that cannot hold it."""
+    """Returns ``source`` in x's dtype; raises DTypeError if that cannot hold it."""
     if source.dtype == x.dtype:
         return source
     if promote(x.dtype, source.dtype) != x.dtype:
@@ -152,7 +152,7 @@ def fitting(op: str, x: Tensor, source: Tensor) -> Tensor:
 
 
 def addable(op: str, x: Tensor) -> None:
-    """DTypeError for bool, which has no sum."""
+    """Raises DTypeError for bool, which has no sum."""
     if x.dtype == "bool":
         raise DTypeError(f"{op} adds numbers, not bool (on {x.engine.device_label}); convert with astype", op=op)
 
@@ -281,9 +281,9 @@ def _bincount_cases(rng: np.random.Generator) -> Cases:
     )
 )
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each of 0, 1, ... comes in x (n,), or the sum of its ``weights``: (max(largest + 1, minlength),).
+    """The number of occurrences of 0, 1, ... in x (n,), or the sum of its ``weights``: (max(largest + 1, minlength),).
 
-    int64, or the dtype of the weights. Reads the largest on the host. ValueError for a negative element.
+    int64, or the dtype of the weights. Reads the largest element on the host. Raises ValueError for a negative element.
     """
     engine = engine_of("bincount", x, weights)
     if x.ndim != 1 or weights is not None and weights.shape != x.shape:
@@ -295,7 +295,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     largest = -1
     if x.size:
         value = cast(Load(0, x.dtype), "int64")
-        worst = apply("where", value < 0, np.iinfo(np.int64).max, value)  # one read tells both
+        worst = apply("where", value < 0, np.iinfo(np.int64).max, value)  # one read returns both
         largest = engine.run((reduce("max", worst, (0,)),), (x,), shapes=((1,),))[0].item()
     if largest == np.iinfo(np.int64).max:
         raise ValueError("bincount: x has a negative element")

@@ -1,4 +1,4 @@
-"""What sorted values are good for: positions by binary search, histograms, and the distinct elements."""
+"""Ops on sorted values: binary search, histograms, and distinct elements."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def _search_reference(x: Any, values: Any, right: bool = False, side: str | None
 def searchsorted(
     sorted_sequence: Tensor, values: Tensor, right: bool = False, side: str | None = None, out_int32: bool = False
 ) -> Tensor:
-    """How many elements of the sorted sequence lie before each of ``values``: their shape, int64 (or int32).
+    """The number of elements of the sorted sequence before each of ``values``: their shape, int64 (or int32).
 
-    Those below it (side "left"), or those not above it (``right``, or side "right"); NaN is the largest. The sequence
-    (n,) is for all values, (..., n) for values (..., m) with the same lengths before. ShapeError where they differ,
-    ValueError for another side.
+    Counts elements below the value (side "left"), or not above it (``right``, or side "right"); NaN is the largest. The
+    sequence (n,) is for all values, (..., n) for values (..., m) with the same lengths before. Raises ShapeError if
+    they differ, ValueError for another side.
     """
     engine = engine_of("searchsorted", sorted_sequence, values)
     lead, wanted = sorted_sequence.shape[:-1], values.shape[:-1]
@@ -89,11 +89,12 @@ def _histogram_cases(rng: np.random.Generator) -> Cases:
 def histogram(
     x: Tensor, bins: Any = 10, range: Sequence[float] | None = None, density: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """How many elements of x lie in each bin, int64 (bins,), and the edges of the bins, (bins + 1,), floating.
+    """The number of elements of x in each bin, int64 (bins,), and the edges of the bins, (bins + 1,), floating.
 
     ``bins`` is a number of bins of equal width over ``range`` (None: from the smallest to the largest element), or a
-    rising sequence of edges. A bin has its lower edge, the last one both; what is outside and NaN are not counted.
-    ``density``: counts / (their sum * width) instead. ValueError for no bins or a range that does not rise.
+    rising sequence of edges. A bin includes its lower edge, the last one both; NaN and elements outside are not
+    counted. ``density``: counts / (their sum * width) instead. Raises ValueError for no bins or a range that does not
+    rise.
     """
     engine = engine_of("histogram", x)
     dtype = x.dtype if is_floating(x.dtype) else "float32"
@@ -113,7 +114,7 @@ def histogram(
 
 
 def _edges(engine: Any, x: Tensor, bins: int, range: Sequence[float] | None, dtype: str) -> Tensor:
-    """bins + 1 numbers in even steps, on the device; half a step to each side where all elements are one number."""
+    """Returns bins + 1 numbers in even steps, on the device; half a step to each side if all elements are equal."""
     if bins < 1:
         raise ValueError(f"histogram: bins is a number from 1 or a sequence of edges, not {bins}")
     if range is None and x.size:
@@ -155,11 +156,11 @@ def _unique_reference(x: Any, return_inverse: bool = False, return_counts: bool 
 
 @composite(domain=Domain(cases=_unique_cases, reference=_unique_reference, gradient=False))
 def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """The distinct elements of x in order, whatever ``sorted`` says: (n,).
+    """The distinct elements of x in order, regardless of ``sorted``: (n,).
 
-    With the position of each element of x among them (``return_inverse``: x's shape, int64) and how often each occurs
-    (``return_counts``: (n,), int64). Every NaN is distinct, as in PyTorch. One host read, for n; CaptureError while a
-    step is captured.
+    With the position of each element of x among them (``return_inverse``: x's shape, int64) and the number of its
+    occurrences (``return_counts``: (n,), int64). Every NaN is distinct, as in PyTorch. One host read, for n; Raises
+    CaptureError while a step is captured.
     """
     engine = engine_of("unique", x)
     host_read_allowed(engine)

@@ -58,7 +58,9 @@ def _resolved(shape: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
     )
 )
 def reshape(x: Tensor, shape: Any) -> Tensor:
-    """The same storage with another shape of the same size; one length may be -1. ShapeError names both shapes."""
+    """The same storage with another shape of the same size; one length may be -1. Raises ShapeError, which names both
+    shapes.
+    """
     engine_of("reshape", x)
     return x._alias(_resolved(x.shape, shape))
 
@@ -117,7 +119,7 @@ def unsqueeze(x: Tensor, axis: Axes) -> Tensor:
 def _copied(
     x: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int = 0, out: Tensor | None = None
 ) -> Tensor:
-    """A new tensor of ``shape`` whose element i is ``x`` at offset + i * strides."""
+    """Returns a new tensor of ``shape``; its element i is ``x`` at offset + i * strides."""
     result = x.engine.empty(tuple(shape), x.dtype) if out is None else out
     if 0 not in shape:
         x.engine.copy(
@@ -164,7 +166,7 @@ def _transposed(x: Any, axes: Any = ()) -> Any:
     domain=sampled(_transposed, ((2, 3, 4), {}), ((2, 3, 4), {"axes": (0, -1)}), ((2, 3, 4), {"axes": (1, 2, 0)}))
 )
 def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
-    """A copy with two axes swapped, with the axes in the order of a whole permutation, or reversed when none is given.
+    """A copy with two axes swapped, with the axes in the order of a whole permutation, or reversed if none is given.
 
     ``transpose(x)``, ``transpose(x, 0, 1)``, ``transpose(x, (2, 0, 1))``; two axes always mean a swap.
     """
@@ -250,7 +252,7 @@ def strided_place(
 
 
 def place(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequence[int]) -> None:
-    """Writes ``x`` into ``target`` at starts + i * steps; not an op of the table."""
+    """Writes ``x`` into ``target`` at starts + i * steps; it is not an op of the table."""
     if x.size:
         strides = contiguous_strides(target.shape)
         x.engine.copy(
@@ -266,7 +268,7 @@ def place(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequence[int]
 
 @computed(domain=sampled(lambda x: x, ((2, 3), {}), ((), {}), ((0, 2), {})))
 def transfer(x: Tensor, queue: Any = None) -> Tensor:
-    """A copy of x on another queue, by way of the host where that is another device's; None is the active device.
+    """A copy of x on another queue, through the host if that belongs to another device; None is the active device.
     ``Tensor.to`` calls it.
     """
     engine_of("transfer", x)
@@ -281,7 +283,7 @@ def _concatenate_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_concatenate_cases, reference=lambda *xs, axis=0: np.concatenate(xs, axis)))
 def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
-    """The tensors one behind the other along ``axis``; all other lengths must be equal. dtypes are promoted."""
+    """The tensors concatenated along ``axis``; all other lengths must be equal. dtypes are promoted."""
     if not tensors:
         raise ShapeError("cat: there is no tensor to join", op="cat")
     engine = engine_of("cat", *tensors)
@@ -311,7 +313,7 @@ _LISTS = Domain(
 
 @composite(domain=_LISTS)
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """The tensors of a list one behind the other along ``axis``; all other lengths must be equal."""
+    """The tensors of a list concatenated along ``axis``; all other lengths must be equal."""
     return concatenate(*tensors, axis=axis)  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Ordering along an axis: sort, argsort, the largest k, and what is read off sorted rows."""
+"""Ordering along an axis: sort, argsort, top-k, and order statistics."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _cases(rng: np.random.Generator) -> Cases:
     for shape, axis in _LAYOUTS:
         yield (_distinct(rng, shape),), {"axis": axis}
     yield (_distinct(rng, (4, 6)),), {"axis": 0, "descending": True}
-    # Equals, which keep their order.
+    # Equal elements, which keep their order.
     for descending in (False, True):
         yield (rng.integers(-4, 4, (5, 41)),), {"axis": 1, "descending": descending}
 
@@ -65,7 +65,7 @@ def _sort_reference(x: Any, axis: int = -1, descending: bool = False) -> Any:
 
 
 def _last(x: Tensor, axis: int) -> Tensor:
-    """``x`` with ``axis`` in the last place, or the other way round."""
+    """Moves ``axis`` of ``x`` to the last place, or the last axis back."""
     if axis == x.ndim - 1:
         return x
     order = [a for a in range(x.ndim) if a != axis]
@@ -73,14 +73,16 @@ def _last(x: Tensor, axis: int) -> Tensor:
 
 
 def _back(x: Tensor, axis: int) -> Tensor:
-    """The last axis put to ``axis``."""
+    """Moves the last axis to ``axis``."""
     if axis == x.ndim - 1:
         return x
     return permute(x, [*range(axis), x.ndim - 1, *range(axis, x.ndim - 1)])  # type: ignore[no-any-return]
 
 
 def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -> tuple[Tensor, Tensor]:
-    """The first ``size`` (None: all) in order along ``axis``, and their positions; a 0-d tensor is one position."""
+    """Returns the first ``size`` (None: all) in order along ``axis``, and their positions; a 0-d tensor is one
+    position.
+    """
     engine = engine_of(op, x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), op)
     rows = _last(x, at) if x.ndim else x._alias((1,))
@@ -99,7 +101,7 @@ def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> tuple[Tensor, Tensor]:
     """The elements along ``axis`` in order, and the positions they come from, int64; both of x's shape.
 
-    NaN is the largest, -0 equals 0. Equals keep their order, whatever ``stable`` says, also where ``descending``.
+    NaN is the largest, -0 equals 0. Equal elements keep their order, regardless of ``stable`` and ``descending``.
     """
     return _sorted("sort", x, axis, None, descending)
 
@@ -112,7 +114,7 @@ def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = Tru
     )
 )
 def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The positions, int64, that put the elements along ``axis`` in order; as ``sort`` gives them."""
+    """The positions, int64, that put the elements along ``axis`` in order, as in ``sort``."""
     normalize_axes(axis, max(x.ndim, 1), "argsort")
     return sort(x, axis, descending, stable)[1]  # type: ignore[no-any-return]
 
@@ -138,7 +140,8 @@ def _topk_reference(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any
 def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """The ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis.
 
-    In order, whatever ``sorted`` says; the earlier of equals first; NaN is the largest. ShapeError: k beyond the axis.
+    In order, regardless of ``sorted``; the earlier of equal elements first; NaN is the largest. Raises ShapeError if k
+    exceeds the axis.
     """
     return _sorted("topk", x, axis, as_index(k), largest)
 
@@ -156,9 +159,10 @@ def _place_reference(x: Any, index: Any, axis: int, shape: Any) -> Any:
 
 @computed(domain=Domain(cases=_place_cases, reference=_place_reference))
 def place_along(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
-    """Zeros of ``shape`` with x[.., i, ..] at [.., index[.., i, ..], ..] along ``axis``; no position twice, int64.
+    """Zeros of ``shape`` with x[.., i, ..] at [.., index[.., i, ..], ..] along ``axis``; no position occurs twice,
+    int64.
 
-    The gradient of ``sort`` and ``topk``. ShapeError where x and index differ in shape, or from ``shape`` beside the
+    The gradient of ``sort`` and ``topk``. Raises ShapeError if x and index differ in shape, or from ``shape`` off the
     axis.
     """
     engine = engine_of("place_along", x, index)
@@ -199,8 +203,8 @@ def _place_of_cases(rng: np.random.Generator) -> Cases:
     ),
 )
 def kth_place(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
-    """Where along ``axis`` the element is that ``sort`` puts to ``position``: both int64, x's shape with one for the
-    axis.
+    """The index along ``axis`` of the element that ``sort`` puts at ``position``: both int64, x's shape with length one
+    on the axis.
     """
     engine = engine_of("kth_place", x, position)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kth_place")
@@ -214,7 +218,7 @@ def kth_place(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
 
 @composite(domain=Domain(cases=_kth_cases, reference=_kth_reference))
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """The ``k``-th smallest along ``axis``, from 1, and its position, int64. ShapeError: k not in 1..n."""
+    """The ``k``-th smallest along ``axis``, from 1, and its position, int64. Raises ShapeError if k is not in 1..n."""
     engine = engine_of("kthvalue", x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
     if not 1 <= as_index(k) <= (x.shape[at] if x.ndim else 1):
@@ -247,10 +251,10 @@ def _median_reference(x: Any, axis: int | None = None, keepdims: bool = False) -
 
 @composite(domain=Domain(cases=_median_cases, reference=_median_reference))
 def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The median along ``axis`` and its position, int64; for None that of all elements, alone.
+    """The median along ``axis`` and its position, int64; for None only the median of all elements.
 
-    Of an even number the lower of the two in the middle, as in PyTorch. A NaN is the median of its row. ShapeError for
-    no elements.
+    For an even number the lower of the two in the middle, as in PyTorch. A NaN is the median of its row. Raises
+    ShapeError for no elements.
     """
     if axis is None:
         value, _ = median(reshape(x, (x.size,)), 0)
@@ -261,7 +265,7 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
         raise ShapeError(f"median: no elements along axis {axis} of shape {x.shape}", op="median")
     if not x.ndim or not is_floating(x.dtype):
         return kthvalue(x, (extent - 1) // 2 + 1, at, keepdims)
-    # NaN is the largest, so a row that has one has it at the end.
+    # NaN is the largest, so a row that contains one has it at the end.
     largest = largest_of(x, at, keepdims=True)
     position = where(ne(largest, largest), extent - 1, (extent - 1) // 2)
     return _picked(x, kth_place(x, position, at), at, keepdims)
@@ -296,7 +300,8 @@ def quantile(
     """The ``q``-th quantile (a number in [0, 1], or several: then stacked in front) along ``axis`` or of all elements.
 
     Between two elements by ``interpolation``: linear, lower, higher, nearest (the even one of two) or midpoint.
-    Floating dtypes; NaN where a row has one. ValueError for another q or interpolation, ShapeError for no elements.
+    Floating dtypes; NaN if a row contains one. Raises ValueError for another q or interpolation, ShapeError for no
+    elements.
     """
     (x,) = floating("quantile", x)
     rank = x.ndim

@@ -1,4 +1,4 @@
-"""Special functions: erf and its relatives, the logarithm of gamma and its derivative."""
+"""Special functions: erf and related functions, the logarithm of gamma and its derivative."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _ERFINV_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 
 @expression(domain=few(_erfinv_reference, (-0.95, 0.95)))
 def erfinv(x: Expr) -> Expr:
     """The inverse of erf: infinite at -1 and 1, NaN beyond; Giles' polynomials (GPU Computing Gems, 2012, chapter 10),
-    in float64 with steps of Newton's method after them.
+    in float64 followed by steps of Newton's method.
     """
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     size = apply("abs", value)
@@ -76,7 +76,7 @@ def erfinv(x: Expr) -> Expr:
     y = p * a
     if value.dtype == "float64":
         for _ in range(4):
-            # Beyond 1/2 on log(erfc), nearly a parabola: erf(y) - a would have no digits left, and start far off.
+            # Beyond 1/2 on log(erfc), nearly a parabola: erf(y) - a would have no correct digits, and a bad start.
             rest = apply("erfc", y)
             far = -rest * apply("log", rest / (1.0 - a))
             off = apply("where", a > 0.5, far, apply("erf", y) - a)

@@ -1,4 +1,4 @@
-"""How an op is written down: each decorator makes one row of the op table and the function that calls it."""
+"""Decorators that define an op: each makes one row of the op table and the function that calls it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OpFunction(Protocol):
 
 
 def as_function(row: OpRow, record: bool | None) -> OpFunction:
-    """The function that calls ``row``: recorded, not recorded, or as the op around it is (None)."""
+    """Returns the function that calls ``row``: recorded, not recorded, or as the op around it (None)."""
     op = caller(row, record)
     op.__name__ = op.__qualname__ = row.name
     op.__doc__ = row.doc
@@ -41,7 +41,7 @@ def as_function(row: OpRow, record: bool | None) -> OpFunction:
 
 
 def _seen_from_outside(signature: inspect.Signature) -> inspect.Signature:
-    """The signature of the function that users call: what is an expression within a row is a tensor there."""
+    """Returns the signature that users call: an expression argument of a row is a tensor there."""
     parameters = signature.parameters.values()
     return signature.replace(
         parameters=[
@@ -65,8 +65,8 @@ def elementwise(
     amp: str = "widest",
     **attributes: Any,
 ) -> OpFunction:
-    """An op from the text of its expression over v0.. (``expr.parse``); attributes with float defaults may appear in
-    it.
+    """Makes an op from the text of its expression over v0.. (``expr.parse``); attributes with float defaults may appear
+    in it.
     """
     parameters = [f"{operand}: Expr" for operand in operands.split()]
     parameters += [f"{key}: float = {value!r}" for key, value in attributes.items()]
@@ -87,7 +87,9 @@ def expression(
     shapes: Callable[[Shape, Sequence[Shape], Mapping[str, Any]], Shape] | None = None,
     name: str = "",
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a builder: it gets expressions for its operands and gives that of the result, or a tuple of them."""
+    """Decorates a builder: it gets expressions for its operands and returns the result's expression, or a tuple of
+    them.
+    """
 
     def decorate(builder: Callable[..., Any]) -> OpFunction:
         return _define(make_row(builder, "expression", name=name, domain=domain or Domain(), amp=amp, shapes=shapes))
@@ -98,8 +100,8 @@ def expression(
 def computed(
     *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a function that checks its arguments and computes through the engine; autograd's rules have its
-    gradient. ``dtypes`` are those of the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
+    """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
+    rules. ``dtypes`` are those of the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
@@ -113,7 +115,9 @@ def computed(
 def composite(
     *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = ""
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a plain function over other ops: recorded op by op where it is recorded, else a chain of calls."""
+    """Decorates a plain function over other ops: while recording it is recorded op by op, else it
+    is a chain of calls.
+    """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
@@ -123,7 +127,7 @@ def composite(
 
 
 def reduced(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape of a reduction: without the axes ``axis`` unless ``keepdims``."""
+    """Returns the final shape of a reduction: without the axes ``axis`` unless ``keepdims``."""
     if attributes.get("keepdims"):
         return shape
     axes = normalize_axes(attributes.get("axis"), len(shape), "reduction")
@@ -131,12 +135,14 @@ def reduced(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, An
 
 
 def scalar(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape of something reduced over everything."""
+    """Returns the final shape of a reduction over all axes."""
     return ()
 
 
 def engine_of(op: str, *operands: Any) -> DeviceBackend:
-    """The one engine of all tensors (None aside); TypeError for anything else, BackendMismatchError for two engines."""
+    """Returns the one engine of all tensors (None is skipped); raises TypeError for other types, BackendMismatchError
+    for two engines.
+    """
     for operand in operands:
         if operand is not None and not isinstance(operand, Tensor):
             raise TypeError(
@@ -149,14 +155,18 @@ def engine_of(op: str, *operands: Any) -> DeviceBackend:
 
 
 def as_dtype(x: Tensor, dtype: str) -> Tensor:
-    """``x`` converted on its engine, itself where it has the dtype; never recorded: for the inside of computed ops."""
+    """Returns ``x`` converted on its engine, or itself if it has the dtype; never recorded: for use inside computed
+    ops.
+    """
     if x.dtype == dtype:
         return x
     return x.engine.run((cast_expr(Load(0, x.dtype), dtype),), (x,))[0]
 
 
 def floating(op: str, *operands: Tensor | None) -> list[Any]:
-    """The operands (None stays) in the floating dtype that they promote to; DTypeError where that is none."""
+    """Returns the operands (None stays) in the floating dtype that they promote to; raises DTypeError if that is not
+    floating.
+    """
     given = [operand.dtype for operand in operands if operand is not None]
     dtype = promote(*given)
     if not is_floating(dtype):

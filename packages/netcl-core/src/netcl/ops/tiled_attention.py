@@ -1,4 +1,4 @@
-"""Attention as one operation, forward and backward: what does not keep the scores of all queries and keys."""
+"""Tiled attention as one operation, forward and backward: it never stores the scores of all queries and keys."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from netcl.ops.table import as_dtype, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
-WORTH = {"cl": 0, "cpu": 8 * 2**20}  # bytes of scores beyond which the operations one by one are slower, by engine
+WORTH = {"cl": 0, "cpu": 8 * 2**20}  # bytes of scores beyond which the separate operations are slower, by engine
 
 
 def is_worth(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grouped: bool) -> bool:
-    """Whether attention is computed by one operation: shapes are plain, and the scores many enough for the engine."""
+    """True if attention is computed by one operation: shapes are plain, and there are enough scores for the engine."""
     scores = prod(q.shape[:-1]) * k.shape[-2] * itemsize(q.dtype)
     alike = k.shape[:-2] == v.shape[:-2] and q.ndim <= 4 and q.dtype == k.dtype == v.dtype
     heads = q.shape[:-3] == k.shape[:-3] if grouped else q.shape[:-2] == k.shape[:-2]
@@ -99,8 +99,8 @@ def _gradient_cases(rng: np.random.Generator) -> Cases:
 def tiled_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, is_causal: bool = False, scale: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """softmax(scale q k^T + mask) v, never with all scores at a time, and the logarithms (..., queries) of what the
-    weights were divided by, in the computing type and without a gradient.
+    """softmax(scale q k^T + mask) v, without all scores in memory, and the log-sum-exp (..., queries) of the scores, in
+    the computing type and without a gradient.
 
     q (..., heads, queries, E) of at most four dimensions, k and v (..., kv heads, keys, E or V) of the same dtype,
     heads a multiple of kv heads; the mask has all keys and no gradient.

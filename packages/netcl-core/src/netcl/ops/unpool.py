@@ -1,4 +1,4 @@
-"""Unpooling: maxima put back where max pooling found them."""
+"""Unpooling: writes maxima back to the positions that max pooling returned."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _unpool_reference(x: Any, indices: Any, **attributes: Any) -> Any:
 def _unpooled(
     shape: Sequence[int], kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None, op: str = ""
 ) -> tuple[int, ...]:
-    """The spatial sizes before the pooling: those given, or the least that give ``shape``."""
+    """Returns the spatial sizes before the pooling: the given ones, or the smallest that yield ``shape``."""
     n = len(shape) - 2
     kernel = per_axis(op, "kernel_size", kernel_size, n)
     steps = kernel if stride is None else per_axis(op, "stride", stride, n)

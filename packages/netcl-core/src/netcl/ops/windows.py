@@ -1,4 +1,4 @@
-"""Arguments of convolutions and pooling: strides, paddings and sizes, checked and written out per axis."""
+"""Arguments of convolutions and pooling: strides, paddings and sizes, checked and expanded per axis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Pair = tuple[int, int]
 
 
 def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> tuple[int, ...]:
-    """One int for all axes or one per axis, as a tuple; ShapeError where the count is wrong or one is below
+    """Returns one int for all axes or one per axis, as a tuple; raises ShapeError if the count is wrong or one is below
     ``least``.
     """
     values = (value,) * rank if isinstance(value, (int, np.integer)) else tuple(value)
@@ -28,7 +28,7 @@ def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> tuple
 def paddings(
     op: str, value: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[Pair, ...]:
-    """(before, behind) per axis from an int, an int or a pair per axis, "valid" or "same" (stride 1 only)."""
+    """Returns (before, after) per axis from an int, an int or a pair per axis, "valid" or "same" (stride 1 only)."""
     rank = len(kernel)
     if value == "valid":
         return ((0, 0),) * rank
@@ -51,7 +51,7 @@ def paddings(
 
 
 def span(kernel: int, dilation: int) -> int:
-    """The positions from the first to the last tap of a kernel."""
+    """Returns the number of positions from the first to the last tap of a kernel."""
     return dilation * (kernel - 1) + 1
 
 
@@ -64,10 +64,11 @@ def output_sizes(
     dilation: Sequence[int],
     ceil_mode: bool = False,
 ) -> tuple[int, ...]:
-    """The spatial sizes after the windows: (size + padding - span) / stride + 1, rounded down, or up in ceil_mode.
+    """Returns the spatial sizes after the windows: (size + padding - span) / stride + 1, rounded down, or up in
+    ceil_mode.
 
-    In ceil_mode a last window that would begin in the padding behind is left out, as in PyTorch. ShapeError where a
-    window does not fit.
+    In ceil_mode a last window that would begin in the padding at the end is omitted, as in PyTorch. Raises ShapeError
+    if a window does not fit.
     """
     result = []
     for size, k, step, (low, high), d in zip(sizes, kernel, stride, padding, dilation):

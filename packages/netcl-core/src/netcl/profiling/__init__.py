@@ -1,4 +1,4 @@
-"""netcl.profiling: how long things take, what ran when, and which kernel variants are the fastest here."""
+"""netcl.profiling: timing of calls, profiles of a block of code, and the autotuner of kernel variants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> object:
-    """The modules, and their names that are no module's, imported when they are first asked for."""
+    """Imports modules, and names that belong to them, at first access."""
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     if name in _NAMES:

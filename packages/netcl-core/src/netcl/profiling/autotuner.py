@@ -1,8 +1,8 @@
-"""Measures the kernels of matrix products and convolutions, and work-group sizes of any kernel, and keeps the fastest.
+"""Measures the kernels of matrix products and convolutions, and work-group sizes of any kernel, and stores the fastest.
 
-A candidate that is new on a driver is run in a child process first, and must give what the plain kernel gives before it
-may be chosen. What was chosen is kept on disk per device
-and driver, and used from then on by ``netcl.core.kernel_selector`` and by the ops, unless NETCL_AUTOTUNE=off.
+A candidate that is new on a driver runs in a child process first, and must give the same result as the plain kernel
+before it may be chosen. The choice is stored on disk per device and driver, and from then on used by
+``netcl.core.kernel_selector`` and by the ops, unless NETCL_AUTOTUNE=off.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from netcl.core.tuning.tiles import config_of
 from netcl.profiling.problems import PLAIN, PROBLEMS, Problem
 from netcl.profiling.timing import format_seconds, timing
 from netcl.profiling.trace import profile
-from netcl.profiling.trials import harmless
+from netcl.profiling.trials import safe_kernels
 
 __all__ = ["WorkGroupTuner", "autotune_conv2d", "autotune_matmul", "is_right", "measure"]
 
-_BOUND_S = 20.0  # no new candidate is begun after so many seconds of one search
-# Errors of a candidate against the plain kernel, relative to the largest result; another order of summing stays far
-# below, a product that was left out far above.
+# no new candidate is started after this many seconds of one search
+_BOUND_S = 20.0
+# Error of a candidate against the plain kernel, relative to the largest result; another order of summation stays far
+# below it, a missing product is far above it.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 4e-2, "float32": 2e-4, "float64": 1e-10}
 
 
@@ -49,14 +50,14 @@ def autotune_matmul(
     runs: int = 5,
     save: bool = True,
 ) -> KernelConfig:
-    """The fastest kernel for (M, K) @ (K, N) on a queue or handle (None: the active device), as a KernelConfig.
+    """Returns the fastest kernel for (M, K) @ (K, N) on a queue or handle (None: the active device), as a KernelConfig.
 
     Every kernel that the device's family has for the shape is checked against the plain one and timed: the median of
-    ``runs`` after ``warmup``, by events where the queue has them, cross-checked by the wall clock. In ``extra``:
-    ``kernel`` (its name), ``time_ms``, ``gflops``, and ``candidates``, the milliseconds of each. ``save`` keeps the
+    ``runs`` after ``warmup``, by events if the queue has them, cross-checked by the wall clock. ``extra`` contains
+    ``kernel`` (its name), ``time_ms``, ``gflops``, and ``candidates``, the milliseconds of each. ``save`` stores the
     choice on disk for this device and driver, and for the selector and the ops of this process.
 
-    ShapeError for a size that is not positive; DTypeError for a dtype without products.
+    Raises ShapeError for a size that is not positive, DTypeError for a dtype without products.
     """
     return _tune(engine_for(queue), "matmul", (M, N, K), dtype, warmup, runs, save)
 
@@ -78,13 +79,13 @@ def autotune_conv2d(
     runs: int = 5,
     save: bool = True,
 ) -> KernelConfig:
-    """The fastest kernel for the convolution of (N, C, H, W) by (F, C, KH, KW); see ``autotune_matmul``."""
+    """Returns the fastest kernel for the convolution of (N, C, H, W) by (F, C, KH, KW); see ``autotune_matmul``."""
     shape = (N, C, F, H, W, KH, KW, _pair(stride), _pair(pad))
     return _tune(engine_for(queue), "conv2d", shape, dtype, warmup, runs, save)
 
 
 def measure(engine: Any, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
-    """What NETCL_AUTOTUNE=on does at a new shape of a selector's ``op``; None for what is not tuned."""
+    """Tunes a new shape of a selector's ``op`` (NETCL_AUTOTUNE=on); returns None for an op that is not tuned."""
     return _tune(engine, op, shape, dtype, 1, 3, True) if op in PROBLEMS else None
 
 
@@ -101,7 +102,7 @@ def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int,
         raise ShapeError(f"autotune_{op}: sizes {shape} have to be positive", op=op)
     problem = PROBLEMS[op](engine, shape, name)
     seconds: dict[str, float] = {}
-    kernels = harmless(engine, op, shape, name, problem.kernels)
+    kernels = safe_kernels(engine, op, shape, name, problem.kernels)
     begun = perf_counter()
     for kernel in kernels:
         if seconds and perf_counter() - begun > _BOUND_S:
@@ -124,7 +125,7 @@ def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int,
 
 
 def is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) -> bool:
-    """Whether a kernel gives what the plain one gave; one warning where not."""
+    """True if a kernel's result equals that of the plain one; warns once if not."""
     try:
         found = problem.run(kernel).numpy().astype(np.float64)[problem.picked]
     except KernelBuildError as failure:
@@ -133,7 +134,7 @@ def is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) 
         wanted = problem.wanted()
         largest = max(float(np.max(np.abs(wanted), initial=0.0)), 1e-30)
         error = float(np.max(np.abs(found - wanted), initial=0.0)) / largest
-        if error <= _TOLERANCE[dtype]:  # NaN is not
+        if error <= _TOLERANCE[dtype]:  # False for NaN
             return True
         reason = f"differs from the plain kernel by {error:.2g} of the largest result"
     warnings.warn(
@@ -145,7 +146,9 @@ def is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) 
 
 
 def _seconds(engine: Any, run: Callable[[], Any], warmup: int, runs: int) -> float:
-    """The median of the wall clock; where events carry times that of the kernels, unless it is the longer one."""
+    """Returns the median of the wall clock, or of the kernels' event times if events carry times
+    and it is not shorter.
+    """
     wall = timing(run, warmup, runs, q=engine.queue).median
     by_events = []
     for _ in range(runs):
@@ -158,7 +161,7 @@ def _seconds(engine: Any, run: Callable[[], Any], warmup: int, runs: int) -> flo
 
 
 def _described(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernel: str) -> KernelConfig:
-    """The config that says what a kernel runs with; of NumPy what the rule says."""
+    """Returns the config that describes how a kernel runs; on NumPy the rule's config."""
     selector = get_kernel_selector(engine.queue)
     if engine.name == "cl":
         return config_of(selector.traits, op, kernel, dtype)
@@ -168,11 +171,11 @@ def _described(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernel:
 
 
 class WorkGroupTuner:
-    """Finds the fastest work-group for a cl.Kernel whose arguments are set: ``WorkGroupTuner(kernel, size).tune(q)``.
+    """Finds the fastest work-group for a cl.Kernel with arguments set: ``WorkGroupTuner(kernel, size).tune(q)``.
 
-    The kernel runs several times on its own arguments, so it has to bear that; ``KernelSpec.tune`` works on copies and
+    The kernel runs several times on its own arguments, so it must allow that; ``KernelSpec.tune`` works on copies and
     compares results. ``best_local_size`` and ``runtime_us`` (its fastest run) are None before ``tune``; ``measured``
-    has the microseconds of every candidate that the driver took.
+    has the microseconds of every candidate that the driver accepted.
     """
 
     def __init__(self, kernel: Any, global_size: int | Sequence[int]) -> None:
@@ -185,10 +188,10 @@ class WorkGroupTuner:
         self.measured: dict[tuple[int, ...], float] = {}
 
     def tune(self, queue: Any = None, candidates: Iterable[int | Sequence[int]] | None = None) -> WorkGroupTuner:
-        """Measures ``candidates`` (None: powers of two that divide the first side) and returns itself.
+        """Measures ``candidates`` (None: powers of two that divide the first side) and returns self.
 
-        A candidate that does not divide the global size, or is too large for the kernel, is passed over;
-        UnsupportedError where that leaves none.
+        A candidate that does not divide the global size, or is too large for the kernel, is skipped. Raises
+        UnsupportedError if none is left.
         """
         found = opencl_queue(queue)
         if candidates is None:

@@ -1,7 +1,7 @@
 """Writes a profile as a trace in the JSON format that Perfetto and chrome://tracing read (Trace Event Format, Google).
 
 Process 1 is Python with a track for each thread; process 2 is the device, with a track for kernels and one for copies.
-An arrow leads from the launch to the kernel. Times are microseconds since the beginning of the profile.
+An arrow points from the launch to the kernel. Times are microseconds since the beginning of the profile.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from netcl.profiling.records import Launched, Span
+from netcl.profiling.records import LaunchRecord, Span
 
 __all__ = ["trace_json"]
 
@@ -23,7 +23,7 @@ class Profile(Protocol):
 
     device: str
     spans: list[Span]
-    launches: list[Launched]
+    launches: list[LaunchRecord]
     began: float
     memory: bool
 

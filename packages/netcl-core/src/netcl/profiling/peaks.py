@@ -1,4 +1,4 @@
-"""Measures what a device can do at most: the bandwidth of a copy, and multiply-adds in registers."""
+"""Measures the peak rates of a device: the bandwidth of a copy, and multiply-adds in registers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _MATRIX = 1024
 
 @dataclass(frozen=True)
 class Peaks:
-    """Bytes per second of a copy (read and written counted), float32 operations per second of multiply-adds (two
-    each), and how they were found.
+    """Peak rates of a device: bytes per second of a copy (read and written both counted), float32 operations per second
+    of multiply-adds (two each), and how they were measured.
     """
 
     bytes_per_second: float
@@ -36,7 +36,9 @@ class Peaks:
 
 
 def measure_peaks(q: Any = None) -> Peaks:
-    """The peaks of the device of a queue or handle (None: the active one), the best of a few runs; under a second."""
+    """Measures the peaks of the device of a queue or handle (None: the active one), the best of a few runs; under a
+    second.
+    """
     engine = engine_for(q)
     source = Tensor.from_shape(engine.queue, (_COPY_ELEMENTS,), fill=1.0)
     target = Tensor.from_shape(engine.queue, (_COPY_ELEMENTS,))
@@ -49,7 +51,7 @@ def measure_peaks(q: Any = None) -> Peaks:
 
 
 def _fastest(engine: Any, run: Any) -> float:
-    """Seconds of the fastest of a few runs, the device waited for; the first does not count."""
+    """Returns the seconds of the fastest of a few runs, each waited for; the first does not count."""
     times = []
     for _ in range(_RUNS + 1):
         engine.queue.finish()
@@ -61,7 +63,7 @@ def _fastest(engine: Any, run: Any) -> float:
 
 
 def _multiply_adds(engine: Any) -> float:
-    """Operations per second of a kernel whose work-items do nothing but multiply-adds on vectors of floats."""
+    """Returns operations per second of a kernel that only does multiply-adds on vectors of floats."""
     profile = profile_of(engine.queue)
     lanes = engine.target.width if profile.is_cpu else 4
     group = 1 if profile.is_cpu else min(128, profile.max_work_group_size)

@@ -1,4 +1,4 @@
-"""What the autotuner measures: a matrix product or a convolution of random numbers, by any of its kernels."""
+"""Problems that the autotuner measures: a matrix product or a convolution of random numbers, by any of its kernels."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from netcl.core.errors import ShapeError
 __all__ = ["PLAIN", "PROBLEMS", "Problem"]
 
 PLAIN = "plain"
-_PLAIN_FLOPS = 2e8  # what the plain kernel computes at most, of a few rows or images that stand for all
+_PLAIN_FLOPS = 2e8  # the most that the plain kernel computes: a few rows or images represent the whole
 
 
 class Problem(NamedTuple):
-    """What is tuned: ``run(kernel)`` gives the result (None: by the kernels' own rule), whose entries ``picked`` on
-    axis 0 have to be ``wanted()``.
+    """A problem to tune.
+
+    ``run(kernel)`` gives the result (None: by the kernels' own rule); its entries ``picked`` on axis 0 must equal
+    ``wanted()``.
     """
 
     run: Callable[[str | None], Tensor]
@@ -81,13 +83,14 @@ def _conv2d_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
 
 
 def _once(compute: Callable[[], Tensor]) -> Callable[[], Any]:
-    """``compute`` at the first call, as float64 on the host."""
+    """Evaluates ``compute`` at the first call, and returns the result as float64 on the host."""
     return cache(lambda: compute().numpy().astype(np.float64))
 
 
 def _picked(count: int, flops: int) -> Any:
-    """Which of ``count`` independent parts of so many operations the plain kernel computes: the first, the last, and
-    as many between as it can in a fraction of a second."""
+    """Returns which of ``count`` independent parts of so many operations the plain kernel computes: the first, the
+    last, and as many between as fit into a fraction of a second.
+    """
     affordable = int(max(2, min(count, _PLAIN_FLOPS // flops)))
     return np.unique(np.linspace(0, count - 1, affordable).astype(int))
 

@@ -1,4 +1,4 @@
-"""What a profile has seen: kernels, copies and spans of Python, and their sums by name."""
+"""Records of a profile: kernels, copies and Python spans, and their sums by name."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from typing import Any, NamedTuple
 from netcl.core.backend.profiler_sink import FlopCount, Size
 from netcl.core.errors import format_bytes
 
-__all__ = ["KernelStats", "Launched", "OpStats", "Span", "Thread", "kernel_stats", "op_stats", "render"]
+__all__ = ["KernelStats", "LaunchRecord", "OpStats", "Span", "Thread", "kernel_stats", "op_stats", "render"]
 
 
 class Thread(NamedTuple):
-    """A thread of Python: a number of its own (the system's numbers are given again), and its name."""
+    """A Python thread: its own number (the system reuses its numbers), and its name."""
 
     number: int
     name: str
 
 
 @dataclass(eq=False)
-class Launched:
-    """A kernel, or a copy between host and device: when it was ``asked`` for, and when it ran from ``start`` to ``end``
-    (seconds of ``time.perf_counter``; equal where the driver does not tell). ``flops`` None: not known.
+class LaunchRecord:
+    """A kernel, or a copy between host and device.
+
+    ``asked``: time of the call; ``start``, ``end``: time of the execution (seconds of ``time.perf_counter``; equal if
+    the driver does not report them). ``flops`` None: unknown.
     """
 
     kind: str  # kernel or copy
@@ -38,13 +40,13 @@ class Launched:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what it was given to read and write, each operand counted once."""
+        """Bytes of the operands read and written, each operand counted once."""
         return sum(size.nbytes for size in self.sizes)
 
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of Python on a thread: an op, a replay, or a region of ``timing.region``."""
+    """A time span on a Python thread: an op, a replay, or a region of ``timing.region``."""
 
     kind: str
     name: str
@@ -55,8 +57,8 @@ class Span:
 
 @dataclass
 class KernelStats:
-    """All launches of one kernel by one op. ``flops`` and ``nbytes`` are sums; ``flops`` is None where the operations
-    of a launch are not known.
+    """All launches of one kernel by one op. ``flops`` and ``nbytes`` are sums; ``flops`` is None if the operations of a
+    launch are unknown.
     """
 
     name: str
@@ -69,8 +71,8 @@ class KernelStats:
     nbytes: int = 0
     flops: int | None = 0
 
-    def add(self, launched: Launched) -> None:
-        """Counts a launch."""
+    def add(self, launched: LaunchRecord) -> None:
+        """Adds a launch to the sums."""
         taken = launched.end - launched.start
         self.calls += 1
         self.seconds += taken
@@ -85,18 +87,18 @@ class KernelStats:
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes moved per second, if each operand is moved once; 0 where no time was seen."""
+        """Bytes moved per second, if each operand is moved once; 0 if no time was measured."""
         return self.nbytes / self.seconds if self.seconds else 0.0
 
     @property
     def flops_per_second(self) -> float | None:
-        """Operations per second; None where they are not known."""
+        """Operations per second, or None if the operations are unknown."""
         return None if self.flops is None or not self.seconds else self.flops / self.seconds
 
 
 @dataclass
 class OpStats:
-    """All calls of one op, replay or region on the host: ``seconds`` with what it calls, ``own`` without."""
+    """All calls of one op, replay or region on the host: ``seconds`` with nested calls, ``own`` without."""
 
     name: str
     kind: str
@@ -105,8 +107,8 @@ class OpStats:
     own: float = 0.0
 
 
-def kernel_stats(launches: Iterable[Launched]) -> list[KernelStats]:
-    """Sums by kernel and op, the longest first."""
+def kernel_stats(launches: Iterable[LaunchRecord]) -> list[KernelStats]:
+    """Returns the sums by kernel and op, the longest first."""
     found: dict[tuple[str, str, str], KernelStats] = {}
     for one in launches:
         key = (one.kind, one.name, one.op)
@@ -117,7 +119,7 @@ def kernel_stats(launches: Iterable[Launched]) -> list[KernelStats]:
 
 
 def op_stats(spans: Sequence[Span]) -> list[OpStats]:
-    """Sums by op, the longest of its own first. Spans of a thread lie in each other or apart."""
+    """Returns the sums by op, the longest own time first. Spans of a thread are nested or disjoint."""
     found: dict[tuple[str, str], OpStats] = {}
     open_spans: dict[Thread, list[tuple[Span, OpStats]]] = {}
     for span in sorted(spans, key=lambda span: (span.began, -span.ended)):
@@ -130,7 +132,7 @@ def op_stats(spans: Sequence[Span]) -> list[OpStats]:
             outer[-1][1].own -= taken
         stats.calls += 1
         stats.own += taken
-        if all(above is not stats for _, above in outer):  # an op inside of itself is counted once
+        if all(above is not stats for _, above in outer):  # an op nested in itself is counted once
             stats.seconds += taken
         outer.append((span, stats))
     return sorted(found.values(), key=lambda stats: -stats.own)
@@ -144,7 +146,7 @@ class _Column:
 
 
 def render(title: str, rows: Sequence[Any], columns: Sequence[_Column]) -> str:
-    """A table of fixed-width text."""
+    """Returns a table of fixed-width text."""
     cells = [[column.title for column in columns], *([column.text(row) for column in columns] for row in rows)]
     widths = [max(len(line[at]) for line in cells) for at in range(len(columns))]
     lines = [
@@ -158,7 +160,7 @@ def render(title: str, rows: Sequence[Any], columns: Sequence[_Column]) -> str:
 
 
 def kernel_columns(total: float) -> list[_Column]:
-    """The columns of a table of KernelStats, whose shares are of ``total`` seconds."""
+    """Returns the columns of a table of KernelStats; shares are relative to ``total`` seconds."""
 
     def rate(value: float | None) -> str:
         return "?" if value is None else f"{value / 1e9:.3g}" if value else "-"
@@ -179,7 +181,7 @@ def kernel_columns(total: float) -> list[_Column]:
 
 
 def op_columns() -> list[_Column]:
-    """The columns of a table of OpStats."""
+    """Returns the columns of a table of OpStats."""
     return [
         _Column("python", lambda row: row.name, left=True),
         _Column("kind", lambda row: row.kind, left=True),

@@ -21,7 +21,7 @@ __all__ = ["roofline"]
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 920, 460, 64, 48, 16, 24
 _UNKNOWN = "unknown"
-_LABELS = 6  # kernels whose names stand beside their points; the others show theirs under the mouse
+_LABELS = 6  # kernels with their name next to the point; the others show it as a tooltip
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1f24; --paper: #fff; --faint: #8a919c; --line: #d8dce2; --roof: #b3261e;
@@ -44,9 +44,9 @@ th { font-weight: 600; } th:nth-child(-n+2), td:nth-child(-n+2) { text-align: le
 def roofline(profile: profile, path: str | os.PathLike[str], *, peaks: Peaks | None = None) -> Path:
     """Writes the page to ``path`` and returns it; it needs nothing from the network.
 
-    The roof is what the device does at most: its measured bandwidth of a copy times the operations per byte, up to its
-    measured multiply-adds (``peaks``, measured now where None). A kernel is a point at its operations per byte moved,
-    counting each operand once; where its operations are not known it is in the table alone, and the page says so.
+    The roof is the most the device can do: its measured copy bandwidth times the operations per byte, up to its
+    measured multiply-adds (``peaks``; None: measured now). A kernel is a point at its operations per byte moved,
+    counting each operand once; if its operations are unknown it appears in the table only, and the page says so.
     """
     peaks = peaks or measure_peaks(profile.queue)
     rows = profile.kernels
@@ -99,7 +99,7 @@ class _Scale:
 
     @property
     def ticks(self) -> list[float]:
-        """The powers of ten."""
+        """Returns the powers of ten."""
         return [10.0**power for power in range(self.low, self.high + 1)]
 
 
@@ -108,7 +108,7 @@ def _intensity(row: KernelStats) -> float:
 
 
 def _figure(rows: Sequence[KernelStats], peaks: Peaks) -> str:
-    """The roofline as SVG; the area of a point grows with the kernel's time."""
+    """Returns the roofline as SVG; the area of a point grows with the kernel's time."""
     ridge = peaks.flops_per_second / peaks.bytes_per_second
     places = [(_intensity(row), row.flops_per_second or 1.0) for row in rows if row.seconds]
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM

@@ -1,7 +1,7 @@
-"""Measures the table of kernels that comes with the package: ``python -m netcl.profiling.shipping DEVICE...``.
+"""Measures the table of kernels that is shipped with the package: ``python -m netcl.profiling.shipping DEVICE...``.
 
-Rule and kernels take turns, so that what else the machine does falls on all of them. A kernel replaces the rule's
-choice only where it is faster beyond doubt; the table of the other drivers stays as it is.
+Rule and kernels are measured in turns, so that other load on the machine affects all of them. A kernel replaces the
+rule's choice only if it is clearly faster; the rows of other drivers stay unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from netcl.core.tuning.selector import get_kernel_selector
 from netcl.core.tuning.tiles import config_of
 from netcl.profiling.autotuner import is_right
 from netcl.profiling.problems import PROBLEMS
-from netcl.profiling.trials import harmless
+from netcl.profiling.trials import safe_kernels
 
 __all__ = ["SHAPES", "measured_rows", "write"]
 
@@ -40,10 +40,10 @@ SHAPES: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("conv2d", (32, 3, 64, 32, 32, 3, 3, _ONE, _ONE)),
     ("conv2d", (32, 64, 128, 32, 32, 1, 1, (2, 2), _NONE)),
 )
-_SECONDS = 2.0  # of taking turns, for each shape
+_SECONDS = 2.0  # of measuring in turns, for each shape
 _LEAST = 8  # turns
-_GAIN = 1.15  # times as fast in three of four turns, and by the fastest runs
-_HOPELESS = 4.0  # times as slow as the rule's choice in a first run: not measured further
+_GAIN = 1.15  # must be faster by this factor in three of four turns, and by the fastest runs
+_HOPELESS = 4.0  # a kernel slower than the rule's choice by this factor in a first run is not measured further
 
 
 def measured_rows(
@@ -52,14 +52,16 @@ def measured_rows(
     dtype: str = "float32",
     seconds: float = _SECONDS,
 ) -> list[dict[str, Any]]:
-    """The rows of the table for the device of a queue or handle (None: the active one), as ``shipped.rows_for``."""
+    """Returns the rows of the table for the device of a queue or handle (None: the active one), as
+    ``shipped.rows_for``.
+    """
     engine = engine_for(queue)
     with config.override(AUTOTUNE="off"):
         return [_row(engine, op, shape, dtype, seconds) for op, shape in shapes]
 
 
 def write(path: Path, driver: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
-    """Puts the rows of a driver into the table at ``path``, in place of those that it had."""
+    """Replaces the rows of a driver in the table at ``path``."""
     tables = json.loads(path.read_text(encoding="utf-8"))["drivers"] if path.exists() else []
     kept = [table for table in tables if table["driver"] != driver]
     tables = [*kept, {"driver": driver, "netcl-core": __version__, "rows": rows}]
@@ -70,14 +72,14 @@ def write(path: Path, driver: dict[str, Any], rows: Sequence[dict[str, Any]]) ->
 def _row(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, seconds: float) -> dict[str, Any]:
     problem = PROBLEMS[op](engine, shape, dtype)
     what = f"{op} {shape} {dtype}"
-    # Filtering rounds differently from products: only the rule may choose it.
+    # Winograd rounds differently from products: only the rule may choose it.
     kernels = [
         kernel
-        for kernel in harmless(engine, op, shape, dtype, problem.kernels)
+        for kernel in safe_kernels(engine, op, shape, dtype, problem.kernels)
         if not kernel.startswith("winograd") and is_right(engine, what, dtype, kernel, problem)
     ]
     runs = {kernel: partial(problem.run, kernel) for kernel in kernels}
-    times = _taking_turns(engine, partial(problem.run, None), runs, seconds)
+    times = _interleaved(engine, partial(problem.run, None), runs, seconds)
     ruled = times.pop("")
     gains = {kernel: [a / b for a, b in zip(ruled, taken)] for kernel, taken in times.items()}
     sure = {
@@ -99,10 +101,12 @@ def _row(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, seconds: floa
     }
 
 
-def _taking_turns(
+def _interleaved(
     engine: Any, rule: Callable[[], Any], runs: Mapping[str, Callable[[], Any]], seconds: float
 ) -> dict[str, list[float]]:
-    """Seconds of each turn of the rule (named "") and of the runs that have hope, in another order each time."""
+    """Returns the seconds of each turn of the rule (named "") and of the runs still in contention, in a new order each
+    time.
+    """
 
     def once(run: Callable[[], Any]) -> float:
         begun = perf_counter()
@@ -124,7 +128,7 @@ def _taking_turns(
 
 
 def main() -> int:
-    """Measures the devices that the arguments name into the table of this checkout."""
+    """Measures the devices named by the arguments into the table of this checkout."""
     for selector in sys.argv[1:]:
         handle = manager.default(selector)
         if handle is None or handle.backend != "cl":

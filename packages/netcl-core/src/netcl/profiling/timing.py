@@ -1,4 +1,4 @@
-"""Times calls, regions of code and single events, waiting for the device where it has work."""
+"""Times calls, regions of code and single events, and waits for the device if it has pending work."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ except ImportError:
 
 __all__ = ["EventTimer", "Timing", "event_times", "format_seconds", "listeners", "region", "timing"]
 
-# Told of regions as they end: (name, began, ended), by ``time.perf_counter``.
+# Called with each region that ends: (name, began, ended), by ``time.perf_counter``.
 listeners: list[Callable[[str, float, float], None]] = []
 
 
 def format_seconds(seconds: float) -> str:
-    """``seconds`` in the unit that suits it: 1.5 s, 12.3 ms, 4.56 us."""
+    """Returns ``seconds`` in a suitable unit: 1.5 s, 12.3 ms, 4.56 us."""
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
         if seconds * factor >= 1:
             return f"{seconds * factor:.3g} {unit}"
@@ -39,7 +39,7 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """The middle of the runs, in seconds."""
+        """The median of the runs, in seconds."""
         return statistics.median(self.seconds)
 
     @property
@@ -66,10 +66,10 @@ class Timing:
 
 
 def timing(fn: Callable[[], Any], warmup: int = 5, runs: int = 20, *, q: Any = None) -> Timing:
-    """How long ``fn()`` takes until the device has done it: ``warmup`` calls that do not count, then ``runs`` that do.
+    """Times ``fn()`` until the device has finished: ``warmup`` calls that do not count, then ``runs`` that do.
 
-    ``q``: the queue or handle that is waited for before and after each run; None: the active device. ValueError for
-    less than one run.
+    ``q``: the queue or handle that is waited for before and after each run; None: the active device. Raises ValueError
+    for less than one run.
 
     >>> from netcl.core import Tensor
     >>> x = Tensor.ones((1000,))
@@ -94,8 +94,8 @@ def timing(fn: Callable[[], Any], warmup: int = 5, runs: int = 20, *, q: Any = N
 class region(ContextDecorator):
     """Times a block, or each call of a function: ``with region("forward") as r: ...``, then ``r.seconds``.
 
-    The device is waited for at both ends, so that the block is charged with its own work only; ``wait=False`` times the
-    host alone. A ``trace.profile`` around it shows the region on the thread's track. ``q`` None is the active device.
+    It waits for the device at both ends, so that the time is the block's own work; ``wait=False`` times the host alone.
+    A ``trace.profile`` around it shows the region on the thread's track. ``q`` None is the active device.
     """
 
     def __init__(self, name: str, q: Any = None, *, wait: bool = True) -> None:
@@ -121,15 +121,16 @@ class region(ContextDecorator):
 
 
 def has_event_times(queue: Any) -> bool:
-    """Whether events of a queue carry times: NETCL_PROFILE_EVENTS=1 when it was made, or a queue with profiling."""
+    """True if events of a queue carry times: NETCL_PROFILE_EVENTS=1 when it was made, or a queue with profiling."""
     return cl is not None and bool(
         getattr(queue, "properties", 0) & cl.command_queue_properties.PROFILING_ENABLE  # CPUQueue has none
     )
 
 
 def event_times(event: Any) -> tuple[float, float] | None:
-    """(start, end) of a complete cl.Event in seconds of the device's clock; None where the driver does not know them,
-    as for work that failed."""
+    """Returns (start, end) of a complete cl.Event in seconds of the device's clock, or None if the driver does not have
+    them, as for a failed command.
+    """
     try:
         start, end = event.profile.start, event.profile.end
     except cl.Error:
@@ -140,11 +141,11 @@ def event_times(event: Any) -> tuple[float, float] | None:
 class EventTimer:
     """Collects the times of events by name.
 
-    ``time_event(event, name)`` waits for a cl.Event and gives its seconds on the device. Where events carry no times
-    (a queue made without NETCL_PROFILE_EVENTS=1, or NumPy, whose event is None) these are the seconds of the wall clock
-    since the event before, at first since the timer was made.
+    ``time_event(event, name)`` waits for a cl.Event and returns its seconds on the device. If events carry no times (a
+    queue made without NETCL_PROFILE_EVENTS=1, or NumPy, where the event is None) these are the seconds of the wall
+    clock since the previous event, at first since the timer was made.
 
-    ``seconds``: all times by name; ``by_events``: whether the device's clock is read.
+    ``seconds``: all times by name; ``by_events``: True if the device's clock is read.
     """
 
     def __init__(self, q: Any = None) -> None:
@@ -154,7 +155,7 @@ class EventTimer:
         self._lap = perf_counter()
 
     def time_event(self, event: Any, name: str = "") -> float:
-        """The seconds of ``event``, which are also added to ``seconds[name]``."""
+        """Returns the seconds of ``event`` and appends them to ``seconds[name]``."""
         if event is not None:
             self._engine.wait(event)
         now = perf_counter()

@@ -1,4 +1,4 @@
-"""profile: what ran inside of a block, on the device and in Python, as tables and as a trace for Perfetto."""
+"""profile: records what runs inside a block, on the device and in Python, as tables and as a trace for Perfetto."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from netcl.core.expr.cost import expression_flops
 from netcl.core.layout import broadcast_shapes
 from netcl.core.ops_table.dispatch import OpRow, pop_hook, push_hook
 from netcl.core.tensor_data import TensorData
-from netcl.profiling import chrome, timing, watch
+from netcl.profiling import chrome, launch_recorder, timing
 from netcl.profiling.records import (
     KernelStats,
-    Launched,
+    LaunchRecord,
     OpStats,
     Span,
     kernel_columns,
@@ -45,21 +45,21 @@ _SORTS: dict[str, Callable[[KernelStats], Any]] = {
 
 
 class profile:
-    """Sees all that runs inside of ``with profile() as p:`` on one device: kernels, copies, replays, and Python's ops.
+    """Records everything that runs inside ``with profile() as p:`` on one device: kernels, copies, replays, and Python
+    ops.
 
-    ``q``: the queue or handle to watch; None: the active device. ``memory``: whether to note the bytes in use too.
+    ``q``: the queue or handle to profile; None: the active device. ``memory``: if True, records the bytes in use too.
 
-    Kernels and copies of the device are seen from whatever thread they come. Ops are seen of the thread that enters,
-    of threads that netcl starts for it, and of other threads that enter the same profile themselves. A kernel is
-    charged to the innermost op it was launched by, with backward and optimizer kernels among them; kernels of a replay
-    to none.
+    Kernels and copies of the device are recorded from every thread. Ops are recorded from the thread that enters, from
+    threads that netcl starts for it, and from other threads that enter the same profile themselves. A kernel is charged
+    to the innermost op that launched it, including backward and optimizer ops; kernels of a replay to none.
 
-    Times are the device's own where the queue has them: set NETCL_PROFILE_EVENTS=1 before the first queue is made.
-    Without, each kernel is waited for as it is launched, so that its time on the wall clock is its own: kernels then
-    take the time of a call and a wait (some ten microseconds) at least, and the block is slower. On NumPy, ops run in
-    the calling thread and the wall clock is exact. ``event_times`` says which it was.
+    Times are the device's own if the queue has them: set NETCL_PROFILE_EVENTS=1 before the first queue is made.
+    Without, each kernel is waited for as it is launched, so that its wall-clock time is its own: a kernel then takes at
+    least the time of a call and a wait (about ten microseconds), and the block is slower. On NumPy, ops run in the
+    calling thread and the wall clock is exact. ``event_times`` says which one was used.
 
-    ``launches``, ``spans``: what was seen, in seconds of ``time.perf_counter``, once the block has ended.
+    ``launches``, ``spans``: the records, in seconds of ``time.perf_counter``, after the block has ended.
     """
 
     def __init__(self, q: Any = None, memory: bool = False) -> None:
@@ -72,7 +72,7 @@ class profile:
         self._samples: list[tuple[float, int]] = []
         self.event_times: bool = False
         self.device: str = ""
-        self.launches: list[Launched] = []
+        self.launches: list[LaunchRecord] = []
         self.spans: list[Span] = []
         self.began: float = 0.0
         self.ended: float = 0.0
@@ -99,14 +99,14 @@ class profile:
         if left:
             pop_hook(self._hooks.pop(get_ident()))
         if last:
-            # What went wrong on the device is told by the exception that is under way.
+            # The exception being raised reports an error of the device.
             with contextlib.suppress(*(() if error is None else (NetclError, RuntimeError))):
                 self._stop()
 
     def _start(self) -> None:
         self._engine = engine_for(self._q)
         self.device = self._engine.device_label
-        self.event_times = watch.start(self._engine, self._read).by_events
+        self.event_times = launch_recorder.start(self._engine, self._read).by_events
         timing.listeners.append(self._region)
         self.began = self.began or perf_counter()
 
@@ -116,32 +116,32 @@ class profile:
             self._engine.finish()
         finally:
             try:
-                watch.stop(self._engine, self._read)
+                launch_recorder.stop(self._engine, self._read)
             finally:
                 self.ended = perf_counter()
                 self._count_operations()
 
-    # -- what is seen --------------------------------------------------------------------------------------------------
+    # -- recording -----------------------------------------------------------------------------------------------------
 
     def _op(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The hook of the dispatch."""
-        ops = watch.doing.ops
+        """Hook of the dispatch."""
+        ops = launch_recorder.thread_state.ops
         ops.append(row.name)
         began = perf_counter()
         try:
             result = next(row, args, kwargs)
         finally:
             ops.pop()
-            span = Span("op", row.name, watch.doing.thread, began, perf_counter())
+            span = Span("op", row.name, launch_recorder.thread_state.thread, began, perf_counter())
             self.spans.append(span)
         if self.memory:
             self._note_memory(result)
         return result
 
     def _region(self, name: str, began: float, ended: float) -> None:
-        self.spans.append(Span("region", name, watch.doing.thread, began, ended))
+        self.spans.append(Span("region", name, launch_recorder.thread_state.thread, began, ended))
 
-    def _read(self, seen: Launched | Span) -> None:
+    def _read(self, seen: LaunchRecord | Span) -> None:
         if isinstance(seen, Span):
             self.spans.append(seen)
         else:
@@ -161,7 +161,7 @@ class profile:
         self._samples.append((perf_counter(), in_use))
 
     def _hold(self, array: Any) -> None:
-        """Counts the memory behind a result of NumPy for as long as it lives."""
+        """Counts the memory of a NumPy result until it is collected."""
         while array.base is not None and hasattr(array.base, "nbytes"):
             array = array.base
         alive, key = self._alive, id(array)
@@ -169,11 +169,11 @@ class profile:
             alive[key] = weakref.ref(array, lambda _: alive.pop(key, None)), array.nbytes
 
     def _count_operations(self) -> None:
-        """Finds the floating-point operations of the kernels: those of an expression from its plan, those of a
-        contraction for the longest of its kernels, of which some only bring data in place.
+        """Determines the floating-point operations of the kernels: of an expression from its plan; of a contraction
+        they are charged to its longest kernel, since others only copy or pad data.
         """
         known = _planned(self._engine)
-        longest: dict[int, Launched] = {}
+        longest: dict[int, LaunchRecord] = {}
         for one in self.launches:
             if one.kind != "kernel":
                 continue
@@ -188,27 +188,28 @@ class profile:
             assert one.flop_count is not None
             one.flops = one.flop_count.flops
 
-    # -- what it says --------------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
 
     @property
     def kernels(self) -> list[KernelStats]:
-        """Sums by kernel and op, the longest first."""
+        """The sums by kernel and op, the longest first."""
         return kernel_stats(one for one in self.launches if one.kind == "kernel")
 
     @property
     def copies(self) -> list[KernelStats]:
-        """Sums by the direction of copies between the host and the device."""
+        """The sums by the direction of copies between host and device."""
         return kernel_stats(one for one in self.launches if one.kind == "copy")
 
     @property
     def ops(self) -> list[OpStats]:
-        """Sums by op, region and replay on the host, the longest first."""
+        """The sums by op, region and replay on the host, the longest first."""
         return op_stats(self.spans)
 
     def table(self, sort_by: str = "total") -> str:
-        """Kernels and copies, sorted by total, mean, calls, bytes, flops or name, and the time of Python's ops.
+        """Returns a table of kernels and copies, sorted by total, mean, calls, bytes, flops or name, and of the Python
+        ops.
 
-        ``moved`` counts each operand of a kernel once, so what a kernel reads twice is not seen; a ``?`` is not known.
+        ``moved`` counts each operand of a kernel once, even if the kernel reads it twice; a ``?`` is unknown.
         """
         if sort_by not in _SORTS:
             raise ValueError(f"table: sort_by is one of {', '.join(_SORTS)}, not {sort_by!r}")
@@ -230,14 +231,16 @@ class profile:
         return "\n\n".join(parts) + "\n"
 
     def export_chrome(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the trace as JSON for https://ui.perfetto.dev or chrome://tracing; the file's path."""
+        """Writes the trace as JSON for https://ui.perfetto.dev or chrome://tracing; returns the file's path."""
         file = Path(path)
         file.write_text(chrome.trace_json(self), encoding="utf-8")
         return file
 
     def memory_timeline(self) -> list[tuple[float, int]]:
-        """(seconds since the beginning, bytes in use) after each op, kernel and copy; of a device those that the pool
-        has given out, of NumPy those of the results of ops that are alive. RuntimeError without ``memory=True``.
+        """Returns (seconds since the beginning, bytes in use) after each op, kernel and copy.
+
+        Bytes in use are those that the device's pool has handed out; for NumPy those of the live results of ops. Raises
+        RuntimeError without ``memory=True``.
         """
         if not self.memory:
             raise RuntimeError("memory_timeline: the memory was not watched; use profile(memory=True)")
@@ -245,24 +248,24 @@ class profile:
 
     @property
     def queue(self) -> Any:
-        """The queue that was watched."""
+        """The profiled queue."""
         return engine_for(self._q).queue if self._engine is None else self._engine.queue
 
     def __repr__(self) -> str:
         return f"<profile of {len(self.launches)} kernels and copies and {len(self.spans)} spans of Python>"
 
 
-# How the names of kernels begin that only prepare a contraction, or add its parts up.
+# Name prefixes of kernels that only prepare a contraction, or reduce its partial sums.
 _MOVING = ("pad", "pack", "add_parts")
 
 
-def _weight(one: Launched) -> tuple[bool, float]:
-    """How much a kernel of a contraction looks like the one that multiplies."""
+def _weight(one: LaunchRecord) -> tuple[bool, float]:
+    """Returns a weight by which the kernel that multiplies ranks above the other kernels of a contraction."""
     return not one.name.startswith(_MOVING) and not one.flops, one.end - one.start
 
 
 def _planned(engine: Any) -> dict[tuple[str, tuple[Any, ...]], int]:
-    """Operations by (name, shapes of operands) of the expression kernels that are a plan of their own."""
+    """Returns operations by (name, shapes of operands) of the expression kernels that have their own plan."""
     known: dict[tuple[str, tuple[Any, ...]], int] = {}
     for key, ready in list(getattr(engine, "plans", {}).items()):
         if not hasattr(ready, "plan") or len(ready.launches) != 1:  # the former is for several sets of tensors

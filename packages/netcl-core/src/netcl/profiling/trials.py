@@ -1,7 +1,7 @@
-"""Meets kernels that are new on a driver in a child process: one may end the process that builds or runs it, or hang.
+"""Runs kernels that are new on a driver in a child process first: a kernel may crash or hang the process.
 
-A kernel that came back from the child, and one that was measured, are run in this process from then on; one that did
-not come back is left out for good: per driver and version of netcl, for all shapes.
+A kernel that passed in the child, or was measured before, runs in this process from then on; one that did not pass is
+excluded for good: per driver and version of netcl, for all shapes.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from netcl.core.errors import KernelBuildError
 from netcl.core.tuning import measurements
 from netcl.profiling.problems import PROBLEMS
 
-__all__ = ["harmless"]
+__all__ = ["safe_kernels"]
 
 _LIMIT_S = 30.0  # of one child
-_BOUND_S = 60.0  # no further child is begun after so many seconds
-# Without the driver's own end: PoCL may abort there, which says nothing of the kernel.
+_BOUND_S = 60.0  # no further child is started after this many seconds
+# os._exit skips the driver's shutdown: PoCL may abort there, which says nothing about the kernel.
 _SCRIPT = """
 import os, traceback
-from netcl.profiling.trials import in_child
+from netcl.profiling.trials import run_trial
 try:
-    code = in_child(*sys.argv[1:])
+    code = run_trial(*sys.argv[1:])
 except BaseException:
     traceback.print_exc()
     code = 1
@@ -40,22 +40,22 @@ os._exit(code)
 """
 
 
-def harmless(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernels: Iterable[str]) -> tuple[str, ...]:
-    """``kernels`` without those that killed or hung a process on this driver; the new ones are tried, at this shape.
+def safe_kernels(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernels: Iterable[str]) -> tuple[str, ...]:
+    """Returns ``kernels`` without those that killed or hung a process on this driver; new ones are tried at this shape.
 
-    Where no child can be had, or it ends for another reason than the kernel, they count as harmless this time.
+    If no child can be started, or it ends for another reason than the kernel, they count as safe for this call.
     """
     kernels = tuple(kernels)
     device = engine.queue.device if engine.name == "cl" else None
     if device is None or profile_of(engine.queue) != device_profile(device):
-        return kernels  # no driver, or one that a child would see otherwise
+        return kernels  # no driver, or one that a child would see differently
     key = child_probe.driver_key(device)
     measured = measurements.candidates(engine, op, dtype)
     verdicts = {kernel: kernel in measured or child_probe.stored(_name(op, kernel, dtype), key) for kernel in kernels}
     untried = [kernel for kernel, verdict in verdicts.items() if verdict is None]
     begun = perf_counter()
     while untried and perf_counter() - begun < _BOUND_S:
-        for kernel, (right, reason) in _met(key, op, shape, dtype, untried).items():
+        for kernel, (right, reason) in _try_in_child(key, op, shape, dtype, untried).items():
             verdicts[kernel] = right is not False
             untried.remove(kernel)
             if right is not None:
@@ -67,10 +67,10 @@ def _name(op: str, kernel: str, dtype: str) -> str:
     return f"{op}-{kernel}-{dtype}-{__version__}"
 
 
-def _met(
+def _try_in_child(
     key: str, op: str, shape: tuple[Any, ...], dtype: str, kernels: list[str]
 ) -> dict[str, tuple[bool | None, str]]:
-    """What one child says of the kernels, the first of them at least: (verdict, reason), as ``probe.in_child``."""
+    """Returns one child's (verdict, reason) on the kernels, at least on the first, as ``child_probe.run_in_child``."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "begun"
         arguments = (key, op, json.dumps(shape), dtype, ",".join(kernels), str(path))
@@ -83,15 +83,16 @@ def _met(
         return dict.fromkeys(kernels, (None, reason))
     *ended, last = begun
     found: dict[str, tuple[bool | None, str]] = dict.fromkeys(ended, (True, "right"))
-    # Those before it may have used up the time: then it gets a child alone.
+    # The kernels before it may have used up the time: it then gets its own child.
     if not ended or reason != child_probe.timeout_reason(_LIMIT_S):
         found[last] = False, reason
     return found
 
 
-def in_child(key: str, op: str, shape: str, dtype: str, kernels: str, path: str) -> int:
-    """Builds and runs ``kernels`` (with commas) on the first device of the driver ``key``, and notes in ``path`` each
-    that it begins; the exit code. LookupError where there is no such device.
+def run_trial(key: str, op: str, shape: str, dtype: str, kernels: str, path: str) -> int:
+    """Builds and runs ``kernels`` (comma-separated) on the first device of the driver ``key``; returns the exit code.
+
+    Writes the name of each kernel to ``path`` before it starts. Raises LookupError if there is no such device.
     """
     with config.override(PLATFORM_FILTER=None, AUTOTUNE="off"):
         handles = (handle for handle in manager.select() if handle.backend == "cl")
@@ -105,5 +106,5 @@ def in_child(key: str, op: str, shape: str, dtype: str, kernels: str, path: str)
             try:
                 problem.run(kernel).numpy()
             except KernelBuildError:
-                continue  # harmless; who measures it will meet it, and say so
+                continue  # no crash and no hang; the measurement will raise the same error and report it
     return child_probe.RIGHT

@@ -6,7 +6,7 @@ __all__ = ["cache", "capture", "graph", "stream"]
 
 
 def __getattr__(name: str) -> object:
-    """The submodules, imported when they are first asked for."""
+    """Imports submodules at first access."""
     if name in __all__:
         import importlib
 

@@ -1,4 +1,4 @@
-"""The program cache as the public sees it; the work is done in netcl.core."""
+"""Public names of the program cache, which is implemented in netcl.core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ cacher: ProgramCache
 
 
 def __getattr__(name: str) -> Any:
-    """``cacher`` is the ProgramCache that the process shares; made when it is first asked for."""
+    """Returns ``cacher``, the ProgramCache of the process, made at first access."""
     if name == "cacher":
         return default_cache()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

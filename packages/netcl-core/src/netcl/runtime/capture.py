@@ -1,11 +1,11 @@
-"""Capture and replay: a step is written down once as a flat list of launches and then run without Python per op.
+"""Capture and replay: a step is recorded once as a flat list of launches and then runs without Python per op.
 
 ``capture`` calls the function once with its launches recorded, not run; nothing on the device changes. State that the
 function makes at its first call (optimizer moments, lazily made buffers) must exist before, so call the function
-eagerly first. What was recorded is put together anew (``core/capture/fuse.py``) and recorded again. A replay copies
-its inputs into the captured ones, runs the launches, and hands out copies of the results. Numbers that Python knows
-at capture (a branch taken, a float given to an op) are frozen; what changes per step lives in tensors: learning rates,
-step counts, random counters.
+eagerly first. The recorded calls are optimized (``core/capture/fuse.py``) and recorded again. A replay copies its
+inputs into the captured ones, runs the launches, and returns copies of the results. Numbers that Python knows at
+capture (a branch taken, a float passed to an op) are frozen; state that changes per step is stored in tensors: learning
+rates, step counts, random counters.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from netcl.runtime.dependencies import Dependencies
 __all__ = ["CapturedStep", "capture"]
 
 
-def _described(args: tuple[Any, ...]) -> tuple[Hashable, ...]:
-    """Shapes and dtypes of tensor arguments, the others themselves: what a replay must repeat."""
-    return tuple((arg.shape, arg.dtype) if isinstance(arg, Tensor) else _Same(arg) for arg in args)
+def _signature(args: tuple[Any, ...]) -> tuple[Hashable, ...]:
+    """Returns shapes and dtypes of tensor arguments, and the others themselves: a replay must repeat them."""
+    return tuple((arg.shape, arg.dtype) if isinstance(arg, Tensor) else _ByValue(arg) for arg in args)
 
 
-class _Same:
-    """An argument that is no tensor, equal to another only when it is equal in value and type."""
+class _ByValue:
+    """An argument that is no tensor; equal to another one only if value and type are equal."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and type(other.value) is type(self.value) and bool(other.value == self.value)
+        return isinstance(other, _ByValue) and type(other.value) is type(self.value) and bool(other.value == self.value)
 
     def __hash__(self) -> int:
         return hash(type(self.value))
@@ -57,9 +57,9 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 class _Gradient:
-    """The ``grad`` of a parameter around a step: what it was before and is afterwards, None for none.
+    """The ``grad`` of a parameter before and after a step; None if there is none.
 
-    A step that adds to the gradient it finds reads the storage of ``before``; each replay then has to find the newest
+    A step that adds to an existing gradient reads the storage of ``before``; each replay must then find the newest
     gradient there.
     """
 
@@ -69,7 +69,7 @@ class _Gradient:
         self.added = False
 
     def close(self, calls: CallLog) -> None:
-        """At the end of the step that is recorded: puts the parameter back as it was."""
+        """Restores the parameter at the end of the recorded step."""
         parameter, before = self.parameter, self.before
         self.after, parameter.grad = parameter.grad, before
         if before is None or self.after is None or self.after is before:
@@ -81,7 +81,7 @@ class _Gradient:
             self.after = before
 
     def check(self) -> None:
-        """CaptureError where a replay would begin from another gradient than the step did."""
+        """Raises CaptureError if a replay would begin from another gradient than the recorded step."""
         now = self.parameter.grad
         if (self.added and now is None) or (self.before is None and self.after is not None and now is not None):
             was, now_is = ("none", "one") if self.before is None else ("one", "none")
@@ -94,19 +94,19 @@ class _Gradient:
 
 
 class CapturedStep:
-    """A recorded call of ``fn``: ``replay(*inputs)`` does and returns what ``fn(*inputs)`` would have."""
+    """A recorded call of ``fn``: ``replay(*inputs)`` has the results and side effects of ``fn(*inputs)``."""
 
     def __init__(
         self, fn: Callable[..., Any], samples: tuple[Any, ...], watch: Callable[[], Hashable] | None = None
     ) -> None:
-        self._described = _described(samples)
+        self._signature = _signature(samples)
         self._dependencies = Dependencies(fn)
         self._watch = watch
         self._key = self._state()
         self._engine: Any = ensure_same_backend(list(tensors_in(samples)), "capture")
         if self._engine.recording is not None:
             raise CaptureError("a capture is open on this device already; captures do not nest")
-        self._inputs = tuple(replaced(sample, self._static) for sample in samples)
+        self._inputs = tuple(replaced(sample, self._placeholder) for sample in samples)
         self._draws = 0
         self._drawn_at = random.tell() - random.base(self._engine)
         self._recording: Any = None
@@ -117,8 +117,8 @@ class CapturedStep:
     def _state(self) -> Hashable:
         return self._dependencies.key(), None if self._watch is None else self._watch()
 
-    def _static(self, sample: Tensor) -> Tensor:
-        """The tensor that stands for ``sample`` in the recorded call."""
+    def _placeholder(self, sample: Tensor) -> Tensor:
+        """Returns the tensor that replaces ``sample`` in the recorded call."""
         static = self._engine.empty(sample.shape, sample.dtype, persistent=True)
         static.requires_grad = sample.requires_grad
         assign(static, sample)
@@ -134,7 +134,7 @@ class CapturedStep:
                 self._draws = random.tell() - start
                 if self._draws:
                     random.record_advance(self._engine, self._draws)
-                # Without the graph behind them, whose saved values nobody will ask for.
+                # Without their graph, since nothing will read its saved values.
                 self._result = replaced(result, lambda tensor: tensor.detach())
                 del result
                 for gradient in self._gradients:
@@ -158,7 +158,7 @@ class CapturedStep:
             self._engine.recording = None
 
     def _finish(self, recording: Any, calls: CallLog) -> None:
-        """Takes the recording, put together anew where all its launches come from calls that are known."""
+        """Returns the recording, optimized and recorded again if all its launches come from known calls."""
         held = calls.finish()
         self._recording = recording
         if self._engine.name != "cl" or not calls.complete:
@@ -167,20 +167,20 @@ class CapturedStep:
         try:
             with self._recorded_into(second):
                 known = assemble(self._engine, grouped(calls.list, held, calls.outside), calls.outside, held)
-                moved = self._moved(calls, known)
+                moved = self._rebind(calls, known)
                 for number, lease in held.items():
                     if number in known and number not in moved:
-                        # Somebody keeps this tensor whom nobody knows: its storage gets the values too.
+                        # An unknown reference keeps this tensor alive: its storage gets the values too.
                         source = known[number]
                         old = Tensor._wrap(self._engine, source.shape, source.dtype, lease.buffer, None, lease)
                         assign(old, source)
                         self._kept.append(lease)
         except KernelBuildError:
-            return  # of a fused kernel: the calls as they were have been built
+            return  # of a fused kernel: the unfused calls have been built
         self._recording = second
 
-    def _moved(self, calls: CallLog, known: dict[int, Tensor]) -> set[int]:
-        """Makes results and gradients tensors of the second recording; their numbers."""
+    def _rebind(self, calls: CallLog, known: dict[int, Tensor]) -> set[int]:
+        """Rebinds results and gradients to tensors of the second recording; returns their numbers."""
         moved: set[int] = set()
 
         def move(tensor: Tensor) -> Tensor:
@@ -200,7 +200,8 @@ class CapturedStep:
         """Runs the recorded launches on ``inputs`` (tensors of the captured shapes and dtypes, or host arrays for
         them).
 
-        CaptureError where arguments or the state that the step depends on are not those of the capture: capture again.
+        Raises CaptureError if the arguments or the state that the step depends on differ from the capture: capture
+        again.
         """
         self._check(inputs)
         for static, value in zip(self._inputs, inputs):
@@ -223,16 +224,16 @@ class CapturedStep:
     def _check(self, inputs: tuple[Any, ...]) -> None:
         if len(inputs) != len(self._inputs):
             raise CaptureError(f"replay: {len(inputs)} arguments, the capture had {len(self._inputs)}")
-        for number, (static, value, known) in enumerate(zip(self._inputs, inputs, self._described)):
+        for number, (static, value, known) in enumerate(zip(self._inputs, inputs, self._signature)):
             if isinstance(static, Tensor):
                 shape, dtype = tuple(getattr(value, "shape", ())), str(getattr(value, "dtype", type(value).__name__))
-                # Host arrays are converted as from_host would; only their shape has to fit.
+                # Host arrays are converted as from_host would; only their shape must match.
                 if shape != static.shape or (isinstance(value, Tensor) and value.dtype != static.dtype):
                     raise CaptureError(
                         f"replay: argument {number} has shape {shape} and dtype {dtype}, captured were {static.shape} "
                         f"and {static.dtype}; capture again for other shapes"
                     )
-            elif _Same(value) != known:
+            elif _ByValue(value) != known:
                 raise CaptureError(f"replay: argument {number} is {value!r}, captured was {known!r}; capture again")
         if self._state() != self._key:
             raise CaptureError(
@@ -248,13 +249,13 @@ class CapturedStep:
 
 
 def capture(fn: Callable[..., Any], *samples: Any, watch: Callable[[], Hashable] | None = None) -> CapturedStep:
-    """Records ``fn(*samples)`` without running it; ``.replay(*inputs)`` then equals ``fn(*inputs)``, side effects on
-    tensors included.
+    """Records ``fn(*samples)`` without running it; ``.replay(*inputs)`` then equals ``fn(*inputs)``, including side
+    effects on tensors.
 
     ``samples`` are tensors (all on one device) and other values, which a replay must repeat. A replay raises
-    CaptureError once it would begin from another state: modules and optimizers that ``fn`` refers to (identities of
-    parameters and buffers, requires_grad, training flags, parameter groups), grad and autocast mode, and what
-    ``watch()``, a hashable, adds to that. CaptureError also where ``fn`` reads a value on the host or writes host data
-    to the device. After an exception in ``fn`` everything is as before.
+    CaptureError if it would begin from another state: modules and optimizers that ``fn`` refers to (identities of
+    parameters and buffers, requires_grad, training flags, parameter groups), grad and autocast mode, and the hashable
+    that ``watch()`` returns. Also raises CaptureError if ``fn`` reads a value on the host or writes host data to the
+    device. After an exception in ``fn`` everything is as before.
     """
     return CapturedStep(fn, samples, watch)

@@ -1,7 +1,8 @@
-"""The Python state that a captured step depends on, found from the function itself.
+"""Finds the Python state that a captured step depends on, starting from the function itself.
 
-Modules are what has ``modules``, ``parameters`` and ``buffers``; optimizers what has ``param_groups``. They are looked
-for where a function keeps things: closure, defaults, the object that it is a method of, and global names in its code.
+An object with ``modules``, ``parameters`` and ``buffers`` counts as a module, one with ``param_groups`` as an
+optimizer. They are searched in the function's closure, its defaults, the object it is a method of, and global names in
+its code.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ _DEPTH = 4
 
 
 class Dependencies:
-    """What ``fn`` refers to: ``key()`` is equal as long as a captured call of it stands.
+    """The modules and optimizers that ``fn`` refers to; as long as ``key()`` is equal, a captured call is valid.
 
-    It holds identities of parameters and buffers, their requires_grad and dtype, training flags, parameter groups, and
-    the modes of the thread. Numbers of an optimizer that has a ``rule`` lie on the device and are no part of it.
+    The key contains identities of parameters and buffers, their requires_grad and dtype, training flags, parameter
+    groups, and the modes of the thread. Numbers of an optimizer that has a ``rule`` are stored on the device and are
+    not part of it.
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -32,19 +34,19 @@ class Dependencies:
         self._tensors: dict[int, Tensor] = {}
         self._seen: dict[int, Any] = {}
         self._visit(fn, 0)
-        # Held, so that none of these identities is given to another object.
+        # Keeps references, so that none of these identities is given to another object.
         self._held = [self._modules, self._optimizers, list(self._objects())]
         self._seen.clear()
 
     def parameters(self) -> list[Tensor]:
-        """All tensors with a place for a gradient."""
+        """Returns all tensors that can hold a gradient."""
         found = {id(t): t for t in self._objects() if isinstance(t, Tensor)}
         for optimizer in self._optimizers.values():
             found.update((id(p), p) for group in optimizer.param_groups for p in group["params"])
         return [tensor for tensor in found.values() if tensor.requires_grad or tensor.grad is not None]
 
     def key(self) -> Hashable:
-        """A hashable of all of it."""
+        """Returns a hashable of all of it."""
         modules = tuple((id(m), m.training) for root in self._modules.values() for m in root.modules())
         tensors = tuple((id(t), t.requires_grad, t.dtype) for t in self._objects() if isinstance(t, Tensor))
         groups = tuple(_group(one, group) for one in self._optimizers.values() for group in one.param_groups)
@@ -68,12 +70,12 @@ class Dependencies:
         elif hasattr(value, "param_groups"):
             self._optimizers[id(value)] = value
         else:
-            for inner in _inside(value):
+            for inner in _referenced(value):
                 self._visit(inner, depth + 1)
 
 
-def _inside(value: Any) -> Iterator[Any]:
-    """What a function, a container or a callable object keeps."""
+def _referenced(value: Any) -> Iterator[Any]:
+    """Yields the objects that a function, a container or a callable object refers to."""
     if isinstance(value, types.FunctionType):
         for cell in value.__closure__ or ():
             try:

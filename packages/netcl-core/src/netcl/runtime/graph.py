@@ -21,7 +21,7 @@ __all__ = ["Graph", "GraphExecutor", "GraphOp"]
 
 
 class GraphOp(NamedTuple):
-    """An op of a graph: ``fn`` of the results of ``inputs`` (names of earlier ops, or tensors) gives a tensor of
+    """An op of a graph: ``fn`` of the results of ``inputs`` (names of earlier ops, or tensors) returns a tensor of
     ``shape`` and ``dtype``.
     """
 
@@ -33,7 +33,7 @@ class GraphOp(NamedTuple):
 
 
 class Graph:
-    """Ops by name, in an order in which each comes after what it reads."""
+    """Ops by name, in topological order."""
 
     def __init__(self) -> None:
         self._ops: dict[str, GraphOp] = {}
@@ -46,8 +46,8 @@ class Graph:
         shape: Sequence[int],
         dtype: str = "float32",
     ) -> GraphOp:
-        """Add ``fn(*inputs)``, which gives a tensor of ``shape`` and ``dtype``; an input is an op of this graph, its
-        name, or a tensor. ValueError: the name is taken, or an input is not there yet.
+        """Adds ``fn(*inputs)``, which returns a tensor of ``shape`` and ``dtype``; an input is an op of this graph, its
+        name, or a tensor. Raises ValueError if the name is taken or an input is not in the graph yet.
         """
         if name in self._ops:
             raise ValueError(f"the graph has an op {name!r} already")
@@ -78,8 +78,10 @@ class GraphExecutor:
         self.pool: Any = pool
 
     def run(self, graph: Graph) -> dict[str, Tensor]:
-        """The results of the ops that no other op reads, by name. Every other result is let go after its last reader,
-        so that its memory serves the next op. ShapeError or DTypeError where an op gives not what it was added with.
+        """Returns the results of the ops that no other op reads, by name.
+
+        Every other result is released after its last reader, so that the next op can use its memory. Raises ShapeError
+        or DTypeError if a result differs from the declared shape or dtype.
         """
         readers = Counter(one for op in graph for one in op.inputs if isinstance(one, str))
         results: dict[str, Tensor] = {}

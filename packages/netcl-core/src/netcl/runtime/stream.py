@@ -1,13 +1,13 @@
-"""Streams, queues of a device that work beside each other, and the scheduler that gives them ops.
+"""Streams, queues of a device that run concurrently, and the scheduler that distributes ops over them.
 
-Work on one stream runs in the order of its calls; two streams are ordered only where one waits for the other::
+Work on one stream runs in the order of its calls; two streams are ordered only if one waits for the other::
 
     copies = Stream()
     with copies:                        # tensors made and ops called here belong to that stream
         y = ops.exp(Tensor.from_host(array))
-    here = y.to(device.queue)           # a copy on the other queue, ordered behind exp by itself
+    here = y.to(device.queue)           # a copy on the other queue, automatically ordered after exp
 
-The NumPy backend computes in the calling thread, so there a stream is a place of its own with nothing ever pending.
+The NumPy backend computes in the calling thread, so a stream there never has pending work.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from netcl.core.tensor import Tensor
 
 __all__ = ["Scheduler", "Stream"]
 
-# Engines and what they have built live as long as their queues, so queues are used again, by (device, priority).
+# Engines and their kernels live as long as their queues, so queues are reused, by (device, priority).
 _idle: dict[Any, list[DeviceHandle]] = {}
 _lock = threading.Lock()
 
 
 class Stream:
-    """A queue of its own on the device of ``queue`` (a queue or DeviceHandle; None: the active device).
+    """A separate queue on the device of ``queue`` (a queue or DeviceHandle; None: the active device).
 
-    ``priority`` below 0 asks for more of the device than others get, above 0 for less; a driver without
-    cl_khr_priority_hints takes all as equal. ``with stream:`` makes it the thread's active device.
+    ``priority`` below 0 requests more of the device than others get, above 0 less; a driver without
+    cl_khr_priority_hints treats all as equal. ``with stream:`` makes it the thread's active device.
     """
 
     def __init__(self, queue: Any = None, priority: int = 0) -> None:
@@ -56,8 +56,8 @@ class Stream:
         return self.handle.queue
 
     def wait_for(self, x: Any) -> None:
-        """Later work of this stream runs after ``x``: a HostTransfer or cl.Event, or all work so far of a Stream, queue
-        or DeviceHandle, or of a tensor's queue. Where no driver orders the two (another context, NumPy) this thread
+        """Makes later work of this stream run after ``x``: a HostTransfer or cl.Event, or all work so far of a Stream,
+        queue or DeviceHandle, or of a tensor's queue. If no driver orders the two (another context, NumPy) this thread
         waits.
         """
         work = x.event if isinstance(x, HostTransfer) else x
@@ -75,7 +75,7 @@ class Stream:
             engine_for(work).finish()
 
     def synchronize(self) -> None:
-        """Wait until all work of the stream is done; raises what the device has reported."""
+        """Waits until all work of the stream is done; raises the errors that the device has reported."""
         engine: Any = engine_for(self.queue)
         engine.finish()
         engine.wait()
@@ -107,8 +107,8 @@ def _new_queue(base: DeviceHandle, priority: int) -> Any:
 class Scheduler:
     """Runs ops, functions without arguments, in the order in which they were submitted.
 
-    With ``async_mode`` each stream has a thread of its own: ops of one stream keep their order, those of different
-    streams run beside each other. Otherwise ``run`` calls all of them in this thread.
+    With ``async_mode`` each stream has its own thread: ops of one stream keep their order, ops of different streams run
+    concurrently. Otherwise ``run`` calls all of them in this thread.
 
     >>> scheduler = Scheduler()
     >>> answer = scheduler.submit(lambda: 6 * 7)
@@ -124,8 +124,8 @@ class Scheduler:
     def submit(
         self, op: Callable[[], Any], stream: Stream | None = None, after: Sequence[Future[Any]] = ()
     ) -> Future[Any]:
-        """Add ``op()``, on ``stream`` (None: where the caller of ``run`` works), to be called once the ops ``after`` it
-        have returned; the Future holds its result. Where one of those failed, this fails with the same error.
+        """Adds ``op()``, called on ``stream`` (None: where the caller of ``run`` works) once the ops in ``after`` have
+        returned; the Future holds its result. If one of those failed, this op fails with the same error.
         """
         if not callable(op):
             raise TypeError(f"an op is a function without arguments, not {type(op).__name__}")
@@ -134,8 +134,8 @@ class Scheduler:
         return entry.future
 
     def run(self, wait: bool = True) -> None:
-        """Start everything that was submitted. ``wait``: return when all of it is done, on the devices too, and raise
-        the first op's error that there is; otherwise errors are in the Futures alone.
+        """Starts all submitted ops. ``wait``: returns when all of them are done, on the devices too, and raises the
+        error of the first op that failed; otherwise the errors are in the Futures alone.
         """
         entries, self._waiting = self._waiting, []
         if self.async_mode:
@@ -160,7 +160,7 @@ class Scheduler:
 
 
 class _Op:
-    """A function with the stream it runs on, what it runs after, and where its result goes."""
+    """A function with its stream, the ops it depends on, and the Future of its result."""
 
     def __init__(
         self, function: Callable[[], Any], stream: Stream | None, after: tuple[Future[Any], ...], future: Future[Any]
