@@ -11,7 +11,7 @@ leaf_hooks: dict[int, dict[int, Callable[[Tensor], Tensor | None]]] = {}
 
 
 class Hook:
-    """What ``register_hook`` gives back; ``remove()`` takes the hook off."""
+    """The result of ``register_hook``; ``remove()`` takes the hook off."""
 
     def __init__(self, hooks: dict[int, Callable[[Tensor], Tensor | None]], key: int) -> None:
         self._hooks, self._key = hooks, key

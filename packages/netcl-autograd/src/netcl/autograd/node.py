@@ -20,7 +20,7 @@ _hook_ids = itertools.count()
 
 
 class Methods:
-    """What the gradient methods of tensors call: ``netcl.core.gradients.Gradients``."""
+    """The functions that the gradient methods of tensors call: ``netcl.core.gradients.Gradients``."""
 
     def backward(self, tensor: Tensor, grad: Any, retain_graph: bool, create_graph: bool) -> None:
         if grad is None and tensor.size != 1:
@@ -67,8 +67,8 @@ class Methods:
             )
 
 
-class _Recorded(type(Tensor)):
-    """The class of Node: tensors that recorded ops gave, and those that require grad, are instances."""
+class _Recorded(type):
+    """The class of Node: results of recorded ops and tensors that require grad are instances."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, Parameter) or (isinstance(value, Tensor) and gradients.is_recorded(value))

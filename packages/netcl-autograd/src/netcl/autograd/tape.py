@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from netcl.autograd.backward import backward
 from netcl.autograd.grad_node import GradNode as Step
@@ -91,13 +91,13 @@ def _keeper(node: Tensor) -> Any:
 
 def get_current_tape() -> Tape | None:
     """The innermost open tape of this thread."""
-    return state.tape
+    return cast("Tape | None", state.tape)
 
 
 def set_current_tape(tape: Tape | None) -> Tape | None:
     """Makes ``tape`` the one that records in this thread, and returns the one before."""
     before, state.tape = state.tape, tape
-    return before
+    return cast("Tape | None", before)
 
 
 __all__ = ["Tape", "get_current_tape", "set_current_tape"]

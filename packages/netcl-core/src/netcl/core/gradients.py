@@ -1,4 +1,4 @@
-"""Where a tensor is in the gradient graph, and who computes gradients: netcl-autograd registers itself here.
+"""The place of a tensor in the gradient graph, and the registration of what computes gradients: netcl-autograd.
 
 A tensor keeps its place in the graph in one slot: None, the function that carries its gradient further, or a mark.
 """
@@ -12,7 +12,7 @@ from netcl.core.storage import lock
 
 
 class Mark:
-    """What the slot has besides a function."""
+    """A state of the slot other than a function."""
 
     def __init__(self, meaning: str) -> None:
         self.meaning = meaning
@@ -26,7 +26,7 @@ LATER = Mark("known once the deferred storage is computed")
 
 
 class Gradients(Protocol):
-    """What computes gradients, as the methods of tensors call it."""
+    """The functions that the gradient methods of tensors call."""
 
     def backward(self, tensor: Any, grad: Any, retain_graph: bool, create_graph: bool) -> None:
         """Adds the gradient of ``tensor`` to ``grad`` of every leaf that requires it."""
@@ -41,11 +41,11 @@ class Gradients(Protocol):
         ...
 
     def creation_trace(self, tensor: Any) -> str | None:
-        """Where that op was called, while anomalies are detected."""
+        """The place in the code where that op was called, while anomalies are detected."""
         ...
 
     def parents(self, tensor: Any) -> tuple[Any, ...]:
-        """What the gradient of ``tensor`` flows to."""
+        """The leaves and nodes that the gradient of ``tensor`` flows to."""
         ...
 
     def refuse_in_place(self, tensor: Any, what: str) -> None:
@@ -64,8 +64,8 @@ def register(gradients: Gradients) -> None:
 
 
 def find() -> Gradients | None:
-    """What is registered; if nothing is, the packages of the entry-point group ``netcl.gradients`` are imported, once.
-    None if there are none.
+    """The registered functions; if there are none, the packages of the entry-point group ``netcl.gradients`` are
+    imported, once. None if nothing registers itself.
     """
     global _looked_up
     if _registered is None and not _looked_up:
@@ -84,7 +84,7 @@ def load() -> Gradients:
 
 
 def attach(tensor: Any, grad_fn: Any) -> None:
-    """Makes ``tensor``, which nobody else holds, a result whose gradient ``grad_fn`` carries further."""
+    """Makes ``tensor``, referenced by the caller alone, a result whose gradient ``grad_fn`` carries further."""
     tensor._requires_grad = True
     tensor._grad_fn = grad_fn
 
@@ -96,7 +96,7 @@ def mark_recorded(tensor: Any) -> None:
 
 
 def is_recorded(tensor: Any) -> bool:
-    """Whether a recorded op gave ``tensor``, or it requires grad."""
+    """True if a recorded op gave ``tensor``, or it requires grad."""
     return tensor._requires_grad or tensor._grad_fn is not None
 
 

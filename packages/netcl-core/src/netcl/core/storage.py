@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Work(Protocol):
-    """What computes deferred storage: afterwards the storage is ready."""
+    """Computes deferred storage: afterwards the storage is ready."""
 
     def settle(self) -> None:
         """Computes all that is deferred here."""
@@ -86,7 +86,7 @@ class Storage:
 
 
 class Failed:
-    """The work of storage that could not be computed: whoever touches it gets the error."""
+    """The work of storage that could not be computed: each access raises the error."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.core import dtypes
-from netcl.core.gradients import find
+from netcl.core.gradients import find, grad_fn_of, load
 from netcl.core.storage import Storage, Upload
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class TensorData:
 
     @property
     def persistent(self) -> bool:
-        """Whether the storage stays for good: it never goes into a pool's free list."""
+        """True if the storage never goes into a pool's free list."""
         return self._storage.persistent
 
     @persistent.setter
@@ -133,7 +133,7 @@ class TensorData:
 
     @property
     def version(self) -> int:
-        """How often the storage was written in place; tensors on the same storage count together."""
+        """The number of writes in place into the storage; tensors on the same storage count together."""
         return self._storage.version
 
     @property
@@ -172,11 +172,20 @@ class TensorData:
         self._requires_grad = flag
 
     if TYPE_CHECKING:
-        requires_grad: bool
+
+        @property
+        def requires_grad(self) -> bool: ...
+        @requires_grad.setter
+        def requires_grad(self, flag: bool) -> None: ...
+
     else:
         requires_grad = property(
             attrgetter("_requires_grad"), _set_requires_grad, doc="Whether the gradient of this tensor is wanted."
         )
+
+    def _refuse_in_place(self, what: str) -> None:
+        if self._grad_fn is not None and grad_fn_of(self) is not None:
+            load().refuse_in_place(self, what)
 
     # -- shape ---------------------------------------------------------------------------------------------------
 

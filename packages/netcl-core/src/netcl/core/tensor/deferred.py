@@ -1,4 +1,4 @@
-"""Deferred tensors: described but not computed; whoever touches the storage of one has its work done first."""
+"""Deferred tensors: described but not computed; to access the storage of one computes it first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from netcl.core.tensor_data import TensorData
 
 
 def is_deferred(value: Any) -> bool:
-    """Whether ``value`` is a tensor whose storage is still to be computed."""
+    """True if ``value`` is a tensor with storage that is still to be computed."""
     return isinstance(value, TensorData) and value._storage.deferred is not None
 
 
@@ -56,7 +56,7 @@ def share(tensor: Any, result: Any) -> None:
 
 
 def give_up(tensor: Any, error: BaseException) -> None:
-    """Says that a deferred tensor could not be computed: whoever touches it gets the error."""
+    """Says that a deferred tensor could not be computed: each access raises the error."""
     tensor._storage.deferred = Failed(error), 0
 
 

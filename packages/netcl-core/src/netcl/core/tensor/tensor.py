@@ -46,7 +46,7 @@ class _FromHost:
         return owner._from_host if instance is None else instance.write
 
 
-# What a tensor keeps are the slots of TensorData; these are the fields of the seeds' dataclass, read through them.
+# The slots are those of TensorData; the fields of the seeds' dataclass are read through them.
 @dataclass(init=False, eq=False, repr=False)
 class Tensor(Creation["Tensor"]):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
@@ -58,21 +58,22 @@ class Tensor(Creation["Tensor"]):
 
     __slots__ = ()
 
-    buffer: Any
-    shape: tuple[int, ...]
-    dtype: str
-    context: Any
-    queue: Any
-    pool_handle: Any
-    persistent: bool
-    requires_grad: bool
-    grad: Tensor | None
-    grad_fn: Callable[..., Any] | None
-    backend: str
-    array: Array | None
-    pending_event: Any
-    pending_release: Any
-    host_ref: Array | None
+    if not TYPE_CHECKING:  # for dataclasses.fields; the types are those of the slots and properties
+        buffer: Any
+        shape: tuple[int, ...]
+        dtype: str
+        context: Any
+        queue: Any
+        pool_handle: Any
+        persistent: bool
+        requires_grad: bool
+        grad: Tensor | None
+        grad_fn: Callable[..., Any] | None
+        backend: str
+        array: Array | None
+        pending_event: Any
+        pending_release: Any
+        host_ref: Array | None
 
     def __init__(
         self,
@@ -216,7 +217,7 @@ class Tensor(Creation["Tensor"]):
         return self
 
     def item(self) -> Any:
-        """The one element as a Python number; ShapeError where there are more or none."""
+        """The one element as a Python number; raises ShapeError if there are more or none."""
         if self.size != 1:
             raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one")
         return self.to_host().reshape(-1)[0].item()
@@ -307,7 +308,7 @@ class Tensor(Creation["Tensor"]):
         return self.to("cpu")
 
     def astype(self, dtype: str) -> Tensor:
-        """The values converted to ``dtype``; itself where it has it already."""
+        """The values converted to ``dtype``; itself if it has that dtype."""
         name = dtypes.canonical(dtype)
         return self if name == self.dtype else dispatch.call("cast", self, dtype=name, record=True)
 
@@ -322,7 +323,7 @@ class Tensor(Creation["Tensor"]):
     # -- gradients: netcl-autograd does what these ask for ---------------------------------------------------------
 
     @property
-    def grad(self) -> Tensor | None:  # type: ignore[no-redef]
+    def grad(self) -> Tensor | None:
         """The gradient that backward passes have added up here; None for none."""
         grad = self._grad
         return grad.grad if type(grad) is gradients.Shared else grad  # type: ignore[no-any-return]
@@ -335,8 +336,8 @@ class Tensor(Creation["Tensor"]):
             self._grad = grad
 
     @property
-    def grad_fn(self) -> Any:  # type: ignore[no-redef]
-        """What carries the gradient of this tensor further; None for a leaf, and outside of the graph."""
+    def grad_fn(self) -> Any:
+        """The function that carries the gradient of this tensor further; None for a leaf, and outside of the graph."""
         made = self._grad_fn
         return made if made is None or type(made) is not gradients.Mark else gradients.grad_fn_of(self)
 
@@ -356,12 +357,12 @@ class Tensor(Creation["Tensor"]):
 
     @property
     def creation_trace(self) -> str | None:
-        """Where the op was called, while anomalies are detected."""
+        """The place in the code where the op was called, while anomalies are detected."""
         return None if self.grad_fn is None else gradients.load().creation_trace(self)
 
     @property
     def parents(self) -> tuple[Any, ...]:
-        """What the gradient flows to: leaves as tensors, other values as the step that made them."""
+        """The destinations of the gradient: leaves as tensors, other values as the nodes that computed them."""
         return () if self.grad_fn is None else gradients.load().parents(self)
 
     def backward(self, grad: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
@@ -378,10 +379,6 @@ class Tensor(Creation["Tensor"]):
         place. ``remove()`` of the result takes the hook off.
         """
         return gradients.load().register_hook(self, fn)
-
-    def _refuse_in_place(self, what: str) -> None:
-        if self._grad_fn is not None and self.grad_fn is not None:
-            gradients.load().refuse_in_place(self, what)
 
 
 _new = Tensor.__new__

@@ -123,7 +123,7 @@ def _closed(
         s.persistent = False
         s.deferred = None
         s.upload = None
-        t.engine = engine
+        t.engine = engine  # type: ignore[assignment]
         t.shape = shape
         t.dtype = dtype
         t._requires_grad = False
