@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core import DeviceHandle, Tensor
+from netcl.core import DeviceHandle
 from netcl.core.backend.forwarding import ForwardedCalls
 from netcl.core.backend.interceptors import (
     Interceptor,
@@ -228,7 +228,7 @@ def test_the_deferral_alone(engine: Any) -> None:
     seen: list[Any] = []
     a, b = matrices(engine)
     alone = engine.read(engine.matmul(a, b))
-    deferral = Deferral(Tensor)
+    deferral = Deferral()
     with interception(engine, deferral, Entry(Layer.CALL_LOG, seen)):
         deferred = engine.matmul(a, b)
         engine.run((Load(0, "float32"),), (a,))
