@@ -1,4 +1,4 @@
-"""The foundation of netcl: devices, memory, tensors, and the narrow waist that every computation passes."""
+"""The foundation of netcl: devices, memory, tensors, and the narrow interface that every computation uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``python -m netcl.core [doctor [--full]]``: platforms, devices, drivers, what to install; the examination of all."""
+"""``python -m netcl.core [doctor [--full]]``: reports platforms, devices, drivers and missing
+packages, or checks all.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def _report_devices() -> None:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """The command of ``arguments``: the doctor, or without any the report."""
+    """Runs the command of ``arguments``: the doctor, or without any the report."""
     parser = argparse.ArgumentParser(prog="python -m netcl.core", description="What netcl finds on this machine.")
     commands = parser.add_subparsers(dest="command")
     examination = commands.add_parser("doctor", help="run every kernel family on every device against NumPy")
@@ -71,7 +73,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def report() -> int:
-    """Print the report; 1 when NETCL_ variables ask for a device that is not there."""
+    """Prints the report; returns 1 if NETCL_ variables name a device that does not exist."""
     print(f"netcl-core {__version__}, Python {platform.python_version()} on {platform.platform()}")
     try:
         import pyopencl

@@ -35,7 +35,7 @@ _LEVELS = {
 class Variable:
     """A NETCL_ variable: ``name`` without the prefix, ``type``, typed ``default`` (None: unset), ``meaning``.
 
-    ``type`` is bool, int, float, str, path, level, or the accepted words parted by spaces.
+    ``type`` is bool, int, float, str, path, level, or the accepted words separated by spaces.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Variable:
 
     @property
     def accepted(self) -> str:
-        """The values it takes, in words."""
+        """The accepted values, in words."""
         if self.type == "bool":
             return "1 true yes on, or 0 false no off or empty"
         if self.type == "level":
@@ -82,7 +82,7 @@ _ROWS = (
     Variable("PROFILE_EVENTS", "bool", False, "requests PROFILING_ENABLE on new queues"),
     Variable("DEVICE", "str", "auto", "the default device, any selector of manager.default"),
     Variable("PLATFORM_FILTER", "str", "", "part of the names of the OpenCL platforms to use; empty: all"),
-    Variable("CACHE_DIR", "path", None, "folder of programs (not PoCL's), measurements; unset: that of the user"),
+    Variable("CACHE_DIR", "path", None, "folder of programs (not PoCL's) and measurements; unset: the user's"),
     Variable("CACHE", "bool", True, "keeps programs and measurements on disk"),
     Variable("CACHE_MAX_MB", "int", 1024, "size of the cache on disk, in MiB", 0),
     Variable("POOL_BUDGET_FRAC", "float", 0.85, "part of the device's memory that the pools may hold", 0, 1),
@@ -90,7 +90,7 @@ _ROWS = (
     Variable("AUTOTUNE", "off cached on", "cached", "off: rules alone; cached: stored measurements; on: measure"),
     Variable("FAST_MATH", "bool", False, "default of fast_math"),
     Variable("DETERMINISTIC", "bool", False, "the same seed and driver give the same bits, or an error"),
-    Variable("COMMAND_BUFFER", "bool", True, "replays captured steps by cl_khr_command_buffer where there is one"),
+    Variable("COMMAND_BUFFER", "bool", True, "replays captured steps by cl_khr_command_buffer if the driver has it"),
     Variable(
         "CHECK_CAPTURE", "int", 0, "Trainer compares a captured step with an eager one every n steps; 0: never", 0
     ),
@@ -111,7 +111,7 @@ _ENVIRONMENT = {row.name: row.environment for row in _ROWS}
 _parsed: dict[tuple[str, str | None], Any] = {}
 _override_lock = threading.Lock()
 _override_stack: list[dict[str, Any]] = []
-_overrides: dict[str, Any] = {}  # the stack merged; replaced, never changed, so readers need no lock
+_overrides: dict[str, Any] = {}  # the merged stack; replaced, never changed, so readers need no lock
 
 
 def _bad_value(variable: Variable, raw: str) -> ConfigError:
@@ -141,7 +141,7 @@ def _default(variable: Variable) -> Any:
 
 
 def _parse(variable: Variable, raw: str | None) -> Any:
-    """The typed value of a text; an unset variable, and an empty one that is no bool, has its default."""
+    """Returns the typed value of a text; an unset variable, and an empty one that is no bool, has its default."""
     text = None if raw is None else raw.strip()
     if text is None or (not text and variable.type != "bool"):
         return _default(variable)
@@ -172,7 +172,7 @@ def _variable(name: str) -> Variable:
 
 
 def get(name: str) -> Any:
-    """The value of NETCL_``name``, typed, as overrides and the environment say now.
+    """Returns the value of NETCL_``name``, typed, from the overrides or the environment.
 
     Raises ConfigError for an unknown name, or a value the variable cannot take.
 
@@ -202,10 +202,10 @@ def _as_text(value: Any) -> str | None:
 
 @contextmanager
 def override(**values: Any) -> Iterator[None]:
-    """Within the block, NETCL_ variables have these values, process-wide; None means the default.
+    """Sets NETCL_ variables within the block, process-wide; None means the default.
 
-    Values are typed or texts as in the environment, checked on entry (ConfigError). Blocks nest; with blocks of several
-    threads at once, the one entered last wins.
+    Values are typed or texts as in the environment, checked on entry (raises ConfigError). Blocks nest; of concurrent
+    blocks of several threads, the one entered last wins.
 
     >>> with override(CONV_WINOGRAD=False):
     ...     get("CONV_WINOGRAD")
@@ -219,7 +219,7 @@ def override(**values: Any) -> Iterator[None]:
         yield
     finally:
         with _override_lock:
-            # Another thread's block may lie above this one: drop this very layer, not the topmost or an equal one.
+            # Another thread's block may be above this one: drop this very layer, not the topmost or an equal one.
             _override_stack[:] = [other for other in _override_stack if other is not layer]
             _merge_overrides()
 
@@ -233,7 +233,7 @@ def _merge_overrides() -> None:
 
 
 def get_logger(name: str = "netcl") -> logging.Logger:
-    """The logger ``name`` (``netcl`` or below), with the level of NETCL_LOG applied to ``netcl``.
+    """Returns the logger ``name`` (``netcl`` or below), with the level of NETCL_LOG applied to ``netcl``.
 
     A level that the application set itself stays while NETCL_LOG is unset. With NETCL_LOG set and no logging configured
     by the application, messages go to stderr.

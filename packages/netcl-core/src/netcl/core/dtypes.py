@@ -35,7 +35,8 @@ class _DType(NamedTuple):
     kind: int  # 0 bool, 1 integer, 2 floating: a higher kind absorbs a lower one
 
 
-# bfloat16 has no type in NumPy or OpenCL C: its bits travel as unsigned 16-bit integers. bool has no size in a buffer.
+# bfloat16 has no type in NumPy or OpenCL C: its bits are stored as unsigned 16-bit integers. OpenCL defines no size of
+# bool in a buffer.
 _TABLE: dict[str, _DType] = {
     "float32": _DType(np.dtype(np.float32), "float", "float", 2),
     "float16": _DType(np.dtype(np.float16), "half", "float", 2),
@@ -72,7 +73,7 @@ def _unsupported(dtype: object) -> DTypeError:
 
 @lru_cache(maxsize=256)
 def _canonical_by_numpy(dtype: Any) -> str:
-    # NumPy would read other strings its own way ("int" = int64, "f" = float32); only netcl's names are accepted.
+    # NumPy would interpret other strings its own way ("int" = int64, "f" = float32); only netcl's names are accepted.
     if dtype is None or isinstance(dtype, str):
         raise _unsupported(dtype)
     try:
@@ -85,10 +86,10 @@ def _canonical_by_numpy(dtype: Any) -> str:
 
 
 def canonical(dtype: DTypeLike) -> str:
-    """The canonical name of a dtype given as a name, a NumPy dtype or a type.
+    """Returns the canonical name of a dtype given as a name, a NumPy dtype or a type.
 
     ``float`` is float32, ``half`` float16, ``double`` float64; a NumPy dtype named bfloat16 (ml_dtypes) is bfloat16.
-    DTypeError names the supported dtypes for anything else.
+    Raises DTypeError, which names the supported dtypes, for anything else.
 
     >>> canonical("half"), canonical(np.dtype("float64")), canonical(np.int32)
     ('float16', 'float64', 'int32')
@@ -102,27 +103,29 @@ def canonical(dtype: DTypeLike) -> str:
 
 
 def numpy_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """The NumPy dtype of the storage: uint16 (bit patterns) for bfloat16, else the dtype of that name."""
+    """Returns the NumPy dtype of the storage: uint16 (bit patterns) for bfloat16, else the dtype of that name."""
     return _TABLE[canonical(dtype)].storage
 
 
 def itemsize(dtype: DTypeLike) -> int:
-    """Bytes of one element."""
+    """Returns the bytes of one element."""
     return _TABLE[canonical(dtype)].storage.itemsize
 
 
 def c_type(dtype: DTypeLike) -> str:
-    """The OpenCL C type of an element in a buffer: ``ushort`` for bfloat16, ``uchar`` for bool."""
+    """Returns the OpenCL C type of an element in a buffer: ``ushort`` for bfloat16, ``uchar`` for bool."""
     return _TABLE[canonical(dtype)].c_type
 
 
 def compute_type(dtype: DTypeLike) -> str:
-    """The OpenCL C type of arithmetic on the dtype: ``float`` for the 16-bit floats, ``int`` for uint8 and bool."""
+    """Returns the OpenCL C type of arithmetic on the dtype: ``float`` for the 16-bit floats, ``int`` for uint8 and
+    bool.
+    """
     return _TABLE[canonical(dtype)].compute_type
 
 
 def is_floating(dtype: DTypeLike) -> bool:
-    """Whether the dtype is float16, bfloat16, float32 or float64."""
+    """True for float16, bfloat16, float32 and float64."""
     return _TABLE[canonical(dtype)].kind == 2
 
 
@@ -143,7 +146,7 @@ def _promote(dtypes: tuple[Any, ...]) -> str:
 
 
 def promote(*dtypes: DTypeLike) -> str:
-    """The dtype of a result of operands of these dtypes.
+    """Returns the result dtype of operands of these dtypes.
 
     Within a kind (bool, integer, floating) the widest, float32 for float16 with bfloat16; a float with an integer is
     that float. The Python types bool, int and float are weak: they stand for a Python scalar and change the kind at
@@ -163,24 +166,26 @@ def promote(*dtypes: DTypeLike) -> str:
 
 
 def to_bfloat16(values: npt.ArrayLike) -> npt.NDArray[np.uint16]:
-    """The bfloat16 bit patterns of float32 values, rounded to nearest even; shape kept, NaN stays NaN with its sign."""
+    """Returns the bfloat16 bit patterns of float32 values, rounded to nearest even; shape kept, NaN stays NaN with its
+    sign.
+    """
     single = np.asarray(values, dtype=np.float32)
     bits = np.ascontiguousarray(single).reshape(-1).view(np.uint32)
     rounded = bits >> np.uint32(16)
     rounded &= np.uint32(1)
     rounded += np.uint32(0x7FFF)
-    rounded += bits  # wraps for negative NaN alone, which is replaced below
+    rounded += bits  # wraps for negative NaN only, which is replaced below
     rounded >>= np.uint32(16)
     result: npt.NDArray[np.uint16] = rounded.astype(np.uint16)
     nan = np.isnan(single).reshape(-1)
     if nan.any():
-        # Adding the rounding term could carry a NaN's mantissa away; keep its top bits and make it quiet.
+        # The rounding term could overflow a NaN's mantissa; keep its top bits and make it quiet.
         result[nan] = ((bits[nan] >> np.uint32(16)) | np.uint32(0x0040)).astype(np.uint16)
     return result.reshape(single.shape)
 
 
 def from_bfloat16(bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """The float32 values of bfloat16 bit patterns (uint16); exact, shape kept."""
+    """Returns the float32 values of bfloat16 bit patterns (uint16); exact, shape kept."""
     patterns = np.asarray(bits, dtype=np.uint16)
     wide = np.ascontiguousarray(patterns).reshape(-1).astype(np.uint32)
     wide <<= np.uint32(16)

@@ -1,4 +1,4 @@
-"""The errors netcl raises: few, named, each saying what was given and what to do about it."""
+"""The errors netcl raises: few, named, each with the given values and a remedy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ShapeError(NetclError, ValueError):
 
 
 class UnsupportedError(NetclError, TypeError):
-    """The operation has no meaning for this kind of input, module or device."""
+    """The operation is not defined for this kind of input, module or device."""
 
 
 class DTypeError(UnsupportedError, ValueError):
@@ -59,19 +59,19 @@ class DTypeError(UnsupportedError, ValueError):
 
 
 class BackendMismatchError(NetclError, ValueError):
-    """Tensors of one operation live on different backends, contexts or devices."""
+    """Tensors of one operation are on different backends, contexts or devices."""
 
 
 class ExpressionError(NetclError, ValueError):
-    """An expression text cannot be read; the message has the position."""
+    """An expression text cannot be parsed; the message has the position."""
 
 
 class DeviceNotFoundError(NetclError, LookupError):
-    """No device answers to the selector; the message lists those that are there."""
+    """No device matches the selector; the message lists the available ones."""
 
 
 class DeviceLostError(NetclError, RuntimeError):
-    """The driver gave up the device; its tensors are gone, host copies can still be saved."""
+    """The driver reports the device as lost; its tensors are gone, host copies can still be saved."""
 
 
 class ForkedProcessError(NetclError, RuntimeError):
@@ -79,7 +79,7 @@ class ForkedProcessError(NetclError, RuntimeError):
 
 
 class CaptureError(NetclError, RuntimeError):
-    """A step cannot be captured, or its key changed since it was."""
+    """A step cannot be captured, or its key changed since the capture."""
 
 
 class CollectiveMismatchError(NetclError, RuntimeError):
@@ -91,7 +91,7 @@ class CollectiveTimeoutError(NetclError, TimeoutError):
 
 
 class DeviceTimeoutError(NetclError, TimeoutError):
-    """A wait for the device ran past its timeout; the work goes on."""
+    """A wait for the device exceeded its timeout; the work continues."""
 
 
 class NonFiniteError(NetclError, FloatingPointError):
@@ -99,7 +99,7 @@ class NonFiniteError(NetclError, FloatingPointError):
 
 
 def format_bytes(nbytes: int) -> str:
-    """A number of bytes with a binary unit: ``format_bytes(1536) == "1.5 KiB"``."""
+    """Returns a number of bytes with a binary unit: ``format_bytes(1536) == "1.5 KiB"``."""
     if abs(nbytes) < 1024:
         return f"{nbytes} bytes"
     units = ("KiB", "MiB", "GiB", "TiB")
@@ -108,10 +108,10 @@ def format_bytes(nbytes: int) -> str:
 
 
 class OutOfMemoryError(NetclError, MemoryError):
-    """The device has no room for a buffer, even after the pools gave back what they cached.
+    """The device has no room for a buffer, even after the pools released their cached buffers.
 
-    All sizes are bytes: ``requested``; ``free`` and ``largest`` (the largest single buffer the device grants), None
-    where unknown; ``holders`` pairs (what, bytes) of those that hold most, largest first.
+    All sizes are bytes: ``requested``; ``free`` and ``largest`` (the largest single buffer the device allows), None if
+    unknown; ``holders`` is a list of (description, bytes) of the largest allocations, largest first.
     """
 
     def __init__(
@@ -170,7 +170,9 @@ def _error_lines(log: str, count: int) -> list[int]:
 
 
 def _numbered_excerpt(source: str, log: str) -> str:
-    """The source lines around each error in the log, numbered, the faulty ones marked; else the first lines."""
+    """Returns the numbered source lines around each error in the log, the faulty ones marked; without errors the first
+    lines.
+    """
     lines = source.splitlines()
     marked = _error_lines(log, len(lines))
     if marked:

@@ -1,4 +1,4 @@
-"""Shapes as layouts: broadcasting, axes, and the collapse of neighbouring axes that play the same part."""
+"""Operations on shapes: broadcasting, axes, and the collapse of adjacent axes with the same role."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ Shape = tuple[int, ...]
 
 
 def aligned(shape: Sequence[int], rank: int) -> Shape:
-    """``shape`` with ones put before it up to ``rank`` dimensions."""
+    """Returns ``shape`` with ones prepended up to ``rank`` dimensions."""
     return (1,) * (rank - len(shape)) + tuple(shape)
 
 
 def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> Shape:
-    """The shape that all ``shapes`` broadcast to by NumPy's rules; ShapeError names the op and the shapes where there
-    is none.
+    """Returns the shape that all ``shapes`` broadcast to by NumPy's rules.
+
+    Raises ShapeError, which names the op and the shapes, if there is none.
     """
     first = tuple(shapes[0]) if shapes else ()
     if all(tuple(shape) == first for shape in shapes):
@@ -34,7 +35,9 @@ def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> 
 
 
 def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tuple[int, ...]:
-    """Sorted, distinct, non-negative axes; None is every axis. ShapeError where one is out of range or given twice."""
+    """Returns sorted, distinct, non-negative axes; None is every axis. Raises ShapeError if one is out of range or
+    repeated.
+    """
     if axis is None:
         return tuple(range(rank))
     axes = [as_index(a) for a in axis] if isinstance(axis, Sequence) else [as_index(axis)]
@@ -50,7 +53,7 @@ def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tupl
 
 
 def contiguous_strides(shape: Sequence[int]) -> Shape:
-    """Strides in elements of a C-contiguous array."""
+    """Returns the strides in elements of a C-contiguous array."""
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
@@ -58,10 +61,9 @@ def contiguous_strides(shape: Sequence[int]) -> Shape:
 
 
 def collapse(space: Sequence[int], parts: Sequence[Sequence[bool]]) -> list[tuple[int, ...]]:
-    """Groups of neighbouring axes that can be walked as one: ``parts[axis]`` says what part an axis plays in each
-    operand.
+    """Groups adjacent axes that can be iterated as one: ``parts[axis]`` says what part an axis plays in each operand.
 
-    Axes of length one disappear; the groups keep the order and hold the original axes.
+    Axes of length one disappear; the groups keep the order and contain the original axes.
     """
     groups: list[tuple[int, ...]] = []
     for axis, size in enumerate(space):

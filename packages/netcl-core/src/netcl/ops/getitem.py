@@ -1,7 +1,7 @@
 """Indexing with brackets: ``x[key]`` copies, ``x[key] = value`` writes in place, both by NumPy's rules.
 
 Ints, slices with any step, Ellipsis and None are one strided copy. Arrays and tensors of integers, on host or device,
-select rows of the result; a mask is replaced by the positions where it is true.
+select rows of the result; a mask is replaced by its true positions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.host import to_storage
 from netcl.ops.index import broadcasts, select, take_at
-from netcl.ops.keys import Block, Selection, block_of, check_mask, is_array, is_mask, places_of, select_by, spread
+from netcl.ops.keys import Block, Selection, block_of, check_mask, is_array, is_mask, row_positions, select_by, spread
 from netcl.ops.scatter import add_at, addable, fitting, put_at
 from netcl.ops.shape import expand, permute, reshape, strided_slice
 from netcl.ops.table import as_dtype, composite, computed, engine_of
@@ -76,10 +76,10 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         y = strided_slice(x, block.starts, block.steps, block.sizes)
         return _shaped(y, block.shape)
     chosen = select_by("getitem", items, x.shape)
-    places = places_of("getitem", engine, chosen)
+    positions = row_positions("getitem", engine, chosen)
     y = _moved(_block(_shaped(x, chosen.merged), chosen.block), chosen.order)
-    rows = take_at(_shaped(y, chosen.table), places, 1, True, "getitem")
-    return _shaped(rows, chosen.result(places.shape))
+    rows = take_at(_shaped(y, chosen.table), positions, 1, True, "getitem")
+    return _shaped(rows, chosen.result(positions.shape))
 
 
 def _moved(x: Tensor, order: Sequence[int]) -> Tensor:
@@ -180,27 +180,27 @@ def _set_masked(x: Tensor, items: Sequence[Any], source: Tensor) -> bool:
 def _set_rows(x: Tensor, chosen: Selection, source: Tensor) -> None:
     """Writes the rows that arrays select: into x, or into a copy of the block that is then written back."""
     engine = x.engine
-    places = places_of("setitem", engine, chosen)
-    if places.storage_id == x.storage_id:
-        places = _copied(places)
-    result = chosen.result(places.shape)
+    positions = row_positions("setitem", engine, chosen)
+    if positions.storage_id == x.storage_id:
+        positions = _copied(positions)
+    result = chosen.result(positions.shape)
     source = _fitted(source, result)
     if 0 in result:
         return
     if source.shape != result:
         source = expand.row.call(source, result)  # type: ignore[misc]
     before, _, after = chosen.table
-    rows = source._alias((before, places.size, after))
-    places = places._alias((places.size,))
+    rows = source._alias((before, positions.size, after))
+    positions = positions._alias((positions.size,))
     whole = x._alias(chosen.merged)
     if chosen.block.whole(chosen.merged) and chosen.order == tuple(range(len(chosen.order))):
-        engine.index("put", rows, places, axis=1, out=whole._alias(chosen.table), op="setitem")
+        engine.index("put", rows, positions, axis=1, out=whole._alias(chosen.table), op="setitem")
         return
     shape, strides, start = _walk(whole, chosen.block, chosen.order)
     part = engine.empty(shape, x.dtype)
     own = contiguous_strides(shape)
     engine.copy(whole, part, shape=shape, source_strides=strides, source_offset=start, out_strides=own, out_offset=0)
-    engine.index("put", rows, places, axis=1, out=part._alias(chosen.table), op="setitem")
+    engine.index("put", rows, positions, axis=1, out=part._alias(chosen.table), op="setitem")
     engine.copy(part, whole, shape=shape, source_strides=own, source_offset=0, out_strides=strides, out_offset=start)
 
 
@@ -244,8 +244,8 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
         values = engine.tensor(*to_storage(values, x.dtype))
     engine_of(op, x, values)
     chosen = select_by(op, items, x.shape)
-    places = places_of(op, engine, chosen)
-    result = chosen.result(places.shape)
+    positions = row_positions(op, engine, chosen)
+    result = chosen.result(positions.shape)
     if not broadcasts(values.shape, result):
         raise ShapeError(f"{op}: values {values.shape} do not broadcast to the selection {result}", op=op)
     values = fitting(op, x, values)
@@ -253,7 +253,7 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
         values = expand(values, result)
     before, _, after = chosen.table
     table = _shaped(_moved(_block(_shaped(x, chosen.merged), chosen.block), chosen.order), chosen.table)
-    rows = _shaped(values, (before, *places.shape, after))
-    changed = (add_at if accumulate else put_at)(table, places, rows, 1, True, op)
+    rows = _shaped(values, (before, *positions.shape, after))
+    changed = (add_at if accumulate else put_at)(table, positions, rows, 1, True, op)
     back = [chosen.order.index(axis) for axis in range(len(chosen.order))]
     return _shaped(_moved(_shaped(changed, chosen.moved), back), x.shape)

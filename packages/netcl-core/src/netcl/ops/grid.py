@@ -55,25 +55,25 @@ class _Axis(NamedTuple):
         """The last pixel."""
         return self.span - self.edge
 
-    def within(self, place: Expr) -> Expr:
+    def within(self, pixel: Expr) -> Expr:
         """A position clamped to the border (where its gradient is zero), after mirroring at it for ``reflection``."""
         if self.padding == "reflection":
             low, turn = self.edge * -0.5, self.span * 2.0
-            away = apply("mod", apply("abs", place - low), turn)
+            away = apply("mod", apply("abs", pixel - low), turn)
             mirrored = apply("where", away > self.span, turn - away, away) + low
-            place = apply("where", self.span > 0.0, mirrored, 0.0)
-        return apply("where", place <= 0.0, 0.0, apply("where", place >= self.last, self.last, place))
+            pixel = apply("where", self.span > 0.0, mirrored, 0.0)
+        return apply("where", pixel <= 0.0, 0.0, apply("where", pixel >= self.last, self.last, pixel))
 
     @property
-    def place(self) -> Expr:
+    def pixel(self) -> Expr:
         """The position in pixels."""
-        place = ((self.c + 1.0) * self.span - self.edge) * 0.5
-        return place if self.padding == "zeros" or self.mode == "bicubic" else self.within(place)
+        pixel = ((self.c + 1.0) * self.span - self.edge) * 0.5
+        return pixel if self.padding == "zeros" or self.mode == "bicubic" else self.within(pixel)
 
     def weight(self, digit: Expr) -> Expr:
         """The weight of neighbor number ``digit``."""
-        place = self.place
-        t = place - apply("stop_gradient", apply("floor", place))
+        pixel = self.pixel
+        t = pixel - apply("stop_gradient", apply("floor", pixel))
         if self.mode == "bilinear":
             return apply("where", apply("eq", digit, 0), 1.0 - t, t)
         near = [((_CUBIC + 2.0) * s - (_CUBIC + 3.0)) * s * s + 1.0 for s in (t, 1.0 - t)]
@@ -84,14 +84,14 @@ class _Axis(NamedTuple):
     def neighbour(self, digit: Expr) -> tuple[Expr, Expr]:
         """Returns whether neighbor number ``digit`` is inside the image, and its index (int32)."""
         if self.mode == "nearest":
-            place = apply("round", self.place)
+            pixel = apply("round", self.pixel)
         else:
-            place = apply("floor", self.place) + cast_expr(digit, self.c.dtype)
+            pixel = apply("floor", self.pixel) + cast_expr(digit, self.c.dtype)
         if self.mode == "bicubic":
-            place = place - 1.0
-            place = place if self.padding == "zeros" else self.within(place)
-        inside = (place >= 0.0) & (place <= self.last)
-        return inside, cast_expr(apply("where", inside, place, 0.0), "int32")
+            pixel = pixel - 1.0
+            pixel = pixel if self.padding == "zeros" else self.within(pixel)
+        inside = (pixel >= 0.0) & (pixel <= self.last)
+        return inside, cast_expr(apply("where", inside, pixel, 0.0), "int32")
 
 
 def _digit(axis: int, n: int, taps: int) -> Expr:
@@ -102,14 +102,14 @@ def _digit(axis: int, n: int, taps: int) -> Expr:
 # -- the same in NumPy, for the references -----------------------------------------------------------------------------
 
 
-def _np_within(place: Any, size: int, padding: str, align: bool) -> Any:
+def _np_within(pixel: Any, size: int, padding: str, align: bool) -> Any:
     if padding == "reflection":
         low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
         if span == 0:
-            return np.zeros_like(place)
-        turns, away = np.divmod(abs(place - low), span)
-        place = np.where(turns % 2 == 0, away, span - away) + low
-    return np.clip(place, 0, size - 1)
+            return np.zeros_like(pixel)
+        turns, away = np.divmod(abs(pixel - low), span)
+        pixel = np.where(turns % 2 == 0, away, span - away) + low
+    return np.clip(pixel, 0, size - 1)
 
 
 def _np_taps(coordinates: Sequence[Any], sizes: Sequence[int], mode: str, padding: str, align: bool) -> tuple[Any, Any]:
@@ -122,10 +122,10 @@ def _np_taps(coordinates: Sequence[Any], sizes: Sequence[int], mode: str, paddin
         weight, inside = np.ones(shape), np.ones(shape, bool)
         for axis, (c, size) in enumerate(zip(coordinates, sizes)):
             k = number // count ** (len(sizes) - 1 - axis) % count
-            place = (c + 1) / 2 * (size - 1) if align else ((c + 1) * size - 1) / 2
-            place = place if padding == "zeros" or mode == "bicubic" else _np_within(place, size, padding, align)
-            t = place - np.floor(place)
-            at = np.rint(place) if mode == "nearest" else np.floor(place) + k
+            pixel = (c + 1) / 2 * (size - 1) if align else ((c + 1) * size - 1) / 2
+            pixel = pixel if padding == "zeros" or mode == "bicubic" else _np_within(pixel, size, padding, align)
+            t = pixel - np.floor(pixel)
+            at = np.rint(pixel) if mode == "nearest" else np.floor(pixel) + k
             if mode == "bilinear":
                 weight = weight * (t if k else 1 - t)
             elif mode == "bicubic":
@@ -346,8 +346,8 @@ def grid_sample(
 
 def _affine_reference(theta: Any, size: Any, align_corners: bool = False) -> Any:
     axes = [np.linspace(-1, 1, s) if align_corners and s > 1 else (2 * np.arange(s) + 1) / s - 1 for s in size[2:]]
-    places = np.stack([*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(size[2:])], -1)
-    return np.einsum("...k,nik->n...i", places, theta)
+    points = np.stack([*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(size[2:])], -1)
+    return np.einsum("...k,nik->n...i", points, theta)
 
 
 def _affine_cases(rng: np.random.Generator) -> Cases:
@@ -377,18 +377,18 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
         raise DTypeError(f"affine_grid computes on floating dtypes, not {theta.dtype}", op="affine_grid")
     exact = cast(theta, dtype="float32") if theta.dtype in ("float16", "bfloat16") else theta
     one: Any = apply("where", apply("eq", Index(n), n), 1.0, 0.0)
-    places = cast_expr(one, exact.dtype)
+    points = cast_expr(one, exact.dtype)
     for axis in range(n):
-        # place = 2 i / steps + start, from the centre of the first pixel
+        # pixel = 2 i / steps + start, from the centre of the first pixel
         steps, start = Scalar(f"steps{axis}", exact.dtype), Scalar(f"start{axis}", exact.dtype)
         along = cast_expr(Index(axis), exact.dtype) * 2.0 / steps + start
-        places = apply("where", apply("eq", Index(n), n - 1 - axis), along, places)
+        points = apply("where", apply("eq", Index(n), n - 1 - axis), along, points)
     scalars: dict[str, float | int] = {}
     for axis, extent in enumerate(wanted[2:]):
         inner = align_corners and extent > 1
         scalars[f"steps{axis}"] = float(extent - 1 if inner else extent)
         scalars[f"start{axis}"] = -1.0 if inner else 1.0 / extent - 1.0
-    base: Tensor = engine.run((places,), (), scalars, shapes=((*wanted[2:], n + 1),))[0]
+    base: Tensor = engine.run((points,), (), scalars, shapes=((*wanted[2:], n + 1),))[0]
     grid = matmul(reshape(base, (1, math.prod(wanted[2:]), n + 1)), exact, transpose_b=True)
     grid = reshape(grid, (wanted[0], *wanted[2:], n))
     return grid if grid.dtype == theta.dtype else cast(grid, dtype=theta.dtype)  # type: ignore[no-any-return]

@@ -77,9 +77,9 @@ class Selection:
         behind = self.at + len(self.arrays)
         return math.prod(self.moved[: self.at]), math.prod(self.extents), math.prod(self.moved[behind:])
 
-    def result(self, places: Shape) -> Shape:
-        """The shape of the selection, with the arrays broadcast to ``places``."""
-        return (*self.moved[: self.at], *places, *self.moved[self.at + len(self.arrays) :])
+    def result(self, positions: Shape) -> Shape:
+        """The shape of the selection, with the arrays broadcast to ``positions``."""
+        return (*self.moved[: self.at], *positions, *self.moved[self.at + len(self.arrays) :])
 
 
 def is_array(item: Any) -> bool:
@@ -205,7 +205,7 @@ def check_mask(op: str, mask: Any, covered: Shape, shape: Shape) -> None:
         raise IndexError(f"{op}: a mask of shape {tuple(mask.shape)} for the lengths {covered} of shape {shape}")
 
 
-def places_of(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:
+def row_positions(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:
     """Returns the rows of ``chosen.table`` that the arrays select together, as a tensor."""
     arrays, extents = chosen.arrays, chosen.extents
     if len(arrays) == 1:
@@ -215,10 +215,10 @@ def places_of(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:
         return _combined(op, engine, tensors, extents)
     hosted = [wrapped(op, array, n) for array, n in zip(arrays, extents)]
     broadcast_shapes([array.shape for array in hosted], op)
-    places = np.zeros((), np.int64)
+    positions = np.zeros((), np.int64)
     for array, n in zip(hosted, extents):
-        places = places * n + array
-    return engine.tensor(places, "int64")  # type: ignore[no-any-return]
+        positions = positions * n + array
+    return engine.tensor(positions, "int64")  # type: ignore[no-any-return]
 
 
 def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents: Shape) -> Tensor:
@@ -239,7 +239,7 @@ def _position(dtypes: tuple[str, ...], code: int) -> Expr:
     total: Expr | None = None
     for k, dtype in enumerate(dtypes):
         n = Scalar(f"n{k}", "int64")
-        place = place_of(Load(k, dtype), n, code)
-        total = place if total is None else total * n + place
+        position = place_of(Load(k, dtype), n, code)
+        total = position if total is None else total * n + position
     assert total is not None
     return total

@@ -21,7 +21,7 @@ from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import mul
 from netcl.ops.index import cropped, index_select_grad, indices_on, per_element
-from netcl.ops.shape import expand, place, strided_slice
+from netcl.ops.shape import expand, strided_slice, write_slice
 from netcl.ops.table import composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -39,7 +39,7 @@ def _on_copy(x: Tensor, region: tuple[int, ...], change: Callable[[Tensor], obje
     else:
         part: Tensor = strided_slice.row.call(x, zeros, ones, region)  # type: ignore[misc]
         change(part)
-        place(part, result, zeros, ones)
+        write_slice(part, result, zeros, ones)
     return result
 
 
@@ -123,7 +123,7 @@ def _last_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_last_cases, reference=_last_reference, gradient=False))
 def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
-    """Masks the indices that are the last to name their position: those whose source ``put_at`` keeps."""
+    """Masks the indices that are the last to name their position, of which ``put_at`` keeps the source."""
     engine = engine_of("put", index)
     if index.size == 0:
         return engine.empty(index.shape, "bool")  # type: ignore[no-any-return]
@@ -160,14 +160,14 @@ def addable(op: str, x: Tensor) -> None:
 def _slices(op: str, x: Tensor, axis: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
     engine = engine_of(op, x, source)
     (at,) = normalize_axes(axis, x.ndim, op)
-    places = indices_on(op, engine, index, x.shape[at])
-    expected = (*x.shape[:at], *places.shape, *x.shape[at + 1 :])
+    positions = indices_on(op, engine, index, x.shape[at])
+    expected = (*x.shape[:at], *positions.shape, *x.shape[at + 1 :])
     if source.shape != expected:
         raise ShapeError(
-            f"{op}: source {source.shape} for index {places.shape} on axis {axis} of {x.shape}; expected {expected}",
+            f"{op}: source {source.shape} for index {positions.shape} on axis {axis} of {x.shape}; expected {expected}",
             op=op,
         )
-    return at, places, fitting(op, x, source)
+    return at, positions, fitting(op, x, source)
 
 
 def _slice_cases(rng: np.random.Generator) -> Cases:
@@ -191,8 +191,8 @@ def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: floa
 def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1) -> Tensor:
     """x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
     addable("index_add", x)
-    at, places, values = _slices("index_add", x, axis, index, source)
-    return add_at(x, places, values if alpha == 1 else mul(values, alpha), at, True, "index_add")  # type: ignore[no-any-return]
+    at, positions, values = _slices("index_add", x, axis, index, source)
+    return add_at(x, positions, values if alpha == 1 else mul(values, alpha), at, True, "index_add")  # type: ignore[no-any-return]
 
 
 @composite(
@@ -203,8 +203,8 @@ def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1
 )
 def index_copy(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
     """x with source[.., i, ..] in place of [.., index[i], ..] along ``axis``; of equal indices the last wins."""
-    at, places, values = _slices("index_copy", x, axis, index, source)
-    return put_at(x, places, values, at, True, "index_copy")  # type: ignore[no-any-return]
+    at, positions, values = _slices("index_copy", x, axis, index, source)
+    return put_at(x, positions, values, at, True, "index_copy")  # type: ignore[no-any-return]
 
 
 # -- single elements ---------------------------------------------------------------------------------------------------
@@ -212,19 +212,19 @@ def index_copy(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
 
 def _elements(op: str, x: Tensor, axis: int, index: Any, src: Any) -> tuple[int, Tensor, Tensor]:
     engine = engine_of(op, x)
-    at, places = per_element(op, axis, x.shape, index, engine)
+    at, positions = per_element(op, axis, x.shape, index, engine)
     if not isinstance(src, Tensor):
-        filled = engine.empty(places.shape, x.dtype)
+        filled = engine.empty(positions.shape, x.dtype)
         engine.fill(filled, src)
-        return at, places, filled
+        return at, positions, filled
     engine_of(op, x, src)
     if src.ndim == 0:
-        src = expand(src, places.shape)
-    if src.ndim != places.ndim or any(n < m for n, m in zip(src.shape, places.shape)):
+        src = expand(src, positions.shape)
+    if src.ndim != positions.ndim or any(n < m for n, m in zip(src.shape, positions.shape)):
         raise ShapeError(
-            f"{op}: src {src.shape} for index {places.shape}; it has as many axes, and none shorter", op=op
+            f"{op}: src {src.shape} for index {positions.shape}; it has as many axes, and none shorter", op=op
         )
-    return at, places, cropped(fitting(op, x, src), places.shape)
+    return at, positions, cropped(fitting(op, x, src), positions.shape)
 
 
 def _element_cases(rng: np.random.Generator) -> Cases:
@@ -248,8 +248,8 @@ def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
 
     ``src`` is a number or has at least the index's lengths; off the axis the index may be shorter than x.
     """
-    at, places, values = _elements("scatter", x, axis, index, src)
-    return put_at(x, places, values, at, False, "scatter")  # type: ignore[no-any-return]
+    at, positions, values = _elements("scatter", x, axis, index, src)
+    return put_at(x, positions, values, at, False, "scatter")  # type: ignore[no-any-return]
 
 
 @composite(
@@ -262,8 +262,8 @@ def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     ``scatter``.
     """
     addable("scatter_add", x)
-    at, places, values = _elements("scatter_add", x, axis, index, src)
-    return add_at(x, places, values, at, False, "scatter_add")  # type: ignore[no-any-return]
+    at, positions, values = _elements("scatter_add", x, axis, index, src)
+    return add_at(x, positions, values, at, False, "scatter_add")  # type: ignore[no-any-return]
 
 
 # -- counting ----------------------------------------------------------------------------------------------------------

@@ -109,8 +109,8 @@ def unsqueeze(x: Tensor, axis: Axes) -> Tensor:
     """The same storage with an axis of length one at ``axis`` (several: positions in the result)."""
     axes = (int(axis),) if isinstance(axis, (int, np.integer)) else tuple(int(a) for a in axis)
     rank = x.ndim + len(axes)
-    places, sizes = normalize_axes(axes, rank, "unsqueeze"), iter(x.shape)
-    return reshape(x, tuple(1 if a in places else next(sizes) for a in range(rank)))  # type: ignore[no-any-return]
+    positions, sizes = normalize_axes(axes, rank, "unsqueeze"), iter(x.shape)
+    return reshape(x, tuple(1 if a in positions else next(sizes) for a in range(rank)))  # type: ignore[no-any-return]
 
 
 # -- strided copies ----------------------------------------------------------------------------------------------------
@@ -247,11 +247,11 @@ def strided_place(
     engine = engine_of("strided_place", x)
     result = engine.empty(tuple(shape), x.dtype)
     engine.fill(result, value)
-    place(x, result, starts, steps)
+    write_slice(x, result, starts, steps)
     return result  # type: ignore[no-any-return]
 
 
-def place(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequence[int]) -> None:
+def write_slice(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequence[int]) -> None:
     """Writes ``x`` into ``target`` at starts + i * steps; it is not an op of the table."""
     if x.size:
         strides = contiguous_strides(target.shape)
@@ -298,7 +298,7 @@ def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
     result = engine.empty((*first[:at], builtins.sum(x.shape[at] for x in tensors), *first[at + 1 :]), dtype)
     start, ones = 0, [1] * len(first)
     for x in tensors:
-        place(as_dtype(x, dtype), result, [start if a == at else 0 for a in range(len(first))], ones)
+        write_slice(as_dtype(x, dtype), result, [start if a == at else 0 for a in range(len(first))], ones)
         start += x.shape[at]
     return result  # type: ignore[no-any-return]
 

@@ -37,7 +37,7 @@ _LAYOUTS: tuple[tuple[tuple[int, ...], int], ...] = (
 
 
 def _distinct(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Numbers far enough apart for a difference quotient, in random order."""
+    """Numbers with distances that suffice for a difference quotient, in random order."""
     return rng.permutation(np.linspace(-2, 2, math.prod(shape))).reshape(shape)
 
 

@@ -19,7 +19,7 @@ _TRACKS = {"kernel": 1, "copy": 2}
 
 
 class Profile(Protocol):
-    """What a trace is written from: a ``profile`` that has ended."""
+    """The parts of a finished ``profile`` that a trace is written from."""
 
     device: str
     spans: list[Span]

@@ -239,7 +239,7 @@ class profile:
     def memory_timeline(self) -> list[tuple[float, int]]:
         """Returns (seconds since the beginning, bytes in use) after each op, kernel and copy.
 
-        Bytes in use are those that the device's pool has handed out; for NumPy those of the live results of ops. Raises
+        Bytes in use are the pool's live allocations on the device; for NumPy the live results of ops. Raises
         RuntimeError without ``memory=True``.
         """
         if not self.memory:

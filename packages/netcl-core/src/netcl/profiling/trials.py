@@ -41,7 +41,7 @@ os._exit(code)
 
 
 def safe_kernels(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, kernels: Iterable[str]) -> tuple[str, ...]:
-    """Returns ``kernels`` without those that killed or hung a process on this driver; new ones are tried at this shape.
+    """Returns ``kernels`` without any that killed or hung a process on this driver; new ones are tried at this shape.
 
     If no child can be started, or it ends for another reason than the kernel, they count as safe for this call.
     """

@@ -94,7 +94,7 @@ def launch_log(queue: Any) -> LaunchLog:
 
 
 def register_queue(queue: Any) -> None:
-    """Adds a queue to those whose pending work may use a buffer of the context."""
+    """Registers a queue of the context: its pending work may use any buffer of it."""
     state = state_of(queue.context)
     with _lock:
         if all(other.int_ptr != queue.int_ptr for other in state.queues):

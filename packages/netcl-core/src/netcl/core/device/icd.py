@@ -1,9 +1,9 @@
-"""Finds OpenCL drivers, makes those that pip installed visible to pyopencl's loader, and advises what to install.
+"""Finds OpenCL drivers, makes drivers installed by pip visible to pyopencl's loader, and advises what to install.
 
 The loader (measured with pyopencl's wheels for Linux, which carry their own ocl-icd) searches the folder that
 OCL_ICD_VENDORS names, else /etc/OpenCL/vendors, and in both cases its own folder, where pip's PoCL puts its ``.icd``.
 It ignores OCL_ICD_FILENAMES. Intel's pip runtime registers nowhere: its ``.icd`` names a placeholder folder. So netcl
-writes a folder that repeats the system's entries and adds those that the loader would miss, and OCL_ICD_VENDORS names
+writes a folder that repeats the system's entries and adds drivers that the loader would miss, and OCL_ICD_VENDORS names
 that folder.
 """
 
@@ -220,7 +220,7 @@ def _entries() -> list[_Entry]:
 
 
 def find_drivers() -> list[Driver]:
-    """Returns the drivers that this process's OpenCL loader finds, including those that cannot load and why.
+    """Returns the drivers that this process's OpenCL loader finds, including ones that cannot load, with the reason.
 
     Reads files only and loads nothing. Empty on macOS and Windows, whose loaders keep their own registries.
     """

@@ -1,4 +1,4 @@
-"""Kernels written by hand: a declaration that becomes OpenCL C, is built, run, and measured for its group size."""
+"""User-written kernels: a KernelSpec is rendered to OpenCL C, built, run, and tuned for its work-group size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
     "build_elementwise_kernel",
 ]
 
-# RELU lets NaN pass; MAX and MIN are for any arithmetic type and give b where a comparison with NaN fails.
+# RELU propagates NaN; MAX and MIN are for any arithmetic type and return b if a comparison with NaN fails.
 PRIMITIVE_PREAMBLE = """\
 #define LOAD(pointer, index) ((pointer)[(index)])
 #define STORE(pointer, index, value) ((pointer)[(index)] = (value))
@@ -61,12 +61,12 @@ _ELEMENT_TYPES |= dict.fromkeys(_HALF, "half") | {name: name for name in ("int",
 
 
 class KernelSpec:
-    """A kernel as a declaration: ``KernelSpec(name, params, body, preamble)`` or ``KernelSpec(name=, src=)``.
+    """Declares a kernel: ``KernelSpec(name, params, body, preamble)`` or ``KernelSpec(name=, src=)``.
 
     ``params`` are declarations such as ``"__global float* c"``, ``body`` the statements, ``preamble`` text before the
     kernel; ``src`` is a whole source with a kernel ``name`` instead. ``options`` are build options, ``attributes``
-    those of the kernel, such as ``__attribute__((vec_type_hint(float16)))``.
-    ``workgroup_size`` (int or tuple) is used where a run gives no local size, until ``tune`` has measured a better one.
+    those of the kernel, such as ``__attribute__((vec_type_hint(float16)))``. ``workgroup_size`` (int or tuple) is used
+    if a run gives no local size, until ``tune`` has measured a better one.
     """
 
     def __init__(
@@ -95,29 +95,29 @@ class KernelSpec:
         self.tuned: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = {}  # (device, global size) -> local size
 
     def to_source(self) -> str:
-        """The whole OpenCL C text: the preamble, then the ``__kernel`` function."""
+        """Returns the whole OpenCL C text: the preamble, then the ``__kernel`` function."""
         if self.src is not None:
             return joined(self.preamble, self.src)
         return KernelSource(self.name, self.params, self.preamble, str(self.body), self.attributes).to_source()
 
     @classmethod
     def from_source(cls, source: KernelSource, **options: Any) -> KernelSpec:
-        """The declaration of a kernel that the code generator wrote (``expr.render``)."""
+        """Returns the declaration of a kernel that the code generator wrote (``expr.render``)."""
         given = {"workgroup_size": source.workgroup_size, "attributes": source.attributes, **options}
         return cls(source.name, source.params, source.body, source.preamble, **given)
 
     def build(self, target: Any = None) -> BuiltKernel:
-        """Compile for a context, queue or DeviceHandle (None: the active device).
+        """Compiles for a context, queue or DeviceHandle (None: the active device).
 
-        KernelBuildError has the numbered source and the log; ImportError without pyopencl.
+        Raises KernelBuildError with the numbered source and the log, ImportError without pyopencl.
         """
         return BuiltKernel(self, target)
 
     def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...] | None:
-        """The fastest local size for these arguments, measured on copies of them and recorded for later runs.
+        """Returns the fastest local size for these arguments, measured on copies of them and recorded for later runs.
 
-        A size with which the kernel writes other bits than without tuning is dropped, with one warning; None where that
-        leaves none.
+        A size with which the kernel writes other bits than without tuning is dropped, with one warning; returns None if
+        none is left.
         """
         return self.build(queue).tune(queue, global_size, *args)
 
@@ -151,16 +151,16 @@ class BuiltKernel:
         return cl.Kernel(self.program, self.spec.name)
 
     def run(self, queue: Any, global_size: Sequence[int], local_size: Sequence[int] | None, *args: Any) -> None:
-        """Launch over ``global_size`` work-items; returns at once.
+        """Launches over ``global_size`` work-items; returns at once.
 
-        ``args`` are tensors (overwritten in place where the kernel writes them), cl.Buffers, cl.LocalMemory, NumPy
+        ``args`` are tensors (overwritten in place if the kernel writes them), cl.Buffers, cl.LocalMemory, NumPy
         scalars, or Python numbers, converted to the parameter's type. ``local_size`` None takes the tuned size, else
-        ``workgroup_size``, where it fits the device and divides ``global_size``; else the driver chooses.
+        ``workgroup_size``, if it fits the device and divides ``global_size``; else the driver chooses.
 
-        ShapeError: sizes that are not whole and positive, or a local size of another rank; UnsupportedError: a wrong
-        number or kind of arguments, or memory that was released; DTypeError: a tensor or number of another type than
-        the parameter; BackendMismatchError: a tensor of another queue, whose work this queue does not wait for, or a
-        buffer of another context.
+        Raises ShapeError for sizes that are not positive integers or a local size of another rank; UnsupportedError for
+        a wrong number or kind of arguments, or memory that was released; DTypeError for a tensor or number of another
+        type than the parameter; BackendMismatchError for a tensor of another queue, since this queue does not wait for
+        its work, or a buffer of another context.
         """
         from netcl.core.backend.opencl.queue.launch import launcher_for
 
@@ -179,7 +179,7 @@ class BuiltKernel:
                 arg._storage.version += 1
 
     def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...] | None:
-        """The fastest local size for these arguments, see ``KernelSpec.tune``."""
+        """Returns the fastest local size for these arguments, see ``KernelSpec.tune``."""
         queue = opencl_queue(queue)
         size = _sizes(self.spec.name, "global", global_size)
         arguments = self._checked(queue, args)
@@ -239,13 +239,17 @@ class BuiltKernel:
 
 
 class WorkGroupTuner:
-    """A heuristic for one-dimensional launches: the largest power of two up to ``max_local`` that the device takes."""
+    """A heuristic for one-dimensional launches: the largest power of two up to ``max_local`` that
+    the device accepts.
+    """
 
     def __init__(self, max_local: int = 256) -> None:
         self.max_local = max_local
 
     def choose_local_size(self, device: Any = None) -> int:
-        """The local size for a cl.Device, a queue or a handle; ``max_local`` rounded down to a power of two without."""
+        """Returns the local size for a cl.Device, a queue or a handle; without one, ``max_local`` rounded down to a
+        power of two.
+        """
         limit = self.max_local
         if hasattr(device, "queue") or hasattr(device, "finish"):
             limit = min(limit, profile_of(device).max_work_group_size)
@@ -255,7 +259,9 @@ class WorkGroupTuner:
         return 1 << (max(1, int(limit)).bit_length() - 1)
 
     def global_local_sizes(self, n: int, device: Any = None) -> tuple[tuple[int], tuple[int]]:
-        """(global, local) for ``n`` work-items: the global size is ``n`` rounded up to a multiple of the local size."""
+        """Returns (global, local) for ``n`` work-items: the global size is ``n`` rounded up to a multiple of the local
+        size.
+        """
         local = self.choose_local_size(device)
         return (max(1, -(-n // local)) * local,), (local,)
 
@@ -263,7 +269,7 @@ class WorkGroupTuner:
 class PrimitiveBuilder:
     """Makes elementwise kernels from an expression over ``v0 .. v(arity-1)``.
 
-    ``dtype`` is the element type: float, double, half (float16), int, long, uint, uchar. Halves are only stored: the
+    ``dtype`` is the element type: float, double, half (float16), int, long, uint, uchar. Halves are stored only: the
     arithmetic is in float, so the kernel builds on devices without cl_khr_fp16.
     """
 
@@ -274,7 +280,7 @@ class PrimitiveBuilder:
         self.tuner = tuner or WorkGroupTuner()
 
     def elementwise_spec(self, name: str, arity: int, expression: str) -> KernelSpec:
-        """out[i] = expression for i < n: a KernelSpec with parameters in0.., ``out`` and ``const int n``."""
+        """Returns a KernelSpec of out[i] = expression for i < n, with parameters in0.., ``out`` and ``const int n``."""
         half = self.dtype == "half"
         element = "float" if half else self.dtype
         load = "vload_half(gid, in{0})" if half else "LOAD(in{0}, gid)"
@@ -290,7 +296,9 @@ class PrimitiveBuilder:
         )
 
     def build(self, context: Any, spec: KernelSpec, options: Sequence[str] | None = None) -> Any:
-        """The cl.Kernel of ``spec`` in a context (or queue, or handle); ``options`` are added to the spec's own."""
+        """Builds ``spec`` in a context (or queue, or handle) as a cl.Kernel; ``options`` are added
+        to the spec's own.
+        """
         if options:
             extra = (options,) if isinstance(options, str) else tuple(options)
             spec = KernelSpec(spec.name, src=spec.to_source(), options=(*spec.options, *extra))
@@ -306,9 +314,9 @@ def build_elementwise_kernel(
     options: Sequence[str] | None = None,
     tuner: WorkGroupTuner | None = None,
 ) -> tuple[KernelSpec, Any]:
-    """(spec, cl.Kernel) of an elementwise kernel, see PrimitiveBuilder; the kernel is None where ``context`` is None.
+    """Returns (spec, cl.Kernel) of an elementwise kernel, see PrimitiveBuilder; without ``context`` the kernel is None.
 
-    For half (float16) the source opens with the cl_khr_fp16 pragma, where the device has it, and is built with
+    For half (float16) the source begins with the cl_khr_fp16 pragma, if the device has it, and is built with
     -cl-fast-relaxed-math; no other kernel of netcl is.
     """
     builder = PrimitiveBuilder(dtype, tuner)
@@ -319,7 +327,7 @@ def build_elementwise_kernel(
 
 
 def _sizes(name: str, which: str, sizes: Any) -> tuple[int, ...]:
-    """A global or local size, an int or up to three, as a tuple."""
+    """Returns a global or local size, an int or up to three, as a tuple."""
     try:
         whole = tuple(operator.index(n) for n in ((sizes,) if isinstance(sizes, int) else sizes))
     except TypeError:
@@ -330,7 +338,9 @@ def _sizes(name: str, which: str, sizes: Any) -> tuple[int, ...]:
 
 
 def _check_place(queue: Any, arg: Any, where: str) -> None:
-    """BackendMismatchError for memory that kernels on ``queue`` cannot use, UnsupportedError where it was released."""
+    """Raises BackendMismatchError for memory that kernels on ``queue`` cannot use, UnsupportedError
+    if it was released.
+    """
     lease = getattr(arg, "pool_handle", arg)
     if isinstance(lease, BufferHandle) and lease.released:
         raise UnsupportedError(
@@ -353,7 +363,7 @@ def _check_place(queue: Any, arg: Any, where: str) -> None:
 
 
 def _clamped(local: tuple[int, ...], device: Any) -> tuple[int, ...]:
-    """The local size within the limits of the device, halving its largest side as long as the group is too large."""
+    """Returns the local size within the limits of the device; halves its largest side while the group is too large."""
     sizes = [min(n, limit) for n, limit in zip(local, device.max_work_item_sizes)]
     while int(np.prod(sizes)) > device.max_work_group_size:
         largest = sizes.index(max(sizes))

@@ -28,7 +28,7 @@ _SCALARS: dict[str, type[np.generic]] = {
     "float": np.float32,
     "double": np.float64,
 }
-# What a tensor's dtype is in a buffer, as dtypes.c_type names it; byte pointers and void take every dtype.
+# The C type of a tensor's dtype in a buffer, as dtypes.c_type names it; byte pointers and void accept every dtype.
 _ANY_DTYPE = frozenset({"void", "char", "uchar", "unsigned char"})
 _QUALIFIERS = re.compile(
     r"\b(const|restrict|volatile|__?(global|local|constant|private|restrict))\b|\b(global|local|constant|private)\b"
@@ -51,17 +51,19 @@ class Parameter:
 
     @property
     def scalar(self) -> type[np.generic] | None:
-        """The NumPy type of a value, None for pointers and for types that are not OpenCL's scalars."""
+        """The NumPy type of a value; None for pointers and for types that are not OpenCL's scalars."""
         return None if self.space else _SCALARS.get(self.base)
 
     def takes(self, c_type: str) -> bool:
-        """Whether a pointer parameter can be given a tensor whose elements are of that C type."""
+        """True if a pointer parameter accepts a tensor with elements of that C type."""
         base = re.sub(r"\d+$", "", self.base)  # float4* is a float buffer
         return base in _ANY_DTYPE or base not in _SCALARS or _SCALARS[base] is _SCALARS.get(c_type)
 
 
 def parameters_of(source: str, kernel_name: str) -> tuple[Parameter, ...] | None:
-    """The parameters of ``__kernel void kernel_name(...)``, None where the source has no such text (macros make it)."""
+    """Returns the parameters of ``__kernel void kernel_name(...)``, or None if the source has no such text (macros make
+    it).
+    """
     text = _COMMENTS.sub(" ", source)
     match = re.search(rf"\b(?:__)?kernel\b[^;{{}}]*?\bvoid\b[^;{{}}()]*?\b{re.escape(kernel_name)}\s*\(([^)]*)\)", text)
     if match is None:
@@ -82,7 +84,7 @@ def _parameter(text: str) -> Parameter:
 
 
 def convert_scalar(parameter: Parameter, value: Any) -> Any:
-    """``value`` as the NumPy scalar of the parameter; OverflowError or ValueError where it does not fit."""
+    """Returns ``value`` as the NumPy scalar of the parameter; raises OverflowError or ValueError if it does not fit."""
     kind: Any = parameter.scalar
     if kind is None:
         return value

@@ -1,4 +1,4 @@
-"""Measures local sizes of a kernel on copies of its arguments, and drops those that change what it writes."""
+"""Measures local sizes of a kernel on copies of its arguments, and drops sizes that change its output."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Size = tuple[int, ...]
 def fastest(
     new_kernel: Callable[[], Any], queue: Any, size: Size, plain: Size | None, args: Sequence[Any]
 ) -> tuple[Size | None, list[Size]]:
-    """The fastest local size for ``args``, and those dropped because they write other bits than ``plain`` does.
+    """Returns the fastest local size for ``args``, and the sizes dropped because they write other bits than ``plain``.
 
-    ``plain`` None is the driver's choice. None for the fastest where all were dropped.
+    ``plain`` None is the driver's choice. The fastest is None if all sizes were dropped.
     """
     wanted = _written(new_kernel(), queue, size, plain, args)
     candidates = local_sizes(new_kernel(), queue.device, size)
@@ -37,7 +37,7 @@ def fastest(
 
 
 def _written(kernel: Any, queue: Any, size: Size, local: Size | None, args: Sequence[Any]) -> list[bytes]:
-    """What a run on copies of the arguments leaves in each of their buffers."""
+    """Returns the contents of each buffer after a run on copies of the arguments."""
     copies = [_copied(queue, arg) for arg in args]
     kernel.set_args(*copies)
     cl.enqueue_nd_range_kernel(queue, kernel, size, local)
@@ -51,9 +51,9 @@ def _written(kernel: Any, queue: Any, size: Size, local: Size | None, args: Sequ
 
 
 def seconds(kernel: Any, queue: Any, size: Size, local: Size) -> float | None:
-    """The fastest of a few runs of a kernel whose arguments are set; None where the driver refuses the local size.
+    """Returns the fastest of a few runs of a kernel with arguments set, or None if the driver refuses the local size.
 
-    By the event where the queue gives it times that are not longer than the wall clock's.
+    The time is the event's if the queue records one that is not longer than the wall clock's.
     """
     times = []
     for _ in range(_RUNS + 1):
@@ -65,11 +65,11 @@ def seconds(kernel: Any, queue: Any, size: Size, local: Size) -> float | None:
             return None
         queue.finish()
         times.append(min(time.perf_counter() - start, _on_device(event) or float("inf")))
-    return min(times[1:])  # the first compiles on some drivers
+    return min(times[1:])  # the first run compiles on some drivers
 
 
 def _on_device(event: Any) -> float:
-    """Seconds of a complete event by the device's clock; 0 where it has none."""
+    """Returns the seconds of a complete event by the device's clock; 0 if it has none."""
     try:
         return float(event.profile.end - event.profile.start) * 1e-9
     except cl.Error:
@@ -77,7 +77,7 @@ def _on_device(event: Any) -> float:
 
 
 def local_sizes(kernel: Any, device: Any, size: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Local sizes worth a try: powers of two along the first side that divide it."""
+    """Returns the local sizes to try: powers of two along the first side that divide it."""
     limit = min(
         kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device), device.max_work_item_sizes[0]
     )

@@ -29,7 +29,7 @@ _pools_lock = threading.RLock()
 
 
 def register_pool(pool: Pool) -> None:
-    """Adds a pool to those that are emptied when their context runs out of memory."""
+    """Registers a pool to be emptied when its context runs out of memory."""
     with _pools_lock:
         _pools.add(pool)
 
@@ -78,7 +78,7 @@ def release_cached(context: Any) -> None:
 def out_of_memory(context: Any, requested: int, free: int | None = None) -> OutOfMemoryError:
     """Returns the OutOfMemoryError for a request of that many bytes, with the largest allocations of the context.
 
-    While tracemalloc traces, each holder also says where it was allocated.
+    While tracemalloc traces, each holder also has its place of allocation.
     """
     held = [handle for handle in live_allocations() if handle.pool is not None and handle.pool.context == context]
     held.sort(key=lambda handle: -handle.bucket_size)

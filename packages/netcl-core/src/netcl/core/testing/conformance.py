@@ -1,6 +1,6 @@
-"""Conformance: what another backend or another netcl-core must do, checked from the op table and the list of names.
+"""Conformance checks of another backend or another netcl-core, generated from the op table and the list of names.
 
-``op_cases(name)`` are samples for a row of the table, ``check_backend(engine)`` runs all of them on an engine and
+``op_cases(name)`` yields samples for a row of the table, ``check_backend(engine)`` runs all of them on an engine and
 compares with float64, ``check_core()`` also compares the names and signatures of this netcl-core with ``CONTRACT``.
 """
 
@@ -49,12 +49,12 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-# Relative, absolute; whole numbers and bool are exact.
+# Relative, absolute; integers and bool are exact.
 TOLERANCE = {"float32": (1e-5, 1e-6), "float16": (1e-2, 1e-3), "bfloat16": (2e-2, 1e-2), "float64": (1e-10, 1e-12)}
 
 # 0-d, empty, one element, primes, last axis 1, beyond 2**16 in one axis.
 _SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (7,), (13, 17), (5, 1), (2, 3, 5), (2**16 + 1,))
-# Broadcasting, tried both ways. Each pair is a layout, and so a kernel of its own, hence few.
+# Broadcasting, tried both ways. Each pair is a layout, and so a separate kernel, hence few.
 _BROADCAST: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (((3, 1), (1, 4)), ((1, 5), (0, 5)))
 
 
@@ -66,7 +66,9 @@ class Case(NamedTuple):
 
 
 def op_cases(name: str, seed: int = 0) -> Iterator[Case]:
-    """The samples of the op ``name``: those its row gives, else elementwise ones over all shapes and broadcasts."""
+    """Returns the samples of the op ``name``: those of its row, else elementwise ones over all
+    shapes and broadcasts.
+    """
     row = row_of(name)
     rng = np.random.default_rng(seed)
     if row.domain.cases is not None:
@@ -85,17 +87,17 @@ def _elementwise_cases(row: OpRow, rng: np.random.Generator) -> Iterator[Case]:
     for each in shapes:
         arrays = [_sample(row.domain, shape, rng) for shape in each]
         if arity == 2 and not row.domain.gradient:
-            # Comparisons and whole quotients: on halves, so that equality happens and nothing lies beside a jump.
+            # Comparisons and integer quotients: on halves, so that equality occurs and no value is next to a jump.
             arrays = [np.asarray(np.round(array * 2) / 2) for array in arrays]
         elif arity == 2 and each[0] == each[1]:
-            # Apart from each other, where maximum and minimum have a kink.
+            # Distinct, since maximum and minimum have a kink at equal values.
             first, second = arrays
             arrays[1] = np.where(abs(first - second) < row.domain.away, second + 2 * row.domain.away, second)
         yield Case(tuple(arrays), {})
 
 
 def _sample(domain: Domain, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Uniform numbers of the domain, moved away from its kinks."""
+    """Draws uniform numbers of the domain, moved away from its kinks."""
     values = rng.uniform(domain.low, domain.high, shape)
     for kink in domain.kinks:
         side = np.where(values < kink, -1.0, 1.0)
@@ -110,7 +112,7 @@ def _each(operand: Any, change: Any) -> Any:
 
 
 def rounded(operand: Any, dtype: str) -> Any:
-    """float64 samples as ``dtype`` stores them, in float64 again."""
+    """Returns float64 samples as ``dtype`` stores them, in float64 again."""
 
     def change(array: Array) -> Array:
         if array.dtype.kind != "f":
@@ -123,7 +125,7 @@ def rounded(operand: Any, dtype: str) -> Any:
 
 
 def run_case(name: str, case: Case, engine: DeviceBackend, dtype: str = "float32") -> tuple[Tensor, ...]:
-    """The results of the op on ``engine``, its floating operands in ``dtype``."""
+    """Returns the results of the op on ``engine``, its floating operands in ``dtype``."""
 
     def place(array: Array) -> Tensor:
         kind = dtype if array.dtype.kind == "f" else None
@@ -135,15 +137,16 @@ def run_case(name: str, case: Case, engine: DeviceBackend, dtype: str = "float32
 
 
 def refusal(name: str, dtype: str, engine: DeviceBackend) -> UnsupportedError | None:
-    """The error with which the op refuses a dtype on an engine, tried on its smallest case; None where it computes.
+    """Returns the error with which the op refuses a dtype on an engine, tried on its smallest case, or None if it
+    computes.
 
-    Any other error is raised. LookupError: the op has no cases.
+    Any other error is raised. Raises LookupError if the op has no cases.
     """
     cases = [case for case in op_cases(name) if all(array.size for array in _arrays(case.operands))]
     if not cases:
         raise LookupError(f"{name} has no cases")
     case = min(cases, key=lambda case: sum(array.size for array in _arrays(case.operands)))
-    if not is_floating(dtype):  # which know no infinity, and one of them no sign
+    if not is_floating(dtype):  # which have no infinity, and one of them no sign
         whole = tuple(_each(operand, lambda x: np.where(np.isfinite(x), abs(x), 0)) for operand in case.operands)
         case = Case(whole, case.attributes)
     try:
@@ -160,7 +163,7 @@ def _arrays(operands: Any) -> list[Array]:
 
 
 def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Array, ...]:
-    """The results in float64 for operands as ``dtype`` stores them: by the row's own reference, else on NumPy's
+    """Returns the results in float64 for operands as ``dtype`` stores them: by the row's reference, else on NumPy's
     engine.
     """
     row = row_of(name)
@@ -173,8 +176,8 @@ def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Array, ...]
 
 
 def assert_close(a: Any, b: Any, dtype: str = "float32") -> None:
-    """AssertionError unless ``a`` equals ``b`` in shape, and in value within TOLERANCE[dtype] (exactly for whole
-    numbers).
+    """Raises AssertionError unless ``a`` equals ``b`` in shape, and in value within TOLERANCE[dtype] (exactly for
+    integers).
     """
     found, wanted = (np.asarray(value.numpy() if isinstance(value, Tensor) else value) for value in (a, b))
     if found.shape != wanted.shape:
@@ -187,8 +190,10 @@ def assert_close(a: Any, b: Any, dtype: str = "float32") -> None:
 
 
 def relative_error(found: Array, wanted: Array, dtype: str) -> float:
-    """The largest difference in parts of the value wanted, which counts at least as much as makes TOLERANCE's relative
-    and absolute part meet: within tolerance it is at most the relative one. Whole numbers: 0, or inf where they differ.
+    """Returns the largest difference relative to the expected value.
+
+    Small expected values count as the value at which TOLERANCE's relative and absolute parts are equal, so that a
+    result within tolerance has at most the relative one. Integers: 0, or inf if they differ.
     """
     found, wanted = np.asarray(found), np.asarray(wanted)
     if found.shape != wanted.shape:
@@ -206,7 +211,7 @@ def relative_error(found: Array, wanted: Array, dtype: str) -> float:
 
 @dataclass
 class Report:
-    """What a check found: how many cases held, and what failed, by op or name, with the reason; ``error`` is the
+    """The result of a check: the number of passed cases, and failures by op or name, with the reason; ``error`` is the
     largest relative error of all results.
     """
 
@@ -224,7 +229,7 @@ class Report:
 
 
 def check_backend(backend: DeviceBackend, names: Iterable[str] | None = None, dtype: str = "float32") -> Report:
-    """Every case of every op (or of ``names``) on an engine, against float64; the report holds the first failure of
+    """Runs every case of every op (or of ``names``) on an engine, against float64; the report has the first failure of
     each op.
     """
     importlib.import_module("netcl.ops")
@@ -248,7 +253,7 @@ def _check_op(report: Report, name: str, backend: DeviceBackend, dtype: str, cas
 
 
 _QUICK_CASES = 4
-_PLAIN = 4  # the place among elementwise cases of one with two axes and a tail
+_PLAIN = 4  # the index, among elementwise cases, of one with two axes and a tail
 
 _DRAWS = {
     "float32": (("uniform", "float32"), ("normal", "float32"), ("bits", "int32"), ("randint", "int64")),
@@ -258,7 +263,7 @@ _DRAWS = {
 
 
 def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
-    """Random numbers: the same as NumPy's engine draws from the same state."""
+    """Checks that random numbers equal those of NumPy's engine from the same state."""
     draws = importlib.import_module("netcl.ops.random")
     for kind, of in _DRAWS.get(dtype, ()):
         drawn: list[Array] = []
@@ -276,8 +281,10 @@ def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
 
 
 def check_family(backend: DeviceBackend, family: str, dtype: str = "float32", quick: bool = True) -> Report:
-    """One kernel family of ``op_families`` in one dtype; quick takes few ops and, since each case may be a
-    kernel to compile, few cases of them: one in dtypes other than float32.
+    """Checks one kernel family of ``op_families`` in one dtype.
+
+    ``quick`` takes few ops and, since each case may be a kernel to compile, few cases of them: one in dtypes other than
+    float32.
     """
     importlib.import_module("netcl.ops")
     report = Report(f"{backend.device_label}, {family}, {dtype}")
@@ -296,7 +303,7 @@ def check_family(backend: DeviceBackend, family: str, dtype: str = "float32", qu
 
 
 def families_of(handle: Any, quick: bool = True) -> list[tuple[str, str]]:
-    """The (family, dtype) pairs that there are on a device."""
+    """Returns the (family, dtype) pairs that a device has."""
     importlib.import_module("netcl.ops")
     doubles = manager.profile(handle).has_fp64
     dtypes = [dtype for dtype in DTYPES if dtype != "float64" or doubles]
@@ -305,9 +312,7 @@ def families_of(handle: Any, quick: bool = True) -> list[tuple[str, str]]:
 
 
 def check_device(handle: Any, quick: bool = True) -> Report:
-    """Every kernel family in every dtype on the device of a handle or queue, in one report; quick takes few ops of
-    each.
-    """
+    """Checks every kernel family in every dtype on the device of a handle or queue; ``quick`` takes few ops of each."""
     engine = engine_for(handle)
     report = Report(engine.device_label)
     for family, dtype in families_of(handle, quick):
@@ -318,7 +323,7 @@ def check_device(handle: Any, quick: bool = True) -> Report:
     return report
 
 
-# What smaller devices lack, as limits of ``masked``.
+# Features that smaller devices lack, as limits of ``masked``.
 MASKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "OpenCL C 1.2": {"opencl_c_version": "OpenCL C 1.2", "has_svm": False, "has_command_buffer": False},
@@ -336,11 +341,13 @@ MASKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 @contextmanager
 def masked(handle: DeviceHandle, **limits: Any) -> Iterator[DeviceHandle]:
-    """Within the block the thread works on the handle's device as if it had no more than ``limits``, fields of its
-    DeviceProfile (``max_work_group_size=64``, ``is_cpu=False`` for the kernels of a GPU); all of MASKS without any.
+    """Emulates a less capable device: within the block the thread works on the handle's device as if it had only
+    ``limits``.
 
-    The handle that it yields has a context and an engine of its own. A kernel beyond the limits does not build, or
-    raises UnsupportedError. NumPy, which has none of this, stays what it is. ValueError: no such field.
+    Limits are fields of its DeviceProfile (``max_work_group_size=64``, ``is_cpu=False`` for the kernels of a GPU);
+    without any, all of MASKS. The yielded handle has its own context and engine. A kernel beyond the limits does not
+    build, or raises UnsupportedError. NumPy has none of these features and is unchanged. Raises ValueError for an
+    unknown field.
     """
     known = {entry.name for entry in fields(DeviceProfile)}
     if unknown := sorted(set(limits) - known):
@@ -355,7 +362,9 @@ def masked(handle: DeviceHandle, **limits: Any) -> Iterator[DeviceHandle]:
 
 
 def signature_of(value: Any) -> str:
-    """Parameters and defaults as text, ``"(x, weight, bias=None)"``; empty for what cannot be called."""
+    """Returns parameters and defaults as text, ``"(x, weight, bias=None)"``; empty for an object
+    that is not callable.
+    """
     if not callable(value):
         return ""
     try:
@@ -367,7 +376,9 @@ def signature_of(value: Any) -> str:
 
 
 def resolve(name: str) -> Any:
-    """The object with a dotted name; AttributeError where there is none. A field without default is its annotation."""
+    """Returns the object with a dotted name; raises AttributeError if there is none. A field without default is its
+    annotation.
+    """
     parts = name.split(".")
     found: Any = importlib.import_module(parts[0])
     for end, part in enumerate(parts[1:], 2):
@@ -384,7 +395,9 @@ def resolve(name: str) -> Any:
 
 
 def check_core() -> Report:
-    """Whether this netcl-core has every name of CONTRACT with its signature, and computes every op right on NumPy."""
+    """Checks that this netcl-core has every name of CONTRACT with its signature, and computes every
+    op right on NumPy.
+    """
     report = check_backend(cpu_engine())
     report.subject = "netcl-core"
     for name, signature in CONTRACT.items():

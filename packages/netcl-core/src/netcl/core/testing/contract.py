@@ -1,7 +1,8 @@
-"""The portable names of netcl-core: every netcl-core has them, and packages above use nothing else of it.
+"""The portable names of netcl-core: every implementation has them, and packages above use no other names of it.
 
 Each name with its parameters and defaults as `netcl.core.testing.signature_of` writes them (empty: no callable, or one
-whose parameters are not part of the contract). What needs OpenCL, reads `Tensor.buffer` or is private is not here.
+with parameters that are not part of the contract). Names that need OpenCL, read `Tensor.buffer` or are private are not
+listed.
 """
 
 from __future__ import annotations

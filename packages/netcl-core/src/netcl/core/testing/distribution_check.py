@@ -1,4 +1,4 @@
-"""Finds files under `netcl/` that two installed distributions own, which pip lets happen without a word."""
+"""Finds files under `netcl/` that two installed distributions own, which pip allows without a message."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ OURS = tuple(f"netcl-{part}" for part in ("core", "autograd", "nn", "optim", "da
 
 
 def find_conflicts(installed: Iterable[Distribution] | None = None) -> list[str]:
-    """Return one message per group of distributions that own the same file under `netcl/`; empty when all is well.
+    """Returns one message per group of distributions that own the same file under `netcl/`; [] if there is none.
 
     `installed` defaults to everything this interpreter can import. A message names the distributions, one of the files,
-    and the commands that cure it: uninstalling one owner deletes the other's files too, so ours are installed again.
+    and the commands that repair it: uninstalling one owner deletes the other's files too, so ours are installed again.
     """
     owners: dict[str, dict[str, str]] = defaultdict(dict)
     for distribution in distributions() if installed is None else installed:
@@ -47,7 +47,7 @@ def _message(versions: dict[str, str], files: list[str]) -> str:
 
 
 def main() -> int:
-    """Print every conflict; return 1 when there is one."""
+    """Prints every conflict; returns 1 if there is one."""
     conflicts = find_conflicts()
     for message in conflicts:
         print(message, file=sys.stderr)

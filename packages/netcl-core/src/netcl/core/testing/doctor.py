@@ -1,7 +1,7 @@
-"""``python -m netcl.core doctor``: every kernel family on every device against NumPy, and what is wrong here.
+"""``python -m netcl.core doctor``: checks every kernel family on every device against NumPy, and the installation.
 
-Each device is examined in child processes, side by side, each with a share of its kernel families: a driver that ends
-the process or hangs costs the row it was at, and the rest goes on in another child.
+Each device is examined in parallel child processes, each with a share of its kernel families: a driver that ends the
+process or hangs fails the row it was running, and the other rows continue in another child.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CHILD = "from netcl.core.testing.doctor import serve; serve()"
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel family in one dtype: cases that held, the largest relative error, and what failed, by op."""
+    """One kernel family in one dtype: passed cases, the largest relative error, and failures by op."""
 
     job: Job
     passed: int
@@ -51,7 +51,7 @@ class Row:
 
 @dataclass
 class Examination:
-    """What was found of one device; ``problem`` says why it could not be examined at all."""
+    """Results for one device; ``problem`` says why it could not be examined at all."""
 
     selector: str
     name: str
@@ -61,7 +61,7 @@ class Examination:
 
     @classmethod
     def of(cls, shares: Sequence[Examination]) -> Examination:
-        """What the shares of one device found together, in the order of the jobs."""
+        """Merges the results of the shares of one device, in the order of the jobs."""
         rows = [row for rank in zip_longest(*(share.rows for share in shares)) for row in rank if row is not None]
         problem = next((share.problem for share in shares if share.problem), "")
         return cls(shares[0].selector, shares[0].name, rows, problem, max(share.seconds for share in shares))
@@ -71,7 +71,7 @@ class Examination:
 
 
 def run(full: bool = False) -> int:
-    """Print a table per device; 1 where something is wrong, else 0.
+    """Prints a table per device; returns 1 if a check failed, else 0.
 
     ``full`` takes every op of the table, and each device again under the masks of ``netcl.core.testing``.
     """
@@ -107,8 +107,8 @@ def _devices() -> Iterator[tuple[str, Any, Any]]:
 def examine(
     selector: str, name: str = "", full: bool = False, share: Share = (0, 1), child: Sequence[str] = ()
 ) -> Examination:
-    """Runs a share of the families on the device of a selector in a child process, and in another where that one ends
-    (``child``: the command instead of ours).
+    """Runs a share of the families on the device of a selector in a child process, and in another if that one ends
+    (``child``: a command in place of the default).
     """
     start = time.monotonic()
     found = Examination(selector, name or selector)
@@ -139,7 +139,7 @@ def examine(
 
 
 class _Child:
-    """A child that examines a device and writes one line of JSON after the other."""
+    """A child that examines a device and writes one line of JSON per message."""
 
     def __init__(self, command: Sequence[str]) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
@@ -163,7 +163,7 @@ class _Child:
             self._errors[:] = [*self._errors[-9:], line]
 
     def read(self, seconds: float) -> dict[str, Any] | None:
-        """The next message; None where the child ended, or said nothing for so long and was killed."""
+        """Returns the next message, or None if the child ended, or was killed because it timed out."""
         end = time.monotonic() + seconds
         while True:
             try:
@@ -178,20 +178,20 @@ class _Child:
                 return None
             try:
                 message = json.loads(line)
-            except ValueError:  # a driver's own words
+            except ValueError:  # a message printed by a driver
                 continue
             if isinstance(message, dict):
                 return message
 
     def ending(self) -> str:
-        """How the child ended."""
+        """Returns how the child ended."""
         code = self._process.wait()
         if self._hung:
             return f"hung for {self._hung:g} s"
         return f"ended the process (signal {-code})" if code < 0 else f"ended the process (exit code {code})"
 
     def last_words(self) -> str:
-        """The end of what the child wrote on stderr."""
+        """Returns the end of the child's stderr."""
         self._threads[1].join(1.0)
         return b"".join(self._errors).decode(errors="replace").strip()[-500:]
 
@@ -212,7 +212,7 @@ class _Child:
 
 
 def serve() -> None:
-    """The child's side: the jobs, then a message for each, as lines of JSON on stdout."""
+    """Runs in the child: reads the jobs, then writes a message for each, as lines of JSON on stdout."""
     selector, full, (first, step), jobs = json.loads(sys.argv[1])
     handle = manager.default(selector)
     if handle is None:
@@ -226,7 +226,7 @@ def serve() -> None:
         jobs = jobs[first::step]
     _say({"jobs": jobs})
     for mask, family, dtype in jobs:
-        # Active, since a few ops make tensors of their own: another device may be the default, or none.
+        # Active, since a few ops make tensors on the active device: the default may be another device, or none.
         with conformance.masked(handle, **conformance.MASKS[mask]) if mask else device(handle) as seen:
             report = conformance.check_family(engine_for(seen), family, dtype, not full)
         _say({"passed": report.passed, "error": report.error, "failed": report.failed})

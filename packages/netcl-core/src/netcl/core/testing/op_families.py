@@ -1,4 +1,4 @@
-"""The kernel families of the op table, and which ops and dtypes stand for each in a quick check of a device."""
+"""The kernel families of the op table, and the ops and dtypes that represent each in a quick check of a device."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ __all__ = ["DTYPES", "QUICK", "families", "family_of", "ops_of"]
 
 _ORDER = ("map", "reduce", "rows", "matmul", "conv", "window", "index", "random", "copy")
 
-# The ops of a quick check: each kernel text of the family at least once; a family that is not here, the first few of
-# its computed ops. Dtypes other than float32 take the first alone: they change loads and stores.
+# The ops of a quick check: each kernel text of the family at least once; for a family not listed here, the first few of
+# its computed ops. Dtypes other than float32 take only the first: they change loads and stores.
 QUICK: dict[str, tuple[str, ...]] = {
     "map": ("add", "where", "gelu", "cast"),
     "reduce": ("sum", "var"),
@@ -21,7 +21,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "random": (),  # draws have no cases; they are compared with NumPy's by bits
     "copy": ("permute", "concatenate", "pad", "flip"),
 }
-# Ops that make sense on whole numbers, and on bool.
+# Ops that are defined on integers, and on bool.
 _WHOLE: dict[str, tuple[str, ...]] = {
     "map": ("add", "maximum"),
     "reduce": ("sum", "max"),
@@ -35,12 +35,12 @@ _LATER: dict[str, tuple[str, ...]] = {
     "attention": ("scaled_dot_product_attention", "rope", "causal_mask"),
     "scan": ("cumsum", "cummax"),
 }
-_LATER_DTYPES = ("float32", "float16")  # of those families, where the doctor has a minute
+_LATER_DTYPES = ("float32", "float16")  # of those families, as the doctor has a minute
 
 DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")
 
-# By the module that the row's function is written in; rows that are a text are maps. A module that is not here is a
-# family of its own if it has computed ops.
+# By the module in which the row's function is written; rows that are a text are maps. A module not listed here is a
+# separate family if it has computed ops.
 _MODULES = {
     "reduce": "reduce",
     "norm": "rows",
@@ -70,7 +70,7 @@ def _module_of(row: OpRow) -> str:
 
 
 def family_of(row: OpRow) -> str:
-    """The family of most kernels that an op launches."""
+    """Returns the family of most kernels that an op launches."""
     if row.name in ("softmax", "log_softmax", "logsumexp"):
         return "rows"
     if isinstance(row.expression, str):
@@ -81,7 +81,7 @@ def family_of(row: OpRow) -> str:
 
 
 def families() -> tuple[str, ...]:
-    """The families of the table: those that the house was built with first, then what came later."""
+    """Returns the families of the table: the original ones first, then later ones alphabetically."""
     found = {family_of(row) for row in TABLE.values()}
     return (*(family for family in _ORDER if family in found), *sorted(found.difference(_ORDER)))
 
@@ -95,7 +95,7 @@ def _quick(family: str) -> tuple[str, ...]:
 
 
 def ops_of(family: str, dtype: str, quick: bool) -> tuple[str, ...]:
-    """The ops that are checked for a family in a dtype; empty where the family does not know the dtype."""
+    """Returns the ops that are checked for a family in a dtype; empty if the family does not support the dtype."""
     if dtype in ("int32", "int64"):
         return _WHOLE.get(family, ())
     if dtype == "bool":

@@ -21,7 +21,7 @@ __all__ = ["engine", "handle", "numpy_device", "open_device", "selectors"]
 
 
 def selectors() -> list[str]:
-    """NumPy and the device of NETCL_DEVICE if that is set, else NumPy, PoCL and Intel's runtime."""
+    """Returns NumPy and the device of NETCL_DEVICE if that is set, else NumPy, PoCL and Intel's runtime."""
     chosen = get("DEVICE")
     return ["cpu", "pocl", "intel"] if chosen == "auto" else list(dict.fromkeys(["cpu", chosen]))
 

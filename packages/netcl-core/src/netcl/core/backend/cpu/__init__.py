@@ -1,4 +1,6 @@
-"""The NumPy engine: every call of the waist on arrays, with the same names and signatures as on OpenCL devices."""
+"""The NumPy engine: implements every call of DeviceBackend on arrays, with the same names and
+signatures as on OpenCL.
+"""
 
 from __future__ import annotations
 
@@ -63,36 +65,36 @@ class CPUBackend(ForwardedCalls):
         self._rng_state: Tensor | None = None
         self._lock = threading.Lock()
 
-    # -- the transport of the contract, on arrays ----------------------------------------------------------------------
+    # -- transfers of the contract, on arrays --------------------------------------------------------------------------
 
     def from_host(
         self, data: Any, dtype: str = "float32", async_copy: bool | None = None, use_pinned: bool | None = None
     ) -> Array:
-        """``data`` as a contiguous array in the storage dtype; the copy arguments have no meaning here."""
+        """Returns ``data`` as a contiguous array in the storage dtype; the copy arguments have no effect here."""
         return to_storage(data, dtype)[0]
 
     def from_shape(
         self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0
     ) -> Array:
-        """An array of ``shape`` filled with ``fill``; None leaves it undefined."""
+        """Returns an array of ``shape`` filled with ``fill``; None leaves it undefined."""
         if fill is None:
             return np.empty(tuple(shape), numpy_dtype(dtype))
         return to_storage(np.full(tuple(shape), fill), dtype)[0]
 
     def to_host(self, storage: Array, shape: Sequence[int], dtype: str) -> Array:
-        """The very array, in ``shape``."""
+        """Returns the same array, in ``shape``."""
         return storage if storage.shape == tuple(shape) else storage.reshape(tuple(shape))
 
     def to_host_async(self, storage: Array, shape: Sequence[int], dtype: str) -> tuple[Array, None]:
-        """A copy of the array, and no event, as there is nothing to wait for."""
+        """Returns a copy of the array, and no event, as there is nothing to wait for."""
         return self.to_host(storage, shape, dtype).copy(), None
 
     def wait(self, event: Any = None) -> None:
-        """Raises what a check has reported; nothing is ever pending."""
+        """Raises the error of a failed check; nothing is ever pending."""
         self._raise_flag()
 
     def reshape(self, storage: Array, shape: Sequence[int]) -> Array:
-        """The same memory in another shape."""
+        """Returns the same memory in another shape."""
         return storage.reshape(tuple(shape))
 
     # -- tensors -------------------------------------------------------------------------------------------------------
@@ -104,7 +106,7 @@ class CPUBackend(ForwardedCalls):
         return tensor
 
     def allocating_from(self, pool: Any) -> AbstractContextManager[None]:
-        """Nothing: arrays come from NumPy."""
+        """Does nothing: NumPy allocates the arrays."""
         return nullcontext()
 
     def tensor(self, data: Array, dtype: str, *, persistent: bool = False) -> Any:
@@ -117,7 +119,9 @@ class CPUBackend(ForwardedCalls):
     def upload(
         self, data: Array, dtype: str, *, async_copy: bool | None, use_pinned: bool | None, copy: bool, persistent: bool
     ) -> tuple[tuple[Any, Array, Any], Any, Any, Array | None]:
-        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is aliased."""
+        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, host array that is
+        aliased.
+        """
         self.forbid_upload()
         return (None, data.copy() if copy else data, None), None, None, None if copy else data
 
@@ -131,30 +135,30 @@ class CPUBackend(ForwardedCalls):
         return source.storage.copy()  # type: ignore[no-any-return]
 
     def read_async(self, source: TensorData) -> HostTransfer:
-        """A transfer that is done already."""
+        """Returns a transfer that is already complete."""
         values = self.read(source)
         return HostTransfer(None, lambda: from_bfloat16(values) if source.dtype == "bfloat16" else values)
 
     def finish(self) -> None:
-        """Nothing is ever under way."""
+        """Returns at once: nothing is ever pending."""
 
     def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
-        """None: NumPy runs no kernels."""
+        """Returns None: NumPy runs no kernels."""
         return []
 
     def relaxed(self) -> CPUBackend:
-        """Itself: NumPy has but one arithmetic."""
+        """Returns itself: NumPy has only one arithmetic."""
         return self
 
     def new_recording(self) -> Recording:
-        """An empty recording for this thread."""
+        """Returns an empty recording for this thread."""
         return Recording(owner=self)
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def launch(self, function: Callable[..., None], *args: Any) -> None:
-        """Runs ``function(*args)``, which writes into arrays among ``args``; a recording of this thread takes it
-        instead.
+        """Runs ``function(*args)``, which writes into arrays among ``args``; while this thread records, only records
+        it.
         """
         recording, sink = self.recording, self.sink
         if recording is not None and recording.thread == threading.get_ident():
@@ -180,7 +184,7 @@ class CPUBackend(ForwardedCalls):
                 self._rng_state = Tensor._wrap(self, (2,), "int64", None, np.zeros(2, np.int64), None)
             return self._rng_state
 
-    # -- checks that report late ---------------------------------------------------------------------------------------
+    # -- deferred checks -----------------------------------------------------------------------------------------------
 
     def raise_flag(self, code: int) -> None:
         """Reports a failed check: the next host read raises IndexError with its message."""

@@ -1,4 +1,4 @@
-"""Convolution with NumPy: windows of the padded images as matrices, a block of images at a time."""
+"""Convolution with NumPy: im2col on the padded images and a matrix product, a block of images at a time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _padded(x: Array, padding: Sequence[tuple[int, int]]) -> Array:
 
 
 def _taps(kernel: Sequence[int], out: Sequence[int], call: _Call) -> Iterator[tuple[Place, Place]]:
-    """The index of each tap, and the padded positions that it meets, one for each output, behind (N, C)."""
+    """Returns the index of each tap, and the padded positions it reads, one for each output, after (N, C)."""
     front = (slice(None), slice(None))
     for tap in product(*map(range, kernel)):
         starts = [t * d for t, d in zip(tap, call.dilation)]
@@ -43,7 +43,7 @@ def _taps(kernel: Sequence[int], out: Sequence[int], call: _Call) -> Iterator[tu
 
 
 def _columns(x: Array, kernel: Sequence[int], out: Sequence[int], call: _Call) -> Array:
-    """Windows of padded images (N, C, ...) as (N, groups, C / groups * taps, outputs)."""
+    """Returns windows of padded images (N, C, ...) as (N, groups, C / groups * taps, outputs)."""
     columns = np.empty((*x.shape[:2], *kernel, *out), x.dtype)
     for tap, place in _taps(kernel, out, call):
         columns[tap] = x[place]
@@ -68,7 +68,7 @@ def _forward(a: Array, b: Array, out: Array, call: _Call) -> None:
 
 
 def _direct(a: Array, b: Array, out: Array, call: _Call) -> None:
-    """The same without windows as matrices: one product for each tap of the kernel."""
+    """Direct convolution without im2col: one product for each tap of the kernel."""
     weight, x = widened(b, call.dtype), _padded(widened(a, call.dtype), call.padding)
     groups = call.groups
     total = np.zeros((len(a), groups, b.shape[0] // groups, prod(out.shape[2:])), weight.dtype)
@@ -126,8 +126,9 @@ def conv(
     algo: str | None = None,
     epilogue: Epilogue | None = None,
 ) -> TensorData:
-    """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); forward by
-    ``algo="naive"`` takes one product per tap and no workspace.
+    """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
+
+    With ``algo="naive"`` forward computes one product per tap and needs no workspace.
     """
     if epilogue is not None:
         check(epilogue, a.dtype)

@@ -1,4 +1,4 @@
-"""Strided copies with NumPy: transposition, slicing, joining, padding, expansion and assignment; and fills."""
+"""Strided copies with NumPy: transposition, slicing, concatenation, padding, expansion and assignment; and fills."""
 
 from __future__ import annotations
 

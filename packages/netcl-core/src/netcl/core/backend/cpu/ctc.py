@@ -1,4 +1,4 @@
-"""Sums over the paths through a trellis with NumPy, step by step."""
+"""CTC alpha-beta recursion (forward-backward) with NumPy, step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _log_sum(paths: Array, jumps: Array) -> Array:
-    """Of (n, states + 2), with two states that nobody is in before them: where each state comes from, summed."""
+    """Returns, for (n, states + 2) with two empty states in front, the log-sum over the predecessors of each state."""
     ahead = np.where(jumps, paths[:, :-2], -np.inf)
     return np.logaddexp(np.logaddexp(paths[:, 2:], paths[:, 1:-1]), ahead)
 
@@ -31,7 +31,7 @@ def _walk(x: Array, jumps: Array, begins: Array | None, out: Array, dtype: str) 
         else:
             ends = widened(begins, dtype).astype(np.float64)
             result[-1] = ends[-1]
-            # Turned round, a jump into the state two ahead is one into the state itself.
+            # In reversed order, a jump into the state two ahead is one into the state itself.
             into = np.zeros_like(jumps)
             into[:, 2:] = jumps[:, :1:-1]
             for step in range(len(x) - 2, -1, -1):
@@ -41,10 +41,11 @@ def _walk(x: Array, jumps: Array, begins: Array | None, out: Array, dtype: str) 
 
 
 def trellis(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
-    """What all paths up to each step and state of ``x`` (steps, n, states) amount to, in logarithms, x included; with
-    ``begins`` of x's shape what all paths from there on do, x left out, of which those that end there give begins.
+    """Returns the log-sum over all paths up to each step and state of ``x`` (steps, n, states), x included (alpha).
 
-    A path stays, goes on by one state, or jumps by two into a state that ``jumps`` (n, states), bool, allows.
+    With ``begins`` of x's shape: the log-sum over all paths from there on, x excluded (beta), where paths that end
+    there contribute ``begins``. A path stays, advances by one, or jumps by two into a state for which ``jumps`` (n,
+    states), bool, is True.
     """
     out: TensorData = engine.empty(x.shape, x.dtype)
     if x.size:

@@ -1,4 +1,4 @@
-"""Taking, gathering, writing and adding at indices with NumPy, and the places of what is true."""
+"""Taking, gathering, writing and adding at indices with NumPy, and the positions of true elements."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ def _gather(x: Array, indices: Array, out: Array, axis: int, report: _Report, co
 
 
 def _flat(indices: Array, out: Array, axis: int, report: _Report, code: int) -> Array:
-    """The flat position in ``out`` that each element's own index names."""
+    """Returns the flat position in ``out`` that each element's own index names."""
     places = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     places[axis] = _checked(indices, out.shape[axis], report, code)
     return np.ravel_multi_index(np.broadcast_arrays(*places), out.shape).reshape(-1)
 
 
 def _write(out: Array, places: Array, rows: Array) -> None:
-    """out[:, places] = rows; the last of equal places wins, whatever order NumPy walks several axes in."""
+    """Writes out[:, places] = rows; the last of equal places wins, in whatever order NumPy iterates
+    over several axes.
+    """
     winner = np.empty(out.shape[1], np.int64)
     winner[places] = np.arange(places.size)
     last = winner[places] == np.arange(places.size)
@@ -64,7 +66,7 @@ def _take_grad(x: Array, indices: Array, out: Array, axis: int, report: _Report,
     table = total.reshape(prod(out.shape[:axis]), extent, -1)
     rows = widened(x, dtype).reshape(table.shape[0], places.size, table.shape[2])
     if places.size and table.shape[2] > 1:
-        # Rows of one place side by side, in the order of the indices, so that each place is written once.
+        # Rows of one place are adjacent, in the order of the indices, so that each place is written once.
         order = np.argsort(places, kind="stable")
         there, starts = np.unique(places[order], return_index=True)
         table[:, there] += np.add.reduceat(rows[:, order], starts, axis=1, dtype=table.dtype)
@@ -101,11 +103,11 @@ def index(
     out: TensorData | None = None,
     op: str = "",
 ) -> TensorData:
-    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and what undoes them.
+    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes off the axis), and their inverses.
 
     ``take_grad`` and ``gather_grad`` add the rows or elements of ``x`` into zeros of ``shape``, or to what ``out``
-    holds, in the order of the indices. ``put`` and ``scatter`` write them into ``out``, where the last of equal
-    indices wins. An index outside [-n, n) is clamped, and the next host read names ``op``.
+    holds, in the order of the indices. ``put`` and ``scatter`` write them into ``out``, where the last of equal indices
+    wins. An index outside [-n, n) is clamped, and the next host read names ``op``.
     """
     table = tuple(out.shape if out is not None else x.shape if shape is None else shape)
     axis %= len(table)
@@ -125,5 +127,7 @@ def index(
 
 
 def nonzero(engine: Any, mask: TensorData) -> TensorData:
-    """The flat positions of what is true in ``mask`` (bool), int64, in order. Their number is read on the host."""
+    """Returns the flat positions of true elements in ``mask`` (bool), int64, in order. Their number is read on the
+    host.
+    """
     return engine.tensor(np.flatnonzero(engine.read(mask)), "int64")  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""All steps of a recurrent net, and all steps back, with NumPy."""
+"""Forward and backward pass of a recurrent network over all steps, with NumPy."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def recurrence(
     cell: TensorData | None,
     reverse: bool,
 ) -> tuple[TensorData, TensorData, TensorData]:
-    """All steps of a net of ``kind`` (see ``DeviceBackend.recurrence``)."""
+    """Runs all steps of a network of ``kind`` (see ``DeviceBackend.recurrence``)."""
     steps, n, hidden = *x.shape[:2], state.shape[-1]
     out = engine.empty((steps, n, hidden), x.dtype)
     cells = engine.empty((steps, n, hidden) if kind == "lstm" else (0,), x.dtype)
@@ -136,7 +136,7 @@ def recurrence_back(
     by_cells: TensorData | None,
     reverse: bool,
 ) -> tuple[TensorData, TensorData, TensorData, TensorData]:
-    """The gradients of ``recurrence`` (see ``DeviceBackend.recurrence_back``)."""
+    """Returns the gradients of ``recurrence`` (see ``DeviceBackend.recurrence_back``)."""
     by_sum = engine.empty((*out.shape[:2], GATES[kind] * out.shape[2]), out.dtype)
     by_x = engine.empty(by_sum.shape, out.dtype) if kind == "gru" else by_sum
     by_state = engine.empty(state.shape, out.dtype)

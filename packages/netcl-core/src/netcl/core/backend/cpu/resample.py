@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _taps(extent: int, out: int, taps: int, places: tuple[int, int, int], dtype: Any) -> tuple[Array, Array]:
-    """(out, taps) positions and weights of the neighbours of each output."""
+    """Returns (out, taps) positions and weights of the neighbors of each output."""
     step, start, unit = places
     place = np.arange(out) * step + start
     whole = place // unit
@@ -58,12 +58,12 @@ def _gradient(grad: Array, out: Array, axis: int, taps: int, places: tuple[int, 
 def resample(
     engine: Any, kind: str, x: TensorData, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
 ) -> TensorData:
-    """``forward`` resizes ``axis`` to ``size`` outputs, each a sum of ``taps`` neighbours: 1, 2 or 4 with the weights
-    of nearest, linear or cubic interpolation.
+    """``forward`` resizes ``axis`` to ``size`` outputs, each a sum of ``taps`` neighbors: 1, 2 or 4 with the weights of
+    nearest, linear or cubic interpolation.
 
-    With places = (step, start, unit), output o lies at (step * o + start) / unit; neighbours outside are the border's.
-    ``gradient`` takes the gradient of such a result back to ``size`` inputs; it computes on float32 and float64, and
-    so does ``forward`` with more than one tap.
+    With places = (step, start, unit), output o is at (step * o + start) / unit; neighbors outside take the border's
+    value. ``gradient`` maps the gradient of such a result back to ``size`` inputs; it computes on float32 and float64,
+    and so does ``forward`` with more than one tap.
     """
     out: TensorData = engine.empty((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
     if out.size:

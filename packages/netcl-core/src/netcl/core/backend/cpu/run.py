@@ -1,4 +1,4 @@
-"""Expressions on NumPy arrays."""
+"""Evaluates expressions on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def prepared(outputs: tuple[Expr, ...], inputs: tuple[Shape, ...], shapes: tuple[Shape, ...] | None) -> Prepared:
-    """The run for inputs of these shapes, found once."""
+    """Returns the run for inputs of these shapes, cached."""
     space = broadcast_shapes([*inputs, *(shapes or ())], "run")
     wanted = shapes if shapes is not None else (space,) * len(outputs)
     return Prepared(plan_of(outputs), space, tuple((shape, one.dtype) for shape, one in zip(wanted, outputs)))
@@ -73,6 +73,6 @@ def _evaluate(
     stores: list[Array],
     failed: Any,
 ) -> None:
-    # Values first, stores second: an output may alias an input.
+    # All values are computed before the stores: an output may alias an input.
     for store, value in zip(stores, plan.run(arrays, scalars, space, failed)):
         store[...] = value

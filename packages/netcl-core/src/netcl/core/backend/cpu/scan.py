@@ -36,7 +36,7 @@ def _linear(x: Array, factors: Array, out: Array, axis: int, dtype: str) -> None
     shift = 1
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         while shift < len(offset):
-            # Nothing times a factor that has overflown is nothing.
+            # 0 times a factor that has overflowed is 0.
             carried = np.where(offset[:-shift] == 0, 0.0, factor[shift:] * offset[:-shift])
             offset = np.concatenate([offset[:shift], carried + offset[shift:]])
             factor = np.concatenate([factor[:shift], factor[shift:] * factor[:-shift]])
@@ -47,7 +47,7 @@ def _linear(x: Array, factors: Array, out: Array, axis: int, dtype: str) -> None
 def scan(
     engine: Any, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
 ) -> Any:
-    """Combines along ``axis`` what lies up to each position (``reverse``: from it on), in ``x``'s shape and dtype.
+    """Combines the elements along ``axis`` up to each position (``reverse``: from it on), in ``x``'s shape and dtype.
 
     ``sum``, ``prod`` and ``logsumexp`` give a tensor, ``max`` and ``min`` (values, places int64: of the last extremum,
     NaN being one), ``linear`` y[i] = x[i] + other[i] * y[i - 1]. Floats are combined in float64.

@@ -1,4 +1,4 @@
-"""Sorting rows, searching in sorted ones, counting between edges and putting back in place, with NumPy."""
+"""Sorting rows, searching in sorted rows, counting between edges and undoing a sort, with NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _sort(x: Array, values: Array, places: Array, descending: bool, dtype: str) -> None:
     keys, size = widened(x, dtype), values.shape[-1]
     if descending:
-        # Turned before and after, so that equals keep their order and NaN, which is last, comes first.
+        # Reversed before and after, so that equal elements keep their order and NaN, which is last, comes first.
         order = x.shape[-1] - 1 - np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
     else:
         order = np.argsort(keys, axis=-1, kind="stable")

@@ -1,4 +1,6 @@
-"""The warm call of an op on NumPy: its compiled expression into one fresh array, without planning the call again."""
+"""Fast path of an op on NumPy: evaluates its compiled expression into one new array, without
+planning the call again.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
 def warm_call(
     engine: Any, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
 ) -> Callable[[Sequence[Any]], Tensor | None] | None:
-    """Repeats a run of an op's ``program`` on operands like ``args``; None for several outputs, and if a number has to
-    be checked against the dtype.
+    """Repeats a run of an op's ``program`` on operands like ``args``; returns None for several outputs, or if a number
+    must be checked against the dtype.
     """
     if len(program.outputs) != 1 or program.small:
         return None
@@ -38,7 +40,7 @@ def warm_call(
     )
 
     def warm(args: Sequence[Any]) -> Tensor | None:
-        """The result for ``args``; None during capture and profiling."""
+        """Returns the result for ``args``, or None during capture and profiling."""
         if engine.recording is not None or engine.intercepting:
             return None
         numbers = {**fixed, **{name: args[position] for name, position in given}} if given else fixed

@@ -32,13 +32,13 @@ class _Call(NamedTuple):
 
     @property
     def sections(self) -> bool:
-        """Whether the windows are sections of the extent (adaptive pooling)."""
+        """True if the windows are sections of the extent (adaptive pooling)."""
         return 0 in self.stride
 
     @property
     def whole(self) -> tuple[int, ...]:
-        """The padded extent, made as long as the last window (ceil_mode) reaches; sections that are shorter than the
-        longest end in one place behind.
+        """The padded extent, long enough for the last window (ceil_mode); one longer than the input for sections, since
+        the kernel has the length of the longest one.
         """
         if self.sections:
             return tuple(size + 1 for size in self.extent)
@@ -47,11 +47,11 @@ class _Call(NamedTuple):
 
     @property
     def inner(self) -> Place:
-        """The input's place in the padded extent."""
+        """The input's region in the padded extent."""
         return (Ellipsis, *(slice(low, low + size) for size, (low, _) in zip(self.extent, self.padding)))
 
     def taps(self) -> Iterator[tuple[Place, Place]]:
-        """The index of each tap, and the padded positions that it meets, one for each window."""
+        """Yields the index of each tap, and the padded positions it reads, one for each window."""
         bounds = [_bounds(size, o) for size, o in zip(self.extent, self.out)] if self.sections else []
         for tap in product(*map(range, self.kernel)):
             if self.sections:
@@ -63,17 +63,17 @@ class _Call(NamedTuple):
             yield (Ellipsis, *tap), (Ellipsis, *place)
 
     def padded(self, x: Array, fill: float = 0) -> Array:
-        """``x`` with its last dimensions in the padded extent."""
+        """Returns ``x`` with its last dimensions in the padded extent."""
         result = np.full((*x.shape[: -len(self.extent)], *self.whole), fill, x.dtype)
         result[self.inner] = x
         return result
 
     def places(self) -> Array:
-        """The flat position of each padded element in the input's plane, -1 in the padding."""
+        """Returns the flat position of each padded element in the input's plane, -1 in the padding."""
         return self.padded(np.arange(prod(self.extent)).reshape(self.extent), fill=-1)
 
     def counts(self) -> Array:
-        """What each window's sum is divided by, at least 1."""
+        """Returns the divisor of each window's sum, at least 1."""
         if self.divisor:
             return np.full(self.out, self.divisor)
         if self.sections:
@@ -91,7 +91,7 @@ class _Call(NamedTuple):
         return np.maximum(counts, 1)
 
     def add(self, total: Array, place: Place, values: Array) -> None:
-        """Adds what the windows have for a tap; sections may share positions."""
+        """Adds the windows' values for a tap; sections may share positions."""
         if self.sections:
             np.add.at(total, place, values)
         else:
@@ -99,7 +99,7 @@ class _Call(NamedTuple):
 
 
 def _bounds(size: int, out: int) -> tuple[Array, Array]:
-    """Where the sections of an axis begin and end."""
+    """Returns the begin and end of each section of an axis."""
     o = np.arange(out)
     return o * size // out, -(-(o + 1) * size // out)
 
@@ -110,7 +110,7 @@ def _max(x: Array, out: Array, indices: Array, call: _Call) -> None:
     at = np.full(out.shape, -1, np.int32)
     for _, place in call.taps():
         value, index = values[place], places[place]
-        # A NaN wins, the first one stays.
+        # A NaN wins; the first one stays.
         better = (index >= 0) & ((at < 0) | (value > best) | (np.isnan(value) & ~np.isnan(best)))
         best = np.where(better, value, best)
         at = np.where(better, index, at)
@@ -181,11 +181,11 @@ def window(
 ) -> Any:
     """Windows over the last ``len(kernel)`` dimensions of ``x``.
 
-    ``max`` gives (values, int32 places in the plane; -1 where a window holds padding only), ``avg`` the mean (the sum
-    by ``divisor``, where that is not 0), both of the output size that ``shape`` names or the floor formula; ``im2col``
-    gives (N * windows, C * taps). ``max_grad`` (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``,
-    the input's. A NaN is the maximum. For a stride of 0, pooling cuts an axis into sections: window o is floor(o *
-    size / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
+    ``max`` gives (values, int32 places in the plane; -1 if a window contains padding only), ``avg`` the mean (the sum
+    by ``divisor``, if that is not 0), both of the output size that ``shape`` names or the floor formula; ``im2col``
+    gives (N * windows, C * taps). ``max_grad`` (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``, the
+    input's. A NaN is the maximum. For a stride of 0, pooling divides an axis into sections: window o is floor(o * size
+    / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
     """
     rank = len(kernel)
     backward = kind in ("max_grad", "avg_grad", "col2im")
