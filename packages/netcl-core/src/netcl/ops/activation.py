@@ -18,32 +18,32 @@ from netcl.ops.domains import KINK, few
 from netcl.ops.elementwise import mul
 from netcl.ops.table import composite, elementwise, expression
 
-relu = elementwise("relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays; the gradient at 0 is 0.", domain=KINK)
+relu = elementwise("relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays NaN; the gradient at 0 is 0.", domain=KINK)
 leaky_relu = elementwise(
     "leaky_relu",
     "v0 > 0 ? v0 : slope * v0",
-    "x where positive, else slope * x.",
+    "x if positive, else slope * x.",
     slope=0.01,
     domain=KINK,
 )
 elu = elementwise(
     "elu",
     "v0 > 0 ? v0 : alpha * expm1(v0 > 0 ? 0.0f : v0)",
-    "x where positive, else alpha (exp(x) - 1).",
+    "x if positive, else alpha (exp(x) - 1).",
     alpha=1.0,
     domain=KINK,
 )
 celu = elementwise(
     "celu",
     "v0 > 0 ? v0 : alpha * expm1((v0 > 0 ? 0.0f : v0) / alpha)",
-    "x where positive, else alpha (exp(x / alpha) - 1).",
+    "x if positive, else alpha (exp(x / alpha) - 1).",
     alpha=1.0,
     domain=KINK,
 )
 selu = elementwise(
     "selu",
     "1.0507009873554805f * (v0 > 0 ? v0 : 1.6732632423543772f * expm1(v0 > 0 ? 0.0f : v0))",
-    "Scaled ELU whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017).",
+    "Scaled ELU with a fixed point of mean 0 and variance 1 (Klambauer et al. 2017).",
     domain=KINK,
 )
 sigmoid = elementwise("sigmoid", "sigmoid(v0)", "1 / (1 + exp(-x)).")
@@ -89,7 +89,7 @@ threshold = elementwise(
 prelu = elementwise(
     "prelu",
     "v0 > 0 ? v0 : v1 * v0",
-    "x where positive, else alpha * x, with alpha a tensor that broadcasts.",
+    "x if positive, else alpha * x, with alpha a tensor that broadcasts.",
     operands="x alpha",
     domain=KINK,
 )

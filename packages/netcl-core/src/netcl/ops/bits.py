@@ -10,38 +10,38 @@ from netcl.ops.table import elementwise
 bitwise_and = elementwise(
     "bitwise_and",
     "bitwise_and(v0, v1)",
-    "The bits that both whole numbers have; of bool, and.",
+    "Bitwise and of two integers; logical and for bool.",
     operands="a b",
     domain=whole(np.bitwise_and),
 )
 bitwise_or = elementwise(
     "bitwise_or",
     "bitwise_or(v0, v1)",
-    "The bits that one of two whole numbers has; of bool, or.",
+    "Bitwise or of two integers; logical or for bool.",
     operands="a b",
     domain=whole(np.bitwise_or),
 )
 bitwise_xor = elementwise(
     "bitwise_xor",
     "bitwise_xor(v0, v1)",
-    "The bits that just one of two whole numbers has; of bool, exclusive or.",
+    "Bitwise exclusive or of two integers; logical exclusive or for bool.",
     operands="a b",
     domain=whole(np.bitwise_xor),
 )
 bitwise_not = elementwise(
-    "bitwise_not", "bitwise_not(v0)", "All bits of a whole number turned over; of bool, not.", domain=whole(np.invert)
+    "bitwise_not", "bitwise_not(v0)", "Bitwise complement of an integer; logical not for bool.", domain=whole(np.invert)
 )
 left_shift = elementwise(
     "left_shift",
     "left_shift(v0, v1)",
-    "a times 2^b by its bits; 0 where b is no less than the width of the dtype, or negative.",
+    "a shifted left by b bits; 0 if b is negative or at least the width of the dtype.",
     operands="a b",
     domain=whole(np.left_shift, bools=False, counts=True),
 )
 right_shift = elementwise(
     "right_shift",
     "right_shift(v0, v1)",
-    "floor(a / 2^b) by its bits, the sign filling up.",
+    "a shifted right by b bits with sign extension: floor(a / 2^b).",
     operands="a b",
     domain=whole(np.right_shift, bools=False, counts=True),
 )

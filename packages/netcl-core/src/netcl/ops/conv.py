@@ -201,11 +201,11 @@ def _gradient_cases(n: int, kind: str) -> Callable[[np.random.Generator], Cases]
 _CONV_DOC = """The convolution of x (N, C, {axes}) with weight (F, C / groups, kernel...), plus bias (F,).
 
 out[n, f, o] = bias[f] + sum over c, k of x[n, c, o * stride + k * dilation - padding] * weight[f, c, k]: not flipped,
-as in PyTorch. ``padding`` is an int, one int or (before, behind) pair per axis, "valid" or "same"; ``algo`` is a
-wish, and all of them give the same numbers up to rounding: naive (each output by itself), im2col (the image is
+as in PyTorch. ``padding`` is an int, one int or (before, after) pair per axis, "valid" or "same"; ``algo`` is a
+hint, and all of them give the same numbers up to rounding: naive (each output separately), im2col (the image is
 unfolded, then one matrix product; groups 1), implicit_gemm (a matrix product that reads the image in place),
-tiled_local (that one through local memory); winograd stands for the device's own choice.
-ShapeError names the shapes that do not fit."""
+tiled_local (implicit GEMM through local memory); winograd means the device's own choice.
+Raises ShapeError, which names the shapes."""
 _INPUT_DOC = (
     "The gradient of conv{n}d by x, of shape ``shape``, from grad_output (N, F, ...) and weight; linear in both. "
     "``stride``, ``padding``, ``dilation`` and ``groups`` are those of the convolution."

@@ -22,11 +22,11 @@ from netcl.ops.table import composite, elementwise, expression
 add = elementwise("add", "v0 + v1", "a + b, broadcast.", operands="a b")
 sub = elementwise("sub", "v0 - v1", "a - b, broadcast.", operands="a b")
 mul = elementwise("mul", "v0 * v1", "a * b, broadcast.", operands="a b")
-div = elementwise("div", "v0 / v1", "a / b, broadcast; whole numbers give float32.", operands="a b", domain=POSITIVE)
+div = elementwise("div", "v0 / v1", "a / b, broadcast; integers give float32.", operands="a b", domain=POSITIVE)
 floor_divide = elementwise(
     "floor_divide",
     "floor_divide(v0, v1)",
-    "floor(a / b); whole numbers by zero give zero.",
+    "floor(a / b); integers divided by zero give zero.",
     operands="a b",
     domain=Domain(0.3, 3.0, gradient=False),
 )
@@ -76,7 +76,7 @@ lerp = elementwise(
 hypot = elementwise(
     "hypot",
     "hypot(v0, v1)",
-    "sqrt(a^2 + b^2), without overflow in between.",
+    "sqrt(a^2 + b^2), without intermediate overflow.",
     operands="a b",
     domain=few(np.hypot, (0.2, 3), (-3, -0.2)),
 )
@@ -93,7 +93,7 @@ minimum = elementwise("minimum", "minimum(v0, v1)", "The smaller of a and b; NaN
 atan2 = elementwise("atan2", "atan2(v0, v1)", "The angle of the point (b, a).", operands="a b", domain=POSITIVE)
 neg = elementwise("neg", "-v0", "-x.")
 abs = elementwise("abs", "abs(v0)", "|x|.", domain=KINK)
-sign = elementwise("sign", "sign(v0)", "-1, 0 or 1; NaN stays.", domain=FLAT)
+sign = elementwise("sign", "sign(v0)", "-1, 0 or 1; NaN stays NaN.", domain=FLAT)
 square = elementwise("square", "v0 * v0", "x squared.")
 sqrt = elementwise("sqrt", "sqrt(v0)", "Square root.", domain=POSITIVE)
 rsqrt = elementwise("rsqrt", "rsqrt(v0)", "1 / sqrt(x).", domain=POSITIVE)
@@ -118,10 +118,10 @@ acosh = elementwise("acosh", "acosh(v0)", "Inverse hyperbolic cosine; NaN below 
 atanh = elementwise(
     "atanh", "atanh(v0)", "Inverse hyperbolic tangent; NaN beyond 1.", domain=few(np.arctanh, (-0.9, 0.9))
 )
-floor = elementwise("floor", "floor(v0)", "The largest whole number not above x.", domain=FLAT)
-ceil = elementwise("ceil", "ceil(v0)", "The smallest whole number not below x.", domain=FLAT)
-round = elementwise("round", "rint(v0)", "The nearest whole number, halves to even.", domain=FLAT)
-trunc = elementwise("trunc", "trunc(v0)", "x without its fraction.", domain=FLAT)
+floor = elementwise("floor", "floor(v0)", "The largest integer not above x.", domain=FLAT)
+ceil = elementwise("ceil", "ceil(v0)", "The smallest integer not below x.", domain=FLAT)
+round = elementwise("round", "rint(v0)", "The nearest integer, halves to even.", domain=FLAT)
+trunc = elementwise("trunc", "trunc(v0)", "x truncated towards zero.", domain=FLAT)
 
 # -- comparison and logic: bool results --------------------------------------------------------------------------------
 
@@ -131,15 +131,15 @@ lt = elementwise("lt", "v0 < v1", "a < b.", operands="a b", domain=BOOLS)
 le = elementwise("le", "v0 <= v1", "a <= b.", operands="a b", domain=BOOLS)
 gt = elementwise("gt", "v0 > v1", "a > b.", operands="a b", domain=BOOLS)
 ge = elementwise("ge", "v0 >= v1", "a >= b.", operands="a b", domain=BOOLS)
-logical_and = elementwise("logical_and", "v0 && v1", "Whether both are not zero.", operands="a b", domain=BOOLS)
-logical_or = elementwise("logical_or", "v0 || v1", "Whether one is not zero.", operands="a b", domain=BOOLS)
+logical_and = elementwise("logical_and", "v0 && v1", "True if both are nonzero.", operands="a b", domain=BOOLS)
+logical_or = elementwise("logical_or", "v0 || v1", "True if one or both are nonzero.", operands="a b", domain=BOOLS)
 logical_xor = elementwise(
-    "logical_xor", "logical_xor(v0, v1)", "Whether just one is not zero.", operands="a b", domain=BOOLS
+    "logical_xor", "logical_xor(v0, v1)", "True if exactly one is nonzero.", operands="a b", domain=BOOLS
 )
-logical_not = elementwise("logical_not", "!v0", "Whether x is zero.", domain=BOOLS)
-isnan = elementwise("isnan", "isnan(v0)", "Whether x is NaN.", domain=BOOLS)
-isinf = elementwise("isinf", "isinf(v0)", "Whether x is infinite.", domain=BOOLS)
-isfinite = elementwise("isfinite", "isfinite(v0)", "Whether x is neither infinite nor NaN.", domain=BOOLS)
+logical_not = elementwise("logical_not", "!v0", "True if x is zero.", domain=BOOLS)
+isnan = elementwise("isnan", "isnan(v0)", "True if x is NaN.", domain=BOOLS)
+isinf = elementwise("isinf", "isinf(v0)", "True if x is infinite.", domain=BOOLS)
+isfinite = elementwise("isfinite", "isfinite(v0)", "True if x is neither infinite nor NaN.", domain=BOOLS)
 
 
 def _where_cases(rng: np.random.Generator) -> Any:
@@ -151,7 +151,7 @@ def _where_cases(rng: np.random.Generator) -> Any:
 where = elementwise(
     "where",
     "v0 ? v1 : v2",
-    "a where the condition holds, else b.",
+    "a if the condition is true, else b.",
     operands="condition a b",
     domain=Domain(cases=_where_cases, reference=np.where),
 )

@@ -230,7 +230,7 @@ def _put_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict
 def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """A copy of x with ``values``, which broadcast, written at (or with ``accumulate`` added to) x[indices].
 
-    ``indices`` holds tensors, arrays or lists of whole numbers, or masks; None selects a whole axis. If a position is
+    ``indices`` holds tensors, arrays or lists of integers, or masks; None selects a whole axis. If a position is
     named twice the last value stays, or all are added in their order: the same bits on every run.
     """
     op = "index_put"

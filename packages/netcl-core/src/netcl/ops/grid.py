@@ -226,16 +226,16 @@ def _rows(axes: Sequence[tuple[_Axis, Expr]], wide: bool) -> Expr:
 
 grid_weight = _of_neighbours(
     "grid_weight",
-    """The weights of the neighbours of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis.
+    """The weights of the neighbors of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis.
 
-    -1 to 1 covers ``span`` pixels, beginning half a pixel before the first centre (``edge`` 1) or at it (0).""",
+    -1 to 1 covers ``span`` pixels, beginning half a pixel before the first center (``edge`` 1) or at it (0).""",
     _weights,
     "float32",
     Domain(cases=_split_cases, reference=_weight_reference),
 )
 grid_index = _of_neighbours(
     "grid_index",
-    """The neighbours of positions as rows of the batch of images flattened to (N * pixels, C), -1 outside: int32
+    """The neighbors of positions as rows of the batch of images flattened to (N * pixels, C), -1 outside: int32
     (int64 if ``wide``), for ``grid_sample``; arguments as for ``grid_weight``.""",
     _rows,
     "widest",
@@ -379,7 +379,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
     one: Any = apply("where", apply("eq", Index(n), n), 1.0, 0.0)
     points = cast_expr(one, exact.dtype)
     for axis in range(n):
-        # pixel = 2 i / steps + start, from the centre of the first pixel
+        # pixel = 2 i / steps + start, from the center of the first pixel
         steps, start = Scalar(f"steps{axis}", exact.dtype), Scalar(f"start{axis}", exact.dtype)
         along = cast_expr(Index(axis), exact.dtype) * 2.0 / steps + start
         points = apply("where", apply("eq", Index(n), n - 1 - axis), along, points)

@@ -320,7 +320,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
             average,
             f"The average of each window of x (N, C, {layout}). {windows}; ceil_mode rounds sizes up.\n\nThe "
             "padding counts as zeros unless "
-            "count_include_pad is False; divisor_override divides the sums instead of the count.",
+            "count_include_pad is False; divisor_override replaces the count as the divisor.",
             Domain(cases=_avg_cases(n), reference=_avg_reference),
         ),
     )

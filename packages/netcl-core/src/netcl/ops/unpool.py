@@ -78,10 +78,10 @@ def _unpool(n: int) -> OpFunction:
             more = {"output_size": shape[2:]} if kernel == stride else {}
             yield positions_reference(values, **attributes), {**attributes, **more}
 
-    doc = f"""The inverse of max_pool{n}d as far as there is one: x (N, C, {LAYOUT[n]}) at ``indices``, else zero.
+    doc = f"""The inverse of max_pool{n}d, with zeros for dropped elements: x (N, C, {LAYOUT[n]}) at ``indices``.
 
-    ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) gives them; of elements
-    with the same one the last stays. ``output_size`` names the sizes (spatial, or all) where several would give x's;
+    ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) returns them; of elements
+    with equal indices the last stays. ``output_size`` gives the sizes (spatial, or all) if several lead to x's;
     the default is (size - 1) * stride - 2 * padding + kernel_size."""
     return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_unpool_reference))(unpool)
 
