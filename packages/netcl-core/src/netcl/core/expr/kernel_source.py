@@ -2,30 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+
+class Role(Enum):
+    """Access of a kernel to an argument: a buffer that it only reads, one that it writes, or a scalar."""
+
+    READ = "read"
+    WRITE = "write"
+    SCALAR = "scalar"
+
+
+class Argument(NamedTuple):
+    """A parameter of a generated kernel; ``type`` is that of the scalar or of the buffer's elements."""
+
+    role: Role
+    type: str
+    name: str
+
+    @property
+    def holder(self) -> str:
+        """The declaration without the name: ``__global const float *``."""
+        if self.role is Role.SCALAR:
+            return f"const {self.type} "
+        return f"__global {'const ' if self.role is Role.READ else ''}{self.type} *"
+
+    def __str__(self) -> str:
+        return self.holder + self.name
 
 
 @dataclass(frozen=True)
 class KernelSource:
-    """One kernel: its name, the declarations of its parameters, the text before it, its statements and attributes.
+    """One kernel: its name, its arguments, the text before it, its statements and attributes.
 
     ``workgroup_size`` is the number of work-items of a group that the text was written for, None for any.
+
+    A kernel that horizontal fusion may merge declares the number of its work-item by the statement ``item``, after the
+    statements ``head`` and before ``body``. No other statement depends on the work-item, and the preamble has no
+    functions. In other kernels ``item`` and ``head`` are empty.
     """
 
     name: str
-    params: tuple[str, ...]
+    arguments: tuple[Argument, ...]
     preamble: str
     body: str
     attributes: str = ""
     workgroup_size: int | None = None
+    head: str = ""
+    item: str = ""
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """The declarations of the parameters."""
+        return tuple(map(str, self.arguments))
+
+    @property
+    def statements(self) -> str:
+        """All statements of the kernel."""
+        return "\n    ".join(part for part in (self.head, self.item, self.body) if part)
 
     def to_source(self) -> str:
         """The whole OpenCL C text: the preamble, then the ``__kernel`` function."""
-        params = ",\n    ".join(self.params)
-        head = f"__kernel {self.attributes + ' ' if self.attributes else ''}void {self.name}"
-        return joined(self.preamble, f"{head}(\n    {params}) {{\n    {self.body}\n}}\n")
+        return kernel_text(self.name, self.params, self.preamble, self.statements, self.attributes)
+
+
+def kernel_text(name: str, params: Sequence[str], preamble: str, statements: str, attributes: str = "") -> str:
+    """The OpenCL C text of a kernel with these declarations of parameters, after its preamble."""
+    declared = ",\n    ".join(params)
+    head = f"__kernel {attributes + ' ' if attributes else ''}void {name}"
+    return joined(preamble, f"{head}(\n    {declared}) {{\n    {statements}\n}}\n")
 
 
 def joined(preamble: str, text: str) -> str:
-    """The text behind its preamble, if there is one."""
+    """The text after its preamble, if there is one."""
     return f"{preamble.rstrip()}\n\n{text}" if preamble else text

@@ -13,12 +13,13 @@ drivers make of other forms). Positions are size_t, on GPUs uint where the sizes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 
 from netcl.core.dtypes import c_type, compute_type
 from netcl.core.expr import c_types as c
-from netcl.core.expr.kernel_source import KernelSource
+from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar
 from netcl.core.expr.opencl_loops import LoopWriter
 from netcl.core.expr.rewrite import walk
@@ -204,7 +205,8 @@ class _Writer(LoopWriter):
         for k, text, wide in pending:  # after all values: an output may alias an input
             self.put(scope, k, text, wide)
 
-    def body(self) -> list[str]:
+    def body(self) -> tuple[list[str], str, list[str]]:
+        """The statements before the number of the work-item, its declaration if it is needed, and those after it."""
         layout, root = self.layout, self.root
         rows = Scope(
             root, frozenset(layout.grid) - ({self.last} if layout.columns else set()), floor=layout.split is not None
@@ -217,18 +219,18 @@ class _Writer(LoopWriter):
                 self.stretch(rows, "start", "stop", self.place_outputs, shared=False)
         else:
             self.place_outputs(rows)
-        lines = list(root.lines())
+        before, number, lines = list(root.lines()), "", []
         outer = [axis for axis in layout.grid if not (layout.columns and axis == self.last)]
         head = self.row_head(outer)
         item = "item" if layout.columns or layout.group == 1 else layout.group_item
         if layout.group > 1 and not layout.columns:
-            lines.insert(0, "uint lid = get_local_id(0);")
+            before.insert(0, "uint lid = get_local_id(0);")
         for name in sorted(self.scratch):
-            lines.insert(0, f"__local {name.partition('_')[2]} {name}[{layout.group}];")
+            before.insert(0, f"__local {name.partition('_')[2]} {name}[{layout.group}];")
         if layout.narrow:
-            lines[:0] = [f"const uint {name} = (uint){name}_;" for name in self.numbers()]
+            before[:0] = [f"const uint {name} = (uint){name}_;" for name in self.numbers()]
         if item == "item":
-            lines.append(f"{self.place} item = {layout.item};")
+            number = f"{self.place} item = {layout.item};"
         if layout.columns:
             lines.append(f"{self.place} start = item % chunks * chunk;")
             lines.append(f"{self.place} stop = min(start + chunk, n{self.last});")
@@ -237,7 +239,7 @@ class _Writer(LoopWriter):
         lines.append(f"for ({self.place} row = first; row < min(first + rows_each, rows); ++row) {{")
         lines.extend("  " + line for line in [*head, *rows.lines()])
         lines.append("}")
-        return lines
+        return before, number, lines
 
     def row_head(self, outer: Sequence[int]) -> list[str]:
         """The positions along the grid axes ``outer`` (and of the piece) from the number of the row."""
@@ -275,15 +277,23 @@ class _Writer(LoopWriter):
             else:
                 self.stores(rows, which)
 
-    def parameters(self) -> list[str]:
-        """The kernel's parameters; ``schedule`` gives arguments in this order."""
+    def arguments(self) -> list[Argument]:
+        """The kernel's arguments in the order in which ``schedule`` gives them."""
         loaded = {node.slot: node.dtype for node in self.nodes if isinstance(node, Load)}
-        params = [f"__global const {c_type(loaded[slot])} *in{slot}" for slot in sorted(loaded)]
-        params += [f"__global {c_type(out.dtype)} *out{k}" for k, out in enumerate(self.outputs)]
+        found = [Argument(Role.READ, c_type(loaded[slot]), f"in{slot}") for slot in sorted(loaded)]
+        found += [Argument(Role.WRITE, c_type(out.dtype), f"out{k}") for k, out in enumerate(self.outputs)]
         if uses_flag(self.outputs):
-            params.append("__global int *flag")
-        params += [f"const ulong {name}{'_' if self.layout.narrow else ''}" for name in self.numbers()]
-        return params + [f"const {compute_type(s.dtype)} {scalar_name(s)}" for s in scalars_of(self.outputs)]
+            found.append(Argument(Role.WRITE, "int", "flag"))
+        narrow = "_" if self.layout.narrow else ""
+        found += [Argument(Role.SCALAR, "ulong", name + narrow) for name in self.numbers()]
+        scalars = scalars_of(self.outputs)
+        return found + [Argument(Role.SCALAR, compute_type(one.dtype), scalar_name(one)) for one in scalars]
+
+    def joins(self) -> bool:
+        """Whether horizontal fusion may merge the kernel: work-items share nothing, the preamble has no functions."""
+        layout = self.layout
+        alone = layout.cpu and layout.group == 1 and layout.item == Layout.item
+        return alone and not layout.streams and all(out.dtype != "bfloat16" for out in self.outputs)
 
     def numbers(self) -> list[str]:
         """The names of sizes and counts, in the order of the kernel's parameters."""
@@ -327,10 +337,16 @@ def uses_flag(outputs: Sequence[Expr]) -> bool:
 def render(outputs: Sequence[Expr], layout: Layout) -> KernelSource:
     """The kernel of ``outputs`` over the axes of ``layout``, named after its kind and content."""
     writer = _Writer(outputs, layout)
-    body = "\n    ".join(writer.body())
-    params, preamble = writer.parameters(), writer.preamble()
+    before, number, lines = writer.body()
+    body = "\n    ".join([*before, *filter(None, [number]), *lines])
+    arguments, preamble = tuple(writer.arguments()), writer.preamble()
     inside = any(set(axes) & set(layout.reduced) for axes in layout.outputs)
     kind = "map" if not layout.reduced else "rows" if inside else "reduce"
-    digest = blake2b("\n".join([*params, preamble, body, str(layout.group)]).encode(), digest_size=5).hexdigest()
+    digest = blake2b(
+        "\n".join([*map(str, arguments), preamble, body, str(layout.group)]).encode(), digest_size=5
+    ).hexdigest()
     attributes = c.LOOPING if layout.cpu else ""
-    return KernelSource(f"{kind}_{digest}", tuple(params), preamble, body, attributes, layout.group)
+    whole = KernelSource(f"{kind}_{digest}", arguments, preamble, body, attributes, layout.group)
+    if not writer.joins():
+        return whole
+    return replace(whole, head="\n    ".join(before), item=number, body="\n    ".join(lines))

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from netcl.core.dtypes import itemsize
+from netcl.core.expr.kernel_source import KernelSource
 from netcl.core.expr.nodes import Const, Expr, Index, Load, Reduce, Scalar, cast
 from netcl.core.expr.numpy_eval import scalar_value
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
@@ -52,8 +54,7 @@ class Launch:
     plan).
     """
 
-    name: str
-    source: str
+    kernel: KernelSource
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     flag: bool
@@ -61,6 +62,16 @@ class Launch:
     scalars: tuple[tuple[str, str], ...]
     items: int
     group: int
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel."""
+        return self.kernel.name
+
+    @cached_property
+    def source(self) -> str:
+        """The OpenCL C text of the kernel."""
+        return self.kernel.to_source()
 
 
 @dataclass
@@ -305,8 +316,7 @@ class _Planner:
         numbers, items = self.grid(layout, sizes, split)
         self.plan.launches.append(
             Launch(
-                name=spec.name,
-                source=spec.to_source(),
+                kernel=spec,
                 inputs=tuple(used),
                 outputs=tuple(stage.slots),
                 flag=uses_flag(written),

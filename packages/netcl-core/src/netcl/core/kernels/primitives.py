@@ -12,7 +12,7 @@ from netcl.core import config
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import c_type
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
-from netcl.core.expr.kernel_source import KernelSource, joined
+from netcl.core.expr.kernel_source import KernelSource, joined, kernel_text
 from netcl.core.kernels import work_group_tuner
 from netcl.core.kernels.signature import Parameter, convert_scalar, parameters_of
 from netcl.core.memory.queue_pools import BufferHandle, opencl_queue
@@ -98,13 +98,13 @@ class KernelSpec:
         """Returns the whole OpenCL C text: the preamble, then the ``__kernel`` function."""
         if self.src is not None:
             return joined(self.preamble, self.src)
-        return KernelSource(self.name, self.params, self.preamble, str(self.body), self.attributes).to_source()
+        return kernel_text(self.name, self.params, self.preamble, str(self.body), self.attributes)
 
     @classmethod
     def from_source(cls, source: KernelSource, **options: Any) -> KernelSpec:
         """Returns the declaration of a kernel that the code generator wrote (``expr.render``)."""
         given = {"workgroup_size": source.workgroup_size, "attributes": source.attributes, **options}
-        return cls(source.name, source.params, source.body, source.preamble, **given)
+        return cls(source.name, source.params, source.statements, source.preamble, **given)
 
     def build(self, target: Any = None) -> BuiltKernel:
         """Compiles for a context, queue or DeviceHandle (None: the active device).

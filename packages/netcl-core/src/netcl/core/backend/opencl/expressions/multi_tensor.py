@@ -22,7 +22,7 @@ import numpy as np
 from netcl.core.backend import one_by_one
 from netcl.core.backend.opencl.expressions.run import PLANS_MAX, SCALAR_TYPES
 from netcl.core.dtypes import compute_type
-from netcl.core.expr.kernel_source import KernelSource
+from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
 from netcl.core.expr.rewrite import slots, walk
@@ -329,27 +329,32 @@ class _Text:
     def kernel(self, places: int) -> tuple[str, str]:
         """The name and the text of the kernel for ``places`` sets."""
         spec = self.spec
-        kinds = {one.rpartition("*")[2]: one.rpartition("*")[0].strip() for one in spec.params if "*" in one}
-        types = {column: kinds[name] for name, column in self.columns.items()}  # outputs, without const, come last
-        params = ["__global const ulong *table", "const ulong each_", "const ulong before"]
-        params += [f"{types[column]} *p{column}_{k}" for column in self.distinct for k in range(places)]
-        params += [f"{kinds[f'in{slot}']} *in{slot}" for slot in self.shared]
+        given = {one.name: one for one in spec.arguments}
+        columns = {
+            column: given[name] for name, column in self.columns.items()
+        }  # outputs, which are written, come last
+        arguments = [Argument(Role.READ, "ulong", "table")]
+        arguments += [Argument(Role.SCALAR, "ulong", name) for name in ("each_", "before")]
+        for column in self.distinct:
+            arguments += [columns[column]._replace(name=f"p{column}_{k}") for k in range(places)]
+        arguments += [given[f"in{slot}"] for slot in self.shared]
         if self.parts:
-            params.append(f"{kinds['out0']} *all_parts")
-        params += [one for one in spec.params if one.rpartition(" ")[2].startswith("s_")]
+            arguments.append(given["out0"]._replace(name="all_parts"))
+        arguments += [one for one in spec.arguments if one.name.startswith("s_")]
         lines = [f"__global const ulong *row_ = table + get_group_id(0) * {_ROW};"]
-        lines += [f"{kinds[name]} *{name};" for name in self.columns]
+        lines += [f"{given[name]};" for name in self.columns]
         lines.append("switch ((uint)row_[0]) {")
         for k in range(places):
             taken = " ".join(f"{name} = p{column}_{k};" for name, column in self.columns.items())
             lines.append(f"  {'default' if k == places - 1 else f'case {k}'}: {taken} break;")
         lines.append("}")
         if self.parts:
-            lines.append(f"{kinds['out0']} *out0 = all_parts + before + get_group_id(0) - row_[1];")
-        narrow = "_" if any(one.endswith(" n0_") for one in spec.params) else ""
+            lines.append(f"{given['out0']} = all_parts + before + get_group_id(0) - row_[1];")
+        narrow = "_" if "n0_" in given else ""
         lines += [f"const ulong {name}{narrow} = {value};" for name, value in self.numbers.items()]
-        lines.append(spec.body)
+        lines.append(spec.statements)
         text = "\n    ".join(lines)
+        params = [str(one) for one in arguments]
         digest = hashlib.sha256("\n".join([*params, spec.preamble, text]).encode()).hexdigest()[:10]
-        whole = KernelSource(f"each_{digest}", tuple(params), spec.preamble, text, spec.attributes)
+        whole = KernelSource(f"each_{digest}", tuple(arguments), spec.preamble, text, spec.attributes)
         return whole.name, whole.to_source()

@@ -74,7 +74,8 @@ class _Ready:
         ]
         sizes = (_rounded(launch),), (launch.group,)
         args = [*buffers, *numbers, *values]
-        return self.engine.launcher.prepare(launch.source, launch.name, *sizes, args, self.engine.build_options)
+        options, launcher = self.engine.build_options, self.engine.launcher
+        return launcher.prepare(launch.source, launch.name, *sizes, args, options, launch.kernel)
 
 
 def exact_options(device: Any, is_cpu: bool) -> str:

@@ -1,31 +1,25 @@
-"""Launches of a recording that do not depend on each other as one kernel, where work-items do not work together.
+"""Horizontal fusion: merges independent launches of a recording into one kernel, if their work-items share nothing.
 
-The kernels become functions of the number of a work-item, and the one that is launched gives each its range of numbers.
-Nothing of what they compute changes.
+The kernel becomes a function of the number of a work-item, and the merged kernel calls it for each launch's range of
+numbers. The arithmetic is unchanged.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
 from netcl.core.expr.c_types import LOOPING
+from netcl.core.expr.kernel_source import KernelSource, Role
 
-_ITEM = "    size_t item = get_global_id(0);\n"
-_READ = "    __global const "  # what a kernel only reads comes first among its parameters
-_KERNEL = re.compile(rf"__kernel {re.escape(LOOPING)} void (\w+)\(\n(.*?)\) \{{\n(.*)\Z", re.DOTALL)
 _SPARE_BYTES = 128  # of the largest size of a kernel's arguments
-_TYPES = {"ulong": np.uint64, "float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
 
 
 class Prepared(Protocol):
-    """What is read of a PreparedLaunch."""
+    """The attributes of a PreparedLaunch that are read here."""
 
-    source: str
+    kernel: KernelSource | None
     args: Sequence[Any]
     options: str
     global_size: tuple[int, ...]
@@ -33,7 +27,7 @@ class Prepared(Protocol):
 
 
 class Launches(Protocol):
-    """What is asked of a Launcher."""
+    """The attributes of a Launcher that are used here."""
 
     device: Any
 
@@ -48,27 +42,29 @@ class Launches(Protocol):
     ) -> Any: ...
 
 
-# A launch of a recording: what was prepared, and the buffers that it got.
+# A launch of a recording: the prepared launch and its buffers.
 Recorded = tuple[Prepared, Sequence[Any]]
 
 
 def independent(launches: Sequence[tuple[int, Recorded | None]]) -> list[list[tuple[int, Recorded]]]:
-    """Neighbours of the same text, none of which writes what another of them reads or writes; None stands alone.
+    """Groups of neighbouring launches of the same kernel in which no launch writes a buffer that another one accesses.
 
-    Kernels of different texts could be joined too, but take a driver as long to compile as all of them again.
+    A launch that cannot be merged (None, or work-items that share something) ends a group. Different kernels could be
+    merged too, but the driver takes as long to compile the merged kernel as it took for all of them.
     """
     found: list[list[tuple[int, Recorded]]] = [[]]
     read: set[int] = set()
     written: set[int] = set()
     for number, launch in launches:
-        if launch is None:
+        kernel = None if launch is None else _mergeable(launch[0])
+        if launch is None or kernel is None:
             found.append([])
             continue
-        prepared, buffers = launch
-        own = [buffer.int_ptr for buffer in buffers]
-        reads = set(own[: prepared.source.count(_READ)])
-        writes = set(own) - reads | set(own[prepared.source.count(_READ) :])
-        other = not found[-1] or found[-1][-1][1][0].source != prepared.source
+        roles = [argument.role for argument in kernel.arguments if argument.role is not Role.SCALAR]
+        own = [(role, buffer.int_ptr) for role, buffer in zip(roles, launch[1])]
+        reads = {address for role, address in own if role is Role.READ}
+        writes = {address for role, address in own if role is Role.WRITE}
+        other = not found[-1] or found[-1][-1][1][0].kernel != kernel
         if other or writes & (read | written) or reads & written:
             found.append([])
             read, written = set(), set()
@@ -79,57 +75,57 @@ def independent(launches: Sequence[tuple[int, Recorded | None]]) -> list[list[tu
 
 
 def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Sequence[Any]] | None:
-    """One launch in place of several; None where their texts do not allow it."""
-    heads: dict[str, None] = {}
-    functions: dict[str, str] = {}
+    """One launch in place of those of a group that ``independent`` found, with its buffers; None if their arguments
+    exceed the device's limit.
+    """
+    kernel = launches[0][0].kernel
+    assert kernel is not None
     calls: list[str] = []
-    parameters: dict[Any, str] = {}  # what is given, with its type, to its declaration
-    given: list[Any] = []
+    names: dict[Any, str] = {}  # of parameters, by type and value
+    parameters: list[str] = []
+    values: list[Any] = []
+    buffers: list[Any] = []
     total = 0
-    for prepared, buffers in launches:
-        parts = _parts(prepared)
-        if parts is None:
-            return None
-        head, name, declared, body = parts
-        heads.update(dict.fromkeys(head))
-        functions[name] = f"void {name}(size_t item, {', '.join(declared)}) {{\n{body}"
-        filled = iter(buffers)
-        values = [next(filled) if arg is None else arg for arg in prepared.args]
-        names = []
-        for declaration, value in zip(declared, values):
-            kind = declaration.rsplit(" ", 1)[0].replace("const ", "")
-            key = (kind, value.int_ptr if hasattr(value, "int_ptr") else value.tobytes())
-            if key not in parameters:
-                parameters[key] = f"{kind} {'*' if '*' in declaration else ''}p{len(parameters)}"
-                given.append(value)
-            names.append(parameters[key].rsplit(" ", 1)[1].lstrip("*"))
+    for prepared, given in launches:
+        filled = iter(given)
+        passed = []
+        for argument, value in zip(kernel.arguments, prepared.args):
+            scalar = argument.role is Role.SCALAR
+            buffer = None if scalar else next(filled)
+            key = argument.type, scalar, value.tobytes() if scalar else buffer.int_ptr
+            if key not in names:
+                names[key] = f"p{len(names)}"
+                parameters.append(f"    {argument.type + ' ' if scalar else f'__global {argument.type} *'}{names[key]}")
+                values.append(value)
+                if not scalar:
+                    buffers.append(buffer)
+            passed.append(names[key])
         end = total + prepared.global_size[0]
-        calls.append(f"    if (item < {end}) {{ {name}(item - {total}, {', '.join(names)}); return; }}")
+        calls.append(f"    if (item < {end}) {{ {kernel.name}(item - {total}, {', '.join(passed)}); return; }}")
         total = end
-    if 8 * len(given) > launcher.device.max_parameter_size - _SPARE_BYTES:
+    if 8 * len(values) > launcher.device.max_parameter_size - _SPARE_BYTES:
         return None
-    opening = f"__kernel {LOOPING} void NAME("
-    body = "\n".join([opening, ",\n".join(f"    {p}" for p in parameters.values()), ") {", _ITEM.rstrip(), *calls, "}"])
-    text = "\n".join([*heads, "", *functions.values(), body, ""])
-    name = f"joined_{hashlib.sha256(text.encode()).hexdigest()[:10]}"
-    args = [None if hasattr(value, "int_ptr") else value for value in given]
+    head = f"{_function(kernel)}\n__kernel {LOOPING} void"
+    body = "\n".join([",\n".join(parameters), ") {", f"    {kernel.item}", *calls, "}", ""])
+    digest = hashlib.sha256("".join([head, " NAME(\n", body]).encode()).hexdigest()[:10]
+    name = f"joined_{digest}"
     options = launches[0][0].options
-    whole = launcher.prepare(text.replace("NAME", name), name, (total,), (1,), args, options)
-    return whole, [value for value in given if hasattr(value, "int_ptr")]
+    return launcher.prepare(f"{head} {name}(\n{body}", name, (total,), (1,), values, options), buffers
 
 
-def _parts(prepared: Prepared) -> tuple[list[str], str, list[str], str] | None:
-    """Pragmas and types, the kernel's name, its parameters and the rest but for the number of the work-item."""
-    found = _KERNEL.search(prepared.source)
-    if found is None or prepared.local_size != (1,) or len(prepared.global_size) != 1:
-        return None
-    name, declared, body = found.groups()
-    head = [line for line in prepared.source[: found.start()].splitlines() if line]
-    before, _, after = body.partition(_ITEM)
-    alone = after and "get_" not in before + after and "__kernel" not in after
-    if not alone or not all(line.startswith(("#pragma", "typedef")) for line in head):
-        return None
-    return head, name, [line.strip().rstrip(",") for line in declared.splitlines()], before + after
+def _mergeable(prepared: Prepared) -> KernelSource | None:
+    """The kernel of a launch of single work-items whose parts allow a merge, else None."""
+    kernel = prepared.kernel
+    single = prepared.local_size == (1,) and len(prepared.global_size) == 1
+    return kernel if kernel is not None and kernel.item and single else None
+
+
+def _function(kernel: KernelSource) -> str:
+    """The preamble, and the kernel as a function of the number of its work-item."""
+    preamble = [line for line in kernel.preamble.splitlines() if line]
+    statements = [f"    {part}" for part in (kernel.head, kernel.body) if part]
+    head = f"void {kernel.name}(size_t item, {', '.join(kernel.params)}) {{"
+    return "\n".join([*preamble, "", head, *statements, "}", ""])
 
 
 __all__ = ["Recorded", "independent", "joined"]

@@ -5,7 +5,7 @@ API for the engine (one Launcher for each queue)::
     launcher = launcher_for(queue)                     the one of the queue: engine and KernelSpec share its recording
     launcher = Launcher(queue, programs=None)          programs: a ProgramCache, None: the shared one
     launcher.launch(source, kernel_name, global_size, local_size, args, options="")
-    prepared = launcher.prepare(source, kernel_name, global_size, local_size, args, options="")
+    prepared = launcher.prepare(source, kernel_name, global_size, local_size, args, options="", kernel=None)
     prepared(*buffers)                                 the warm launch: only buffers change
     launcher.recording                                 None or the open Recording; the engine's ``recording``
     launcher.new_recording() -> Recording              with an arena pool of its own
@@ -46,6 +46,7 @@ from netcl.core.device import health
 from netcl.core.device.health import forget_launches, is_lost, launch_log, mark_lost, state_of
 from netcl.core.device.quirks import needs_flush
 from netcl.core.errors import KernelBuildError, UnsupportedError
+from netcl.core.expr.kernel_source import KernelSource
 from netcl.core.memory.out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from netcl.core.memory.pools import PersistentBufferPool
 
@@ -117,9 +118,12 @@ class Launcher:
         local_size: Size | None,
         args: Sequence[Any],
         options: str = "",
+        kernel: KernelSource | None = None,
     ) -> PreparedLaunch:
-        """A launch whose sizes and scalars are fixed; ``args`` has None for each buffer that is given at the call."""
-        return PreparedLaunch(self, source, kernel_name, global_size, local_size, args, options)
+        """A launch whose sizes and scalars are fixed; ``args`` has None for each buffer that is given at the call.
+        With ``kernel``, the parts of a generated text, a recording may merge the launch with others.
+        """
+        return PreparedLaunch(self, source, kernel_name, global_size, local_size, args, options, kernel)
 
     def fit(self, kernel_name: str, global_size: Size, local_size: Size | None) -> Size | None:
         """The group that ``kernel_name`` is launched with; a device that is seen as a lesser one refuses large ones."""
@@ -249,6 +253,7 @@ class PreparedLaunch:
         "_positions",
         "args",
         "global_size",
+        "kernel",
         "kernels",
         "local_size",
         "name",
@@ -265,8 +270,10 @@ class PreparedLaunch:
         local_size: Size | None,
         args: Sequence[Any],
         options: str = "",
+        kernel: KernelSource | None = None,
     ) -> None:
         self._launcher = launcher
+        self.kernel = kernel
         self.name, self.source, self.options = kernel_name, source, options
         self.global_size = tuple(global_size)
         local_size = launcher.fit(kernel_name, global_size, local_size)
