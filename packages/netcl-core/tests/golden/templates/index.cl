@@ -3,22 +3,17 @@
 #define BYTES 1
 #define INDEX int
 #define LOOPS __attribute__((vec_type_hint(float16)))
-// Data-dependent addressing along the middle of three dimensions (before, axis, after).
+// Data-dependent addressing along the middle of three dimensions (before, axis, after): what the kernels in index_*.cl share.
 //
 // A row is one index's share of `after` elements; one work-item does `block` rows times a stretch of `width` columns.
-// `take`, `put` and their companions have one index for a whole row, `gather` and `scatter` one for every element.
+// take, put and their gradients have one index for a whole row, gather and scatter one for every element.
 //
-// take, gather            elements move as bits of BYTES bytes.
-// put, scatter            writing; where a position is named twice the last wins. Many cores: `claim` leaves the largest
-//                         place of all indices that name a position in `winner`, the same whatever the order of the
-//                         work-items, and only that place writes. Few cores: put_in_order, scatter_in_order.
-// .._in_order,            a work-item owns a range of rows of the result times a stretch of columns, and walks all indices.
-// .._gradient             Gradients are sums in REAL, from zero on, or (`keep`) from what is there. `total` limits the
-//                         indices where the last of `before` parts has fewer.
-// sorted_gradient         many cores and many indices: with the indices sorted, where they came from in `order`, the first
-//                         work-item of equal ones adds up them all, in the order in which they came.
+// take, gather, put, scatter   move elements as bits. If a position is named twice, the last index wins: on devices with
+//                              many cores only the place that `claim` left in `winner` writes, on others (.._in_order) a
+//                              work-item owns a range of rows of the result times a stretch of columns.
+// .._gradient                  add in REAL. `total` limits the indices if the last of `before` parts has fewer.
 //
-// Negative indices count from the end; what is out of range is clamped, and raises `code` in the flag.
+// Negative indices count from the end; an index out of range is clamped, and raises `code` in the flag.
 
 typedef struct {
     long before, axis, after, count;
@@ -35,6 +30,14 @@ static inline long checked(const long i, const long axis, __global int* flag, co
     return clamped(i, axis);
 }
 
+// `row` counts all rows, `i` those of one `outer`.
+#define EACH_ROW \
+    const size_t rows = g.before * g.count, first = get_global_id(1) * g.block, last = min(rows, (size_t)(first + g.block)); \
+    const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
+    size_t outer = first / g.count; \
+    long i = first % g.count; \
+    for (size_t row = first; row < last; row++, i + 1 == g.count ? (i = 0, outer++) : (size_t)i++)
+
 // For each part `outer`, a work-item's own rows [first, last) and columns [begin, end). (Some devices have no more than
 // 65535 groups in the second and the third dimension.)
 #define OWN_ROWS \
@@ -45,7 +48,13 @@ static inline long checked(const long i, const long axis, __global int* flag, co
 #define FROM(x) ((x) + outer * g.count * g.after)
 #define TO(x) ((x) + outer * g.axis * g.after)
 
-#ifdef BYTES
+// Sums of gradients begin with zero, or (`keep`) with the values that are there.
+#define CLEAR(to) \
+    if (!g.keep) \
+        for (long row = first; row < last; row++) \
+            for (long c = begin; c < end; c++) to[row * g.after + c] = 0;
+// Elements that are moved as bits of BYTES bytes.
+
 #if BYTES == 1
 typedef uchar element;
 #elif BYTES == 2
@@ -55,15 +64,7 @@ typedef uint element;
 #else
 typedef ulong element;
 #endif
-
-// `row` counts all rows, `i` those of one `outer`.
-#define EACH_ROW \
-    const size_t rows = g.before * g.count, first = get_global_id(1) * g.block, last = min(rows, (size_t)(first + g.block)); \
-    const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
-    size_t outer = first / g.count; \
-    long i = first % g.count; \
-    for (size_t row = first; row < last; row++, i + 1 == g.count ? (i = 0, outer++) : (size_t)i++)
-
+// Copies the rows that the indices name.
 __kernel void take(__global const element* restrict x, __global const INDEX* restrict indices, __global element* restrict out,
                    __global int* flag, const int code, const indexing g) {
     EACH_ROW {
@@ -73,19 +74,3 @@ __kernel void take(__global const element* restrict x, __global const INDEX* res
         for (long c = begin; c < end; c++) to[c] = from[c];
     }
 }
-
-
-
-
-
-
-#else
-
-#define CLEAR(to) \
-    if (!g.keep) \
-        for (long row = first; row < last; row++) \
-            for (long c = begin; c < end; c++) to[row * g.after + c] = 0;
-
-
-
-#endif

@@ -2,11 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 #define BYTES 1
 #define LOOPS __attribute__((vec_type_hint(float16)))
-// Copies of images for convolutions; elements of BYTES bytes are moved as bits. One work-item: `block` rows of the result.
-//
-// pad      pads (or, with negative amounts, crops) the last three dimensions with zeros
-// sample   every step-th element of the last three dimensions
-// spread   the reverse: zeros between, and behind
+// Elements that are moved as bits of BYTES bytes.
 
 #if BYTES == 1
 typedef uchar element;
@@ -17,12 +13,19 @@ typedef uint element;
 #else
 typedef ulong element;
 #endif
+// Copies of images for convolutions: what pad_pad.cl, pad_sample.cl and pad_spread.cl share. Elements of BYTES bytes are
+// moved as bits. One work-item: `block` rows of the result.
 
 typedef struct {
     long rows, block, offset;
     long extent[3], padded[3], low[3];
 } padding;
 
+typedef struct {
+    long rows, block;
+    long extent[3], result[3], step[3];  // of x, of the result
+} sampling;
+// Pads (or, with negative amounts, crops) the last three dimensions with zeros.
 __kernel LOOPS void pad(__global const element* restrict x, __global element* restrict out, const padding g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.padded[2];
@@ -42,10 +45,3 @@ __kernel LOOPS void pad(__global const element* restrict x, __global element* re
         for (long i = end; i < width; i++) target[i] = 0;
     }
 }
-
-typedef struct {
-    long rows, block;
-    long extent[3], result[3], step[3];  // of x, of the result
-} sampling;
-
-

@@ -9,7 +9,7 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// Sliding windows over the last three dimensions: pooling, unfolding and their gradients.
+// Sliding windows over the last three dimensions: what the kernels in window_*.cl share.
 //
 // One work-item: `block` rows (of the output going forward, of the input in gradients). Gradients gather: each position
 // of the input sums over the windows that hold it, in order, so nothing is written twice and no atomics are needed.
@@ -93,8 +93,8 @@ static inline long counted(const long o, const int d, const window* g) {
     const size_t first_row = get_global_id(0) * g.block, last_row = min((size_t)g.rows, (size_t)(first_row + g.block)); \
     for (size_t row = first_row; row < last_row; row++)
 
-// The same for outputs; with a `block` of 0, a work-item computes one of them, and neighbours lie side by side, as GPUs
-// want it.
+// The same for outputs; with a `block` of 0, a work-item computes one of them, and neighbours are adjacent, for
+// coalesced accesses of GPUs.
 #define EACH_ROW_OF_OUTPUTS \
     const bool alone = g.block == 0; \
     const size_t item = get_global_id(0), first_row = alone ? item / g.out[2] : item * g.block; \
@@ -123,6 +123,25 @@ static inline span windows_inside(const window* g) {
 // The first tap of a row of taps in a plane.
 #define TAP_LINE(kz, ky) (((z0 + (kz) * g.dilation[0]) * g.extent[1] + y0 + (ky) * g.dilation[1]) * g.extent[2] + x0)
 
+// Gradients of pooling: a row of the input is summed in pieces of PIECE positions, which collect what the windows that
+// reach the piece have for them.
+#define PIECE 128
+
+#define EACH_PIECE \
+    for (long piece = 0; piece < g.extent[2]; piece += PIECE)
+
+#define PIECE_WINDOWS \
+    const long width = min((long)PIECE, g.extent[2] - piece); \
+    const long begin = windows_holding(piece + g.low[2], 2, &g).first; \
+    const long end = windows_holding(piece + width - 1 + g.low[2], 2, &g).last; \
+    REAL sums[PIECE]; \
+    for (long i = 0; i < width; i++) sums[i] = 0
+
+// True if a tap of window o, which reaches the padded position, is at it.
+static inline bool meets(const long padded, const long o, const int d, const window* g) {
+    return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
+}
+// Max pooling, with the place of each maximum in its plane: -1 if the window has no element inside.
 __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {
     const span inside = windows_inside(&g);
@@ -165,29 +184,3 @@ __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STO
         }
     }
 }
-
-
-// Gradients of pooling: a row of the input is summed in pieces of PIECE positions, which collect what the windows that
-// reach the piece have for them.
-#define PIECE 128
-
-#define EACH_PIECE \
-    for (long piece = 0; piece < g.extent[2]; piece += PIECE)
-
-#define PIECE_WINDOWS \
-    const long width = min((long)PIECE, g.extent[2] - piece); \
-    const long begin = windows_holding(piece + g.low[2], 2, &g).first; \
-    const long end = windows_holding(piece + width - 1 + g.low[2], 2, &g).last; \
-    REAL sums[PIECE]; \
-    for (long i = 0; i < width; i++) sums[i] = 0
-
-
-// Whether the taps of window o, which reaches the padded position, meet it.
-static inline bool meets(const long padded, const long o, const int d, const window* g) {
-    return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
-}
-
-
-// Rows count (image, z, y) of the output here; columns[image, z, y, x][channel, kz, ky, kx].
-
-// Rows count (image, channel, z, y) of the input.

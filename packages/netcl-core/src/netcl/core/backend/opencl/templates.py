@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -32,9 +31,6 @@ def traits(engine: Any) -> Traits:
     return known
 
 
-_KERNEL = re.compile(r"^__kernel .*?\bvoid (\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
-
-
 @cache
 def _texts() -> dict[str, str]:
     """The ``.cl`` files of this package by name; each is stored next to the module that launches it."""
@@ -53,15 +49,14 @@ def _text(name: str, defines: Mapping[str, object]) -> str:
 
 
 @lru_cache(maxsize=256)
-def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...], kernel: str = "") -> str:
-    """The ``.cl`` files ``names`` after their definitions; only contractions may round a*b+c once. With
-    ``kernel`` they have no other kernel, since drivers compile all that a program has. LOOPS stands before kernels
-    whose work-items loop over vectors themselves.
+def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> str:
+    """The ``.cl`` files ``names`` after their definitions; only contractions may round a*b+c once. LOOPS is the
+    attribute of kernels whose work-items loop over vectors themselves. A driver compiles all kernels of a program, so
+    kernels that are launched separately are in files of their own.
     """
     head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"
     head += "".join(f"#define {name} {value}\n" for name, value in (*defines, ("LOOPS", LOOPING)))
-    text = head + "".join(_text(name, dict(defines)) for name in names)
-    return _KERNEL.sub(lambda found: found[0] if found[1] == kernel else "", text) if kernel else text
+    return head + "".join(_text(name, dict(defines)) for name in names)
 
 
 def struct(*values: int | Iterable[int]) -> Any:

@@ -25,7 +25,7 @@ def _launch(
 
 
 def _program(dtype: str, kernel: str) -> str:
-    return source(("pad",), (("BYTES", itemsize(dtype)),), kernel)
+    return source(("elements", "pad", f"pad_{kernel}"), (("BYTES", itemsize(dtype)),))
 
 
 def padded_images(

@@ -86,12 +86,14 @@ def _integer(dtype: str) -> str:
 
 def _program(dtype: str, indices: str, kernel: str) -> str:
     """The text of a kernel that moves elements, which are bytes to it."""
-    return source(("index",), (("BYTES", itemsize(dtype)), ("INDEX", _integer(indices))), kernel)
+    return source(("index", "elements", f"index_{kernel}"), (("BYTES", itemsize(dtype)), ("INDEX", _integer(indices))))
 
 
 def _sum_program(dtype: str, indices: str, kernel: str) -> str:
     """The text of a kernel that adds elements."""
-    return source(("storage", "index"), ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices))), kernel)
+    return source(
+        ("storage", "index", f"index_{kernel}"), ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)))
+    )
 
 
 def index(

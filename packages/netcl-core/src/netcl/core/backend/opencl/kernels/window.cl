@@ -1,4 +1,4 @@
-// Sliding windows over the last three dimensions: pooling, unfolding and their gradients.
+// Sliding windows over the last three dimensions: what the kernels in window_*.cl share.
 //
 // One work-item: `block` rows (of the output going forward, of the input in gradients). Gradients gather: each position
 // of the input sums over the windows that hold it, in order, so nothing is written twice and no atomics are needed.
@@ -82,8 +82,8 @@ static inline long counted(const long o, const int d, const window* g) {
     const size_t first_row = get_global_id(0) * g.block, last_row = min((size_t)g.rows, (size_t)(first_row + g.block)); \
     for (size_t row = first_row; row < last_row; row++)
 
-// The same for outputs; with a `block` of 0, a work-item computes one of them, and neighbours lie side by side, as GPUs
-// want it.
+// The same for outputs; with a `block` of 0, a work-item computes one of them, and neighbours are adjacent, for
+// coalesced accesses of GPUs.
 #define EACH_ROW_OF_OUTPUTS \
     const bool alone = g.block == 0; \
     const size_t item = get_global_id(0), first_row = alone ? item / g.out[2] : item * g.block; \
@@ -112,77 +112,6 @@ static inline span windows_inside(const window* g) {
 // The first tap of a row of taps in a plane.
 #define TAP_LINE(kz, ky) (((z0 + (kz) * g.dilation[0]) * g.extent[1] + y0 + (ky) * g.dilation[1]) * g.extent[2] + x0)
 
-__kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
-                          const window g) {
-    const span inside = windows_inside(&g);
-    EACH_ROW_OF_OUTPUTS {
-        ROW_PLACE(g.out);
-        const long z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
-        const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
-        const bool seen = sz.first < sz.last && sy.first < sy.last;
-        __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
-        long lanes = 1;
-        for (long px = begin; px < end; px += lanes) {
-            const long x0 = start_of(px, 2, &g);
-            const bool within = px >= inside.first && px < inside.last;
-            lanes = within ? min((long)LANES, min(end, inside.last) - px) : 1;
-            const span sx = taps_of(px, 2, &g);
-            // A NaN wins, the first one stays; so does the first of equals.
-            REAL best[LANES];
-            int at[LANES];
-            const bool any = seen && sx.first < sx.last;
-            const long start = any ? TAP_LINE(sz.first, sy.first) + sx.first * g.dilation[2] : 0;
-            for (long i = 0; i < lanes; i++) {
-                best[i] = any ? LOAD(image, start + i * STEP) : (REAL)0;
-                at[i] = any ? (int)(start + i * STEP) : -1;
-            }
-            for (long kz = sz.first; kz < sz.last; kz++)
-                for (long ky = sy.first; ky < sy.last; ky++)
-                    for (long kx = sx.first; kx < sx.last; kx++) {
-                        const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
-                        for (long i = 0; i < lanes; i++) {
-                            const REAL v = LOAD(image, place + i * STEP);
-                            const bool better = v > best[i] || (v != v && best[i] == best[i]);
-                            best[i] = better ? v : best[i];
-                            at[i] = better ? (int)(place + i * STEP) : at[i];
-                        }
-                    }
-            for (long i = 0; i < lanes; i++) {
-                STORE(best[i], out, row * g.out[2] + px + i);
-                indices[row * g.out[2] + px + i] = at[i];
-            }
-        }
-    }
-}
-
-__kernel LOOPS void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
-    const span inside = windows_inside(&g);
-    EACH_ROW_OF_OUTPUTS {
-        ROW_PLACE(g.out);
-        const long z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
-        const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
-        const long count = counted(pz, 0, &g) * counted(py, 1, &g);
-        __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
-        long lanes = 1;
-        for (long px = begin; px < end; px += lanes) {
-            const long x0 = start_of(px, 2, &g);
-            const bool within = px >= inside.first && px < inside.last;
-            lanes = within ? min((long)LANES, min(end, inside.last) - px) : 1;
-            const span sx = taps_of(px, 2, &g);
-            REAL sum[LANES];
-            for (long i = 0; i < lanes; i++) sum[i] = 0;
-            for (long kz = sz.first; kz < sz.last; kz++)
-                for (long ky = sy.first; ky < sy.last; ky++)
-                    for (long kx = sx.first; kx < sx.last; kx++) {
-                        const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
-                        for (long i = 0; i < lanes; i++) sum[i] += LOAD(image, place + i * STEP);
-                    }
-            const REAL divisor = (REAL)(g.divisor ? g.divisor : max(1L, count * counted(px, 2, &g)));
-            for (long i = 0; i < lanes; i++) STORE(sum[i] / divisor, out, row * g.out[2] + px + i);
-        }
-    }
-}
-
 // Gradients of pooling: a row of the input is summed in pieces of PIECE positions, which collect what the windows that
 // reach the piece have for them.
 #define PIECE 128
@@ -197,111 +126,7 @@ __kernel LOOPS void avg_forward(__global const STORAGE* restrict x, __global STO
     REAL sums[PIECE]; \
     for (long i = 0; i < width; i++) sums[i] = 0
 
-__kernel LOOPS void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
-                           __global STORAGE* restrict out, const window g) {
-    EACH_ROW {
-        ROW_PLACE(g.extent);
-        const span oz = windows_holding(pz + g.low[0], 0, &g), oy = windows_holding(py + g.low[1], 1, &g);
-        const size_t windows = plane * g.out[0] * g.out[1] * g.out[2];
-        EACH_PIECE {
-            PIECE_WINDOWS;
-            const long start = (pz * g.extent[1] + py) * g.extent[2] + piece;
-            for (long z = oz.first; z < oz.last; z++)
-                for (long y = oy.first; y < oy.last; y++) {
-                    const size_t line = windows + (z * g.out[1] + y) * g.out[2];
-                    for (long i = begin; i < end; i++) {
-                        const long place = (long)indices[line + i] - start;
-                        if (place >= 0 && place < width) sums[place] += LOAD(grad, line + i);
-                    }
-                }
-            for (long i = 0; i < width; i++) STORE(sums[i], out, row * g.extent[2] + piece + i);
-        }
-    }
-}
-
-// Whether the taps of window o, which reaches the padded position, meet it.
+// True if a tap of window o, which reaches the padded position, is at it.
 static inline bool meets(const long padded, const long o, const int d, const window* g) {
     return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
-}
-
-__kernel LOOPS void avg_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const window g) {
-    EACH_ROW {
-        ROW_PLACE(g.extent);
-        const long z0 = pz + g.low[0], y0 = py + g.low[1];
-        const span oz = windows_holding(z0, 0, &g), oy = windows_holding(y0, 1, &g);
-        const size_t windows = plane * g.out[0] * g.out[1] * g.out[2];
-        EACH_PIECE {
-            PIECE_WINDOWS;
-            for (long z = oz.first; z < oz.last; z++) {
-                if (!meets(z0, z, 0, &g)) continue;
-                for (long y = oy.first; y < oy.last; y++) {
-                    if (!meets(y0, y, 1, &g)) continue;
-                    const size_t line = windows + (z * g.out[1] + y) * g.out[2];
-                    const long count = counted(z, 0, &g) * counted(y, 1, &g);
-                    for (long i = begin; i < end; i++) {
-                        const long taps = g.stride[2] ? g.taps[2] : section(i, 2, &g);
-                        const REAL share = LOAD(grad, line + i) / (REAL)(g.divisor ? g.divisor : max(1L, count * counted(i, 2, &g)));
-                        long place = start_of(i, 2, &g) - piece;
-                        for (long kx = 0; kx < taps; kx++, place += g.dilation[2])
-                            if (place >= 0 && place < width) sums[place] += share;
-                    }
-                }
-            }
-            for (long i = 0; i < width; i++) STORE(sums[i], out, row * g.extent[2] + piece + i);
-        }
-    }
-}
-
-// Rows count (image, z, y) of the output here; columns[image, z, y, x][channel, kz, ky, kx].
-__kernel LOOPS void unfold(__global const STORAGE* restrict x, __global STORAGE* restrict columns, const window g) {
-    const long taps = g.taps[0] * g.taps[1] * g.taps[2], volume = g.extent[0] * g.extent[1] * g.extent[2];
-    EACH_ROW {
-        ROW_PLACE(g.out);
-        for (long px = 0; px < g.out[2]; px++) {
-            __global STORAGE* target = columns + (row * g.out[2] + px) * g.channels * taps;
-            for (long c = 0; c < g.channels; c++)
-                for (long kz = 0; kz < g.taps[0]; kz++)
-                    for (long ky = 0; ky < g.taps[1]; ky++) {
-                        const long iz = pz * g.stride[0] - g.low[0] + kz * g.dilation[0];
-                        const long iy = py * g.stride[1] - g.low[1] + ky * g.dilation[1];
-                        const bool inside = iz >= 0 && iz < g.extent[0] && iy >= 0 && iy < g.extent[1];
-                        __global const STORAGE* line = x + (plane * g.channels + c) * volume + (iz * g.extent[1] + iy) * g.extent[2];
-                        for (long kx = 0; kx < g.taps[2]; kx++, target++) {
-                            const long ix = px * g.stride[2] - g.low[2] + kx * g.dilation[2];
-                            const REAL value = inside && ix >= 0 && ix < g.extent[2] ? LOAD(line, ix) : (REAL)0;
-                            STORE(value, target, 0);
-                        }
-                    }
-        }
-    }
-}
-
-// Rows count (image, channel, z, y) of the input.
-__kernel LOOPS void fold(__global const STORAGE* restrict columns, __global STORAGE* restrict out, const window g) {
-    const long taps = g.taps[0] * g.taps[1] * g.taps[2], width = g.channels * taps;
-    EACH_ROW {
-        ROW_PLACE(g.extent);
-        const long c = plane % g.channels;
-        const size_t image = plane / g.channels;
-        const long z0 = pz + g.low[0], y0 = py + g.low[1];
-        const span oz = windows_holding(z0, 0, &g), oy = windows_holding(y0, 1, &g);
-        span ox = windows_holding(g.low[2], 2, &g);
-        for (long px = 0; px < g.extent[2]; px++, ox = next_windows(ox, px + g.low[2], 2, &g)) {
-            const long x0 = px + g.low[2];
-            REAL sum = 0;
-            for (long z = oz.first; z < oz.last; z++) {
-                if (!meets(z0, z, 0, &g)) continue;
-                for (long y = oy.first; y < oy.last; y++) {
-                    if (!meets(y0, y, 1, &g)) continue;
-                    const long kz = (z0 - z * g.stride[0]) / g.dilation[0], ky = (y0 - y * g.stride[1]) / g.dilation[1];
-                    const size_t line = ((image * g.out[0] + z) * g.out[1] + y) * g.out[2];
-                    const size_t tap = c * taps + (kz * g.taps[1] + ky) * g.taps[2];
-                    for (long i = ox.first; i < ox.last; i++)
-                        if (meets(x0, i, 2, &g))
-                            sum += LOAD(columns, (line + i) * width + tap + (x0 - i * g.stride[2]) / g.dilation[2]);
-                }
-            }
-            STORE(sum, out, row * g.extent[2] + px);
-        }
-    }
 }

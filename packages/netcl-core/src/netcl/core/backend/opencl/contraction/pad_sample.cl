@@ -1,0 +1,12 @@
+// Every step-th element of the last three dimensions.
+__kernel LOOPS void sample(__global const element* restrict x, __global element* restrict out, const sampling g) {
+    const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
+    const long width = g.result[2], step = g.step[2];
+    for (size_t row = first; row < last; row++) {
+        const size_t y = row % g.result[1] * g.step[1], z = row / g.result[1] % g.result[0] * g.step[0];
+        const size_t plane = row / g.result[1] / g.result[0];
+        __global const element* line = x + ((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2];
+        __global element* target = out + row * width;
+        for (long i = 0; i < width; i++) target[i] = line[i * step];
+    }
+}

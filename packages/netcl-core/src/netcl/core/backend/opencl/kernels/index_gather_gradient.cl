@@ -1,0 +1,16 @@
+// Adds elements of the gradient to the elements of the result that the indices name, one index for each.
+__kernel void gather_gradient(__global const STORAGE* restrict grad, __global const INDEX* restrict indices,
+                              __global REAL* restrict out, __global int* flag, const int code, const indexing g) {
+    OWN_ROWS {
+        const long count = COUNT;
+        __global const STORAGE* from = FROM(grad);
+        __global const INDEX* own = FROM(indices);
+        __global REAL* to = TO(out);
+        CLEAR(to)
+        for (long i = 0; i < count; i++)
+            for (long c = begin; c < end; c++) {
+                const long row = checked(own[i * g.after + c], g.axis, flag, code);
+                if (row >= first && row < last) to[row * g.after + c] += LOAD(from, i * g.after + c);
+            }
+    }
+}

@@ -1,0 +1,14 @@
+// put without `winner`: a work-item walks all indices in order and writes those rows of the result that it owns.
+__kernel void put_in_order(__global const element* restrict x, __global const INDEX* restrict indices,
+                           __global element* restrict out, __global int* flag, const int code, const indexing g) {
+    OWN_ROWS {
+        const long count = COUNT;
+        __global const element* from = FROM(x);
+        __global element* to = TO(out);
+        for (long i = 0; i < count; i++) {
+            const long row = checked(indices[i], g.axis, flag, code);
+            if (row >= first && row < last)
+                for (long c = begin; c < end; c++) to[row * g.after + c] = from[i * g.after + c];
+        }
+    }
+}

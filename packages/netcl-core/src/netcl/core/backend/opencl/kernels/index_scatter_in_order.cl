@@ -1,0 +1,15 @@
+// scatter without `winner`: a work-item walks all indices in order and writes those elements of the result that it owns.
+__kernel void scatter_in_order(__global const element* restrict x, __global const INDEX* restrict indices,
+                               __global element* restrict out, __global int* flag, const int code, const indexing g) {
+    OWN_ROWS {
+        const long count = COUNT;
+        __global const element* from = FROM(x);
+        __global const INDEX* own = FROM(indices);
+        __global element* to = TO(out);
+        for (long i = 0; i < count; i++)
+            for (long c = begin; c < end; c++) {
+                const long row = checked(own[i * g.after + c], g.axis, flag, code);
+                if (row >= first && row < last) to[row * g.after + c] = from[i * g.after + c];
+            }
+    }
+}

@@ -1,0 +1,15 @@
+// Adds rows of the gradient to the rows of the result that the indices name.
+__kernel void take_gradient(__global const STORAGE* restrict grad, __global const INDEX* restrict indices,
+                            __global REAL* restrict out, __global int* flag, const int code, const indexing g) {
+    OWN_ROWS {
+        const long count = COUNT;
+        __global const STORAGE* from = FROM(grad);
+        __global REAL* to = TO(out);
+        CLEAR(to)
+        for (long i = 0; i < count; i++) {
+            const long row = checked(indices[i], g.axis, flag, code);
+            if (row >= first && row < last)
+                for (long c = begin; c < end; c++) to[row * g.after + c] += LOAD(from, i * g.after + c);
+        }
+    }
+}
