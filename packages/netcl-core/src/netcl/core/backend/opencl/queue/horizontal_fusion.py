@@ -91,7 +91,7 @@ def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Seque
         passed = []
         for argument, value in zip(kernel.arguments, prepared.args):
             scalar = argument.role is Role.SCALAR
-            buffer = None if scalar else next(filled)
+            buffer: Any = None if scalar else next(filled)
             key = argument.type, scalar, value.tobytes() if scalar else buffer.int_ptr
             if key not in names:
                 names[key] = f"p{len(names)}"
