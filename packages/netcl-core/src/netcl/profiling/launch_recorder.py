@@ -86,7 +86,7 @@ class LaunchRecorder(ProfilerSink):
 
     def replay(self, began: float, launches: int) -> None:
         """Called when a recorded step has been enqueued."""
-        self._tell(Span("replay", f"replay of {launches} launches", thread_state.thread, began, perf_counter()))
+        self._report(Span("replay", f"replay of {launches} launches", thread_state.thread, began, perf_counter()))
 
     def drain(self) -> None:
         """Waits for pending work, passes it on, and releases its events."""
@@ -101,7 +101,7 @@ class LaunchRecorder(ProfilerSink):
                     times = event_times(event)
                     if times is not None:
                         record.start, record.end = times[0] + self._offset, times[1] + self._offset
-                    self._tell(record)
+                    self._report(record)
 
     def _record(self, kind: str, name: str, began: float, operands: tuple[Size, ...]) -> LaunchRecord:
         op = thread_state.ops[-1] if thread_state.ops else ""
@@ -123,9 +123,9 @@ class LaunchRecorder(ProfilerSink):
         elif self.engine.name == "cl":  # without an event
             self.engine.finish()
             record.end = perf_counter()
-        self._tell(record)
+        self._report(record)
 
-    def _tell(self, record: LaunchRecord | Span) -> None:
+    def _report(self, record: LaunchRecord | Span) -> None:
         for reader in self.readers:
             reader(record)
 

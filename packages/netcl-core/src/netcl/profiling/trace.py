@@ -135,7 +135,7 @@ class profile:
             span = Span("op", row.name, launch_recorder.thread_state.thread, began, perf_counter())
             self.spans.append(span)
         if self.memory:
-            self._note_memory(result)
+            self._record_memory(result)
         return result
 
     def _region(self, name: str, began: float, ended: float) -> None:
@@ -147,20 +147,20 @@ class profile:
         else:
             self.launches.append(seen)
             if self.memory:
-                self._note_memory(None)
+                self._record_memory(None)
 
-    def _note_memory(self, result: Any) -> None:
+    def _record_memory(self, result: Any) -> None:
         pool = getattr(self._engine, "pool", None)
         if pool is not None:
             in_use = pool.get_stats()["bytes_in_use"]
         else:
             for one in result if isinstance(result, (list, tuple)) else (result,):
                 if isinstance(one, TensorData) and one.array is not None:
-                    self._hold(one.array)
+                    self._count_until_freed(one.array)
             in_use = sum(nbytes for _, nbytes in list(self._alive.values()))
         self._samples.append((perf_counter(), in_use))
 
-    def _hold(self, array: Any) -> None:
+    def _count_until_freed(self, array: Any) -> None:
         """Counts the memory of a NumPy result until it is collected."""
         while array.base is not None and hasattr(array.base, "nbytes"):
             array = array.base

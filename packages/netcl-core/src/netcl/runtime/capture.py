@@ -168,13 +168,15 @@ class CapturedStep:
             with self._recorded_into(second):
                 known = assemble(self._engine, grouped(calls.list, held, calls.outside), calls.outside, held)
                 moved = self._rebind(calls, known)
-                for number, lease in held.items():
+                for number, allocation in held.items():
                     if number in known and number not in moved:
                         # An unknown reference keeps this tensor alive: its storage gets the values too.
                         source = known[number]
-                        old = Tensor._wrap(self._engine, source.shape, source.dtype, lease.buffer, None, lease)
+                        old = Tensor._wrap(
+                            self._engine, source.shape, source.dtype, allocation.buffer, None, allocation
+                        )
                         assign(old, source)
-                        self._kept.append(lease)
+                        self._kept.append(allocation)
         except KernelBuildError:
             return  # of a fused kernel: the unfused calls have been built
         self._recording = second

@@ -210,7 +210,7 @@ class BuiltKernel:
             )
         for index, arg in enumerate(args):
             where = f"argument {index}" if parameters is None else f"argument {parameters[index].text!r}"
-            _check_place(queue, arg, f"kernel {self.spec.name}, {where}")
+            _check_memory(queue, arg, f"kernel {self.spec.name}, {where}")
         if parameters is None:
             return list(args)
         return [self._argument(parameter, arg) for parameter, arg in zip(parameters, args)]
@@ -337,15 +337,15 @@ def _sizes(name: str, which: str, sizes: Any) -> tuple[int, ...]:
     return whole
 
 
-def _check_place(queue: Any, arg: Any, where: str) -> None:
+def _check_memory(queue: Any, arg: Any, where: str) -> None:
     """Raises BackendMismatchError for memory that kernels on ``queue`` cannot use, UnsupportedError
     if it was released.
     """
-    lease = getattr(arg, "pool_handle", arg)
-    if isinstance(lease, BufferHandle) and lease.released:
+    allocation = getattr(arg, "pool_handle", arg)
+    if isinstance(allocation, BufferHandle) and allocation.released:
         raise UnsupportedError(
             f"{where}: the memory was released, {arg!r} given"
-            if lease is arg
+            if allocation is arg
             else f"{where}: the buffer of the tensor was released"
         )
     if isinstance(getattr(arg, "dtype", None), str):

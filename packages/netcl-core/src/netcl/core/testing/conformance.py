@@ -127,11 +127,11 @@ def rounded(operand: Any, dtype: str) -> Any:
 def run_case(name: str, case: Case, engine: DeviceBackend, dtype: str = "float32") -> tuple[Tensor, ...]:
     """Returns the results of the op on ``engine``, its floating operands in ``dtype``."""
 
-    def place(array: Array) -> Tensor:
+    def on_device(array: Array) -> Tensor:
         kind = dtype if array.dtype.kind == "f" else None
         return Tensor.from_host(engine.queue, array, kind)  # type: ignore[no-any-return]
 
-    operands = tuple(_each(operand, place) for operand in case.operands)
+    operands = tuple(_each(operand, on_device) for operand in case.operands)
     result = call_row(row_of(name), operands, dict(case.attributes), record=False)
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 

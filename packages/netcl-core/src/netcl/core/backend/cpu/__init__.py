@@ -28,7 +28,7 @@ from netcl.core.backend.cpu import (
     sort,
     window,
 )
-from netcl.core.backend.cpu.warm import warm_call
+from netcl.core.backend.cpu.fast_path import warm_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules
 from netcl.core.backend.host_reads import flags, host_read_allowed
 from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink

@@ -21,7 +21,7 @@ _WORKSPACE = 16 * 2**20  # bytes of windows at a time; a single image may take m
 Place = tuple[Any, ...]
 
 
-class _Call(NamedTuple):
+class _Convolution(NamedTuple):
     stride: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
     dilation: tuple[int, ...]
@@ -33,7 +33,7 @@ def _padded(x: Array, padding: Sequence[tuple[int, int]]) -> Array:
     return np.pad(x, [(0, 0), (0, 0), *padding]) if any(map(any, padding)) else x
 
 
-def _taps(kernel: Sequence[int], out: Sequence[int], call: _Call) -> Iterator[tuple[Place, Place]]:
+def _taps(kernel: Sequence[int], out: Sequence[int], call: _Convolution) -> Iterator[tuple[Place, Place]]:
     """Returns the index of each tap, and the padded positions it reads, one for each output, after (N, C)."""
     front = (slice(None), slice(None))
     for tap in product(*map(range, kernel)):
@@ -42,7 +42,7 @@ def _taps(kernel: Sequence[int], out: Sequence[int], call: _Call) -> Iterator[tu
         yield (*front, *tap), (*front, *place)
 
 
-def _columns(x: Array, kernel: Sequence[int], out: Sequence[int], call: _Call) -> Array:
+def _columns(x: Array, kernel: Sequence[int], out: Sequence[int], call: _Convolution) -> Array:
     """Returns windows of padded images (N, C, ...) as (N, groups, C / groups * taps, outputs)."""
     columns = np.empty((*x.shape[:2], *kernel, *out), x.dtype)
     for tap, place in _taps(kernel, out, call):
@@ -56,7 +56,7 @@ def _blocks(images: int, elements: int, itemsize: int) -> Iterator[slice]:
     return (slice(first, first + step) for first in range(0, images, step))
 
 
-def _forward(a: Array, b: Array, out: Array, call: _Call) -> None:
+def _forward(a: Array, b: Array, out: Array, call: _Convolution) -> None:
     weight = widened(b, call.dtype)
     kernel, places, groups = b.shape[2:], out.shape[2:], call.groups
     rows = weight.reshape(groups, b.shape[0] // groups, -1)
@@ -67,7 +67,7 @@ def _forward(a: Array, b: Array, out: Array, call: _Call) -> None:
         store(out[block], result.reshape(len(x), *out.shape[1:]), call.dtype)
 
 
-def _direct(a: Array, b: Array, out: Array, call: _Call) -> None:
+def _direct(a: Array, b: Array, out: Array, call: _Convolution) -> None:
     """Direct convolution without im2col: one product for each tap of the kernel."""
     weight, x = widened(b, call.dtype), _padded(widened(a, call.dtype), call.padding)
     groups = call.groups
@@ -80,7 +80,7 @@ def _direct(a: Array, b: Array, out: Array, call: _Call) -> None:
     store(out, total.reshape(out.shape), call.dtype)
 
 
-def _grad_weight(a: Array, b: Array, out: Array, call: _Call) -> None:
+def _grad_weight(a: Array, b: Array, out: Array, call: _Convolution) -> None:
     kernel, places, groups = out.shape[2:], b.shape[2:], call.groups
     total = np.zeros((groups, out.shape[0] // groups, prod(out.shape[1:])), widened(b[:0], call.dtype).dtype)
     for block in _blocks(len(a), a.shape[1] * prod(kernel) * prod(places), total.itemsize):
@@ -91,7 +91,7 @@ def _grad_weight(a: Array, b: Array, out: Array, call: _Call) -> None:
     store(out, total.reshape(out.shape), call.dtype)
 
 
-def _grad_input(a: Array, b: Array, out: Array, call: _Call) -> None:
+def _grad_input(a: Array, b: Array, out: Array, call: _Convolution) -> None:
     weight = widened(b, call.dtype)
     kernel, places, groups = b.shape[2:], a.shape[2:], call.groups
     rows = weight.reshape(groups, b.shape[0] // groups, -1).swapaxes(-1, -2)
@@ -132,7 +132,7 @@ def conv(
     """
     if epilogue is not None:
         check(epilogue, a.dtype)
-    call = _Call(tuple(stride), tuple((low, high) for low, high in padding), tuple(dilation), groups, a.dtype)
+    call = _Convolution(tuple(stride), tuple((low, high) for low, high in padding), tuple(dilation), groups, a.dtype)
     if kind == "forward":
         sizes = zip(a.shape[2:], b.shape[2:], stride, padding, dilation)
         places = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)

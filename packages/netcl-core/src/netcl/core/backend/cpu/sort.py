@@ -51,7 +51,7 @@ def _count(x: Array, other: Array, out: Array, dtype: str) -> None:
     out[...] = np.bincount(bins - 1, minlength=len(edges) - 1)
 
 
-def _place(x: Array, other: Array, out: Array) -> None:
+def _put_back(x: Array, other: Array, out: Array) -> None:
     out[...] = 0
     np.put_along_axis(out, other, x, -1)
 
@@ -84,5 +84,5 @@ def sort(
         engine.launch(_count, x.storage, other.storage, out.storage, x.dtype)
     else:
         out = engine.empty((*x.shape[:-1], size), x.dtype)
-        engine.launch(_place, x.storage, other.storage, out.storage)
+        engine.launch(_put_back, x.storage, other.storage, out.storage)
     return out

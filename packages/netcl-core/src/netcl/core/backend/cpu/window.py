@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Place = tuple[Any, ...]
 
 
-class _Call(NamedTuple):
+class _Windows(NamedTuple):
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
@@ -68,7 +68,7 @@ class _Call(NamedTuple):
         result[self.inner] = x
         return result
 
-    def places(self) -> Array:
+    def positions(self) -> Array:
         """Returns the flat position of each padded element in the input's plane, -1 in the padding."""
         return self.padded(np.arange(prod(self.extent)).reshape(self.extent), fill=-1)
 
@@ -104,12 +104,12 @@ def _bounds(size: int, out: int) -> tuple[Array, Array]:
     return o * size // out, -(-(o + 1) * size // out)
 
 
-def _max(x: Array, out: Array, indices: Array, call: _Call) -> None:
-    values, places = call.padded(widened(x, call.dtype)), call.places()
+def _max(x: Array, out: Array, indices: Array, call: _Windows) -> None:
+    values, positions = call.padded(widened(x, call.dtype)), call.positions()
     best = np.zeros(out.shape, values.dtype)
     at = np.full(out.shape, -1, np.int32)
     for _, place in call.taps():
-        value, index = values[place], places[place]
+        value, index = values[place], positions[place]
         # A NaN wins; the first one stays.
         better = (index >= 0) & ((at < 0) | (value > best) | (np.isnan(value) & ~np.isnan(best)))
         best = np.where(better, value, best)
@@ -118,16 +118,16 @@ def _max(x: Array, out: Array, indices: Array, call: _Call) -> None:
     indices[...] = at
 
 
-def _max_grad(grad: Array, indices: Array, out: Array, call: _Call) -> None:
-    values, places = widened(grad, call.dtype), call.places()
+def _max_grad(grad: Array, indices: Array, out: Array, call: _Windows) -> None:
+    values, positions = widened(grad, call.dtype), call.positions()
     total = np.zeros((*out.shape[: -len(call.extent)], *call.whole), values.dtype)
     for _, place in call.taps():
-        index = places[place]
+        index = positions[place]
         call.add(total, place, np.where((indices == index) & (index >= 0), values, 0))
     store(out, total[call.inner], call.dtype)
 
 
-def _avg(x: Array, out: Array, call: _Call) -> None:
+def _avg(x: Array, out: Array, call: _Windows) -> None:
     values = call.padded(widened(x, call.dtype))
     total = np.zeros(out.shape, values.dtype)
     for _, place in call.taps():
@@ -135,7 +135,7 @@ def _avg(x: Array, out: Array, call: _Call) -> None:
     store(out, total / call.counts().astype(values.dtype), call.dtype)
 
 
-def _avg_grad(grad: Array, out: Array, call: _Call) -> None:
+def _avg_grad(grad: Array, out: Array, call: _Windows) -> None:
     values = widened(grad, call.dtype)
     values = values / call.counts().astype(values.dtype)
     total = np.zeros((*out.shape[: -len(call.extent)], *call.whole), values.dtype)
@@ -144,7 +144,7 @@ def _avg_grad(grad: Array, out: Array, call: _Call) -> None:
     store(out, total[call.inner], call.dtype)
 
 
-def _im2col(x: Array, out: Array, call: _Call) -> None:
+def _im2col(x: Array, out: Array, call: _Windows) -> None:
     padded = call.padded(x)
     rank = len(call.kernel)
     # (N, windows..., C, taps...)
@@ -153,7 +153,7 @@ def _im2col(x: Array, out: Array, call: _Call) -> None:
         columns[tap] = np.moveaxis(padded[place], 1, 1 + rank)
 
 
-def _col2im(x: Array, out: Array, call: _Call) -> None:
+def _col2im(x: Array, out: Array, call: _Windows) -> None:
     rank = len(call.kernel)
     values = widened(x, call.dtype).reshape(out.shape[0], *call.out, out.shape[1], *call.kernel)
     total = np.zeros((*out.shape[:2], *call.whole), values.dtype)
@@ -199,17 +199,17 @@ def window(
         windows = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)
     pairs = tuple((low, high) for low, high in padding)
     options = count_include_pad, divisor, x.dtype
-    call = _Call(tuple(kernel), tuple(stride), pairs, tuple(dilation), image[-rank:], windows, *options)
+    call = _Windows(tuple(kernel), tuple(stride), pairs, tuple(dilation), image[-rank:], windows, *options)
     if kind == "im2col":
         result: tuple[int, ...] = (image[0] * prod(windows), image[1] * prod(kernel))
     else:
         result = image if backward else (*image[:-rank], *windows)
     out = engine.empty(result, x.dtype)
     if kind == "max":
-        places = engine.empty(result, "int32")
+        positions = engine.empty(result, "int32")
         if out.size:
-            engine.launch(_max, x.storage, out.storage, places.storage, call)
-        return out, places
+            engine.launch(_max, x.storage, out.storage, positions.storage, call)
+        return out, positions
     if out.size and kind == "max_grad":
         assert indices is not None
         engine.launch(_max_grad, x.storage, indices.storage, out.storage, call)

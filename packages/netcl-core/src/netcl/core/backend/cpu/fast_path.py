@@ -1,6 +1,4 @@
-"""Fast path of an op on NumPy: evaluates its compiled expression into one new array, without
-planning the call again.
-"""
+"""Fast path of an op on NumPy: evaluates its compiled expression without planning the call again."""
 
 from __future__ import annotations
 
@@ -26,8 +24,8 @@ def warm_call(
     """
     if len(program.outputs) != 1 or program.small:
         return None
-    places = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
-    ready = prepared(program.outputs, tuple([args[position].shape for position in places]), program.shapes)
+    positions = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
+    ready = prepared(program.outputs, tuple([args[position].shape for position in positions]), program.shapes)
     given = [(f"v{position}", position) for position in range(len(args)) if f"v{position}" in scalars]
     fixed = {name: value for name, value in scalars.items() if name not in dict(given)}
     ((shape, dtype),) = ready.results
@@ -39,17 +37,17 @@ def warm_call(
         engine.raise_flag,
     )
 
-    def warm(args: Sequence[Any]) -> Tensor | None:
+    def run_prepared(args: Sequence[Any]) -> Tensor | None:
         """Returns the result for ``args``, or None during capture and profiling."""
         if engine.recording is not None or engine.intercepting:
             return None
         numbers = {**fixed, **{name: args[position] for name, position in given}} if given else fixed
-        (value,) = evaluate([args[position].storage for position in places], numbers, space, failed)
+        (value,) = evaluate([args[position].storage for position in positions], numbers, space, failed)
         array = np.empty(shape, stored)
         array[...] = value
         return Tensor._wrap(engine, final, dtype, None, array if shape == final else array.reshape(final), None)
 
-    return warm
+    return run_prepared
 
 
 __all__ = ["warm_call"]
