@@ -261,7 +261,7 @@ def test_what_cannot_be_ordered_is_refused_by_name() -> None:
         ops.histogram(x, bins=0)
     with pytest.raises(ValueError, match="histogram: range"):
         ops.histogram(x, range=(1, 0))
-    with pytest.raises(ShapeError, match="place_along: x"):
-        from netcl.ops.sort import place_along
+    with pytest.raises(ShapeError, match="put_along_axis: x"):
+        from netcl.ops.sort import put_along_axis
 
-        place_along(x, Tensor.from_host(np.zeros((2, 2), np.int64)), 1, (2, 3))
+        put_along_axis(x, Tensor.from_host(np.zeros((2, 2), np.int64)), 1, (2, 3))

@@ -20,7 +20,7 @@ from netcl.ops.shape import (
     reshape,
     sampled,
     squeeze,
-    strided_place,
+    strided_scatter,
     strided_slice,
     unsqueeze,
 )
@@ -187,7 +187,7 @@ def diag(x: Tensor, diagonal: int = 0) -> Tensor:
     right, down = builtins.max(diagonal, 0), builtins.max(-diagonal, 0)
     if x.ndim == 1:
         n = x.shape[0] + right + down
-        return reshape(strided_place(x, (n * n,), (down * n + right,), (n + 1,)), (n, n))  # type: ignore[no-any-return]
+        return reshape(strided_scatter(x, (n * n,), (down * n + right,), (n + 1,)), (n, n))  # type: ignore[no-any-return]
     if x.ndim != 2:
         raise ShapeError(f"diag: needs a vector or a matrix, not shape {x.shape}", op="diag")
     rows, columns = x.shape

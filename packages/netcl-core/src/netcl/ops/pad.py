@@ -9,7 +9,7 @@ import numpy as np
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
-from netcl.ops.shape import concatenate, expand, sampled, strided_place, strided_slice
+from netcl.ops.shape import concatenate, expand, sampled, strided_scatter, strided_slice
 from netcl.ops.table import composite, engine_of
 
 
@@ -80,7 +80,7 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
         pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]
     if mode == "constant":
         shape = [low + size + high for (low, high), size in zip(pairs, x.shape)]
-        return strided_place(x, shape, [low for low, _ in pairs], [1] * x.ndim, value)  # type: ignore[no-any-return]
+        return strided_scatter(x, shape, [low for low, _ in pairs], [1] * x.ndim, value)  # type: ignore[no-any-return]
     for axis, (low, high) in enumerate(pairs):
         if low or high:
             size = x.shape[axis]

@@ -25,7 +25,7 @@ from netcl.ops.reduce import min as smallest_of
 from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scan import cumsum
 from netcl.ops.shape import reshape
-from netcl.ops.sort import place_along, sort
+from netcl.ops.sort import put_along_axis, sort
 from netcl.ops.table import as_dtype, composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -180,7 +180,7 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     found = [index_select(values, 0, starts)]
     if return_inverse:
         rank = pad(cumsum(other, 0), (1, 0))
-        found.append(reshape(place_along(rank, order, 0, (count,)), x.shape))
+        found.append(reshape(put_along_axis(rank, order, 0, (count,)), x.shape))
     if return_counts:
         ends = pad(part(starts, 0, 1, starts.size - 1), (0, 1), value=count)
         found.append(sub(ends, starts))

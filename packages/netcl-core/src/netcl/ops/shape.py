@@ -218,7 +218,7 @@ def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any) -> Any:
     )
 )
 def strided_slice(x: Tensor, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """The block of ``x`` at starts + i * steps, i < sizes, one of each per axis. Its gradient is ``strided_place``."""
+    """The block of ``x`` at starts + i * steps, i < sizes, one each per axis. Its gradient is ``strided_scatter``."""
     engine_of("strided_slice", x)
     strides = contiguous_strides(x.shape)
     offset = builtins.sum(start * stride for start, stride in zip(starts, strides))
@@ -238,13 +238,13 @@ def _place_reference(x: Any, shape: Any, starts: Any, steps: Any, value: float =
         ((2,), {"shape": (4,), "starts": (1,), "steps": (1,), "value": 1.5}),
     )
 )
-def strided_place(
+def strided_scatter(
     x: Tensor, shape: Sequence[int], starts: Sequence[int], steps: Sequence[int], value: float = 0.0
 ) -> Tensor:
     """A tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps. Its gradient is
     ``strided_slice``.
     """
-    engine = engine_of("strided_place", x)
+    engine = engine_of("strided_scatter", x)
     result = engine.empty(tuple(shape), x.dtype)
     engine.fill(result, value)
     write_slice(x, result, starts, steps)

@@ -158,20 +158,20 @@ def _place_reference(x: Any, index: Any, axis: int, shape: Any) -> Any:
 
 
 @computed(domain=Domain(cases=_place_cases, reference=_place_reference))
-def place_along(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
+def put_along_axis(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
     """Zeros of ``shape`` with x[.., i, ..] at [.., index[.., i, ..], ..] along ``axis``; no position occurs twice,
     int64.
 
     The gradient of ``sort`` and ``topk``. Raises ShapeError if x and index differ in shape, or from ``shape`` off the
     axis.
     """
-    engine = engine_of("place_along", x, index)
+    engine = engine_of("put_along_axis", x, index)
     wanted = tuple(as_index(size) for size in shape)
-    (at,) = normalize_axes(axis, max(len(wanted), 1), "place_along")
+    (at,) = normalize_axes(axis, max(len(wanted), 1), "put_along_axis")
     beside = [size for a, size in enumerate(wanted) if a != at] == [size for a, size in enumerate(x.shape) if a != at]
     if x.shape != index.shape or len(wanted) != x.ndim or not beside:
         raise ShapeError(
-            f"place_along: x {x.shape} and index {index.shape} along axis {axis} of {wanted}", op="place_along"
+            f"put_along_axis: x {x.shape} and index {index.shape} along axis {axis} of {wanted}", op="put_along_axis"
         )
     if not wanted:
         return x._alias(())
@@ -190,29 +190,29 @@ def _kth_reference(x: Any, k: int, axis: int = -1, keepdims: bool = False) -> An
     return found if keepdims else tuple(np.squeeze(part, axis) for part in found)
 
 
-def _place_of_cases(rng: np.random.Generator) -> Cases:
+def _kth_index_cases(rng: np.random.Generator) -> Cases:
     yield (_distinct(rng, (4, 5)), rng.integers(0, 4, (1, 5))), {"axis": 0}
     yield (rng.integers(-9, 9, (3, 5000)), rng.integers(0, 5000, (3, 1))), {"axis": 1}
 
 
 @computed(
     domain=Domain(
-        cases=_place_of_cases,
+        cases=_kth_index_cases,
         reference=lambda x, position, axis: np.take_along_axis(np.argsort(x, axis, kind="stable"), position, axis),
         gradient=False,
     ),
 )
-def kth_place(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
+def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
     """The index along ``axis`` of the element that ``sort`` puts at ``position``: both int64, x's shape with length one
     on the axis.
     """
-    engine = engine_of("kth_place", x, position)
-    (at,) = normalize_axes(axis, max(x.ndim, 1), "kth_place")
+    engine = engine_of("kth_index", x, position)
+    (at,) = normalize_axes(axis, max(x.ndim, 1), "kth_index")
     if not x.ndim:
         return position
     expected = tuple(1 if a == at else size for a, size in enumerate(x.shape))
     if position.shape != expected:
-        raise ShapeError(f"kth_place: position {position.shape} for x {x.shape}; expected {expected}", op="kth_place")
+        raise ShapeError(f"kth_index: position {position.shape} for x {x.shape}; expected {expected}", op="kth_index")
     return _back(engine.sort("kth", _last(x, at), _last(position, at)), at)
 
 
@@ -225,7 +225,7 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple
         raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", op="kthvalue", parameter="k")
     position = engine.empty(x.shape and (*x.shape[:at], 1, *x.shape[at + 1 :]), "int64")
     engine.fill(position, as_index(k) - 1)
-    return _picked(x, kth_place(x, position, at), at, keepdims)
+    return _picked(x, kth_index(x, position, at), at, keepdims)
 
 
 def _picked(x: Tensor, places: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
@@ -268,7 +268,7 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     # NaN is the largest, so a row that contains one has it at the end.
     largest = largest_of(x, at, keepdims=True)
     position = where(ne(largest, largest), extent - 1, (extent - 1) // 2)
-    return _picked(x, kth_place(x, position, at), at, keepdims)
+    return _picked(x, kth_index(x, position, at), at, keepdims)
 
 
 def _quantile_cases(rng: np.random.Generator) -> Cases:

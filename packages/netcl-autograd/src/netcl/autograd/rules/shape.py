@@ -40,11 +40,11 @@ def summed_to(call: RecordedCall, grad: Any, shape: tuple[int, ...]) -> Any:
 @rule("strided_slice")
 def strided_slice(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Zeros with the gradient at the positions of the slice."""
-    return {"x": call.op("strided_place", grad, call.x.shape, call.starts, call.steps)}
+    return {"x": call.op("strided_scatter", grad, call.x.shape, call.starts, call.steps)}
 
 
-@rule("strided_place")
-def strided_place(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+@rule("strided_scatter")
+def strided_scatter(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The slice at the positions of the operand."""
     return {"x": call.op("strided_slice", grad, call.starts, call.steps, call.x.shape)}
 

@@ -11,13 +11,13 @@ from netcl.autograd.rules.rule import RecordedCall, rule
 @rule("sort", x="out1")
 def sort(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Each element's gradient at its original position, else zero."""
-    return {"x": call.op("place_along", grad, call.out1, call.axis, call.x.shape)}
+    return {"x": call.op("put_along_axis", grad, call.out1, call.axis, call.x.shape)}
 
 
 rule("topk", x="out1")(sort)
 
 
-@rule("place_along", x="index")
-def place_along(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+@rule("put_along_axis", x="index")
+def put_along_axis(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Gather from the positions that were written."""
     return {"x": call.op("gather", grad, call.axis, call.index) if grad.ndim else grad}

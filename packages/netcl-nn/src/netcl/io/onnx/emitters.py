@@ -349,7 +349,7 @@ EMITTERS: Mapping[str, Emitter] = {
     "permute": _permute,
     "concatenate": _concatenate,
     "strided_slice": _slice,
-    "strided_place": _place,
+    "strided_scatter": _place,
     "matmul": _matmul,
     "linear": _linear,
     **{f"conv{n}d": _conv for n in (1, 2, 3)},
