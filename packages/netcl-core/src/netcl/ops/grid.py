@@ -81,7 +81,7 @@ class _Axis(NamedTuple):
         low = apply("where", apply("eq", digit, 0), far[0], near[0])
         return apply("where", digit <= 1, low, apply("where", apply("eq", digit, 2), near[1], far[1]))
 
-    def neighbour(self, digit: Expr) -> tuple[Expr, Expr]:
+    def neighbor(self, digit: Expr) -> tuple[Expr, Expr]:
         """Returns whether neighbor number ``digit`` is inside the image, and its index (int32)."""
         if self.mode == "nearest":
             pixel = apply("round", self.pixel)
@@ -183,7 +183,7 @@ def _index_reference(*coordinates: Any, **attributes: Any) -> Any:
     return _np_taps([c[0] for c in coordinates], *_described(**attributes))[0].astype(np.int32)
 
 
-def _of_neighbours(
+def _of_neighbors(
     name: str, doc: str, value: Callable[[Sequence[tuple[_Axis, Expr]], bool], Expr], amp: str, domain: Domain
 ) -> OpFunction:
     """Makes a row over coordinates (taps, N, P) for each axis: ``value`` of its axes, each with the number of its
@@ -218,13 +218,13 @@ def _rows(axes: Sequence[tuple[_Axis, Expr]], wide: bool) -> Expr:
     whole = "int64" if wide else "int32"
     flat, met = cast_expr(Index(1), whole), []
     for axis, digit in axes:
-        inside, at = axis.neighbour(digit)
+        inside, at = axis.neighbor(digit)
         flat = flat * cast_expr(axis.last + 1.0, whole) + cast_expr(at, whole)
         met.append(inside)
     return apply("where", fold(operator.and_, met), flat, -1)
 
 
-grid_weight = _of_neighbours(
+grid_weight = _of_neighbors(
     "grid_weight",
     """The weights of the neighbors of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis.
 
@@ -233,7 +233,7 @@ grid_weight = _of_neighbours(
     "float32",
     Domain(cases=_split_cases, reference=_weight_reference),
 )
-grid_index = _of_neighbours(
+grid_index = _of_neighbors(
     "grid_index",
     """The neighbors of positions as rows of the batch of images flattened to (N * pixels, C), -1 outside: int32
     (int64 if ``wide``), for ``grid_sample``; arguments as for ``grid_weight``.""",
