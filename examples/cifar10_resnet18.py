@@ -29,7 +29,7 @@ STD = np.array([0.2470, 0.2435, 0.2616], np.float32)[:, None, None]
 
 
 def synthetic(count: int, seed: int) -> tuple[Array, Array]:
-    """Images of ten classes that a network can tell apart: stripes with a direction and a colour each, and noise."""
+    """Images of ten classes that a network can distinguish: stripes with a direction and a colour each, and noise."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 10, count)
     row, column = np.mgrid[:32, :32] / 32

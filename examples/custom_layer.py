@@ -38,7 +38,7 @@ SMOOTH = KernelSpec(
 
 
 def smoothed(x: Tensor, radius: int) -> Tensor:
-    """The moving average of each row of x (rows, length), by the kernel, or by NumPy where x lies on the host."""
+    """The moving average of each row of x (rows, length), by the kernel, or by NumPy if x is on the host."""
     y = Tensor.empty(x.shape, queue=x.queue)
     if x.device.backend == "cl":
         SMOOTH.build(x.device).run(x.queue, x.shape[::-1], None, x, y, x.shape[1], radius)

@@ -1,4 +1,4 @@
-"""Regression on scikit-learn's diabetes data, beside the least squares of scikit-learn itself.
+"""Regression on scikit-learn's diabetes data, compared with scikit-learn's least squares.
 
     python examples/diabetes.py --epochs 50
 

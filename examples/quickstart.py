@@ -57,7 +57,7 @@ def distort(batch: tuple[Array, Array], rng: Any) -> tuple[Array, Array]:
     turn, scale, slant, down, right = (2 * rng.random((n, 5)) - 1).T[:, :, None, None]
     angle, zoom = np.deg2rad(12) * turn, 1 + 0.1 * scale
     y, x = np.mgrid[:size, :size] - (size - 1) / 2
-    # Where each new point lies in the scan, which gets a border of two empty points.
+    # The position of each new point in the scan, which gets a border of two empty points.
     from_x = zoom * (np.cos(angle) * x - np.sin(angle) * y) + 0.1 * slant * y + right
     from_y = zoom * (np.sin(angle) * x + np.cos(angle) * y) + down
     from_x, from_y = (np.clip(place + (size - 1) / 2 + 2, 0, size + 2.999) for place in (from_x, from_y))
