@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from textwrap import indent
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,7 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.expr.c_types import LOOPING
 from netcl.core.tuning.traits import Traits, traits_of
 
-__all__ = ["Traits", "share", "source", "struct", "traits"]
+__all__ = ["Traits", "filled", "share", "source", "struct", "traits"]
 
 from .storage import storage_text
 
@@ -57,6 +58,18 @@ def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> s
     head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"
     head += "".join(f"#define {name} {value}\n" for name, value in (*defines, ("LOOPS", LOOPING)))
     return head + "".join(_text(name, dict(defines)) for name in names)
+
+
+def filled(text: str, parts: Mapping[str, str]) -> str:
+    """The text with each line ``$name`` replaced by the lines of that part, as far indented; none if it is empty."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        begin = line.lstrip()
+        if not begin.startswith("$"):
+            lines.append(line)
+        elif parts[begin[1:]]:
+            lines.append(indent(parts[begin[1:]], line.removesuffix(begin)))
+    return "\n".join(lines) + "\n"
 
 
 def struct(*values: int | Iterable[int]) -> Any:

@@ -6,13 +6,14 @@ from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.backend.opencl.kernels.recurrence_cells import CELLS, backward_parts, forward_parts
+from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 
 if TYPE_CHECKING:
     from netcl.core.tensor_data import TensorData
 
-GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
+GATES = {kind: cell.gates for kind, cell in CELLS.items()}
 
 
 class _Tile(NamedTuple):
@@ -43,18 +44,15 @@ def _tiles(device: Traits, dtype: str, kind: str, n: int, hidden: int) -> tuple[
 
 @lru_cache(maxsize=256)
 def _program(dtype: str, kind: str, forth: _Tile, back: _Tile) -> str:
-    defines: list[tuple[str, object]] = [
-        (f"DTYPE_{dtype.upper()}", 1),
-        ("KIND", list(GATES).index(kind)),
-        ("GATES", GATES[kind]),
-    ]
-    if forth.lanes > 1:
-        defines.append(("VECTOR", forth.lanes))
-    for prefix, tile in (("", forth), ("BACK_", back)):
-        defines += [(f"{prefix}ROWS", tile.rows), (f"{prefix}WIDE", tile.wide)]
-    defines += [("EACH_ROW", f"EACH_{forth.rows}"), ("EACH_BACK_ROW", f"EACH_{back.rows}")]
-    defines += [("EACH_WIDE", f"BESIDE_{forth.wide}"), ("EACH_BACK_WIDE", f"BESIDE_{back.wide}")]
-    return source(("storage", "contract_recurrence"), tuple(defines))
+    cell, lanes = CELLS[kind], forth.lanes
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GATES", cell.gates), ("VECTOR", lanes)]
+    if lanes == 1:
+        defines += [("REALV", "REAL"), ("GLOAD(p)", "(*(p))"), ("GSTORE(x, p)", "(*(p) = (x))")]
+    defines += [("ROWS", forth.rows), ("BACK_ROWS", back.rows)]
+    defines.append(("TILE_UNITS", f"({forth.wide} * {lanes})" if cell.gates == 1 else lanes))
+    defines.append(("BACK_UNITS", f"({back.wide} * {lanes})"))
+    parts = forward_parts(cell, forth.rows, forth.wide, lanes) | backward_parts(cell, back.rows, back.wide, lanes)
+    return filled(source(("storage", "contract_recurrence"), tuple(defines)), parts)
 
 
 def _split(engine: Any, tile: _Tile, n: int, hidden: int) -> tuple[tuple[int, int], int, int]:
