@@ -12,9 +12,10 @@ import pytest
 
 import netcl.autograd as ag
 import netcl.ops as ops
-from netcl.core import Tensor, gradients
+from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
-from netcl.core.storage import Storage
+from netcl.core.tensor import gradients
+from netcl.core.tensor.storage import Storage
 from netcl.runtime.capture import capture
 
 VALUES = np.array([[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]], np.float32)

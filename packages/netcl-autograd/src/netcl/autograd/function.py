@@ -19,7 +19,7 @@ from netcl.autograd.grad_node import (
 )
 from netcl.autograd.mode import no_grad, state
 from netcl.core import Tensor
-from netcl.core.gradients import mark_recorded
+from netcl.core.tensor.gradients import mark_recorded
 
 if TYPE_CHECKING:
     from netcl.autograd.tape import Tape

@@ -13,7 +13,7 @@ from netcl.autograd.user_frame import called_from
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
-from netcl.core.gradients import attach
+from netcl.core.tensor.gradients import attach
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()

@@ -11,8 +11,9 @@ from netcl.autograd.backward import backward
 from netcl.autograd.grad_node import GradNode, edge_of, user_step
 from netcl.autograd.hooks import Hook, leaf_hooks
 from netcl.autograd.mode import state
-from netcl.core import Tensor, gradients
+from netcl.core import Tensor
 from netcl.core.lazy.tracer import touch
+from netcl.core.tensor import gradients
 
 GradFn = Callable[..., Any]
 
@@ -20,7 +21,7 @@ _hook_ids = itertools.count()
 
 
 class Methods:
-    """The functions that the gradient methods of tensors call: ``netcl.core.gradients.Gradients``."""
+    """The functions that the gradient methods of tensors call: ``netcl.core.tensor.gradients.Gradients``."""
 
     def backward(self, tensor: Tensor, grad: Any, retain_graph: bool, create_graph: bool) -> None:
         if grad is None and tensor.size != 1:

@@ -15,8 +15,8 @@ from netcl.autograd.rules import record_call
 from netcl.autograd.user_frame import level_outside
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound, OpRow, bound, execute
-from netcl.core.gradients import mark_recorded
 from netcl.core.lazy.tracer import NOT_TRACED
+from netcl.core.tensor.gradients import mark_recorded
 
 Next = Callable[..., Any]
 

@@ -15,8 +15,7 @@ from netcl.core.device import icd
 from netcl.core.device.capabilities import DeviceProfile
 from netcl.core.device.discovery import manager
 from netcl.core.errors import NetclError, format_bytes
-
-from .testing import doctor
+from netcl.core.testing import doctor
 
 
 def _features(profile: DeviceProfile) -> str:

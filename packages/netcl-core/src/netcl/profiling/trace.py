@@ -18,7 +18,7 @@ from netcl.core.errors import NetclError
 from netcl.core.expr.cost import expression_flops
 from netcl.core.layout import broadcast_shapes
 from netcl.core.ops_table.dispatch import OpRow, pop_hook, push_hook
-from netcl.core.tensor_data import TensorData
+from netcl.core.tensor.data import TensorData
 from netcl.profiling import chrome, launch_recorder, timing
 from netcl.profiling.records import (
     KernelStats,

@@ -10,7 +10,7 @@ from netcl.core.expr.nodes import Apply, Const, Expr, Load
 from netcl.core.expr.rewrite import walk
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 
 MAX_OPERANDS = 4  # of an epilogue inside a kernel

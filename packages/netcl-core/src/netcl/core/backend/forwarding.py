@@ -22,7 +22,7 @@ from netcl.core.errors import CaptureError, KernelBuildError
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
-    from netcl.core.tensor_data import TensorT
+    from netcl.core.tensor.data import TensorT
 
 F = TypeVar("F", bound=Callable[..., Any])
 

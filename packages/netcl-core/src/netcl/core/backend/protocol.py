@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
     from netcl.core.device.discovery import DeviceHandle
     from netcl.core.expr import Expr
-    from netcl.core.tensor_data import TensorData, TensorT
+    from netcl.core.tensor.data import TensorData, TensorT
 
 Pair = tuple[int, int]
 

@@ -13,7 +13,7 @@ from netcl.core.errors import BackendMismatchError, DeviceNotFoundError
 
 if TYPE_CHECKING:
     from netcl.core.backend.protocol import DeviceBackend
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 Factory = Callable[[Any], "DeviceBackend"]
 

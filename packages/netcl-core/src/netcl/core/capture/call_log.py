@@ -19,7 +19,7 @@ from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 # Arguments that a call writes into; whatever else it is given it reads.
 _WRITTEN = ("out",)

@@ -20,8 +20,8 @@ from netcl.core.lazy.region import Cache, Move, Region
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.program import Bound, bound
 from netcl.core.ops_table.table import TABLE, OpRow
+from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import give_up, is_deferred, lock, touch, work_of
-from netcl.core.tensor_data import TensorData
 
 NOT_TRACED: Any = object()
 _WRITING = ("setitem",)

@@ -14,9 +14,9 @@ from typing import Any
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, OutOfMemoryError
-from netcl.core.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
-from netcl.core.hook_stack import hooks_of_thread as _thread
 from netcl.core.ops_table import fast_path
+from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
+from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
 from netcl.core.ops_table.program import (
     Bound,
     Program,
@@ -32,7 +32,7 @@ from netcl.core.ops_table.program import (
     set_shape,
 )
 from netcl.core.ops_table.table import TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
-from netcl.core.tensor_data import TensorData
+from netcl.core.tensor.data import TensorData
 
 __all__ = [
     "TABLE",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.ops_table.table import TABLE, OpRow
-from netcl.core.tensor_data import TensorData
+from netcl.core.tensor.data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.ops_table.program import Bound

@@ -14,10 +14,10 @@ from netcl.core.dtypes import promote
 from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
-from netcl.core.hook_stack import before_write
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
+from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.ops_table.table import TABLE, OpRow
-from netcl.core.tensor_data import TensorData
+from netcl.core.tensor.data import TensorData
 
 Shape = tuple[int, ...]
 

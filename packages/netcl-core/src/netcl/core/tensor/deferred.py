@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from netcl.core.gradients import LATER, RECORDED
-from netcl.core.storage import Failed, Storage, Work, lock
-from netcl.core.tensor_data import TensorData
+from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.gradients import LATER, RECORDED
+from netcl.core.tensor.storage import Failed, Storage, Work, lock
 
 
 def is_deferred(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Generic, TypeVar
 
 from netcl.core.ops_table import dispatch
-from netcl.core.tensor_data import TensorData
+from netcl.core.tensor.data import TensorData
 
 ResultT = TypeVar("ResultT")
 

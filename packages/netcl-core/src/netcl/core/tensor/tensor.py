@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from netcl.core import dtypes, gradients
+from netcl.core import dtypes
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError
-from netcl.core.hook_stack import before_write
 from netcl.core.ops_table import dispatch
-from netcl.core.storage import Storage, Upload, lock
+from netcl.core.ops_table.hook_stack import before_write
+from netcl.core.tensor import gradients
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
+from netcl.core.tensor.storage import Storage, Upload, lock
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -154,7 +154,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.tensor.deferred": {
         "share": "(tensor, result)",
     },
-    "netcl.core.gradients": {
+    "netcl.core.tensor.gradients": {
         "attach": "(tensor, grad_fn)",
         "is_recorded": "(tensor)",
         "make_leaf": "(leaf, value)",

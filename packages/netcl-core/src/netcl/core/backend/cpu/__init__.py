@@ -36,9 +36,9 @@ from netcl.core.backend.protocol import Described, HostTransfer, KernelText
 from netcl.core.backend.recording import Recording
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import from_bfloat16, numpy_dtype
+from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.tensor import Tensor
-from netcl.core.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.ops_table.program import Program

@@ -13,7 +13,7 @@ from netcl.core.backend.cpu.storage import Array, store, widened
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _WORKSPACE = 16 * 2**20  # bytes of windows at a time; a single image may take more
 

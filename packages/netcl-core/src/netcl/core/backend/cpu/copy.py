@@ -12,7 +12,7 @@ from netcl.core.backend.cpu.storage import Array
 from netcl.core.tensor.host import to_storage
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 
 def _view(array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:

@@ -9,8 +9,8 @@ import numpy as np
 
 from netcl.core.backend.cpu.run import prepared
 from netcl.core.dtypes import numpy_dtype
+from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.tensor import Tensor
-from netcl.core.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.ops_table.program import Program

@@ -10,7 +10,7 @@ from netcl.core.backend.cpu.storage import Array, store, widened
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 
 def _matmul(a: Array, b: Array, out: Array, transpose_a: bool, transpose_b: bool, dtype: str) -> None:

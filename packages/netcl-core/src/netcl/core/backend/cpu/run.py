@@ -12,7 +12,7 @@ from netcl.core.expr.numpy_eval import Plan, plan_of
 from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 Shape = tuple[int, ...]
 

@@ -9,7 +9,7 @@ import numpy as np
 from netcl.core.backend.cpu.storage import Array, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 
 def _sort(x: Array, values: Array, places: Array, descending: bool, dtype: str) -> None:

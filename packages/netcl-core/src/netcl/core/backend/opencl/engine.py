@@ -18,7 +18,6 @@ from netcl.core.backend.opencl.expressions import multi_tensor, run
 from netcl.core.backend.opencl.expressions.describe import describe
 from netcl.core.backend.opencl.expressions.fast_path import warm_call
 from netcl.core.backend.opencl.expressions.relaxed import Relaxed, relaxed
-from netcl.core.backend.opencl.fallback import KernelFallback
 from netcl.core.backend.opencl.kernels import (
     attention,
     copy,
@@ -31,6 +30,7 @@ from netcl.core.backend.opencl.kernels import (
     sort,
     window,
 )
+from netcl.core.backend.opencl.queue.fallback import KernelFallback
 from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.queue.shutdown import install_sigint_handler
 from netcl.core.backend.opencl.queue.transfer import DeviceTransfer, Transfer
@@ -42,10 +42,10 @@ from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
-from netcl.core.storage import Upload
+from netcl.core.tensor.data import TensorData, TensorT
 from netcl.core.tensor.host import to_storage
+from netcl.core.tensor.storage import Upload
 from netcl.core.tensor.tensor import Tensor
-from netcl.core.tensor_data import TensorData, TensorT
 
 if TYPE_CHECKING:
     from netcl.core.backend.profiler_sink import ProfilerSink

@@ -17,7 +17,7 @@ from netcl.core.tuning.traits import Traits, traits_of
 
 __all__ = ["Traits", "filled", "share", "source", "struct", "traits"]
 
-from .storage import storage_text
+from netcl.core.backend.opencl.storage import storage_text
 
 _UNITS_ON_CPU = 64
 

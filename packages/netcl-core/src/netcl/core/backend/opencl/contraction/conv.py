@@ -30,7 +30,7 @@ from netcl.core.tuning.selector import (
 )
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _WORKSPACE = CONV_WORKSPACE
 _TILE, _GROUPS = 64, 512  # edge of a GPU kernel's tile, and tiles that keep a GPU busy

@@ -26,7 +26,7 @@ from netcl.core.tuning.selector import contraction_kernel, possible
 from netcl.core.tuning.tiles import cpu_tile
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _IN_PLACE = 1 << 16  # elements of a matrix A that is read as it lies
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy

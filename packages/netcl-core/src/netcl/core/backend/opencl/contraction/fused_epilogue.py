@@ -15,7 +15,7 @@ from netcl.core.expr.rewrite import walk
 
 if TYPE_CHECKING:
     from netcl.core.backend.epilogue import Epilogue
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 SAME, COLUMN, RESULT = 0, 1, 2  # how an operand goes along a row: one value, a value for each column, as the result
 

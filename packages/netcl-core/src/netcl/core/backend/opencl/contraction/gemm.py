@@ -17,7 +17,7 @@ from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.selector import contraction_kernels, product_kernel, swaps, thin_kernel
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _UNITS = 64
 _STRIP = 256  # columns that one work-item streams through

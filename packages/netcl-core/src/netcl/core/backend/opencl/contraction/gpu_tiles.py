@@ -13,7 +13,7 @@ from netcl.core.tuning.problems import Contraction, dense_steps
 from netcl.core.tuning.tiles import SPAN, SUB_GROUPS_TILE, tiled_edge
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 SHORT = ("OFFSET", "int")  # the definition of templates whose offsets within a matrix have 32 bits
 FINISHING = ("wide", "broadcast", "tiled", "direct", "windows", "slices")  # the variants that take epilogues

@@ -13,7 +13,7 @@ from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import SPAN, window_cut
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 
 class Tiles(NamedTuple):

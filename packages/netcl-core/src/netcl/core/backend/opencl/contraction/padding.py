@@ -10,7 +10,7 @@ from netcl.core.backend.opencl.templates import Traits, share, source, struct, t
 from netcl.core.dtypes import itemsize
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 Triple = tuple[int, int, int]
 

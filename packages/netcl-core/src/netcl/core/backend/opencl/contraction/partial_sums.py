@@ -9,7 +9,7 @@ import numpy as np
 from netcl.core.backend.opencl.templates import source, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 
 def _program(dtype: str) -> str:

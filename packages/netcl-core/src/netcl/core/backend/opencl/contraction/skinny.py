@@ -15,7 +15,7 @@ from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import SLICES_ROWS, slices_group
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _ALONG_COLUMNS = 8  # of a work-group whose work-items are neighbours along k
 _GROUPS = 1056  # work-groups that keep a large GPU's memory busy

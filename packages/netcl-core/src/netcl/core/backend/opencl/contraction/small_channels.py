@@ -12,7 +12,7 @@ from netcl.core.backend.opencl.templates import source, struct, traits
 from netcl.core.tuning.small_channels import MOST_TAPS, Problem, Tile, share_of, tile_of
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _KERNELS = {"forward": "channels_forward", "grad_input": "channels_input", "grad_weight": "channels_weights"}
 

@@ -23,7 +23,7 @@ from netcl.core.tuning.tiles import cpu_tile
 from netcl.core.tuning.winograd import Problem
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 # Bounds of |result - exact| in float32, by tile, over the sum of the products' absolute values: the largest of a plane,
 # since what goes through a tile errs together.

@@ -22,9 +22,9 @@ from netcl.core.backend.opencl.queue.launch import PreparedLaunch, released
 from netcl.core.device import health
 from netcl.core.dtypes import compute_type, itemsize
 from netcl.core.errors import OutOfMemoryError
-from netcl.core.storage import Storage
+from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.storage import Storage
 from netcl.core.tensor.tensor import Tensor
-from netcl.core.tensor_data import TensorData
 
 try:
     import pyopencl as cl

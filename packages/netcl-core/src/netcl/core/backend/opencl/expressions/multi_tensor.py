@@ -33,7 +33,7 @@ from netcl.core.layout import broadcast_shapes
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
     from netcl.core.backend.opencl.queue.launch import PreparedLaunch
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 Shape = tuple[int, ...]
 

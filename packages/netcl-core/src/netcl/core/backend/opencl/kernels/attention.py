@@ -20,7 +20,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 try:
     import pyopencl as cl

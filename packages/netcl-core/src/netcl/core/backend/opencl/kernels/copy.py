@@ -18,7 +18,7 @@ from netcl.core.expr.schedule import STREAMED
 from netcl.core.tensor.host import to_storage
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _DIMS = 6
 _LONG = 4096  # elements of a row that one tile holds at most

@@ -15,7 +15,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _COPIES = 64  # work-items of a CPU that copy rows
 _WALKERS = 1 << 16  # work-items of other devices that walk all indices

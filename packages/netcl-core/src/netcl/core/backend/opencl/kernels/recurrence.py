@@ -11,7 +11,7 @@ from netcl.core.backend.opencl.templates import Traits, filled, source, struct, 
 from netcl.core.device.capabilities import profile_of
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 GATES = {kind: cell.gates for kind, cell in CELLS.items()}
 

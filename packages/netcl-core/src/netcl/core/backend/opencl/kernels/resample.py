@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 
 _UNITS = 64  # work-items that keep the cores of a CPU busy

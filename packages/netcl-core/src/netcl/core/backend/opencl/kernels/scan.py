@@ -10,7 +10,7 @@ from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.dtypes import is_floating, itemsize
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _UNITS = 64  # work-items that share an axis on a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy

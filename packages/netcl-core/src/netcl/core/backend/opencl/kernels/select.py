@@ -11,7 +11,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _UNITS = 64  # work-items of a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy, one for a chunk

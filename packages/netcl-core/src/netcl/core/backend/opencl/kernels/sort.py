@@ -13,7 +13,7 @@ from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.expr import Load, reduce
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 _UNITS = 64  # work-items of a CPU
 _EIGHT = 8  # elements that a work-item sorts in registers

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor_data import TensorData
+    from netcl.core.tensor.data import TensorData
 
 
 _GROUP = 64  # the size of a launch of single outputs is a multiple of this

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from netcl.core.storage import lock
+from netcl.core.tensor.storage import lock
 
 
 class Mark:

@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.core import dtypes
-from netcl.core.gradients import find, grad_fn_of, load
-from netcl.core.storage import Storage, Upload
+from netcl.core.tensor.gradients import find, grad_fn_of, load
+from netcl.core.tensor.storage import Storage, Upload
 
 if TYPE_CHECKING:
     from typing_extensions import Self
