@@ -6,7 +6,8 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.backend.opencl.kernels.scan_states import scan_parts
+from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.dtypes import is_floating, itemsize
 
 if TYPE_CHECKING:
@@ -57,12 +58,11 @@ def _levels(
 @lru_cache(maxsize=256)
 def _program(kind: str, dtype: str, width: int, staged: bool) -> str:
     dtype = "uint8" if dtype == "bool" else dtype
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1), ("WIDTH", width)]
-    if not is_floating(dtype):
-        defines.append(("EXACT", 1))
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("WIDTH", width)]
     if staged:
-        defines += [("STAGED", 1), ("GROUP", _GROUP), ("STRETCH", _STRETCH)]
-    return source(("storage", "scan"), tuple(defines))
+        defines += [("GROUP", _GROUP), ("STRETCH", _STRETCH)]
+    names = ("storage", "scan", *(("scan_staged",) if staged else ()), "scan_levels")
+    return filled(source(names, tuple(defines)), scan_parts(kind, exact=not is_floating(dtype)))
 
 
 def scan(

@@ -1,0 +1,41 @@
+// The combination of the totals of chunks, for scan.cl.
+
+// Totals of totals; what is before is always walked forwards.
+__kernel void fold(__global const state* restrict from, __global state* restrict to, const walk g) {
+    EACH_CHUNK {
+        PLACES;
+        for (long c = 0; c < columns; c++) {
+            size_t p = origin + first * step + c;
+            state s = from[p];
+            for (long i = first + 1; i < last; i++) {
+                const state behind = from[p += step];
+                APPEND(s.first, s.second, behind.first, behind.second)
+            }
+            to[row * g.after + column + c] = s;
+        }
+    }
+}
+
+// In place: each total becomes the combination of all before it; the first of all stays, and is not read.
+__kernel void spread(__global state* restrict totals, __global const state* restrict carries, const walk g) {
+    EACH_CHUNK {
+        PLACES;
+        for (long c = 0; c < columns; c++) {
+            size_t p = origin + first * step + c;
+            state s = totals[p];
+            if (chunk) {
+                const state carry = carries[row * g.after + column + c];
+                totals[p] = carry;
+                state t = carry;
+                APPEND(t.first, t.second, s.first, s.second)
+                s = t;
+            }
+            for (long i = first + 1; i < last; i++) {
+                p += step;
+                const state behind = totals[p];
+                totals[p] = s;
+                APPEND(s.first, s.second, behind.first, behind.second)
+            }
+        }
+    }
+}
