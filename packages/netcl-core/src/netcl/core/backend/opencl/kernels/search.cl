@@ -1,6 +1,8 @@
 // Binary search in sorted rows, counts between sorted edges, and elements put to positions that are all different.
 // One work-item: `share` elements; `rows` rows of `extent` (the sequence, the edges, the result) and of `width` (x).
 
+$keys
+
 typedef struct {
     long rows, extent, width, share, right, copies;
 } searching;

@@ -8,6 +8,8 @@
 // the keys of a row of at most LONGEST around a pivot (Hoare's quickselect). `found`, per row: the key so far, and how many are
 // still wanted among those that begin with it.
 
+$keys
+
 #define DIGITS 256
 
 typedef struct {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.kernels.scan import scan
-from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.backend.opencl.kernels.sort_keys import keys_text
+from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
 
@@ -62,10 +64,12 @@ def _row_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending
     engine.launch(_program(x.dtype, True), kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
 
 
+@lru_cache(maxsize=256)
 def _program(dtype: str, is_cpu: bool) -> str:
     dtype = "uint8" if dtype == "bool" else dtype
     alone: tuple[tuple[str, object], ...] = (("ALONE", 1), ("FEW", _FEW), ("LONGEST", _LONGEST)) if is_cpu else ()
-    return source(("storage", "keys", "select"), ((f"DTYPE_{dtype.upper()}", 1), *alone))
+    text = source(("storage", "select"), ((f"DTYPE_{dtype.upper()}", 1), *alone))
+    return filled(text, {"keys": keys_text(dtype)})
 
 
 def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:

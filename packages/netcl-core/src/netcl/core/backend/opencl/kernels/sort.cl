@@ -1,11 +1,13 @@
 // Stable merge sort of the rows of a matrix, and what is done with sorted rows.
 //
-// A key (see keys.cl; `flip` reverses their order) and the position that it came from make an element, so that one stream is
+// A key (see sort_keys.py; `flip` reverses their order) and the position that it came from make an element, so that one stream is
 // merged, and of equals the earlier comes first. `tiles` sorts stretches of a row, each `merge` joins
 // neighbouring runs of `width` (its work-items find their share by a search along the diagonal: Odeh, Green, Mwassi, Shmueli
 // and Birk: Merge Path. IPDPSW 2012), `unpack` writes values and positions.
 //
 // On a CPU a work-item sorts and merges by itself; elsewhere a group does, through local memory.
+
+$keys
 
 #define EIGHT 8
 

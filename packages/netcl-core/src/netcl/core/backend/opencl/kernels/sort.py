@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.kernels.select import are_few, are_short, few, first, kth, kth_of_row, worth
-from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.backend.opencl.kernels.sort_keys import keys_text
+from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.expr import Load, reduce
 
 if TYPE_CHECKING:
@@ -101,12 +102,13 @@ def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     return engine.index("gather", _sorted(engine, x, x.shape[-1], False)[1], positions, axis=-1)  # type: ignore[no-any-return]
 
 
+@lru_cache(maxsize=256)
 def _program(dtype: str, device: Traits, name: str) -> str:
     """The text of a program for one dtype; bool is sorted as the bytes 0 and 1."""
     dtype = "uint8" if dtype == "bool" else dtype
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
     defines.append(("ALONE", 1) if device.is_cpu else ("TILE", _GROUP * _EIGHT))
-    return source(("storage", "keys", name), tuple(defines))
+    return filled(source(("storage", name), tuple(defines)), {"keys": keys_text(dtype)})
 
 
 def sort(

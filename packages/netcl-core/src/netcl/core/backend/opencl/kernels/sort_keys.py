@@ -1,0 +1,44 @@
+"""Unsigned keys in the order of the values, in OpenCL C: NaN is last, the zeros are equal.
+
+They are made from the bits, since a device may treat subnormal numbers as zero.
+"""
+
+from __future__ import annotations
+
+__all__ = ["keys_text"]
+
+_WHOLE = """\
+#define TELLS(key) 1
+static inline ulong key_of(const REAL v) {{ return {key}; }}
+static inline REAL value_of(const ulong key) {{ return {value}; }}
+"""
+
+_FLOATING = """\
+typedef {bits} real_bits;
+#define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
+static inline ulong key_of(const REAL v) {{
+    const real_bits bits = as_{bits}(v);
+    if ((bits & ~SIGN) > {infinity}) return KEY_MASK;
+    return bits << 1 == 0 ? SIGN : (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
+}}
+static inline REAL value_of(const ulong key) {{
+    const real_bits bits = (real_bits)key;
+    return as_{real}(bits & SIGN ? bits & ~SIGN : ~bits);
+}}
+"""
+
+
+def keys_text(dtype: str) -> str:
+    """key_of(value), value_of(key), KEY_MASK, the largest key, and TELLS(key): 1 if the key alone gives the value."""
+    if dtype in ("float64", "int64"):
+        sign, mask = "(1UL << 63)", "(~0UL)"
+    else:
+        sign, mask = "0x80000000U", "0xffffffffUL"
+    head = f"#define SIGN {sign}\n#define KEY_MASK {mask}\n"
+    if dtype == "int64":
+        return head + _WHOLE.format(key="as_ulong(v) ^ SIGN", value="as_long(key ^ SIGN)")
+    if dtype in ("int32", "uint8"):
+        return head + _WHOLE.format(key="(uint)v ^ SIGN", value="(REAL)((uint)key ^ SIGN)")
+    if dtype == "float64":
+        return head + _FLOATING.format(bits="ulong", real="double", infinity="0x7ff0000000000000UL")
+    return head + _FLOATING.format(bits="uint", real="float", infinity="0x7f800000U")
