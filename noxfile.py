@@ -32,9 +32,9 @@ IN_PROCESSES = (
 )
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
-# What a suite uses beside the layers of its package: DataParallel is tested on layers of netcl-nn.
+# Packages that a suite uses in addition to the layers of its package: DataParallel is tested on layers of netcl-nn.
 BESIDE = {"distributed": ("nn",)}
-# What the benchmarks are held against, each in an environment of its own under .nox/peers.
+# Libraries that the benchmarks compare with, each in a separate environment under .nox/peers.
 PEERS = {"torch": "torch==2.13.0", "tinygrad": "tinygrad==0.14.0"}
 
 # Sessions start hundreds of processes; without bytecode each compiles all that it imports, which takes half a second.
@@ -53,7 +53,7 @@ nox.options.sessions = ["lint", "house", "wheels", "alone", "tests", "swap_core"
 
 
 def requirements(package: str, *extras: str) -> list[str]:
-    """What a package's pyproject.toml declares: its dependencies and those of the extras named."""
+    """The declarations of a package's pyproject.toml: its dependencies and those of the extras named."""
     project = nox.project.load_toml(ROOT / f"packages/netcl-{package}/pyproject.toml")["project"]
     optional = project.get("optional-dependencies", {})
     return [*project.get("dependencies", []), *(line for extra in extras for line in optional.get(extra, []))]
@@ -283,7 +283,7 @@ def pocl(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"])
 def oclgrind(session: nox.Session) -> None:
-    """Run every kernel family under the simulator, which sees races and reads out of bounds or of what nobody wrote."""
+    """Run every kernel family under the simulator, which finds races, out-of-bounds and uninitialized reads."""
     if shutil.which("oclgrind") is None:
         session.skip("oclgrind is missing: install your system's package or https://github.com/jrprice/Oclgrind")
     install(session, {"core": "[opencl]"})

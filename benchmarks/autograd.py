@@ -1,8 +1,8 @@
-"""What autograd and captured steps cost the host: launches, microseconds, and the memory of a ResNet-18 step.
+"""The host cost of autograd and captured steps: launches, microseconds, and the memory of a ResNet-18 step.
 
 ``python benchmarks/autograd.py [--devices intel,pocl] [--only launches,replay,ops,chain,memory] [--rounds 9]``. Medians
 with the least and the most in brackets. Memory is the growth of the peak of resident memory over two steps (CIFAR stem,
-batch 32, SGD with momentum) from before the first one, each in a fresh process, PyTorch's beside it.
+batch 32, SGD with momentum) from before the first one, each in a fresh process, compared with PyTorch's.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _resident(field: str) -> float:
 
 def _grown(step: Callable[[], object]) -> float:
     before = _resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is reset
     for _ in range(2):
         step()
     return _resident("VmHWM") - before

@@ -1,4 +1,4 @@
-"""How works are timed: in short runs of each, by turns."""
+"""Times several workloads in alternating short runs."""
 
 from __future__ import annotations
 

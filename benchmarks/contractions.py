@@ -85,7 +85,7 @@ def _noted(handle: DeviceHandle) -> Iterator[list[str]]:
 def _contestants(
     row: Row, devices: list[DeviceHandle], others: dict[str, Peer]
 ) -> tuple[dict[str, Burst], dict[str, list[str]]]:
-    """What is timed in a row, and the kernels of netcl's."""
+    """The contestants of a row, and the names of netcl's kernels."""
     bursts: dict[str, Burst] = {}
     kernels: dict[str, list[str]] = {}
     for handle in devices:

@@ -1,4 +1,4 @@
-"""Times netcl-core against plain pyopencl: launches, pools, transfers, starts, and whether anything grows.
+"""Times netcl-core against plain pyopencl: launches, pools, transfers, starts, and growth of memory.
 
 ``python benchmarks/core.py [--devices pocl,intel] [--only op,pool] [--json FILE]``. What is compared is run in turn, so
 that what else the machine does meets both alike. Each line has the median, the middle half of the runs, the target and
@@ -103,7 +103,7 @@ def ratio(times: dict[str, list[float]], over: str, under: str) -> float:
 
 
 def eager_op(handle: DeviceHandle) -> Iterator[Line]:
-    """The host time of ``ops.add`` on 16 elements beside that of its own kernel called through pyopencl."""
+    """The host time of ``ops.add`` on 16 elements compared with its own kernel called through pyopencl."""
     queue = handle.queue
     a, b = (Tensor.from_host(handle, np.ones(16, np.float32)) for _ in range(2))
     ops.add(a, b)
@@ -168,7 +168,7 @@ def pools(handle: DeviceHandle) -> Iterator[Line]:
 
 
 def transfers(handle: DeviceHandle) -> Iterator[Line]:
-    """64 MB to the device and back, beside pyopencl's copies between the same memory.
+    """64 MB to the device and back, compared with pyopencl's copies between the same memory.
 
     Two buffers that differ in nothing but their pages differ in speed by up to a fifth.
     """
@@ -275,7 +275,7 @@ def main() -> None:
                 print(text_of(line), flush=True)
                 collected.append(Timing(line.name, handle.platform_name, line.median, line.low, line.high, line.unit))
                 missed |= line.met is False
-    # Beside each other in the file and its picture: what one line is on each device.
+    # Grouped in the file and its picture: one line on each device.
     order = list(dict.fromkeys(one.row for one in collected))
     save(options.json, sorted(collected, key=lambda one: order.index(one.row)))
     sys.exit(missed)

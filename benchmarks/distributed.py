@@ -2,7 +2,7 @@
 
 ``python benchmarks/distributed.py [--only reduce,barrier,overlap,shares,devices,processes,mpi] [--mpi-python FILE]
 [--trace FILE] [--picture FILE]``. What is compared is run in turn. ``--mpi-python`` is a Python with netcl, mpi4py and
-MPICH, ``mpiexec`` beside it; without it the comparison with MPI is left out. Ranks compute on NumPy with one thread
+MPICH, ``mpiexec`` next to it; without it the comparison with MPI is left out. Ranks compute on NumPy with one thread
 each. Exits with 1 where a target is missed.
 """
 
@@ -35,7 +35,7 @@ from netcl.core.device import device
 HERE = Path(__file__).resolve().parent
 BYTES = 100 << 20
 ROUNDS = 10
-# Memory that glibc gives back to the system in one step, and takes anew in the next, costs up to a third of a step, in
+# Memory that glibc gives back to the system in one step, and takes again in the next, costs up to a third of a step, in
 # some processes and not in others: here it is kept.
 _MALLOC = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(4 << 30)}
 _ENVIRONMENT = {**os.environ, **_MALLOC, "NETCL_DEVICE": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -56,7 +56,7 @@ def report(name: str, value: float, unit: str, target: str = "") -> None:
 
 
 class Measurements:
-    """What the options ask for, in processes of their own."""
+    """The measurements that the options request, in separate processes."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.mpi_python: str | None = options.mpi_python
@@ -65,12 +65,12 @@ class Measurements:
         self.cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def ranks(self, size: int, *arguments: object) -> Any:
-        """What rank 0 of ``size`` processes measured."""
+        """The measurements of rank 0 of ``size`` processes."""
         launcher = [sys.executable, "-m", "netcl.distributed.run", "-n", str(size), str(HERE / "distributed_ranks.py")]
         return json.loads(output([*launcher, *map(str, arguments)]))
 
     def under_mpi(self, size: int, *arguments: object) -> Any:
-        """What rank 0 of ``size`` ranks of MPI measured; None without an MPI."""
+        """The measurements of rank 0 of ``size`` ranks of MPI; None without an MPI."""
         if self.mpi_python is None:
             return None
         launcher = [str(Path(self.mpi_python).with_name("mpiexec")), "-n", str(size), self.mpi_python, "-m", "mpi4py"]
@@ -102,7 +102,7 @@ class Measurements:
         report("barrier, 2 processes", 1e6 * statistics.median(self.ranks(2, "barrier", 20_000)), "us", "<= 10")
 
     def overlap(self) -> None:
-        """How much of the buckets' way the backward pass hides, and whether a step with overlap is ever slower."""
+        """The share of communication hidden by the backward pass, and step times with and without overlap."""
         found = json.loads(output([sys.executable, str(HERE / "distributed_overlap.py"), "10"]))
         backward, buckets = parted(found["spans"])
         report(f"step with {len(buckets)} buckets that take no time", 1e3 * statistics.median(found["at_once"]), "ms")
@@ -187,7 +187,7 @@ class Measurements:
 
 
 def output(command: Sequence[str], **env: str) -> str:
-    """What a command prints; it has to succeed."""
+    """The output of a command, which has to succeed."""
     return subprocess.run(command, env=_ENVIRONMENT | env, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

@@ -1,4 +1,4 @@
-"""How much of the buckets' way the backward pass hides, on a transport that only waits; prints it as JSON.
+"""Measures the share of communication that the backward pass hides, on a transport that only waits; prints JSON.
 
 python benchmarks/distributed_overlap.py ROUNDS
 """
@@ -60,7 +60,7 @@ class Waiting(ProcessGroup):
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Seconds of steps whose buckets take no time, and of those whose buckets wait, in turn; the spans of the last."""
+    """Seconds of steps with buckets that take no time and with buckets that wait, in turn; the spans of the last."""
     with device("cpu"):
         module = nn.Sequential(*(part for _ in range(LAYERS) for part in (nn.Linear(WIDTH, WIDTH), nn.ReLU())))
         x = Tensor.from_host(np.random.default_rng(0).standard_normal((SAMPLES, WIDTH)).astype(np.float32))

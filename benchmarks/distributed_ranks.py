@@ -1,4 +1,4 @@
-"""What one rank does in ``distributed.py``: it times the work that its arguments name, and rank 0 prints it as JSON.
+"""The process of one rank in ``distributed.py``: times the work that its arguments name; rank 0 prints JSON.
 
 reduce BYTES ROUNDS | raw BYTES ROUNDS (mpi4py itself) | barrier ROUNDS | step ROUNDS | devices COUNT ROUNDS
 """
@@ -28,7 +28,7 @@ BUCKET_MB = 4 * WIDTH * (WIDTH + 1) / 2**20
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """How long ``work()`` takes."""
+    """The seconds that ``work()`` takes."""
     begun = time.perf_counter()
     work()
     return time.perf_counter() - begun
@@ -87,7 +87,7 @@ class Stepper:
 
 
 class Exchange:
-    """The way of all gradients of a model through the group and back to the device, with nothing beside it."""
+    """The path of all gradients of a model through the group and back to the device, with nothing else running."""
 
     def __init__(self, module: Any, group: ProcessGroup, local: bool) -> None:
         self.params = list(module.parameters())
@@ -150,7 +150,7 @@ def devices(count: int, rounds: int) -> dict[str, Any]:
         modules[group.rank] = alone.module
 
         def refresh() -> None:
-            """What the parameters of the first device take to the others."""
+            """The time to copy the parameters of the first device to the others."""
             if group.rank:
                 for ours, theirs in zip(alone.module.parameters(), modules[0].parameters()):
                     ours.write(theirs.to_host())

@@ -6,7 +6,7 @@
 A bucket leaves when its gradients are there and the bucket before has arrived. Its way takes what the host needs for
 it (measured: copies, reduction, handles) and what the network does: 2 (h - 1) / h of its bytes and 2 log2(h) latencies
 for h hosts, whose ranks share one link. Where the processor computes the gradients too (--cores-busy), the host's part
-adds to the step instead of running beside it. All wait for the slowest rank: with a standard deviation of one rank's
+adds to the step instead of running concurrently. All wait for the slowest rank: with a standard deviation of one rank's
 computation (--jitter, in percent) that is the largest of as many draws of a normal distribution (Blom 1958).
 """
 
@@ -23,7 +23,7 @@ __all__ = ["Link", "Prediction", "Step", "predict"]
 
 @dataclass(frozen=True)
 class Step:
-    """What was measured of one rank's step: seconds of its parts, and per bucket its bytes, how long its way takes on
+    """Measurements of one rank's step: seconds of its parts, and per bucket its bytes, the time of its path on
     the host, and how long the processor works for it. ``cores_busy``: the processor computes the gradients too;
     ``jitter``: the standard deviation of a rank's computation, as a part of it.
     """
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Link:
-    """What connects two hosts: seconds a message takes at least, and bytes per second in each direction."""
+    """The link between two hosts: latency of a message in seconds, and bytes per second in each direction."""
 
     latency: float
     bandwidth: float

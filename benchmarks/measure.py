@@ -1,4 +1,4 @@
-"""What the benchmarks share: devices, PyTorch as a peer, the middle half of times, numbers in a file, a picture."""
+"""Shared by the benchmarks: devices, PyTorch as a peer, the middle half of times, numbers in a file, a picture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ except ImportError:  # a contestant less
 
 @dataclass(frozen=True)
 class Timing:
-    """What one contestant took for one row: the median and the middle half, in ``unit``."""
+    """The time of one contestant for one row: the median and the middle half, in ``unit``."""
 
     row: str
     contestant: str
@@ -39,7 +39,7 @@ def timing(row: str, contestant: str, values: list[float], unit: str = "ms") -> 
 
 
 def handles(wanted: str | None) -> list[DeviceHandle]:
-    """NumPy first, then every OpenCL device, or those that the comma-separated selectors name."""
+    """NumPy first, then every OpenCL device, or the devices that the comma-separated selectors name."""
     if wanted is None:
         return sorted(manager.select(), key=lambda handle: handle.backend != "cpu")
     return [handle for handle in map(manager.default, wanted.split(",")) if handle is not None]

@@ -195,7 +195,7 @@ def _torch_chain(x: Any, y: Any) -> Work:
 
 
 def contestants(job: Job, devices: list[DeviceHandle], peers: bool) -> dict[str, Work]:
-    """What is timed in one row, by name: NumPy, PyTorch and netcl on each device, on the same data."""
+    """The contestants of one row, by name: NumPy, PyTorch and netcl on each device, on the same data."""
     inputs = job.inputs(np.random.default_rng(0))
     found: dict[str, Work] = {}
     if peers and job.numpy is not None:

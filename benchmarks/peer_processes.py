@@ -1,4 +1,4 @@
-"""The libraries that netcl is held against, each in a process and, if need be, an environment of its own.
+"""The libraries that netcl is compared with, each in a process and, if need be, an environment of its own.
 
 A peer takes part where its library is installed in the running environment, or in ``.nox/peers/NAME`` of the checkout,
 which ``nox -s bench`` makes. Those on OpenCL take part once for each driver.
@@ -63,7 +63,7 @@ class Peer:
         return json.loads(line) if line else None
 
     def takes(self, what: Row | str) -> bool:
-        """Whether it has made the work of a row, or of a training step, and run it once; False once it has died."""
+        """True if it has prepared the work of a row or training step and run it once; False if the process ended."""
         asked = {"step": what} if isinstance(what, str) else {"row": asdict(what)}
         return bool(self._ask(**asked))
 
@@ -100,7 +100,7 @@ def _one_driver(handle: DeviceHandle, folder: Path) -> dict[str, str]:
     for driver in find_drivers():
         library = Path(driver.library)
         if _LIBRARIES.get(name, name.lower()) in library.name.lower():
-            if not library.is_absolute():  # it lies beside its .icd, which the origin names
+            if not library.is_absolute():  # it is next to its .icd, which the origin names
                 library = Path(driver.origin.rpartition(" ")[2]).parent / library
             (folder / "driver.icd").write_text(f"{library}\n")
     return {"OCL_ICD_VENDORS": str(folder), "PEERS_PLATFORM": handle.platform_name}

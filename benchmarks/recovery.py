@@ -1,4 +1,4 @@
-"""Lets each fault that a long run may meet happen to a short one; prints what the user saw, when, and what was lost."""
+"""Injects each fault of a long run into a short one; prints the messages, their times, and the lost steps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs the benchmarks, each in a process of its own, and keeps what they print, their numbers, and pictures of these.
 
 ``python benchmarks/run.py [--only ops,training] [--devices intel,pocl] [--quick] [--out benchmarks/results]``. For each
-script NAME.txt; NAME.json and NAME.svg for those that time rows of contestants (the pictures need matplotlib). Exits
+script NAME.txt; NAME.json and NAME.svg for scripts that time rows of contestants (the pictures need matplotlib). Exits
 with 1 where a script did, which some do for a target that is missed.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from measure import draw, handles
 
 HERE = Path(__file__).resolve().parent
-# What a first look needs, in seconds instead of minutes; those with a JSON file take --json.
+# Options for a first look in seconds instead of minutes; scripts with a JSON file take --json.
 QUICK = {
     "basics": ["--runs", "5"],
     "core": ["--only", "op,pool"],

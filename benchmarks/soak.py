@@ -21,14 +21,14 @@ from netcl.core.memory import get_persistent_pool
 
 THREADS = 8
 LAUNCHES, CYCLES, THREADED = 1_000_000, 100_000, 100_000
-# What may come and go between two looks. In nine tenths of the runs, memory that is lost in each launch or cycle would
+# Fluctuation allowed between two samples. In nine tenths of the runs, memory that is lost in each launch or cycle would
 # be more than this allows from 5 bytes a launch and 46 a cycle on; the allocators' pages and what a driver keeps for
 # commands under way move by 3 MB on PoCL and Intel's runtime. Of events there may be those of the last few commands.
 SLACK = {"resident KB": 4096, "events": 8, "files": 0, "threads": 0, "pool KB": 0}
 
 
 def held(handle: DeviceHandle) -> dict[str, int]:
-    """What the process holds now."""
+    """The resources that the process holds now."""
     handle.queue.finish()
     # A transfer looks at those before it, and lets go of the events and arrays of what is over.
     Tensor.from_host(handle, np.zeros(1, np.float32)).to_host()
@@ -71,7 +71,7 @@ def leases(handle: DeviceHandle) -> Callable[[], None]:
     def cycle() -> None:
         tensors = [Tensor.from_host(handle, np.ones(size // 4, np.float32)) for size in sizes]
         tensors.append(Tensor.zeros((5, 7), queue=handle.queue))
-        # How far the host runs ahead of the device is up to the scheduler, and shows in what is resident.
+        # The scheduler decides how far the host runs ahead of the device, which changes the resident memory.
         if next(cycles) % 10 == 0:
             handle.queue.finish()
         del tensors
@@ -80,7 +80,7 @@ def leases(handle: DeviceHandle) -> Callable[[], None]:
 
 
 def grows(handle: DeviceHandle, work: Callable[[], None], count: int) -> tuple[str, list[str]]:
-    """What is held in the first and in the last tenth of ``count`` runs, as text, and what of it grew."""
+    """The resources held in the first and the last tenth of ``count`` runs, as text, and the names of growing ones."""
     tenth = max(1, count // 10)
     looks = []
     for part in range(10):

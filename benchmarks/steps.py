@@ -1,4 +1,4 @@
-"""What a training step launches and moves: launches eager, jitted and captured, and bytes against the least possible.
+"""Launches of a training step, eager, jitted and captured, and the bytes that it moves against the least possible.
 
 ``python benchmarks/steps.py [--devices intel,pocl] [--only digits,cnn,resnet18] [--trace a.json] [--picture a.png]``.
 Bytes are those of the operands of all kernels of a replay, each operand of a kernel once; kernels of one contraction
@@ -33,7 +33,7 @@ from netcl.profiling import profile, region
 from netcl.runtime.capture import capture
 
 Step = Callable[..., Tensor]
-# How the names of kernels begin, by what they do.
+# Prefixes of the names of kernels, by kind.
 KINDS = {
     "contractions": ("contract",),
     "tiles, packing and padding": (*("data_", "output_", "gradient_", "weight_"), "pad", "pack", "add_parts", "copy"),
@@ -143,7 +143,7 @@ def trace(handle: DeviceHandle, name: str, path: Path) -> None:
 
 
 def kind_of(name: str) -> str:
-    """What a kernel does, by its name."""
+    """The kind of a kernel, by its name."""
     return next((kind for kind, starts in KINDS.items() if name.startswith(starts)), "other")
 
 

@@ -43,8 +43,8 @@ def data(samples: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 class InTurn:
     """A loader of one long epoch that hands out a few batches of each kind in turn, and times what is made of them.
 
-    Other work on the machine changes the time of a step by a tenth from one second to the next; what is compared here
-    lies a quarter of a second apart. The queue is finished at the end of each turn, so that every cost shows.
+    Other work on the machine changes the time of a step by a tenth from one second to the next; compared steps run
+    within a quarter of a second. The queue is finished at the end of each turn, so that every cost shows.
     """
 
     def __init__(self, handle: DeviceHandle, kinds: dict[str, Iterator[Any]], bare: Callable[[], None]) -> None:
@@ -75,7 +75,7 @@ def again(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def reach(handle: DeviceHandle, rounds: int) -> None:
-    """Steps of one Trainer on batches that are on the device already, and from a loader, beside the captured step."""
+    """Steps of one Trainer on batches on the device, and from a loader, compared with the captured step."""
     x, y = data(BATCH * 20)
     resident = [
         (Tensor.from_host(handle, x[at : at + BATCH]), Tensor.from_host(handle, y[at : at + BATCH]))

@@ -1,4 +1,4 @@
-"""Bad input across the layers: a named error that says what was given and what would be right, and no harm done."""
+"""Bad input across the layers: a named error that says what was given and what is valid, without side effects."""
 
 from __future__ import annotations
 

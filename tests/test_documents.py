@@ -1,4 +1,4 @@
-"""The Python examples of the READMEs and the guide run, in the order of each page."""
+"""The Python examples of the READMEs and the guide run, links lead to files, and named source files exist."""
 
 from __future__ import annotations
 
@@ -20,6 +20,28 @@ LINKED = [
     *sorted(ROOT.glob("packages/*/*.md")),
     *sorted(ROOT.glob("alternatives/*/*.md")),
 ]
+# Pages that name source files and folders, relative to a folder of SOURCES; names without a folder are not checked.
+NAMING = [
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "docs/how-to/add-an-op.md",
+    *(ROOT / f"docs/explanation/{name}.md" for name in ("capture", "glossary", "jit", "waist")),
+]
+FOLDERS = {
+    "alternatives",
+    "amp",
+    "autograd",
+    "core",
+    "io",
+    "nn",
+    "ops",
+    "optim",
+    "packages",
+    "profiling",
+    "runtime",
+    "tests",
+    "tools",
+}
+SOURCES = [ROOT, *sorted(ROOT.glob("packages/*/src/netcl")), ROOT / "packages/netcl-core"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -52,3 +74,12 @@ def test_the_readme_network_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_source_files_exist(page: Path) -> None:
+    named = re.findall(r"`((?:[\w-]+/)+(?:[\w.-]+\.(?:py|cl))?)`", page.read_text(encoding="utf-8"))
+    paths = [path for path in named if path.split("/")[0] in FOLDERS]
+    assert paths
+    for path in paths:
+        assert any((folder / path).exists() for folder in SOURCES), path

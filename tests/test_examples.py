@@ -1,4 +1,4 @@
-"""The examples run and end with a number that says that they did their work."""
+"""The examples run and print a result that is within its bounds."""
 
 from __future__ import annotations
 

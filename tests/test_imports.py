@@ -1,4 +1,4 @@
-"""The direction of imports: the tree keeps to it, and each kind of fault is seen when it is planted."""
+"""The direction of imports: the tree follows it, and each kind of planted fault is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the manners of the code ask of every source file, as far as a program can see it."""
+"""The rules for every source file that a program can check."""
 
 from __future__ import annotations
 

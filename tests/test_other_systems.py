@@ -1,4 +1,4 @@
-"""What lets netcl install and import on every system: pure wheels, markers on driver extras, guarded POSIX modules."""
+"""netcl installs and imports on every system: pure wheels, markers on driver extras, guarded POSIX modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import loads: `import netcl` nothing but the standard library, `import netcl.data` nothing of netcl-core."""
+"""Imports load little: `import netcl` only the standard library, `import netcl.data` nothing of netcl-core."""
 
 from __future__ import annotations
 

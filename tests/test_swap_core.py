@@ -1,4 +1,4 @@
-"""The facade of `nox -s swap_core`: an honest upper package passes on the second core, each planted fault turns red."""
+"""The facade of `nox -s swap_core`: an upper package that keeps the contract passes, planted faults fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sibling version ranges: they fit the tree, drift is seen, and `--fix` mends it."""
+"""Sibling version ranges: they fit the tree, a deviation is found, and `--fix` corrects it."""
 
 from __future__ import annotations
 

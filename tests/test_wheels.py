@@ -1,4 +1,4 @@
-"""The wheels: what they contain and declare, and that a stray or missing file is seen."""
+"""The wheels: what they contain and declare, and that a stray or missing file is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the sources and checks who imports whom, where pyopencl may appear, and that OpenCL text stays in core."""
+"""Reads the sources and checks imports between packages, uses of pyopencl, and that OpenCL text stays in core."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PYTEST_MODULE = Path("core/testing/pytest_plugin.py")
 
 @dataclass(frozen=True)
 class Place:
-    """What surrounds an import: a function, a `try` that survives its absence, or a block for type checkers alone."""
+    """The context of an import: a function, a `try` that catches its absence, or a block for type checkers only."""
 
     in_function: bool = False
     guarded: bool = False

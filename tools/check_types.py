@@ -27,7 +27,7 @@ def check_strictly() -> tuple[int, str]:
 
 
 def check_sources() -> tuple[int, str]:
-    """pyright over a copy of the merged `netcl/`; installed files themselves count as somebody else's to it."""
+    """pyright over a copy of the merged `netcl/`; it treats installed files as third-party code."""
     options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pyright"]
     installed = Path(sysconfig.get_path("purelib")) / "netcl"
     with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +38,7 @@ def check_sources() -> tuple[int, str]:
 
 
 def check_completeness(package: str, least: float) -> tuple[int, str]:
-    """Whether pyright knows the types of at least ``least`` per cent of `package`'s public names."""
+    """True if pyright knows the types of at least ``least`` per cent of `package`'s public names."""
     options = ("--ignoreexternal", "--outputjson", "--pythonpath", sys.executable)
     _, printed = run("pyright", "--verifytypes", package, *options)
     report = json.loads(printed[printed.index("{") :])["typeCompleteness"]

@@ -1,5 +1,5 @@
-"""Counts what the shape of the repository shows: files by folder, import cycles, deferred imports, kernels apart from
-their launchers, lines of code. ``python tools/count_structure.py [ROOT]`` prints the numbers.
+"""Counts files by folder, import cycles, deferred imports, kernels in another folder than their launchers, and lines of
+code. ``python tools/count_structure.py [ROOT]`` prints the numbers.
 """
 
 from __future__ import annotations

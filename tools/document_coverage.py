@@ -60,7 +60,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def gradient_of(row: OpRow) -> tuple[str, str]:
-    """How the gradient comes about, and whether there is a second one."""
+    """The origin of the gradient, and whether a second one exists."""
     if not row.domain.gradient:  # of an output alone, say, which tests of its own see to
         return "rule" if row.name in RULES else "-", "-"
     kind = "derived" if row.expression is not None else "through" if row.composite is not None else "rule"

@@ -114,7 +114,7 @@ def _import_core() -> None:
 
 
 def _broken(name: str, signature: str) -> str:
-    """What is wrong with a contract name of this core; empty when nothing is."""
+    """Describes the fault of a contract name of this core; empty if there is none."""
     from netcl.core.testing import signature_of
     from netcl.core.testing.conformance import resolve
 

@@ -1,4 +1,4 @@
-"""What the checks know about the repository: its packages, their metadata and the imports each one owns."""
+"""Facts about the repository for the checks: its packages, their metadata and the imports that each one owns."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from netcl.core import Tensor
 from netcl.core.dtypes import DTypeLike
 
 TEMPLATES = Path(__file__).parent / "reference"
-# What the signatures of ops say, which are made from the rows of the table: an Expr stands for a tensor there.
+# The types in the signatures of ops, which are made from the rows of the table: an Expr stands for a tensor there.
 NAMES: dict[str, Any] = {
     **{name: getattr(typing, name) for name in typing.__all__},
     **{name: getattr(abc, name) for name in abc.__all__},

@@ -1,1 +1,1 @@
-"""What each peer does for a row or a training step, in a process of its own (see peer_processes.py)."""
+"""The work of each peer for a row or a training step, in a separate process (see peer_processes.py)."""

@@ -56,7 +56,7 @@ def row(row: Row) -> Work:
 
 
 class Block:
-    """Two convolutions beside a shorter way."""
+    """Two convolutions in parallel to a shortcut."""
 
     def __init__(self, ins: int, outs: int, stride: int) -> None:
         self.main: list[Any] = [

@@ -16,7 +16,7 @@ from rows import Row
 
 
 def main() -> None:
-    # What libraries print must not come between the answers.
+    # The output of libraries must not be mixed with the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     peer = import_module(f"peers.{sys.argv[1]}")

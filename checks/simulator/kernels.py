@@ -1,4 +1,4 @@
-"""Every kernel family on the simulator, as GPUs and as CPUs get it: results, data races, reads of what nobody wrote.
+"""Every kernel family on the simulator, in the forms for GPUs and CPUs: results, data races, uninitialized reads.
 
 ``python checks/simulator/kernels.py`` starts oclgrind once per mode and counts kernels and reports; with a mode as its
 argument it is what runs inside.
@@ -90,7 +90,7 @@ def each_updated(*given: Tensor) -> list[Tensor]:
     return [*(tensor for one in made for tensor in one), *given, ops.sum(squares)]
 
 
-# What the table's cases do not ask for together. Name: (computation, inputs)
+# Combinations that the table's cases do not cover. Name: (computation, inputs)
 CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "add with a tail": (ops.add, [normal(37), normal(37)]),
     "add with broadcasting": (ops.add, [normal(3, 1, 5), normal(4, 1)]),
@@ -192,7 +192,7 @@ def from_the_table() -> Iterator[tuple[str, str, Case]]:
 
 
 def planted(engine: Any) -> None:
-    """A read of what nobody wrote, a race, and a write out of bounds."""
+    """A read of uninitialized memory, a race, and a write out of bounds."""
     body = "x[3] = get_global_id(0); x[0] = x[1] + 1; if (get_global_id(0) == 0) x[4096] = 1;"
     x = engine.empty((4,), "float32")
     KernelSpec("faults", ["__global float* x"], body).build(engine.queue).run(engine.queue, (4,), (2,), x)
@@ -263,7 +263,7 @@ def matrices(
     sizes = [((), rows - 1, deep + 1, columns + 1, ()), ((), rows + 1, deep - 1, columns - 1, ())]
     sizes += [((2, 1), 2, 5, 3, (2,)), ((), 4, 0, 3, ())]
     for number, (outer, m, k, n, other) in enumerate(sizes):
-        # Each of the ways to transpose once where there are four.
+        # Each of the four ways to transpose once.
         first, second = transposed[number % len(transposed)]
         yield (*outer, *((k, m) if first else (m, k))), (*other, *((n, k) if second else (k, n))), (first, second)
 
@@ -301,8 +301,8 @@ def seen_as(mode: str, handle: DeviceHandle) -> AbstractContextManager[DeviceHan
 
 def keep_every_buffer() -> None:
     """Lend no buffer twice: once the host has written a few bytes into one, the simulator takes all beyond them for
-    undefined, whatever kernels write there later, and reports whoever reads it, such as contractions of padded images.
-    So, too, nobody reads what was left by another.
+    undefined, whatever kernels write there later, and reports each read of it, as by contractions of padded images.
+    So no kernel reads data left by another one.
     """
     kept: list[Any] = []
     allocate = BufferPool.allocate
@@ -358,7 +358,7 @@ def last_line(report: str) -> str:
 
 
 def under_the_simulator(simulator: str, mode: str) -> tuple[Any, list[str]]:
-    """What a mode printed, as a finished process, and the simulator's reports."""
+    """The output of a mode, as a finished process, and the simulator's reports."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "oclgrind.log"
         command = [simulator, *CHECKS, "--log", str(log), sys.executable, __file__, mode]

@@ -148,7 +148,7 @@ def as_separate_operations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def as_one_operation(monkeypatch: pytest.MonkeyPatch, workspace: int) -> None:
-    """Let attention be one operation from here on, in blocks of a few scores where it is in blocks."""
+    """Let attention be one operation from here on, in blocks of a few scores if it uses blocks."""
     from netcl.core.backend import attention_blocks
     from netcl.ops import tiled_attention
 

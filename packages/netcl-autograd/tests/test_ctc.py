@@ -42,7 +42,7 @@ def padded(targets: list[list[int]], by: int = 0) -> Any:
 
 def test_every_alignment_counts(handle: Any) -> None:
     log_probs = sample()
-    # Whatever stands behind a target's length counts nothing, classes or not.
+    # Entries after a target's length are ignored, valid classes or not.
     targets = Tensor.from_host(padded(TARGETS, by=99))
     counts = [len(target) for target in TARGETS]
     found = ag.ctc_loss(Tensor.from_host(log_probs.astype(np.float32)), targets, [4] * 6, counts, reduction="none")

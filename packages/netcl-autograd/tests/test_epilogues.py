@@ -1,4 +1,4 @@
-"""What a jitted function does to the result of a contraction is computed by the contraction's own kernel."""
+"""Epilogue fusion in jitted functions: elementwise ops on the result of a contraction run in its kernel."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_whoever_holds_the_product_has_it(handle):
         z = ag.linear(x, w)
         kept.append(z)
         y = ag.relu(z)
-        dropped = ag.linear(x, w) * 2.0  # nobody asks for it
+        dropped = ag.linear(x, w) * 2.0  # no reader
         del dropped
         return y, ag.linear(y, w.T)
 

@@ -127,7 +127,7 @@ def test_neighbours_and_epilogues_are_one_launch(handle):
     )
 
     def step(x):
-        ops.sin(x)  # nobody reads it
+        ops.sin(x)  # it is not read
         y = ops.relu(ops.add(ops.matmul(x, w), b))
         z = ops.mul(ops.sub(spare, 1.0), 0.5)
         return ops.add(ops.neg(z), 2.0), y

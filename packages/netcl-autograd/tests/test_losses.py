@@ -172,7 +172,7 @@ def test_every_loss_can_be_reduced() -> None:
 
 @pytest.mark.parametrize("name", REDUCED)
 def test_reductions_agree(name: str, numpy_device: Any) -> None:
-    """The sum is that of the single values; the mean lies among them; another word is refused."""
+    """The sum is that of the single values; the mean is between them; another word is refused."""
     case = next(iter(op_cases(name)))
     given = {key: value for key, value in case.attributes.items() if key != "reduction"}
     engine = cpu_engine()

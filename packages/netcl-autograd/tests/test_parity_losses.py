@@ -1,4 +1,4 @@
-"""Losses and their gradients against PyTorch, where it is installed."""
+"""Losses and their gradients against PyTorch, if it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded: grad modes, Nodes, Parameters, dtypes."""
+"""Recording of gradients: grad modes, Nodes, Parameters, dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gradient is where there is none: at kinks, ties and zeros, as PyTorch has it; each convention a line."""
+"""Conventions for gradients at kinks, ties and zeros, as in PyTorch; one line for each."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ SMOOTH = ("softplus", "logsigmoid", "mish", "silu", "gelu", "tanhshrink", "sigmo
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_second_derivatives_at_zero(name: str) -> None:
-    """Where a formula has a kink inside that the function has not, both derivatives hold at it."""
+    """If a formula has an inner kink that the function does not have, both derivatives are right at it."""
     x = ag.Parameter(Tensor.from_host(np.zeros(1), "float64"))
     assert ag.gradcheck(getattr(ag, name), x)
     assert ag.gradgradcheck(getattr(ag, name), x)

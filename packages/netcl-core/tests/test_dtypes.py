@@ -125,7 +125,7 @@ def test_binary_ops_promote(a, b):
         assert (x < y).dtype == "bool"
         assert (x / y).dtype == (wanted if dtypes.is_floating(wanted) else "float32")
         assert ops.sum(x).dtype == (a if dtypes.is_floating(a) else "int64")
-        # bool counts for 0 and 1 beside numbers, and is logical among its own.
+        # bool counts as 0 and 1 with numbers, and is logical with bool.
         with np.errstate(all="ignore"):
             sums = (_wide(x) + _wide(y)) % 256 if wanted == "uint8" else _wide(x) + _wide(y)
             sums = sums.astype(np.float16).astype(np.float64) if wanted == "float16" else sums

@@ -42,7 +42,7 @@ def queue(request):
 
 
 class Fault:
-    """Stands in for a function of pyopencl; its calls from number ``at`` on fail, ``times`` of them."""
+    """Replaces a function of pyopencl; its calls from number ``at`` on fail, ``times`` of them."""
 
     def __init__(self, name, error, at, times=1):
         self.name, self.error, self.at, self.times = name, error, at, times
@@ -131,7 +131,7 @@ JOBS = {
 
 
 class Ledger:
-    """What a context holds while nothing is in use."""
+    """The memory that a context holds while nothing is in use."""
 
     def __init__(self, queue):
         self.queue = queue

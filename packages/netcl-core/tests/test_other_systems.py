@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-# What macOS, Windows and others lack is taken away after the standard library has been set up for the real system.
+# The parts that other systems lack are removed after the standard library has been set up for the real system.
 HIDE = """
 import ctypes, logging, multiprocessing, os, pathlib, platform, select, signal, sqlite3, subprocess, sys, tempfile
 import types
@@ -88,7 +88,7 @@ def test_netcl_core_on_numpy_alone(system, machine):
 
 
 WITH_OPENCL = (
-    "import platformdirs, pyopencl.invoker\n"  # what the driver stands on is this system's
+    "import platformdirs, pyopencl.invoker\n"  # modules that the driver uses are this system's
     + HIDE
     + """
 from netcl.core.backend.opencl.queue import shutdown as teardown

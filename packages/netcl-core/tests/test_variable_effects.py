@@ -1,4 +1,4 @@
-"""Each NETCL_ variable of netcl-core changes what runs; those with tests beside what they change are listed here."""
+"""Each NETCL_ variable of netcl-core changes what runs; variables tested in another module are listed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes the place of a kernel that does not build, or that a tuned size makes wrong."""
+"""The replacement of a kernel that does not build, or that a tuned size makes wrong."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ SMALLEST, LARGEST = 2.0**-126, 1e36
 
 
 def normal(values: Any) -> Any:
-    """Those that are neither denormal nor about to overflow."""
+    """The numbers that are neither denormal nor about to overflow."""
     return values[(np.abs(values) >= SMALLEST) & (np.abs(values) < LARGEST)]
 
 

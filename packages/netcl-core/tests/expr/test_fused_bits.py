@@ -70,7 +70,7 @@ def samples() -> list[Any]:
 
 
 def calm(values: Any) -> bool:
-    """Whether a chain may go on from these values without leaving the numbers that float32 holds well."""
+    """True if a chain may continue from these values without leaving the accurate range of float32."""
     return bool(np.all(np.abs(values) < 1e4))
 
 

@@ -1,7 +1,7 @@
 """Golden kernel texts: a change of the generator shows here as a change of OpenCL C, so that a refactor is provably
 neutral.
 
-``python packages/netcl-core/tests/expr/test_golden_kernels.py`` writes the texts anew; read the difference before you
+``python packages/netcl-core/tests/expr/test_golden_kernels.py`` writes the texts again; read the difference before you
 commit it.
 """
 
@@ -144,7 +144,7 @@ def test_the_exp_of_a_softmax_waits_in_its_output() -> None:
         (launch,) = named[name].launches
         assert "*out0" in launch.source
         assert launch.source.count("exp(") == 2  # whole vectors, and the rest
-    # What the output needs beside it may be overwritten, so nothing waits there.
+    # The other input of the output may be overwritten, so nothing is stored there between passes.
     weighted = make_plan([_softmax(X, 1) * X], [(64, 96)], [(64, 96)], (64, 96), CPU)
     assert weighted.launches[0].source.count("exp(") == 4
 

@@ -209,7 +209,7 @@ def test_no_host_array_is_kept_once_its_copy_is_over(queues, n):
 
 
 def events():
-    """How many cl.Events Python objects hold; the collector does not track events, but what holds them."""
+    """The number of cl.Events held by Python objects; the collector does not track events, but their holders."""
     gc.collect()
     return len({id(item) for item in gc.get_referents(*gc.get_objects()) if isinstance(item, cl.Event)})
 
@@ -248,7 +248,7 @@ def test_ten_thousand_launches_and_copies_leave_nothing(queues):
     after = events(), threading.active_count(), get_persistent_pool(queue).get_stats()["bytes_allocated"]
     assert x.to_host()[0] == 13_001
     assert max(before[0], after[0]) < 40, "events are kept"
-    # What leaks first fills what earlier work left free in the heap, and then grows each time; now and then the
+    # A leak first fills memory that earlier work left free in the heap, and then grows each time; now and then the
     # process takes memory for something else.
     assert min(growth[-2:]) < 1 << 20, f"memory grows by {growth} bytes"
     assert after[1:] == before[1:]

@@ -32,7 +32,7 @@ REFERENCES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_every_form_of_axis(name: str) -> None:
-    """NumPy evaluates the same expressions; the axes are taken apart before there is a device."""
+    """NumPy evaluates the same expressions; the axes are split before a device is involved."""
     x = Tensor.from_host(NUMBERS.astype(np.float64), "float64").to("cpu")
     for axis in (None, 0, -1, (0, 1), (-1, 0), (2, 1, 0), [1]):
         for keepdims in (False, True):

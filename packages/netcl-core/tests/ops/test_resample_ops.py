@@ -165,7 +165,7 @@ def test_the_identity_map_samples_the_image_itself(engine: Any) -> None:
 
 
 def test_what_lies_outside_never_counts(engine: Any) -> None:
-    """Infinities in the image do not leak into samples beside it, nor far or undefined positions into memory."""
+    """Infinities in the image do not leak into adjacent samples, nor far or undefined positions into memory."""
     values = np.full((1, 1, 2, 2), np.inf, np.float32)
     places = np.array([-9.0, 9.0, 1e30, -np.inf, np.nan], np.float32)
     grid = Tensor.from_host(np.stack([places, places], -1).reshape(1, 1, 5, 2))

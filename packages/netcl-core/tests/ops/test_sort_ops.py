@@ -72,7 +72,7 @@ def test_nan_is_last_infinities_are_in_order_and_zeros_are_equal(handle: Any) ->
     check(x, "float32", descending=True)
 
 
-# Around the lengths that are sorted at once, and those that are merged an odd and an even number of times.
+# Around the lengths that are sorted in one pass, and lengths that are merged an odd and an even number of times.
 @pytest.mark.parametrize("length", [1, 8, 9, 17, 4095, 4097, 8193, 70_001])
 def test_any_length(handle: Any, length: int) -> None:
     check(np.random.default_rng(length).integers(-50, 50, (2, length)).astype(np.float32), "float32")

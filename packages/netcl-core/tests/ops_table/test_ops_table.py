@@ -143,7 +143,7 @@ IN_ALL_LAYOUTS = {"add", "argmax", "exp", "softmax", "sum", "var"}
 
 
 def tells(name: str, case: Case) -> bool:
-    """Whether a case shows what the row computes, and not how one more layout of an expression is read."""
+    """True if a case tests the function of the row, and not one more layout of its operands."""
     if TABLE[name].expression is None or name in IN_ALL_LAYOUTS:
         return True
     shapes = {operand.shape for operand in case.operands if isinstance(operand, np.ndarray)}

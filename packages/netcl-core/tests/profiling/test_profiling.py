@@ -111,7 +111,7 @@ def test_event_timer_by_the_wall_clock(handle: DeviceHandle) -> None:
 
 
 def seen_step(handle: DeviceHandle, p: profile) -> None:
-    """What runs in the tests of a profile: an expression, a product, a replay, and a copy to the host."""
+    """The work in the tests of a profile: an expression, a product, a replay, and a copy to the host."""
     x = some(handle, 64, 48)
     step = capture(lambda a: ops.exp(ops.matmul(a, ops.transpose(a))), x)
     with p:
@@ -208,7 +208,7 @@ def test_the_chrome_trace_is_what_perfetto_reads(profiled: DeviceHandle, tmp_pat
     starts, ends = ({e["id"] for e in events if e["ph"] == phase} for phase in "sf")
     assert starts == ends
     assert len(starts) == len(p.launches)
-    # The slices of a track of Python lie in each other or apart, as the format asks for.
+    # The slices of a track of Python are nested or disjoint, as the format requires.
     slices = sorted(((e["ts"], -e["dur"]) for e in events if e["ph"] == "X" and e["pid"] == 1), key=lambda slice: slice)
     open_ends: list[float] = []
     for start, minus in slices:

@@ -156,7 +156,7 @@ def test_one_hot_finds_the_number_of_classes(engine):
 
 
 def test_masks_in_place_without_a_host_read(engine, values):
-    """What is written is the same for all that the mask selects: a select, which a step may capture."""
+    """One value is written to all selected elements: a select, which a step may capture."""
     t, mask = Tensor.from_host(values), values[:, :, 0] % 4 < 2
     row = np.array([7, 8, 9], np.float32)
     recording = engine.new_recording()

@@ -18,7 +18,7 @@ from netcl.core.expr import Load, parse
 from netcl.core.testing import masked
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 2e-3, "bfloat16": 1.6e-2}
-# What the operands lie along: m rows, n columns of a product or of the images of a convolution.
+# The dimensions of operands: m rows, n columns of a product or of the images of a convolution.
 EPILOGUES = {
     "bias": ("v0 + v1", ("n",)),
     "a value for each row, and a number": ("v0 * v1 + v2", ("m1", "")),
@@ -28,7 +28,7 @@ EPILOGUES = {
     "a mask": ("v1 > 0.0f ? v0 : v2", ("mn", "1n")),
 }
 EXACT = EPILOGUES.keys() - {"activation"}  # of whose functions every driver makes the same bits
-# Stack, rows, terms, columns, whether the operands are transposed: beside the edges of every tile, nothing to sum
+# Stack, rows, terms, columns, whether the operands are transposed: next to the edges of every tile, nothing to sum
 PRODUCTS = [
     ((), 65, 20, 131, (False, True)),
     ((), 130, 17, 67, (True, False)),

@@ -60,7 +60,7 @@ MOST = 1 << 20  # products of a case
 
 
 class Drawn(NamedTuple):
-    """Two matrices as they lie, and whether they are transposed first."""
+    """Two matrices as stored, with a flag for each: transposed first."""
 
     a: tuple[int, ...]
     b: tuple[int, ...]

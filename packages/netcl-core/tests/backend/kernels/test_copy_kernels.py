@@ -115,7 +115,7 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
 def test_results_that_no_cache_holds(engine: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines written past the caches, at sizes that a test can afford: beside rows that begin anywhere."""
+    """Non-temporal stores at sizes that a test can afford, with unaligned rows."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no launches")
     from netcl.core.backend.opencl.kernels import copy

@@ -68,7 +68,7 @@ class FullFile:
 
 
 class Fault:
-    """Fails at call number ``at`` of all the functions that it stands in for, counted together."""
+    """Fails at call number ``at`` of all the functions that it replaces, counted together."""
 
     def __init__(self, at):
         self.at, self.calls, self.raised = at, 0, 0

@@ -1,4 +1,4 @@
-"""How processes end: Ctrl-C idle and in a stuck kernel, waits with a limit, queues finished at exit, forks."""
+"""Shutdown of processes: Ctrl-C idle and in a stuck kernel, waits with a limit, queues finished at exit, forks."""
 
 from __future__ import annotations
 
