@@ -160,10 +160,10 @@ def test_deferred_storage_is_computed_once_whoever_asks(handle: Any) -> None:
     @ag.jit_compile
     def fn(x: Tensor) -> Tensor:
         y = ag.exp(x) * 3.0
-        materialize = y._storage.deferred[0].settle
+        materialize = y._storage.deferred[0].materialize
 
         class Counted:
-            def settle(self) -> None:
+            def materialize(self) -> None:
                 runs.append(1)
                 materialize()
 

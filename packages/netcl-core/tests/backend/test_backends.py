@@ -21,7 +21,7 @@ TWINS = (
     "resample",
     "scan",
     "sort",
-    "trellis",
+    "ctc",
     "recurrence",
     "attention",
 )
@@ -59,9 +59,8 @@ def test_both_backends_state_the_same_facts() -> None:
 
 @pytest.mark.parametrize("module", TWINS)
 def test_twin_files_have_the_same_public_functions(module: str) -> None:
-    file = {"trellis": "ctc"}.get(module, module)
     room = "contraction" if module in ("gemm", "conv") else "kernels"
-    twins = [importlib.import_module(f"netcl.core.backend.{folder}.{file}") for folder in ("cpu", f"opencl.{room}")]
+    twins = [importlib.import_module(f"netcl.core.backend.{folder}.{module}") for folder in ("cpu", f"opencl.{room}")]
     entry = {
         name: getattr(twins[0], name)
         for name in (module, "matmul")

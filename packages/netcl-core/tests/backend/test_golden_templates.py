@@ -98,8 +98,8 @@ def _contractions_of_cpus() -> Instances:
             for suffix, text, operands in _finishes(dtype, lanes):
                 build = partial(cpu_tiles.cpu_program, device, dtype, text, operands)
                 yield f"contract_cpu/{name}_{dtype}{suffix}", lambda build=build: build().text
-            yield f"contract_planes/{name}_{dtype}", partial(cpu_tiles._planes_program, device, dtype)
-            yield f"contract_thin/{name}_{dtype}", partial(gemm._thin_program, device, dtype)
+            yield f"contract_depthwise/{name}_{dtype}", partial(cpu_tiles._depthwise_program, device, dtype)
+            yield f"contract_gemv/{name}_{dtype}", partial(gemm._gemv_program, device, dtype)
             yield f"contract_attention_cpu/{name}_{dtype}", partial(attention._cpu_program, device, dtype)
             for kind in ("forward", "grad_input", "grad_weight"):
                 tile = tile_of(device, kind, dtype)
@@ -139,13 +139,13 @@ def _contractions_of_gpus() -> Instances:
                 for rows in (64, 128):
                     tiles = implicit_gemm.Tiles(rows, along, not along, 1)
                     yield (
-                        f"contract_windows/{dtype}_{rows}_{int(along)}{suffix}",
+                        f"contract_implicit_gemm/{dtype}_{rows}_{int(along)}{suffix}",
                         partial(implicit_gemm.program, GPU, dtype, tiles, text, operands),
                     )
                 for group, rows, columns in ((256, 4, 64), (64, 1, 16)):
-                    parted = skinny.Slices(group, rows, 8 if along else columns, along, 1)
+                    parted = skinny.SkinnyTile(group, rows, 8 if along else columns, along, 1)
                     yield (
-                        f"contract_slices/{dtype}_{group}_{rows}_{int(along)}{suffix}",
+                        f"contract_skinny/{dtype}_{group}_{rows}_{int(along)}{suffix}",
                         partial(skinny.program, GPU, dtype, parted, text, operands),
                     )
 
@@ -197,9 +197,9 @@ def _rows() -> Instances:
         for kind in ("max", "avg", "max_grad", "avg_grad", "im2col", "col2im"):
             for step in (1, 2, 3) if kind in ("max", "avg") else (1,):
                 yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step)
-        yield f"contract_parts/{dtype}", partial(partial_sums._program, dtype)
+        yield f"contract_partial_sums/{dtype}", partial(partial_sums._program, dtype)
     for dtype in ("float32", "float64"):
-        yield f"trellis/{dtype}", partial(ctc._program, dtype)
+        yield f"ctc/{dtype}", partial(ctc._program, dtype)
     for kind, dtypes in (("uniform", FLOATS), ("normal", FLOATS), ("bits", ("int32",)), ("randint", ALL)):
         for dtype in dtypes:
             yield f"random/{kind}_{dtype}", partial(random._program, kind, dtype)

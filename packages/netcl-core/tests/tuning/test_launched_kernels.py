@@ -16,7 +16,7 @@ from netcl.core.tuning import measurements, selector
 from netcl.core.tuning.conv_plans import geometry, plan_of
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
-from netcl.core.tuning.tiles import cpu_tile, entry_points, window_cut
+from netcl.core.tuning.tiles import cpu_tile, entry_points, implicit_gemm_tile
 from netcl.core.tuning.traits import Traits
 
 PRODUCTS = [
@@ -272,7 +272,7 @@ def test_the_rules_of_gpus() -> None:
     assert selector.has_broadcast(large._replace(sub_groups=True), product(8, 8, 8))
     assert not selector.has_broadcast(large, product(8, 8, 8))
     assert dense_steps(product(2**16, 1, 2**16)) is None
-    assert window_cut(product(64, 512, 64)) == (64, 4)
+    assert implicit_gemm_tile(product(64, 512, 64)) == (64, 4)
     assert cpu_tile(Traits(True, 16, 1 << 20), "float32")[1:] == (8, 32, 384, 16)
     assert cpu_tile(Traits(True, 8, 32 * 1024), "float64", few=True)[1:] == (4, 8, 64, 4)
 

@@ -12,7 +12,7 @@ from netcl.autograd.grad_node import GradNode, edge_of, user_step
 from netcl.autograd.hooks import Hook, leaf_hooks
 from netcl.autograd.mode import state
 from netcl.core import Tensor
-from netcl.core.lazy.tracer import touch
+from netcl.core.lazy.tracer import force
 from netcl.core.tensor import gradients
 
 GradFn = Callable[..., Any]
@@ -134,7 +134,7 @@ class Parameter(Tensor):
 def tensor(t: Any, requires_grad: bool = False) -> Tensor:
     """``t`` itself, or other data copied to the active device, as a Node."""
     value = t if isinstance(t, Tensor) else Tensor.from_host(t)
-    touch((value,))
+    force((value,))
     gradients.mark_recorded(value)
     if requires_grad:
         value.requires_grad = True

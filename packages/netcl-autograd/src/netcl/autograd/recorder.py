@@ -32,7 +32,7 @@ def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, An
             return result
         state.trace = None  # what the op calls inside is a part of it
         try:
-            return trace.aside(row, (*args, *kwargs.values()), lambda: recorder(next, row, args, kwargs))
+            return trace.run_untraced(row, (*args, *kwargs.values()), lambda: recorder(next, row, args, kwargs))
         finally:
             state.trace = trace
     if state.enabled and _wanted(args, kwargs):

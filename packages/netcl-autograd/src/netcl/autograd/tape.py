@@ -43,7 +43,7 @@ class Tape:
 
     def __enter__(self) -> Tape:
         if state.trace is not None:  # what a jitted function computed so far belongs to the tape before
-            state.trace.settle()
+            state.trace.materialize()
         self._outer.append(state.tape)
         state.tape = self
         _count(1)
@@ -53,7 +53,7 @@ class Tape:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if state.trace is not None and kind is None:
-            state.trace.settle()
+            state.trace.materialize()
         _count(-1)
         state.tape = self._outer.pop()
 

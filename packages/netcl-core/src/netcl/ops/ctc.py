@@ -160,7 +160,7 @@ def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor)
     n = emissions.shape[1]
     if n == 0:
         return engine.zeros((0,), emissions.dtype), engine.zeros(emissions.shape, emissions.dtype)
-    alpha: Tensor = engine.trellis(emissions, jumps)
+    alpha: Tensor = engine.ctc(emissions, jumps)
     ended = _ended(engine, Load(1, lengths.dtype), Load(2, labels.dtype))
     terms = apply("where", ended, Load(0, alpha.dtype), _NEVER)
     top = reduce("max", terms, (0, 2))
@@ -187,7 +187,7 @@ def ctc_occupancy(
         return engine.zeros(shape, dtype)  # type: ignore[no-any-return]
     ended = _ended(engine, Load(0, lengths.dtype), Load(1, labels.dtype))
     begins = _run(engine, apply("where", ended, Const(0.0, dtype), _NEVER), (lengths, labels, emissions), shape)
-    beta = engine.trellis(emissions, jumps, begins)
+    beta = engine.ctc(emissions, jumps, begins)
     both = Load(0, dtype) + Load(1, dtype)
     share = apply("where", apply("eq", both, _NEVER), 0.0, apply("exp", both + Load(2, dtype)))
     return _run(engine, share, (alpha, beta, loss.reshape(n, 1)), shape)

@@ -18,8 +18,8 @@ from netcl.core.backend.interceptors import Interceptor, interception
 from netcl.core.backend.profiler_sink import FlopCounter
 from netcl.core.backend.registry import ensure_same_backend
 from netcl.core.capture.call_log import CallLog, replaced, tensors_in
-from netcl.core.capture.fuse import grouped
-from netcl.core.capture.rerecord import assemble
+from netcl.core.capture.fuse import fused_steps
+from netcl.core.capture.rerecord import rerecord
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
@@ -166,7 +166,7 @@ class CapturedStep:
         second = self._engine.new_recording()
         try:
             with self._recorded_into(second):
-                known = assemble(self._engine, grouped(calls.list, held, calls.outside), calls.outside, held)
+                known = rerecord(self._engine, fused_steps(calls.list, held, calls.outside), calls.outside, held)
                 moved = self._rebind(calls, known)
                 for number, allocation in held.items():
                     if number in known and number not in moved:

@@ -100,19 +100,20 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 #endif
 #endif
 
-// What the kernels for images with few channels on CPU devices share (contract_channels_forward.cl, _weights, _input).
+// Direct convolution of images with few channels on CPU devices: the common part of contract_channels_forward.cl, _weights
+// and _input.
 //
-// A strip holds what some rows of the output meet in an image, one run for each channel, column of the kernel and row of
-// the kernel (rows that are whole strides apart share theirs): the image's rows moved by that column, zeros outside. What
-// a tap meets is then one run as long as the rows of the output are, and vectors go along it past the ends of rows.
+// A strip holds the input of some rows of the output, one run for each channel, column of the kernel and row of the kernel
+// (rows whose distance is a multiple of the stride share theirs): the image's rows shifted by that column, zeros outside.
+// The input of a tap is then one run as long as the rows of the output, and vectors go along it past the ends of rows.
 //
 // A work-item takes `each` blocks of rows, one after the other, and has `scratch` elements of its own for panels of weights
-// or sums, and behind `strip` of them for the strip or what the taps give back. Work-groups have one work-item.
+// or sums, and after `strip` of them for the strip or the gradients of the taps. Work-groups have one work-item.
 // Contraction of a*b+c into one rounding is allowed here.
 
 #define COLUMNS (SPAN * VECTOR)
 #define EACH(i, count) _Pragma("unroll") for (int i = 0; i < count; i++)
-// Without the hint Intel's compiler takes longer, to vectorise across work-items.
+// Without the hint Intel's compiler vectorises across work-items, which takes longer.
 #define LOOPING __attribute__((vec_type_hint(REALV)))
 
 typedef struct {
@@ -121,7 +122,7 @@ typedef struct {
     long sides[2], stride[2], dilation[2], low[2];
     long block, blocks, each, total;    // rows of a block, blocks of an image, of a work-item, of all images
     long scratch, strip;
-    long run;                           // rows of a run, or elements that a tap gives back for a block
+    long run;                           // rows of a run, or gradient elements of a tap for a block
     long finished;
     operand operands[OPERANDS];
 } images;
@@ -139,7 +140,7 @@ static inline void fill_strip(__global const STORAGE* image, __global REAL* stri
         if (!used) continue;
         for (long column = 0; column < g->channels * g->sides[1]; column++) {
             const long channel = column / g->sides[1], shift = column % g->sides[1] * g->dilation[1] - g->low[1];
-            // Between `begin` and `end` the run lies inside the image.
+            // Between `begin` and `end` the run is inside the image.
             const long beyond = g->width - shift;
             const long begin = min(g->columns, shift < 0 ? (step - 1 - shift) / step : 0);
             const long end = clamp(beyond > 0 ? (beyond - 1) / step + 1 : 0, begin, g->columns);
@@ -170,7 +171,7 @@ static inline void fill_strip(__global const STORAGE* image, __global REAL* stri
     }
 }
 
-// Where the runs of the taps begin in the strip.
+// The offsets of the taps' runs in the strip.
 static inline void find_runs(long* runs, const images* g) {
     for (long t = 0; t < g->taps; t++) {
         const long j = t % g->sides[1], i = t / g->sides[1] % g->sides[0] * g->dilation[0], c = t / g->sides[1] / g->sides[0];
@@ -180,7 +181,7 @@ static inline void find_runs(long* runs, const images* g) {
 }
 
 // Convolution of images with few channels, on CPU devices (see contract_channels.cl): the sums of all taps for ROWS filters x
-// SPAN vectors of the output, from the strip, through epilogue(sum, operands...) where asked for. Before the strip lie the
+// SPAN vectors of the output, from the strip, through epilogue(sum, operands...) if requested. Before the strip are the
 // weights in panels, [tile of filters][tap][ROWS], and the sums of a tile that wait for the epilogue or end a block.
 
 static inline REALV beside(__global const STORAGE* e, const operand o, const long filter, const long place, const long count) {

@@ -91,8 +91,8 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 #endif
 #endif
 
-// What the GPU kernels with large tiles share: steps of DEEP along k through local memory, 16 x 16 work-items of `item`s
-// that hold QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 that are 64 rows or columns apart.
+// The inner loop of the GPU kernels with large tiles: steps of DEEP along k through local memory, 16 x 16 work-items with
+// QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 at distances of 64 rows or columns.
 
 #define REAL_4 JOIN(REAL, 4)
 #define DEEP 16
@@ -100,7 +100,7 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 #define ROW_A (SPAN_ROWS + 4)
 #define ROW_B (SPAN + 4)
 
-// Elements of a tile of DEEP x span that a work-item loads: neighbours along k where that is contiguous, else across.
+// Elements of a tile of DEEP x span that a work-item loads: adjacent along k if that is contiguous, else across.
 #define AT(i, span, along) ((along) ? (int)((item + (i) * 256) % DEEP) : (int)((item + (i) * 256) / (span)))
 #define ACROSS(i, span, along) ((along) ? (int)((item + (i) * 256) / DEEP) : (int)((item + (i) * 256) % (span)))
 
@@ -111,7 +111,7 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 // sums += the products of the tiles in local memory, for work-item (x, y).
 static inline void multiply_tiles(__local const REAL_4* a_tile, __local const REAL_4* b_tile, const int x, const int y,
                                   REAL_4 sums[4 * QUARTERS][2]) {
-#ifdef UNROLL  // on CPUs, where tests run this, it makes compilers slow
+#ifdef UNROLL  // compilers for CPUs, where tests run this, get slow by it
 #pragma unroll
 #endif
     for (int k = 0; k < DEEP; k++) {
@@ -124,7 +124,7 @@ static inline void multiply_tiles(__local const REAL_4* a_tile, __local const RE
 #endif
     }
 }
-// What a product of matrices reads and writes where: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
+// The strides and offsets of a matrix product: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
 // index; offsets within a matrix have 32 bits.
 
 typedef struct {
@@ -133,12 +133,12 @@ typedef struct {
     long a_offset, b_offset, out_offset;
     long a_batch[2], b_batch[2], out_batch[2];
 } product;
-// Matrix products for GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], A, B and out with one stride for each index.
+// Register-tiled GEMM for GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], A, B and out with one stride for each index.
 //
 // wide   work-group of 16 x 16: a tile of 128 x 128 outputs, 8 x 8 per work-item in quarters of 4 x 4, k in steps of DEEP
-//        through local memory (2 * DEEP * 132 elements) while the next step is on its way in registers.
+//        through local memory (2 * DEEP * 132 elements) while the next step is prefetched to registers.
 //
-// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) where OPERANDS is defined. Contraction of
+// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if OPERANDS is defined. Contraction of
 // a*b+c into one rounding is allowed here.
 
 #define EACH (SPAN * DEEP / 256)

@@ -105,7 +105,7 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 //
 // weight_tiles    panels of rows of G w G^T, [SIDE^2][tile of rows][column][ROWS]
 // data_tiles      B^T d B of padded images, [SIDE^2][plane][tile]; a row of tiles has `stride` elements
-// output_tiles    A^T m A, through epilogue(sum, operands...) where asked for, to the images
+// output_tiles    A^T m A, through epilogue(sum, operands...) if requested, to the images
 // gradient_tiles  A d A^T of the gradient of an output, [SIDE^2][plane][tile]
 // weight_sums     G^T u G: the gradient of the weights from its [SIDE^2][element]
 //
@@ -116,8 +116,8 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 // The products with the matrices along one direction, from d(0), d(1), ... to r(0), r(1), ...
 #if TILE == 4
 // Of polynomials at 0, -A, A, -B, B and infinity. With 1 and 2 for A and B rounding errors are twice as large; these two
-// are the best of a search in steps of 1/16, and what they are multiplied with below has no rounding error of its own
-// but for the divisions.
+// are the best of a search in steps of 1/16, and their multipliers below have no rounding error of their own
+// except the divisions.
 #define A ((REAL)0.625)
 #define B ((REAL)1.5)
 #define AA (A * A)
@@ -200,7 +200,7 @@ __kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* re
     }
 }
 
-// Where the tiles of vector `group` begin in the images.
+// The offsets of the tiles of vector `group` in the images.
 static inline void places(const tiling* g, const size_t group, size_t* from) {
     for (int i = 0; i < VECTOR; i++) {
         const uint tile = min((uint)(group * VECTOR + i), (uint)(g->tiles - 1));

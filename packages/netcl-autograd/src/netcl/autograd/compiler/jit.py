@@ -16,10 +16,10 @@ from netcl.autograd.recorder import step_of
 from netcl.core import Tensor, config
 from netcl.core.backend.protocol import KernelText
 from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook
-from netcl.core.expr.cost import SPARE
+from netcl.core.expr.cost import RECOMPUTE_BUDGET
 from netcl.core.lazy.region import Cache, Region, Value
 from netcl.core.lazy.tracer import NOT_TRACED, Trace
-from netcl.core.tensor.deferred import share
+from netcl.core.tensor.deferred import alias_in_graph
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,11 +40,11 @@ class _Trace(Trace):
             found = region.kept[alive] = results_kept(engine, region, alive) if requires else alive
         return found
 
-    def joins(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
+    def may_fuse(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
         """Returns False if the forward and backward kernels would recompute much of each other's values."""
-        return overhead(engine, after) - overhead(engine, alone) - overhead(engine, before) <= SPARE
+        return overhead(engine, after) - overhead(engine, alone) - overhead(engine, before) <= RECOMPUTE_BUDGET
 
-    def spares(self, program: Program, inputs: Sequence[Any], value: Value, slot: int) -> bool:
+    def is_last_use(self, program: Program, inputs: Sequence[Any], value: Value, slot: int) -> bool:
         """Returns True if the gradient does not need input ``slot``."""
         if not value.requires_grad:
             return True
@@ -81,7 +81,7 @@ class _Trace(Trace):
         finally:
             state.trace, state.enabled = outer
 
-    def rename(self, value: Value, tensor: Any, source: Tensor) -> None:
+    def make_alias(self, value: Value, tensor: Any, source: Tensor) -> None:
         """A reshape of a value that has been materialized: runs the op, recorded as it was called."""
         outer = state.trace, state.enabled
         state.trace, state.enabled = None, value.requires_grad
@@ -89,7 +89,7 @@ class _Trace(Trace):
             result = source.reshape(value.shape)
         finally:
             state.trace, state.enabled = outer
-        share(tensor, result)
+        alias_in_graph(tensor, result)
 
 
 def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
@@ -124,14 +124,14 @@ class _Tracer:
             return result
         state.trace = None
         try:
-            return trace.aside(row, (*args, *kwargs.values()), lambda: next(row, args, kwargs))
+            return trace.run_untraced(row, (*args, *kwargs.values()), lambda: next(row, args, kwargs))
         finally:
             state.trace = trace
 
     def before_write(self) -> None:
         """Computes what the trace has deferred; threads that were given a snapshot of the hooks have no part in it."""
         if get_ident() == self._thread:
-            self._trace.settle()
+            self._trace.materialize()
 
 
 class Jitted:
@@ -160,12 +160,12 @@ class Jitted:
     def _run(self, trace: _Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         outer = state.trace
         if outer is not None:
-            outer.settle()
+            outer.materialize()
         hook = push_hook(_Tracer(trace), "tracer")
         state.trace = trace
         try:
             result = self._fn(*args, **kwargs)
-            trace.settle()
+            trace.materialize()
             return result
         except BaseException as error:
             trace.abandon(error)

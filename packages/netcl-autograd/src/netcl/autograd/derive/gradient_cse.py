@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from netcl.autograd.derive.problem import Gradients
 from netcl.core.expr import Expr, Load
-from netcl.core.expr.cost import is_dear
+from netcl.core.expr.cost import has_transcendental
 from netcl.core.expr.rewrite import substitute_all, walk
 
 
 def load_outputs(found: Gradients, outputs: Sequence[Expr], n: int) -> Gradients:
     """The gradients with outputs that contain transcendental functions loaded from the slots ``n``, ``n + 1``, ..."""
     known = {slot: gradient for slot, gradient in found.items() if gradient is not None}
-    saved: dict[Expr, Expr] = {o: Load(n + i, o.dtype) for i, o in enumerate(outputs) if is_dear((o,))}
+    saved: dict[Expr, Expr] = {o: Load(n + i, o.dtype) for i, o in enumerate(outputs) if has_transcendental((o,))}
     return {**found, **dict(zip(known, substitute_all([*known.values()], saved)))}
 
 
@@ -29,7 +29,7 @@ def share(groups: Sequence[tuple[Expr, ...]], first: int) -> tuple[list[tuple[Ex
             uses[node] = uses.get(node, 0) + 1
     changed, shared, known = [], [], dict[Expr, Expr]()
     for group, own in zip(groups, nodes):
-        repeated = {node for node in own if uses[node] > 1 and node not in known and is_dear((node,))}
+        repeated = {node for node in own if uses[node] > 1 and node not in known and has_transcendental((node,))}
         inner = {child for node in own if node in repeated for child in node.children}
         stored = {first + len(known) + k: node for k, node in enumerate(n for n in own if n in repeated - inner)}
         changed.append(substitute_all(group, known))

@@ -11,9 +11,9 @@ from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.grad_node import FLOATING
 from netcl.core.dispatch import Program
 from netcl.core.expr import Const, Expr, Load, Reduce
-from netcl.core.expr.cost import is_dear, repeated
+from netcl.core.expr.cost import has_transcendental, repeated
 from netcl.core.expr.rewrite import walk
-from netcl.core.lazy.region import LAST, Fused, Region, Stage, Value, fuse, place, shifted
+from netcl.core.lazy.region import LAST, Fused, Region, Stage, Value, fuse, shifted, substitute
 
 MAX_KEPT = 8
 MAX_SLOTS = 1 << 10  # above all slots of a program
@@ -51,7 +51,7 @@ def _expensive_values(region: Region, results: tuple[int, ...]) -> list[int]:
     return [
         number
         for stage in region.stages
-        if stage.recorded and stage.program is not None and is_dear(stage.program.outputs)
+        if stage.recorded and stage.program is not None and has_transcendental(stage.program.outputs)
         for number in stage.results
         if number not in results and shifted([region.values[number].expr], low)[0] in used
     ][:MAX_KEPT]
@@ -110,7 +110,7 @@ def _parts(stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr]) -
     for gradient in plan.programs:
         derived: Program = gradient.row.expression()  # type: ignore[operator, misc]
         loads = [sources[source] for source in gradient.sources]
-        parts.update(zip(gradient.inputs, place(derived.outputs, stage.axes, loads, stage.names)))
+        parts.update(zip(gradient.inputs, substitute(derived.outputs, stage.axes, loads, stage.names)))
     return [(number, parts[slot]) for slot, number in enumerate(stage.operands) if slot in parts]
 
 

@@ -54,7 +54,7 @@ def _block_scores(dtype: str, mask: str | None, causal: bool) -> Expr:
 
 @lru_cache(maxsize=64)
 def _block_divisors(dtype: str, mask: str | None, causal: bool) -> Expr:
-    """The logarithm of what the weights of each query are divided by, infinite where it sees no key."""
+    """The logarithm of the divisor of each query's weights, infinite if the query has no visible key."""
     _, total, finite = _exponentials(_block_scores(dtype, mask, causal), 2)
     return apply("where", apply("eq", total, 0.0), float("inf"), finite + apply("log", total))
 
@@ -241,7 +241,7 @@ def weighted(engine: Any, grad: TensorData, out: TensorData) -> TensorData:
 
 
 def as_dtype(engine: Any, x: TensorData, dtype: str) -> TensorData:
-    """``x`` converted, itself where it has the dtype."""
+    """``x`` converted; itself if it has the dtype."""
     if x.dtype == dtype:
         return x
     return engine.run((cast(Load(0, x.dtype), dtype),), (x,))[0]  # type: ignore[no-any-return]

@@ -1,4 +1,5 @@
-"""What a matrix product or convolution does to its sums before it stores them: bias, activation, residual, scale."""
+"""Epilogues: elementwise expressions on the sums of a GEMM or convolution before they are stored, such as bias,
+activation, residual and scale."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def _sum(dtype: str) -> Expr:
 
 
 def check(epilogue: Epilogue, dtype: str) -> None:
-    """ExpressionError where an epilogue of results of ``dtype`` is made of what it cannot be made of."""
+    """Raises ExpressionError if an epilogue of results of ``dtype`` contains something that is not allowed."""
     operands = epilogue.operands
     if not _fits(epilogue.expression, dtype, len(operands)) or any(x.dtype != dtype for x in operands):
         raise ExpressionError(

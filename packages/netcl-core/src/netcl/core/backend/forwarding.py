@@ -53,7 +53,7 @@ class KernelModules:
     resample: ModuleType
     scan: ModuleType
     sort: ModuleType
-    trellis: ModuleType
+    ctc: ModuleType
     recurrence: ModuleType
     attention: ModuleType
 
@@ -109,7 +109,7 @@ class ForwardedCalls:
     resample = forwarded(DeviceBackend.resample, "resample")
     scan = forwarded(DeviceBackend.scan, "scan")
     sort = forwarded(DeviceBackend.sort, "sort")
-    trellis = forwarded(DeviceBackend.trellis, "trellis")
+    ctc = forwarded(DeviceBackend.ctc, "ctc")
     recurrence = forwarded(DeviceBackend.recurrence, "recurrence")
     recurrence_back = forwarded(DeviceBackend.recurrence_back, "recurrence")
     attention = forwarded(DeviceBackend.attention, "attention")

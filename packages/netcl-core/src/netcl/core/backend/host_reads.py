@@ -1,4 +1,4 @@
-"""What holds for reading on the host: when it is allowed, and the messages of checks that devices report then."""
+"""The guard of reads on the host during capture, and the messages of deferred device assertions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ flags: DeviceFlags = DeviceFlags()
 
 
 def host_read_allowed(engine: DeviceBackend) -> None:
-    """CaptureError where this thread records on ``engine``: a replay cannot give Python a value."""
+    """Raises CaptureError if this thread records on ``engine``: a replay cannot give Python a value."""
     recording = engine.recording
     if recording is not None and recording.thread == threading.get_ident():
         raise CaptureError(

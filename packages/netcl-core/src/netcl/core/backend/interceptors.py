@@ -54,7 +54,7 @@ class Interceptor:
         raise NotImplementedError
 
     def recovers(self, engine: Any, error: KernelBuildError, name: str, args: tuple[Any, ...]) -> bool:
-        """Whether it computes the call ``name`` from now on without the kernel that failed with ``error``."""
+        """Returns True if it computes the call ``name`` from now on without the kernel that failed with ``error``."""
         return False
 
 

@@ -19,7 +19,7 @@ __all__ = ["FlopCount", "FlopCounter", "LaunchRecord", "ProfilerSink", "Size", "
 
 
 class Size(NamedTuple):
-    """What is known of an operand that is not kept: its shape (None for a bare buffer) and its bytes."""
+    """The description of an operand, which is not kept alive: its shape (None for a bare buffer) and its bytes."""
 
     shape: tuple[int, ...] | None
     nbytes: int
@@ -113,7 +113,7 @@ def _counted(
 
 
 class LaunchRecord(NamedTuple):
-    """What a replay tells a profiler of a recorded launch."""
+    """The record of a launch that a replay reports to a profiler."""
 
     name: str
     args: tuple[Any, ...]

@@ -22,7 +22,7 @@ Pair = tuple[int, int]
 
 
 class Described(Protocol):
-    """What ``describe`` reads of a program of the op table."""
+    """The fields of a program of the op table that ``describe`` reads."""
 
     @property
     def name(self) -> str: ...
@@ -36,7 +36,7 @@ class Described(Protocol):
 
 @runtime_checkable
 class DeviceBackend(Protocol):
-    """What an engine offers; one engine per queue. All computing calls may be recorded (see ``recording``). Results
+    """The calls of an engine; one engine per queue. All computing calls may be recorded (see ``recording``). Results
     have the class of the operands.
 
     Arguments are checked by ``netcl.ops`` before they come here.
@@ -66,7 +66,7 @@ class DeviceBackend(Protocol):
 
     @property
     def intercepting(self) -> bool:
-        """Whether a computing call has to pass the interceptors: one of them is not idle."""
+        """True if a computing call has to pass the interceptors: one of them is not idle."""
         ...
 
     @intercepting.setter
@@ -94,7 +94,7 @@ class DeviceBackend(Protocol):
         ...
 
     def allocating_from(self, pool: Any) -> AbstractContextManager[None]:
-        """Within the block this thread's new tensors come from ``pool``; without effect where there are no pools."""
+        """Within the block this thread's new tensors come from ``pool``; without effect if the engine has no pools."""
         ...
 
     def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Any:
@@ -289,16 +289,16 @@ class DeviceBackend(Protocol):
 
         ``sort``: the first ``size`` of each row, stably, NaN as the largest, and their positions, int64. ``kth``: the
         position in its row of what comes to the position ``other`` (..., 1), both int64. ``search``: for each of
-        ``other`` (rows as ``x``'s, or ``x`` a single row) the number of elements of the sorted row that lie before it,
-        int64; ``right``: or are equal to it. ``count``: how many of ``x`` lie in the bins between the edges ``other``,
+        ``other`` (rows as ``x``'s, or ``x`` a single row) the number of elements of the sorted row that are before it,
+        int64; ``right``: or are equal to it. ``count``: how many of ``x`` are in the bins between the edges ``other``,
         int64. ``place``: each element of a row at the position in ``other`` (int64, no two the same) of a row of
         ``size`` zeros.
         """
         ...
 
-    def trellis(self, x: TensorT, jumps: TensorT, begins: TensorT | None = None) -> TensorT:
-        """Sums over paths through ``x`` (steps, n, states), in logarithms: up to each state, or with ``begins`` from it
-        on.
+    def ctc(self, x: TensorT, jumps: TensorT, begins: TensorT | None = None) -> TensorT:
+        """CTC forward-backward: log sums over the paths through ``x`` (steps, n, states), up to each state (alpha), or
+        with ``begins`` from it on (beta).
         """
         ...
 
@@ -426,7 +426,7 @@ class HostTransfer:
         self._values: np.ndarray[Any, Any] | None = None
 
     def done(self) -> bool:
-        """Whether ``wait`` would return at once."""
+        """True if ``wait`` would return at once."""
         return self._values is not None or self.event is None or self.event.command_execution_status == 0
 
     def wait(self) -> np.ndarray[Any, Any]:

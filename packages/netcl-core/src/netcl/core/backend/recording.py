@@ -3,7 +3,7 @@
 An engine has at most one open recording, in ``engine.recording``. While it is open, the place where the recording's
 thread launches work appends a callable without arguments instead of running it; both backends do so.
 
-``pool`` is the arena: while recording, new tensors come from it and from nowhere else, and it serves nobody else. A
+``pool`` is the arena: while recording, new tensors come from it alone, and it serves no other allocation. A
 tensor that dies while recording thus frees its buffer for a later launch of the same recording, never for other work,
 so that a replay cannot write into a buffer that someone else holds. For a lease of another pool (parameters, inputs)
 the recording keeps the lease.

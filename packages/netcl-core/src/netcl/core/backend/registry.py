@@ -68,7 +68,7 @@ def cpu_engine() -> DeviceBackend:
 
 
 def is_queue(value: object) -> bool:
-    """Whether ``value`` names a place to compute: a DeviceHandle, a CPUQueue or an OpenCL command queue."""
+    """True if ``value`` names a device or queue: a DeviceHandle, a CPUQueue or an OpenCL command queue."""
     return isinstance(value, (DeviceHandle, CPUQueue)) or type(value).__name__ == "CommandQueue"
 
 
@@ -78,7 +78,7 @@ def get_backend(tensor: TensorData) -> DeviceBackend:
 
 
 def is_opencl(tensor: TensorData) -> bool:
-    """Whether the data of ``tensor`` lie in an OpenCL buffer."""
+    """True if the data of ``tensor`` are in an OpenCL buffer."""
     return bool(tensor.engine.name == "cl")
 
 

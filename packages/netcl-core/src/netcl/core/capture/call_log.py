@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
     from netcl.core.tensor.data import TensorData
 
-# Arguments that a call writes into; whatever else it is given it reads.
+# Arguments that a call writes into; it reads all others.
 _WRITTEN = ("out",)
 
 
@@ -35,10 +35,10 @@ class Ref(NamedTuple):
 
 
 @dataclass(eq=False)
-class Call:
+class LoggedCall:
     """One engine call: ``args``, ``kwargs`` and ``results`` have Refs for tensors.
 
-    ``reads`` are (number, version), ``writes`` numbers. ``kept``: it does more than write, so it may not be left out.
+    ``reads`` are (number, version), ``writes`` numbers. ``kept``: it has side effects, so it is never eliminated.
     """
 
     method: str
@@ -79,18 +79,20 @@ def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
     return value
 
 
-def is_expression(call: Call) -> bool:
-    """Whether a call is one of ``run`` that may become part of another."""
+def is_expression(call: LoggedCall) -> bool:
+    """True if a call is one of ``run`` that can be fused."""
     if call.method != "run" or call.kept:
         return False
-    outputs, inputs, _, shapes, _ = parts_of(call)
+    outputs, inputs, _, shapes, _ = run_arguments(call)
     if not inputs or any(0 in ref.shape for ref in inputs):
         return False
     space = broadcast_shapes([*(ref.shape for ref in inputs), *(shapes or ())], "run")
     return all(len(shape) == len(space) for shape in shapes or ())
 
 
-def parts_of(call: Call) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, Any], Any, Sequence[Ref | None]]:
+def run_arguments(
+    call: LoggedCall,
+) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, Any], Any, Sequence[Ref | None]]:
     """outputs, inputs, scalars, shapes and out of a call of ``run``."""
     outputs, inputs, *rest = call.args
     scalars = rest[0] if rest else call.kwargs.get("scalars")
@@ -116,17 +118,17 @@ class CallLog(Interceptor):
         self._inside = False
         self._launches = self._marked = 0  # that are known to come from calls
         self._numbers: dict[int, int] = {}
-        self._same: list[Any] = []  # what the numbers stand for, held so that no other gets its identity
+        self._same: list[Any] = []  # the objects behind the numbers, held so that no other gets their identity
         self._versions: list[int] = []
         self._leases: list[Any] = []  # by number: a weak reference, None for a tensor from outside
         self.outside: dict[int, Any] = {}
         self.begun: dict[int, int] = {}  # the version that each of these tensors had
-        self.list: list[Call] = []
+        self.list: list[LoggedCall] = []
         self.complete: bool = True
 
     def number(self, tensor: Any, fresh: bool = False) -> int:
         """The number of the storage of a tensor; tensors from outside of the recording, not ``fresh``, are kept."""
-        buffer = tensor.buffer  # first, as it settles a pending tensor
+        buffer = tensor.buffer  # first, as it materializes a deferred tensor
         lease = tensor.pool_handle
         own = fresh if buffer is None else lease is not None and lease.pool is self._pool
         same: Any = tensor._storage if buffer is None else lease if own else buffer
@@ -152,7 +154,7 @@ class CallLog(Interceptor):
     def __call__(
         self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Runs a call and logs it, unless another call makes it."""
+        """Runs a call and logs it, unless it is made by another call."""
         if self._inside:
             return proceed(*args, **kwargs)
         if len(self._recording) != self._launches:
@@ -177,11 +179,11 @@ class CallLog(Interceptor):
         for number in written:
             self._versions[number] += 1
         found = replaced(results, self._ref)
-        self.list.append(Call(name, given, named, found, frozenset(reads), frozenset((*written, *fresh)), kept))
+        self.list.append(LoggedCall(name, given, named, found, frozenset(reads), frozenset((*written, *fresh)), kept))
         return results
 
     def finish(self) -> dict[int, Any]:
-        """At the end of the recording: the leases of what somebody still holds, by number."""
+        """Ends the log and returns the leases of tensors that are still referenced, by number."""
         if len(self._recording) != self._launches:
             self.complete = False
         leases = ((number, ref and ref()) for number, ref in enumerate(self._leases))

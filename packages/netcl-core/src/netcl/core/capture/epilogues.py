@@ -1,4 +1,4 @@
-"""Expressions on the result of a contraction, folded into it as its epilogue."""
+"""Epilogue fusion in a captured step: expressions on the result of a contraction become its epilogue."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from netcl.core.backend.epilogue import Epilogue, check
-from netcl.core.capture.call_log import Call, Ref
+from netcl.core.capture.call_log import LoggedCall, Ref
 from netcl.core.errors import ExpressionError
 from netcl.core.expr import Load
 from netcl.core.lazy.region import Region, Value
@@ -15,16 +15,16 @@ from netcl.core.lazy.region_epilogue import epilogue_expression
 _KINDS = ("forward", "grad_input")
 
 
-def is_contraction(call: Call) -> bool:
-    """Whether a call takes an epilogue, and makes one new tensor of single or double precision."""
+def is_contraction(call: LoggedCall) -> bool:
+    """True if a call takes an epilogue, and makes one new tensor of single or double precision."""
     takes = call.method == "matmul" or (call.method == "conv" and call.args[0] in _KINDS)
     return takes and isinstance(call.results, Ref) and call.kwargs.get("out") is None and not call.kept
 
 
-def folded(
-    call: Call, region: Region, inputs: Sequence[Ref], value: Value, ref: Ref, scalars: Mapping[str, Any]
-) -> Call | None:
-    """The contraction ``call`` with the region's ``value``, which is ``ref``, as its epilogue; None where it cannot be.
+def with_epilogue(
+    call: LoggedCall, region: Region, inputs: Sequence[Ref], value: Value, ref: Ref, scalars: Mapping[str, Any]
+) -> LoggedCall | None:
+    """The contraction ``call`` with the region's ``value``, which is ``ref``, as its epilogue; None if it cannot.
 
     ``inputs`` are the region's.
     """
@@ -44,7 +44,7 @@ def folded(
         return None
     reads = call.reads | {(one.number, one.version) for one in operands}
     named = {**call.kwargs, "epilogue": epilogue}
-    return Call(call.method, call.args, named, ref, reads, frozenset((ref.number,)), False)
+    return LoggedCall(call.method, call.args, named, ref, reads, frozenset((ref.number,)), False)
 
 
-__all__ = ["folded", "is_contraction"]
+__all__ = ["with_epilogue", "is_contraction"]

@@ -1,10 +1,10 @@
-"""A recorded step put together anew: what nobody needs is left out, and calls of expressions become one program where
-the tracer's rules for regions say so.
+"""Optimizes the call log of a captured step: dead calls are eliminated, and calls of expressions are fused to one
+program by the tracer's rules for regions.
 
-Calls keep the order that their reads and writes ask for. A call joins the group of an earlier call if no third comes
-between the two, and its expressions are put into the region of the group (``lazy/legality.py``): fusion is the same
-substitution as in a jitted function. A replay has to have the bits of the calls one by one, so half precision is stored
-before it is read again, and inexact functions join only where the kernel walks the same elements.
+Calls keep the order of their data dependences. A call is fused into the group of an earlier call if no third one has to
+run between the two, and its expressions are put into the region of the group (``lazy/legality.py``): the same
+substitution as in a jitted function. A replay must have the bits of the calls one by one, so half precision is stored
+before it is read again, and inexact functions are fused only if the kernel walks the same elements.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from netcl.core.capture.call_log import Call, Ref, is_expression, parts_of
-from netcl.core.capture.epilogues import folded, is_contraction
-from netcl.core.capture.schedule import Step, in_order
+from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments
+from netcl.core.capture.epilogues import is_contraction, with_epilogue
+from netcl.core.capture.schedule import PlannedCall, scheduled
 from netcl.core.expr import Apply, Expr, Reduce
-from netcl.core.expr.cost import SPARE, repeated
+from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import broadcast_shapes
 from netcl.core.lazy.legality import extend
@@ -26,33 +26,33 @@ from netcl.core.lazy.region import LAST, Region, fuse
 from netcl.core.ops_table.program import Bound, Program
 
 _HALVES = ("float16", "bfloat16")
-_CANDIDATES = 4  # groups that a call is tried with
+_CANDIDATES = 4  # groups that are tried for a call
 
 
 @dataclass(eq=False)
 class _Group:
-    """Calls that become one; ``before`` has a bit for each group that has to run earlier."""
+    """Calls that are fused; ``before`` has a bit for each group that has to run earlier."""
 
     calls: list[int]
     before: int
     region: Region | None = None
-    contraction: Call | None = None  # with what was folded into it
+    contraction: LoggedCall | None = None  # with its epilogue
     values: dict[tuple[int, int], int] = field(default_factory=dict)  # (number, version) to value of the region
     inputs: list[Ref] = field(default_factory=list)
     scalars: list[Any] = field(default_factory=list)
     made: dict[tuple[int, int], tuple[Ref, bool]] = field(default_factory=dict)
 
 
-def grouped(calls: Sequence[Call], live: Iterable[int], outside: Iterable[int]) -> list[list[Step]]:
-    """The steps that compute the same as ``calls``, those together that may run in any order.
+def fused_steps(calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]) -> list[list[PlannedCall]]:
+    """The steps that compute the same as ``calls``, as lists of independent ones.
 
     ``live`` are numbers needed afterwards, ``outside`` those of tensors that are not the recording's own.
     """
-    return _Grouping(_needed(calls, {*live, *outside}), set(live)).steps()
+    return _Fusion(_without_dead_calls(calls, {*live, *outside}), set(live)).steps()
 
 
-def _needed(calls: Sequence[Call], live: set[int]) -> list[Call]:
-    """The calls without those whose results nobody reads."""
+def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[LoggedCall]:
+    """The calls without dead ones, whose results are not read."""
     found = []
     for call in reversed(calls):
         if call.kept or call.writes & live:
@@ -61,13 +61,13 @@ def _needed(calls: Sequence[Call], live: set[int]) -> list[Call]:
     return found[::-1]
 
 
-class _Grouping:
-    def __init__(self, calls: Sequence[Call], live: set[int]) -> None:
+class _Fusion:
+    def __init__(self, calls: Sequence[LoggedCall], live: set[int]) -> None:
         self._calls = calls
         self._live = live
         self._groups: list[_Group] = []
         self._of: list[int] = []  # by call: its group
-        self._home: dict[tuple[int, int], int] = {}  # what is made, to the group that makes it
+        self._home: dict[tuple[int, int], int] = {}  # from a result to the group that makes it
         self._readers: dict[tuple[int, int], list[int]] = {}
         for at, call in enumerate(calls):
             for key in call.reads:
@@ -78,11 +78,11 @@ class _Grouping:
         for at, call in enumerate(calls):
             self._add(at, call)
         for number in range(len(self._groups)):
-            self._fold(number)
+            self._fuse_epilogue(number)
 
     # -- order ---------------------------------------------------------------------------------------------------------
 
-    def _needs(self, call: Call) -> set[int]:
+    def _needs(self, call: LoggedCall) -> set[int]:
         """The groups that have to run before a call."""
         found = {self._last_write[number] for number, _ in call.reads if number in self._last_write}
         for number in call.writes:
@@ -97,14 +97,14 @@ class _Grouping:
             bits |= self._groups[group].before | 1 << group
         return bits
 
-    def _add(self, at: int, call: Call) -> None:
+    def _add(self, at: int, call: LoggedCall) -> None:
         needs = self._needs(call)
-        home = self._join(at, call, needs) if is_expression(call) else None
+        home = self._fuse_into(at, call, needs) if is_expression(call) else None
         if home is None:
             home = len(self._groups)
             self._groups.append(_Group([at], self._before(needs)))
             if is_expression(call):
-                self._enter(home, call, self._bound(call))
+                self._extend(home, call, self._bound(call))
         else:
             group = self._groups[home]
             group.calls.append(at)
@@ -120,10 +120,10 @@ class _Grouping:
             self._last_write[number] = home
             self._reads_since[number] = set()
 
-    # -- joining -------------------------------------------------------------------------------------------------------
+    # -- fusion --------------------------------------------------------------------------------------------------------
 
-    def _join(self, at: int, call: Call, needs: set[int]) -> int | None:
-        """The group that the call has joined, None where it stays alone."""
+    def _fuse_into(self, at: int, call: LoggedCall, needs: set[int]) -> int | None:
+        """The group that the call was fused into, else None."""
         producers = {self._home[key] for key in call.reads if key in self._home}
         beside = {self._of[reader] for key in call.reads for reader in self._readers.get(key, ()) if reader < at}
         tried = sorted(producers, reverse=True) + sorted(beside - producers, reverse=True)
@@ -132,20 +132,22 @@ class _Grouping:
             if group.region is None or any(self._groups[n].before >> candidate & 1 for n in needs - {candidate}):
                 continue
             ready = self._bound(call)
-            if self._fits(group, call, ready) and self._enter(candidate, call, ready):
+            if self._fits(group, call, ready) and self._extend(candidate, call, ready):
                 return candidate
         return None
 
     @staticmethod
-    def _bound(call: Call) -> Bound:
-        outputs, inputs, scalars, shapes, _ = parts_of(call)
+    def _bound(call: LoggedCall) -> Bound:
+        outputs, inputs, scalars, shapes, _ = run_arguments(call)
         space = broadcast_shapes([*(ref.shape for ref in inputs), *(shapes or ())], "run")
         wanted = tuple(shapes) if shapes is not None else (space,) * len(outputs)
         program = Program("run", outputs, wanted, wanted, {})
         return Bound(program, inputs, scalars)
 
-    def _fits(self, group: _Group, call: Call, ready: Bound) -> bool:
-        """What ``extend`` does not ask: dtypes that round, shapes that differ, and what is written in place."""
+    def _fits(self, group: _Group, call: LoggedCall, ready: Bound) -> bool:
+        """True if the call passes the checks that ``extend`` does not make: dtypes that round, shapes, and writes in
+        place.
+        """
         region = group.region
         assert region is not None
         for ref in ready.inputs:
@@ -155,7 +157,7 @@ class _Grouping:
                 if known.dtype in _HALVES or _wide(known.shape) != _wide(ref.shape):
                     return False
         written = {number for number, _ in group.made} | call.writes
-        placed = [ref for ref, there in group.made.values() if there] + [out for out in parts_of(call)[4] if out]
+        placed = [ref for ref, there in group.made.values() if there] + [out for out in run_arguments(call)[4] if out]
         if not placed:
             return True
         if {ref.number for ref in placed} & {number for number, _ in group.made} & call.writes:
@@ -167,8 +169,8 @@ class _Grouping:
         reducing = any(isinstance(n, Reduce) for n in walk(ready.program.outputs)) or region.reduced is not None
         return len(spaces) == 1 and not reducing
 
-    def _enter(self, home: int, call: Call, ready: Bound) -> bool:
-        """Puts a call into a group's region; False, with nothing changed, where it does not fit or does not pay."""
+    def _extend(self, home: int, call: LoggedCall, ready: Bound) -> bool:
+        """Puts a call into a group's region; False, with nothing changed, if it does not fit or does not pay."""
         group = self._groups[home]
         before = group.region or Region()
         fresh: dict[tuple[int, int, tuple[int, ...]], tuple[int, bool]] = {}
@@ -179,11 +181,11 @@ class _Grouping:
                 refs.append(value)
             else:
                 refs.append(fresh.setdefault((ref.number, ref.version, ref.shape), (len(fresh), False)))
-        move = extend(before, "step", ready, refs, False, False, False)
-        if move is None:
+        transition = extend(before, "step", ready, refs, False, False, False)
+        if transition is None:
             return False
-        after = move.region
-        if before.stages and not (self._worth(before, after, ready) and _same_bits(after)):
+        after = transition.region
+        if before.stages and not (self._pays(before, after, ready) and _same_bits(after)):
             return False
         group.region = after
         group.scalars.extend(ready.scalars.values())
@@ -192,22 +194,22 @@ class _Grouping:
             index = after.inputs[first + place]
             group.values.setdefault((number, version), index)
             group.inputs.append(Ref(number, version, shape, after.values[index].dtype))
-        outs = parts_of(call)[4]
-        for k, (index, _) in enumerate(move.results):
+        outs = run_arguments(call)[4]
+        for k, (index, _) in enumerate(transition.results):
             ref = call.results[k]
             group.values[ref.number, ref.version] = index
             group.made[ref.number, ref.version] = (ref, bool(outs) and outs[k] is not None)
             self._home[ref.number, ref.version] = home
         return True
 
-    def _worth(self, before: Region, after: Region, ready: Bound) -> bool:
-        """Whether the kernels do little again that was done once apart."""
-        return _again(after) - _again(before) - repeated([ready.program.outputs]) <= SPARE
+    def _pays(self, before: Region, after: Region, ready: Bound) -> bool:
+        """True if fusion recomputes at most ``RECOMPUTE_BUDGET`` operations per element."""
+        return _recomputed(after) - _recomputed(before) - repeated([ready.program.outputs]) <= RECOMPUTE_BUDGET
 
     # -- epilogues -----------------------------------------------------------------------------------------------------
 
-    def _fold(self, number: int) -> None:
-        """Makes the group ``number`` the epilogue of a contraction whose result only it reads, where it can be."""
+    def _fuse_epilogue(self, number: int) -> None:
+        """Makes the group ``number`` the epilogue of a contraction whose result only it reads, if it can be."""
         group = self._groups[number]
         needed = self._needed_of(group)
         if group.region is None or len(needed) != 1 or any(there for _, there in group.made.values()):
@@ -224,18 +226,18 @@ class _Grouping:
             readers = {self._of[reader] for reader in self._readers[ref.number, ref.version]}
             if readers != {number} or self._between(home, number) or self._groups[home].contraction is not None:
                 continue
-            made = folded(self._calls[at], group.region, group.inputs, value, group.made[needed[0]][0], scalars)
+            made = with_epilogue(self._calls[at], group.region, group.inputs, value, group.made[needed[0]][0], scalars)
             if made is not None:
                 self._absorb(number, home, made)
                 return
 
     def _between(self, first: int, last: int) -> bool:
-        """Whether a group has to run after ``first`` and before ``last``."""
+        """True if a group has to run after ``first`` and before ``last``."""
         before = self._groups[last].before
         return any(before >> n & 1 and group.before >> first & 1 for n, group in enumerate(self._groups) if n != first)
 
-    def _absorb(self, number: int, home: int, made: Call) -> None:
-        """The contraction of group ``home`` runs, as ``made``, in the place of group ``number``."""
+    def _absorb(self, number: int, home: int, made: LoggedCall) -> None:
+        """The contraction of group ``home`` runs, as ``made``, in the position of group ``number``."""
         group, gone = self._groups[number], self._groups[home]
         group.contraction = made
         group.before = (group.before | gone.before) & ~(1 << home)
@@ -246,17 +248,17 @@ class _Grouping:
 
     # -- the result ----------------------------------------------------------------------------------------------------
 
-    def steps(self) -> list[list[Step]]:
+    def steps(self) -> list[list[PlannedCall]]:
         """The groups in an order that their reads and writes allow."""
         there = [number for number, group in enumerate(self._groups) if group.calls]
-        return in_order(
+        return scheduled(
             {number: self._step(self._groups[number]) for number in there},
             {number: self._groups[number].before for number in there},
             {number: self._groups[number].calls[-1] for number in there},
         )
 
     def _needed_of(self, group: _Group) -> list[tuple[int, int]]:
-        """What a group makes that is read elsewhere, or stays."""
+        """The results of a group that are read elsewhere, or live after the step."""
         members = set(group.calls)
         return [
             key
@@ -266,17 +268,17 @@ class _Grouping:
             or any(reader not in members for reader in self._readers.get(key, ()))
         ]
 
-    def _step(self, group: _Group) -> Step:
+    def _step(self, group: _Group) -> PlannedCall:
         call = group.contraction
         if call is None and (len(group.calls) == 1 or group.region is None):
             call = self._calls[group.calls[0]]
         if call is not None:
-            return Step(frozenset(number for number, _ in call.reads), call.writes, call)
+            return PlannedCall(frozenset(number for number, _ in call.reads), call.writes, call)
         assert group.region is not None
         needed = self._needed_of(group)
         program = fuse(group.region, tuple(group.values[key] for key in needed))
         refs = tuple(group.inputs)
-        return Step(
+        return PlannedCall(
             frozenset(ref.number for ref in refs),
             frozenset(group.made[key][0].number for key in needed),
             None,
@@ -291,8 +293,8 @@ def _wide(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(size for size in shape if size != 1)
 
 
-def _again(region: Region) -> int:
-    """Operations per element that the kernels of all results of a region do more than once."""
+def _recomputed(region: Region) -> int:
+    """Operations per element that the kernels of a region's results compute more than once."""
     groups: dict[Any, list[Expr]] = {}
     for stage in region.stages:
         for number in stage.results:
@@ -303,8 +305,8 @@ def _again(region: Region) -> int:
 
 
 def _same_bits(after: Region) -> bool:
-    """Whether each element is computed as it was apart: exactly, for a whole row at once, or by kernels that walk
-    everything in one line.
+    """True if each element has the bits of the unfused call: if all is exact, if whole rows are computed at once, or if
+    the kernels walk all elements in one line.
     """
     nodes = walk([value.expr for value in after.values])
     inexact = [node for node in nodes if isinstance(node, Apply) and not node.prim.exact]
@@ -317,4 +319,4 @@ def _same_bits(after: Region) -> bool:
     return whole and not any(isinstance(node, Reduce) for node in nodes)
 
 
-__all__ = ["grouped"]
+__all__ = ["fused_steps"]

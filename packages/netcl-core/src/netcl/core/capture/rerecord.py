@@ -1,7 +1,7 @@
-"""Runs the steps of a recording that was put together anew, so that a second recording takes their launches.
+"""Runs the optimized steps of a captured call log, so that a second recording takes their launches.
 
-What a step makes is let go after its last use, so that the arena serves the same memory again: the second recording
-holds what is alive at once, whatever Python held while the first was made.
+The result of a step is released after its last use, so that the arena serves the same memory again: the second
+recording needs memory for live tensors only, not for all that Python referenced during the first.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.capture.call_log import Ref, is_expression, parts_of, replaced, tensors_in
+from netcl.core.capture.call_log import Ref, is_expression, replaced, run_arguments, tensors_in
 from netcl.core.expr import Expr, Index, Reduce
 from netcl.core.expr.rewrite import walk
 from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
-    from netcl.core.capture.schedule import Step
+    from netcl.core.capture.schedule import PlannedCall
 
 
 class _Storages:
@@ -27,7 +27,7 @@ class _Storages:
         self.known: dict[int, Tensor] = dict(outside)
 
     def tensor(self, ref: Ref, shape: tuple[int, ...] | None = None) -> Tensor:
-        """The tensor of a Ref, in its shape or another; undefined content where nothing has written it yet."""
+        """The tensor of a Ref, in its shape or another; undefined content if it has not been written yet."""
         shape = ref.shape if shape is None else shape
         if ref.number not in self.known:
             self.known[ref.number] = self._engine.empty(ref.shape, ref.dtype)
@@ -39,12 +39,12 @@ class _Storages:
         return other
 
 
-def assemble(
-    engine: Any, steps: Sequence[Sequence[Step]], outside: Mapping[int, Tensor], live: Iterable[int]
+def rerecord(
+    engine: Any, steps: Sequence[Sequence[PlannedCall]], outside: Mapping[int, Tensor], live: Iterable[int]
 ) -> dict[int, Tensor]:
     """Runs ``steps`` on ``engine``, which records; the tensors of ``live`` and ``outside`` numbers.
 
-    Steps that stand together do not depend on each other, so that what a backend can join becomes one launch.
+    Steps of one list are independent, so that a backend can merge their launches (horizontal fusion).
     """
     storages = _Storages(engine, outside)
     last: dict[int, int] = {}
@@ -65,8 +65,10 @@ def assemble(
     return storages.known
 
 
-def _each(engine: Any, together: Sequence[Step], storages: _Storages) -> Iterator[Step]:
-    """Runs neighbours of one expression of one tensor, such as the casts of parameters, at once; gives the others."""
+def _each(engine: Any, together: Sequence[PlannedCall], storages: _Storages) -> Iterator[PlannedCall]:
+    """Runs neighbours of one expression of one tensor, such as the casts of parameters, by multi-tensor apply; yields
+    the others.
+    """
     for expressions, group in groupby(together, key=_conversion):
         steps = list(group)
         if expressions is None or len(steps) == 1:
@@ -80,11 +82,11 @@ def _each(engine: Any, together: Sequence[Step], storages: _Storages) -> Iterato
             storages.known.setdefault(ref.number, tensor)
 
 
-def _conversion(step: Step) -> tuple[Expr, ...] | None:
+def _conversion(step: PlannedCall) -> tuple[Expr, ...] | None:
     """The expressions of a call that makes one new tensor from one of the same shape."""
     if step.call is None or not is_expression(step.call):
         return None
-    outputs, inputs, scalars, shapes, out = parts_of(step.call)
+    outputs, inputs, scalars, shapes, out = run_arguments(step.call)
     made = list(tensors_in(step.call.results))
     plain = len(outputs) == len(inputs) == len(made) == 1 and not scalars and not any(out)
     if (
@@ -96,7 +98,7 @@ def _conversion(step: Step) -> tuple[Expr, ...] | None:
     return outputs
 
 
-def _run(engine: Any, step: Step, storages: _Storages) -> None:
+def _run(engine: Any, step: PlannedCall, storages: _Storages) -> None:
     call, program = step.call, step.program
     if call is not None:
         args, kwargs = replaced(call.args, storages.tensor), replaced(call.kwargs, storages.tensor)
@@ -112,8 +114,8 @@ def _run(engine: Any, step: Step, storages: _Storages) -> None:
         storages.known.setdefault(ref.number, tensor)
 
 
-def _is_program(step: Step) -> bool:
+def _is_program(step: PlannedCall) -> bool:
     return step.call is None or step.call.method == "run"
 
 
-__all__ = ["assemble"]
+__all__ = ["rerecord"]

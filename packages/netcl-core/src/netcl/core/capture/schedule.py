@@ -1,4 +1,4 @@
-"""The order in which the steps of a recording run that was put together anew."""
+"""Schedules the steps of an optimized captured step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import prod
 from typing import Any
 
-from netcl.core.capture.call_log import Call, Ref, is_expression, parts_of, tensors_in
+from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
 from netcl.core.expr import Expr
 from netcl.core.lazy.region import Fused
 
@@ -16,8 +16,8 @@ _SMALL = 1 << 16  # elements of a tensor that costs little more than a launch
 
 
 @dataclass(eq=False)
-class Step:
-    """One engine call of the step as it is put together: a call as it was, or a program in place of several.
+class PlannedCall:
+    """One engine call of the optimized step: a call of the log, or a program that replaces several.
 
     ``reads`` and ``writes`` are numbers of storages. Of a program, ``inputs`` are its tensors, ``results`` what it
     makes, each with whether it is written in place.
@@ -25,19 +25,21 @@ class Step:
 
     reads: frozenset[int]
     writes: frozenset[int]
-    call: Call | None = None
+    call: LoggedCall | None = None
     program: Fused | None = None
     inputs: tuple[Ref, ...] = ()
     scalars: dict[str, Any] = field(default_factory=dict)
     results: tuple[tuple[Ref, bool], ...] = ()
 
 
-def in_order(made: Mapping[int, Step], before: Mapping[int, int], at: Mapping[int, int]) -> list[list[Step]]:
+def scheduled(
+    made: Mapping[int, PlannedCall], before: Mapping[int, int], at: Mapping[int, int]
+) -> list[list[PlannedCall]]:
     """The steps, near to the order of the calls: ``before`` has a bit for each step that has to run earlier, ``at`` is
     the newest call of each.
 
-    Small programs wait until nothing else can run, and those that nothing waits for until the end; then all of them
-    that others wait for at once are one entry, equal ones side by side.
+    Small programs are delayed until nothing else can run, and small ones without dependents until the end; then all
+    that others depend on are one entry, equal ones next to each other, so that they can be merged to one launch.
     """
     waiting = {number: bin(before[number]).count("1") for number in made}
     after: dict[int, list[int]] = {number: [] for number in made}
@@ -56,7 +58,7 @@ def in_order(made: Mapping[int, Step], before: Mapping[int, int], at: Mapping[in
     for number, count in waiting.items():
         if not count:
             can_run(number)
-    found: list[list[Step]] = []
+    found: list[list[PlannedCall]] = []
     while alone or small or last:
         if alone:
             chosen = [heappop(alone)[1]]
@@ -79,8 +81,8 @@ def in_order(made: Mapping[int, Step], before: Mapping[int, int], at: Mapping[in
 def _due(
     small: Sequence[tuple[int, int]], after: Mapping[int, list[int]], waiting: Mapping[int, int]
 ) -> list[tuple[int, int]]:
-    """Those without which nothing goes on; what others wait for beside, such as the gradients that an optimizer takes
-    together, may still become one launch with what is to come.
+    """The small steps that alone block a dependent. Those with dependents that are blocked by other steps as well, such
+    as the gradients that an optimizer takes together, may still become one launch with later steps.
     """
     counts: dict[int, int] = {}
     for _, number in small:
@@ -89,22 +91,22 @@ def _due(
     return [entry for entry in small if any(counts[other] == waiting[other] for other in after[entry[1]])]
 
 
-def _side_by_side(places: Sequence[tuple[int, int]], made: Mapping[int, Step]) -> list[int]:
-    """The numbers in order, those of equal expressions behind the first of them."""
+def _side_by_side(places: Sequence[tuple[int, int]], made: Mapping[int, PlannedCall]) -> list[int]:
+    """The numbers in order, with those of equal expressions after the first of them."""
     kinds: dict[Any, list[int]] = {}
     for _, number in sorted(places):
         kinds.setdefault(_expressions(made[number]), []).append(number)
     return [number for kind in kinds.values() for number in kind]
 
 
-def _expressions(step: Step) -> tuple[Expr, ...]:
+def _expressions(step: PlannedCall) -> tuple[Expr, ...]:
     if step.program is not None:
         return step.program.outputs
-    return parts_of(step.call)[0] if step.call is not None else ()
+    return run_arguments(step.call)[0] if step.call is not None else ()
 
 
-def _is_small(step: Step) -> bool:
-    """Whether a step is a program that costs little more than its launch."""
+def _is_small(step: PlannedCall) -> bool:
+    """True if a step is a program that costs little more than its launch."""
     if step.call is not None and not is_expression(step.call):
         return False
     refs = (
@@ -115,4 +117,4 @@ def _is_small(step: Step) -> bool:
     return all(prod(ref.shape) <= _SMALL for ref in refs)
 
 
-__all__ = ["Step", "in_order"]
+__all__ = ["PlannedCall", "scheduled"]

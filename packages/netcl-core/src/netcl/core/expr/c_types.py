@@ -70,7 +70,7 @@ def broadcast(text: str, dtype: str, width: int) -> str:
 
 
 def packed(dtype: str, width: int) -> tuple[str, str]:
-    """The vector of stored elements that may lie at any element's address: its type and the declaration. PoCL computes
+    """The vector of stored elements at any element's address (unaligned): its type and the declaration. PoCL computes
     vload8 and vstore8 three times slower than a plain access through it.
     """
     plain = lanes(c_type(dtype), width)
@@ -102,7 +102,7 @@ def store(
     pointer: str, offset: str, value: str, dtype: str, width: int, through: str = "", streams: bool = False
 ) -> str:
     """The statement that writes ``value`` to ``pointer + offset``, rounded to nearest even in the half types; as
-    a vector of type ``through`` where that is given, and past the caches (``STREAM``) where it ``streams``.
+    a vector of type ``through`` if that is given, and past the caches (``STREAM``) if it ``streams``.
     """
     place = f"{pointer} + {offset}" if offset != "0" else pointer
     if dtype == "float16":

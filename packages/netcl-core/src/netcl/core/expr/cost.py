@@ -1,4 +1,4 @@
-"""What computing costs: expressions roughly, in additions per element, to decide what is worth doing twice; and the
+"""The cost of expressions in additions per element (roughly), to decide what is worth recomputing; and the
 floating-point operations that a profile counts.
 """
 
@@ -12,18 +12,18 @@ from netcl.core.expr import Apply, Expr, Reduce
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned
 
-DEAR = 8  # an elementary function
-SPARE = 12  # what may be done again in another pass over the elements, rather than stored and loaded
+EXPENSIVE = 8  # an elementary function
+RECOMPUTE_BUDGET = 12  # may be recomputed in another pass over the elements, rather than stored and loaded
 
 
 def _weight(node: Expr) -> int:
-    """Roughly what a node costs, in additions."""
+    """The rough cost of a node, in additions."""
     return node.prim.cost if isinstance(node, Apply) else 0
 
 
-def is_dear(expressions: Sequence[Expr]) -> bool:
-    """Whether an elementary function takes part, which costs a CPU more than to store and load its value."""
-    return any(_weight(node) >= DEAR for node in walk(expressions))
+def has_transcendental(expressions: Sequence[Expr]) -> bool:
+    """True if there is an elementary function, which costs a CPU more than to store and load its value."""
+    return any(_weight(node) >= EXPENSIVE for node in walk(expressions))
 
 
 def repeated(groups: Sequence[Sequence[Expr]]) -> int:
@@ -47,7 +47,7 @@ def repeated(groups: Sequence[Sequence[Expr]]) -> int:
 
 
 def _pass(roots: Sequence[Expr], weights: Mapping[Expr, int]) -> int:
-    """What one pass costs: all that ``roots`` need up to the results of other passes."""
+    """The cost of one pass: of all nodes that ``roots`` need, up to the results of other passes."""
     seen = set(roots)
     stack, total = list(seen), 0
     while stack:
@@ -80,7 +80,7 @@ def attention_flops(result: Any, q: Any, k: Any, v: Any, *rest: Any, **options: 
 
 
 def attention_grad_flops(result: Any, grad: Any, q: Any, k: Any, v: Any, *rest: Any, **options: Any) -> int:
-    """Those of the five products of its gradients."""
+    """Multiplications and additions of the five products of its gradients."""
     return int(2 * prod(q.shape[:-1]) * k.shape[-2] * (3 * q.shape[-1] + 2 * v.shape[-1]))
 
 

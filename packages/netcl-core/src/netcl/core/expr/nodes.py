@@ -213,7 +213,7 @@ class Primitive:
 
     ``opencl`` is OpenCL C with ``{0}`` ``{1}`` for the arguments, valid on scalars and vectors alike (a dict by kind,
     ``float`` or ``int``, where they differ); comparisons give 1 on scalars and -1 on vectors, as in OpenCL C.
-    ``numpy`` does the same on arrays. ``vjp(grad, out, *args)`` gives the gradient of each argument, None where there
+    ``numpy`` does the same on arrays. ``vjp(grad, out, *args)`` gives the gradient of each argument, None if there
     is none. ``dtype`` names the rule: ``promote``, ``float`` (whole numbers become float32), ``compare`` and
     ``predicate`` (give bool), ``logical``, ``where``, or the dtype of a cast. ``vector`` is False where the text
     holds for scalars alone.
@@ -278,7 +278,7 @@ def _common(args: Sequence[Operand], floating: bool) -> tuple[str, tuple[Expr, .
     return dtype, tuple(cast(arg, dtype) for arg in args)
 
 
-# What arithmetic is on bool, as in NumPy: true in a vector is -1, so the texts for numbers do not hold there.
+# Arithmetic on bool, as in NumPy: true in a vector is -1, so the texts for numbers do not hold there.
 _ON_BOOL = {
     "add": "logical_or",
     "mul": "logical_and",

@@ -1,10 +1,10 @@
 """The code generator: writes one OpenCL C kernel for a group of expressions over one iteration space.
 
 The axes of the space are *grid* axes (each work-item or work-group takes places along them) or *reduced* axes (walked
-by loops inside). A value is written in the scope of the innermost axis it depends on, so what does not change in a
-loop stands before it; reductions over the same axes at the same depth share a loop. The last axis is walked in
-vectors with a scalar loop for the rest, never with a guard inside a loop (docs/explanation/waist.md says what CPU
-drivers make of other forms). Positions are size_t, on GPUs uint where the sizes allow it.
+by loops inside). A value is written in the scope of the innermost axis it depends on, so loop invariants are computed
+before the loop; reductions over the same axes at the same depth share a loop. The last axis is walked in vectors with a
+scalar loop for the rest, never with a guard inside a loop (docs/explanation/waist.md says what CPU drivers make of
+other forms). Positions are size_t, on GPUs uint where the sizes allow it.
 
 * last axis on the grid: a work-item takes ``chunk`` neighbouring places along it, for some rows of the other grid axes;
 * last axis reduced: a work-group of ``layout.group`` work-items (one on CPU devices) walks each row together.
@@ -30,7 +30,7 @@ class _Writer(LoopWriter):
     def __init__(self, outputs: Sequence[Expr], layout: Layout) -> None:
         super().__init__(outputs, layout)
         self.packed: set[str] = set()
-        self.stash = self.find_stash()
+        self.spill = self.find_spill()
         self.root = Scope(None, frozenset())
 
     # -- values --------------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class _Writer(LoopWriter):
         return self.declare(scope, node.dtype, text, vector)
 
     def is_function(self, node: Apply) -> bool:
-        """Whether a driver may compute ``node`` to other bits in a scalar than in a vector."""
+        """True if a driver may compute ``node`` to other bits in a scalar than in a vector."""
         floats = all(compute_type(arg.dtype) == "float" for arg in (node, *node.args))
         return floats and node.prim.vector and not node.prim.exact
 
@@ -109,10 +109,10 @@ class _Writer(LoopWriter):
 
     # -- values kept in the output -------------------------------------------------------------------------------------
 
-    def find_stash(self) -> Expr | None:
-        """A costly value that the last reduction and the output behind it both want, at the same places: the exp of a
-        softmax. It waits in the output's memory in between. None unless the output needs no input beside it there,
-        since the output may lie on an input.
+    def find_spill(self) -> Expr | None:
+        """A costly value that both the last reduction and the output after it use, at the same positions, such as the
+        exp of a softmax: it is spilled to the output's memory in between. None if the output needs another input there,
+        since the output may alias an input.
         """
         reductions = [node for node in self.nodes if isinstance(node, Reduce)]
         if not reductions or len(self.outputs) > 1 or self.layout.split is not None:
@@ -145,7 +145,7 @@ class _Writer(LoopWriter):
         return None
 
     def reads_beside(self, output: Expr, kept: Expr, axes: frozenset[int]) -> bool:
-        """Whether ``output`` loads, along ``axes`` and outside of reductions, for anything else than ``kept``."""
+        """True if ``output`` loads, along ``axes`` and outside of reductions, for anything else than ``kept``."""
         seen, stack = {kept}, [output]
         while stack:
             node = stack.pop()
@@ -158,15 +158,15 @@ class _Writer(LoopWriter):
         return False
 
     def passed(self, scope: Scope) -> None:
-        if self.stash is not None and self.stash in scope.values:
-            text, vector = scope.values[self.stash]
+        if self.spill is not None and self.spill in scope.values:
+            text, vector = scope.values[self.spill]
             self.put(scope, 0, text, vector)
 
     def put(self, scope: Scope, k: int, text: str, vector: bool) -> None:
         """Writes a value to output ``k`` at the current place."""
         dtype, lanes = self.outputs[k].dtype, self.width if vector else 1
         offset = self.offset(self.layout.outputs[k], self.layout.split)
-        streams = self.layout.streams and vector and self.stash is None
+        streams = self.layout.streams and vector and self.spill is None
         scope.add(c.store(f"out{k}", offset, text, dtype, lanes, self.through(dtype, lanes), streams))
 
     def require(self, scope: Scope, parts: list[tuple[str, bool]]) -> tuple[str, bool]:
@@ -190,11 +190,11 @@ class _Writer(LoopWriter):
 
     def stores(self, scope: Scope, which: Sequence[int]) -> None:
         """Writes the outputs ``which`` at the current place."""
-        if self.stash is not None:
+        if self.spill is not None:
             lanes = self.width if scope.vector else 1
             place = self.offset(self.layout.outputs[0])
             kept = c.load("out0", place, "float32", lanes, self.through("float32", lanes))
-            scope.values[self.stash] = self.declare(scope, "float32", kept, lanes > 1)
+            scope.values[self.spill] = self.declare(scope, "float32", kept, lanes > 1)
         pending = []
         for k in which:
             text, vector = self.emit(self.outputs[k], scope)
@@ -290,7 +290,7 @@ class _Writer(LoopWriter):
         return found + [Argument(Role.SCALAR, compute_type(one.dtype), scalar_name(one)) for one in scalars]
 
     def joins(self) -> bool:
-        """Whether horizontal fusion may merge the kernel: work-items share nothing, the preamble has no functions."""
+        """True if horizontal fusion may merge the kernel: work-items share nothing, the preamble has no functions."""
         layout = self.layout
         alone = layout.cpu and layout.group == 1 and layout.item == Layout.item
         return alone and not layout.streams and all(out.dtype != "bfloat16" for out in self.outputs)
@@ -330,7 +330,7 @@ def scalars_of(outputs: Sequence[Expr]) -> list[Scalar]:
 
 
 def uses_flag(outputs: Sequence[Expr]) -> bool:
-    """Whether a kernel of these expressions can raise the queue's flag."""
+    """True if a kernel of these expressions can raise the queue's flag."""
     return any(isinstance(node, Apply) and node.prim.name == "require" for node in walk(outputs))
 
 

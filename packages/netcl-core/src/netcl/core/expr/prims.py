@@ -86,7 +86,7 @@ def digamma(x: Expr) -> Expr:
     return apply("where", negative, apply("where", pole, float("nan"), turned), value)
 
 
-# Units in the last place by which a float32 result may be off, where it is not denormal: what OpenCL asks of a driver
+# Units in the last place by which a float32 result may be off, if it is not denormal: what OpenCL asks of a driver
 # (OpenCL C 3.0, table 65), erf, erfc, hypot and pow closer than that; logaddexp, sigmoid and lgamma are netcl's own
 # statements. Measured over a grid of all float32 numbers: below 3 on NumPy, PoCL 3.0 and Intel's runtime, erf 4. For
 # lgamma and logaddexp the unit is that of 1 where the result is smaller: near their zeros digits cancel.
@@ -97,7 +97,7 @@ ULP: dict[str, float] = {
     "logaddexp": 4,
 }  # fmt: skip
 
-# A whole number by which one can divide, and whether C's quotient, cut towards zero, lies one above the floor.
+# A whole number by which one can divide, and if C's quotient, truncated towards zero, is one above the floor.
 _DIVISOR = "({1} == 0 ? 1 : {1})"
 _BELOW = f"(({{0}} % {_DIVISOR}) != 0 && (({{0}} < 0) != ({{1}} < 0)))"
 

@@ -130,7 +130,7 @@ def vjp(
     """The gradient of sum(output * grad) for each input slot in ``wrt``, as expressions over the same iteration space.
 
     ``present`` says along which axes each slot varies (slots of ``grads`` included); contributions of a value that
-    was broadcast are summed back over the axes it lacks. None where an input has no influence. Formula: reverse
+    was broadcast are summed back over the axes it lacks. None if an input has no influence. Formula: reverse
     accumulation over the DAG (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3).
     """
     memo: dict[Expr, frozenset[int]] = {}

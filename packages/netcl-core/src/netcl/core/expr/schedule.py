@@ -26,9 +26,7 @@ Shape = tuple[int, ...]
 
 NESTED = 1 << 15  # steps of a reduction inside a reduction that one work-item may take
 MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
-LONG_ITEM = (
-    1 << 15
-)  # elements of a CPU's work-item where there are many: a core that falls behind leaves some to others
+LONG_ITEM = 1 << 15  # elements of a CPU's work-item if there are many: balances the load of the cores
 STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with what they are made of
 PIECE = 1 << 14  # least elements of a piece of a large reduction
 WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
@@ -169,9 +167,9 @@ class _Planner:
         return first
 
     def nests(self, output: Expr) -> bool:
-        """Whether one work-item may do the inner reductions of ``output`` anew at each step of what they stand in.
+        """True if one work-item may repeat the inner reductions of ``output`` at each step of the outer loop.
 
-        Never where a group shares a row: its work-items walk the outer loop apart, and the inner one has barriers.
+        Never where a group shares a row: its work-items walk the outer loop separately, and the inner one has barriers.
         """
         if self.target.group > 1:
             return False

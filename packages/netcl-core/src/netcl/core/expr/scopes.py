@@ -1,4 +1,4 @@
-"""What a kernel's text depends on beside its expressions, and the blocks that it is written in."""
+"""The parameters of a kernel's text besides its expressions, and the blocks (scopes) of the text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """What the text of a kernel depends on beside its expressions; no sizes, those are given at launch.
+    """The parameters of a kernel's text besides its expressions; not the sizes, which are launch arguments.
 
     ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes
     of a vector, ``group`` the number of work-items that walk a row together, ``split`` a reduced axis of which each
-    work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain accesses wherever
-    they lie, and functions are computed in vectors also for single values; elsewhere plain accesses need vectors that
+    work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain accesses at any
+    address, and functions are computed in vectors also for single values; elsewhere plain accesses need vectors that
     are ``aligned``. ``narrow`` positions have 32 bits. ``streams``: vectors of the outputs, which are aligned, go
     past the caches of a CPU. ``item`` and ``group_item`` are the expressions for the number of the work-item and of
     its group.
@@ -46,7 +46,7 @@ class Layout:
 
     @property
     def columns(self) -> bool:
-        """Whether the last axis is on the grid."""
+        """True if the last axis is on the grid."""
         return self.rank > 0 and self.rank - 1 not in self.reduced
 
 
@@ -92,7 +92,7 @@ class Scope:
 
 
 def vectorizable(outputs: Sequence[Expr], layout: Layout) -> bool:
-    """Whether all values that vary along the last axis have four-byte types and primitives that take vectors."""
+    """True if all values that vary along the last axis have four-byte types and primitives that take vectors."""
     if not layout.rank:
         return False
     present = {slot: frozenset(axes) for slot, axes in layout.loads.items()}

@@ -45,7 +45,7 @@ def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
 
 
 def _tail(x: Array) -> Array:
-    """erfc(x) for x >= 1.25, x clipped where it underflows."""
+    """erfc(x) for x >= 1.25, x clipped to where erfc underflows."""
     x = np.minimum(x, 28.0)
     s = 1 / (x * x)
     near = _polynomial(_P_MIDDLE, s) / _polynomial(_Q_MIDDLE, s)
@@ -94,7 +94,7 @@ def _or_infinite(function: Callable[[float], float]) -> Callable[[float], float]
     def value(x: float) -> float:
         try:
             return function(x)
-        except (ValueError, OverflowError):  # at its poles, and where it leaves the range of float64
+        except (ValueError, OverflowError):  # at its poles, and if it exceeds the range of float64
             return math.inf
 
     return value

@@ -1,7 +1,8 @@
-"""Deferred contractions of a traced function: what the function does to their results may become their epilogue.
+"""Defers the launch of GEMMs and convolutions in a traced function, so that following elementwise ops can be fused as
+their epilogue.
 
-``Deferral`` is an interceptor of engine calls: it returns a deferred tensor for a contraction, launched when that
-tensor is used, or with an epilogue that computes what is done to it (``as_epilogue``).
+``Deferral`` is an interceptor of engine calls: it returns a deferred tensor for a contraction, which is launched when
+that tensor is used, or with an epilogue that computes the following ops (``as_epilogue``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from netcl.core.errors import ExpressionError, UnsupportedError
 from netcl.core.expr import Apply, Expr, Load
 from netcl.core.expr.rewrite import walk
 from netcl.core.lazy.region_epilogue import epilogue_expression
-from netcl.core.tensor.deferred import lock, promise, work_of
+from netcl.core.tensor.deferred import computation_of, lock, make_deferred
 
 if TYPE_CHECKING:
     from netcl.core.lazy.region import Region, Value
@@ -38,17 +39,19 @@ class DeferredContraction:
         self._name, self._args, self._kwargs = name, args, kwargs
         self._read = [(tensor, tensor.version) for tensor in tensors_in((args, kwargs))]
         self._kept = False
-        self.waits = True
+        self.pending = True
 
-    def promised(self) -> Any:
+    def result(self) -> Any:
         """The deferred result."""
-        tensor = promise(self._args[-1], self.shape, self.dtype, self, 0, False, False)
+        tensor = make_deferred(self._args[-1], self.shape, self.dtype, self, 0, False, False)
         self._tensor = weakref.ref(tensor)
         self._storage = weakref.ref(tensor._storage)
         return tensor
 
     def stand_in(self, tensor: Any) -> Any:
-        """Another name of the deferred ``tensor``, so that it can be seen whether anybody holds that."""
+        """An alias of the deferred ``tensor`` to be held in its place, so that other references to it can be
+        detected.
+        """
         other = tensor._on(tensor._storage, tensor.shape, tensor.dtype)
         other._requires_grad, other._grad_fn = tensor._requires_grad, tensor._grad_fn
         return other
@@ -58,26 +61,28 @@ class DeferredContraction:
         self._kept = True
 
     @property
-    def is_held(self) -> bool:
-        """Whether the tensor that the call gave, or another one on its storage, is still somebody's."""
+    def is_referenced(self) -> bool:
+        """True if the call's result, or another tensor on its storage, is still referenced."""
         return self._tensor() is not None or (self._kept and self._storage() is not None)
 
     @property
     def epilogue(self) -> Epilogue:
-        """What the call does to its sums already."""
+        """The epilogue that the call has already."""
         return self._kwargs.get("epilogue") or Epilogue(Load(0, self.dtype))
 
-    def settle(self) -> None:
+    def materialize(self) -> None:
         """Launches the call as it was made."""
         with lock:
-            if self.waits:
+            if self.pending:
                 result = self.launch(self._kwargs.get("epilogue"))
                 storage = self._storage()
                 if storage is not None:
                     storage.fill(result._storage)
 
     def launch(self, epilogue: Epilogue | None) -> Any:
-        """The result with ``epilogue`` in the place of the call's own; nobody waits for the call afterwards."""
+        """Launches the call with ``epilogue`` instead of its own and returns the result; it is no longer
+        pending then.
+        """
         for tensor, version in self._read:
             if tensor.version != version:
                 raise UnsupportedError(
@@ -86,7 +91,7 @@ class DeferredContraction:
                 )
         given = {**self._kwargs, "epilogue": epilogue}
         result = intercepted(self.engine, self._name, self._args, given, below=Layer.DEFERRAL)
-        self.waits, self._read, self._args, self._kwargs = False, [], (), {}
+        self.pending, self._read, self._args, self._kwargs = False, [], (), {}
         return result
 
 
@@ -110,12 +115,12 @@ class Deferral(Interceptor):
             return proceed(*args, **kwargs)
         contraction = DeferredContraction(name, engine, args, kwargs, shape)
         self.deferred.append(contraction)
-        return contraction.promised()
+        return contraction.result()
 
 
 def contraction_of(tensor: Any) -> DeferredContraction | None:
-    """The contraction that a deferred tensor is the result of."""
-    work = work_of(tensor)
+    """The contraction that computes a deferred tensor, else None."""
+    work = computation_of(tensor)
     return work[0] if work is not None and isinstance(work[0], DeferredContraction) else None
 
 
@@ -148,11 +153,11 @@ def as_epilogue(
     scalars: Mapping[str, Any],
     exact: bool,
 ) -> Epilogue | None:
-    """What a region does to its input ``slot``, the result of ``contraction``, as the epilogue of that; None where it
-    cannot be one.
+    """The ops of a region on its input ``slot``, the result of ``contraction``, as the contraction's epilogue; None if
+    they cannot be one.
 
     ``number`` is the region's one result. ``exact``: the bits have to be those of the region's own kernel, so that no
-    function takes part whose bits depend on how a driver computes it. Found once per region,
+    function is allowed whose bits depend on how a driver computes it. Cached per region,
     contraction and values of ``scalars``.
     """
     before = contraction.epilogue
@@ -185,7 +190,7 @@ def _expression(
         if at == slot or whole or operand.shape == home.shape:
             continue
         if len(operand.axes) > 1 or prod(operand.shape) not in (1, contraction.shape[-1]) or len(operand.shape) > 1:
-            return None  # rows that were folded together: only what is the same for all of them goes along
+            return None  # rows that were flattened: only operands that are the same for all of them fit
     expression = epilogue_expression(contraction.epilogue, region, slot, value, scalars)
     if expression is None:
         return None
@@ -197,7 +202,7 @@ def _expression(
 
 
 def _along(operand: Any, shape: Shape) -> Any:
-    """An operand that is as large as the result in the result's own shape."""
+    """An operand reshaped to the shape of the result if it has as many elements."""
     if operand.shape == shape or prod(operand.shape) != prod(shape):
         return operand
     return operand._alias(shape)

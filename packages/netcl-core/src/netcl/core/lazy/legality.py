@@ -1,4 +1,4 @@
-"""What may go into a region: where the axes of a call lie in it, and whether the kernel that results is worth it."""
+"""Decides if a call can be fused into a region: axis mapping, legality and cost."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, Load, Reduce
-from netcl.core.expr.cost import SPARE, repeated
+from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned
-from netcl.core.lazy.region import LAST, MAX_INPUTS, MAX_STAGES, Move, Region, Shape, Stage, Value, place
+from netcl.core.lazy.region import LAST, MAX_INPUTS, MAX_STAGES, Region, Shape, Stage, Transition, Value, substitute
 from netcl.core.ops_table.program import Bound, Program
 
 SMALL = 1 << 15  # elements that one work-item may walk alone
@@ -25,7 +25,7 @@ def _reductions(expressions: Sequence[Expr]) -> set[tuple[int, ...]]:
 def _mapped(
     region: Region, operands: Sequence[tuple[Shape, Value | None]], rank: int
 ) -> tuple[tuple[int | None, ...], dict[int, int]] | None:
-    """Where the axes of an op's space lie in the region, and the region's sizes then; None where they do not fit."""
+    """The region's axis of each axis of an op, and the region's sizes with the op; None if they do not fit."""
     lengths = [1] * rank
     axes: list[int | None] = [None] * rank
     for shape, value in operands:
@@ -69,9 +69,9 @@ def _results(
 
 def extend(
     region: Region, name: str, ready: Bound, refs: Sequence[Any], recorded: bool, node: bool, host: bool
-) -> Move | None:
-    """The move of a call whose tensors are ``refs``: numbers of values, or the requires_grad of new inputs, which are
-    told apart by tuples (place among the new ones, requires_grad). None: the call takes no part in the region.
+) -> Transition | None:
+    """The transition of a call on the tensors ``refs``: numbers of values, or for new inputs tuples (position among the
+    new ones, requires_grad). None if the call cannot be fused into the region.
     """
     program = ready.program
     shapes = [tensor.shape for tensor in ready.inputs]
@@ -105,10 +105,10 @@ def extend(
     if len(inputs) > MAX_INPUTS:
         return None
     loads = [values[index].expr for index in operands]
-    # Named by their place behind all inputs, as an engine's warm call finds numbers among arguments.
+    # Named by their position after all inputs, where an engine's fast path finds numbers among arguments.
     names = {old: f"v{MAX_INPUTS + len(region.scalars) + k}" for k, old in enumerate(ready.scalars)}
-    exprs = place(program.outputs, axes, loads, names)
-    reduced = _joined(region, program, axes, sizes, loads, exprs)
+    exprs = substitute(program.outputs, axes, loads, names)
+    reduced = _reduced_axes(region, program, axes, sizes, loads, exprs)
     if reduced is _REFUSED:
         return None
     total = 1
@@ -131,13 +131,13 @@ def extend(
         reduced,
         (*region.scalars, *names.values()),
     )
-    return Move(after, tuple(zip(results, made)), program.single)
+    return Transition(after, tuple(zip(results, made)), program.single)
 
 
 _REFUSED = frozenset((-1,))
 
 
-def _joined(
+def _reduced_axes(
     region: Region,
     program: Program,
     axes: Sequence[int | None],
@@ -145,8 +145,8 @@ def _joined(
     loads: Sequence[Expr],
     exprs: Sequence[Expr],
 ) -> frozenset[int] | None:
-    """The axes that the region reduces over once a call is in it, ``_REFUSED`` where that would cost more than it
-    spares: other axes than before, much to be computed again in each pass, columns, or few rows walked as wholes.
+    """The axes that the region reduces over with a call fused into it, ``_REFUSED`` if that would cost more than it
+    saves: other axes than before, much recomputation in each pass, columns, or few rows that are walked as wholes.
     """
     own = {
         frozenset(a for a in (axes[axis] for axis in each) if a is not None) for each in _reductions(program.outputs)
@@ -157,7 +157,7 @@ def _joined(
     inner = any(_reductions((load,)) for load in loads)
     if not own and not inner:
         return region.reduced
-    if repeated([exprs]) - repeated([program.outputs]) > SPARE:
+    if repeated([exprs]) - repeated([program.outputs]) > RECOMPUTE_BUDGET:
         return _REFUSED
     reduced = region.reduced
     if own:
@@ -179,8 +179,8 @@ def _joined(
     return reduced
 
 
-def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) -> Move | None:
-    """The move of a reshape of value ``ref`` that adds or drops dimensions of one; None for any other."""
+def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) -> Transition | None:
+    """The transition of a reshape of value ``ref`` that adds or drops dimensions of one; None for any other."""
     value = region.values[ref]
     if _wide(value.shape) != _wide(shape) or ref in region.inputs:
         return None
@@ -191,4 +191,4 @@ def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) ->
     after = Region(
         (*region.values, made), region.inputs, (*region.stages, stage), region.sizes, region.reduced, region.scalars
     )
-    return Move(after, ((number, made),), True)
+    return Transition(after, ((number, made),), True)

@@ -1,4 +1,5 @@
-"""The end of a region: what is alive of its results is computed by one program, or by the contraction before it."""
+"""Materializes a region (a fusion group): computes its live results by one program, or as the epilogue of the preceding
+contraction."""
 
 from __future__ import annotations
 
@@ -11,12 +12,14 @@ from netcl.core.lazy.region import Cache, Fused, Region, Value
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.program import Bound, Program, bound, set_shape
 from netcl.core.ops_table.table import OpRow
-from netcl.core.tensor.deferred import fulfil, is_deferred, promise, rename
+from netcl.core.tensor.deferred import is_deferred, make_alias, make_deferred, resolve
 from netcl.core.tensor.tensor import Tensor
 
 
-class Settling:
-    """What a trace does with a region. ``needs_program``: it wants to see every program."""
+class Materializer:
+    """The materialization of a trace's regions. ``needs_program``: every call is run as a program that ``compute``
+    sees.
+    """
 
     needs_program = False
 
@@ -24,15 +27,15 @@ class Settling:
         self.cache = cache
         self.relaxed = relaxed
 
-    def settle(self) -> None:
+    def materialize(self) -> None:
         """Computes what is deferred."""
 
     def keep(self, tensor: Any) -> None:
         """Has the deferred ``tensor`` computed: another tensor on its storage is made."""
 
-    def _promise(self, like: Any, number: int, value: Value) -> Any:
+    def _make_deferred(self, like: Any, number: int, value: Value) -> Any:
         """A deferred tensor for a value of the region, on the engine of the tensor ``like``."""
-        return promise(like, value.shape, value.dtype, self, number, value.requires_grad, value.node)
+        return make_deferred(like, value.shape, value.dtype, self, number, value.requires_grad, value.node)
 
     def compute_region(
         self,
@@ -53,19 +56,23 @@ class Settling:
                 others.append((region.values[number], tensor, first[root][1]))
             else:
                 first[root] = (number, tensor)
-        if self._finish(region, inputs, scalars, dict(first.values())):
+        if self._materialize_as_epilogue(region, inputs, scalars, dict(first.values())):
             pass
         elif len(region.stages) == 1 and call is not None and not self.relaxed:  # the op as it always is
             self._compute_one(region, call, dict(first.values()))
         else:
             self._compute_all(region, inputs, scalars, dict(first.values()))
         for value, tensor, source in others:
-            self.rename(value, tensor, source)
+            self.make_alias(value, tensor, source)
 
-    def _finish(self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]) -> bool:
-        """Computes a region as the epilogue of a contraction whose result nobody else reads; False where it is none."""
+    def _materialize_as_epilogue(
+        self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
+    ) -> bool:
+        """Computes a region as the epilogue of a contraction whose result has no other reader; False if it cannot."""
         slots = [slot for slot, tensor in enumerate(inputs) if is_deferred(tensor)]
-        found = [(slot, one) for slot in slots if (one := contraction_of(inputs[slot])) is not None and not one.is_held]
+        found = [
+            (slot, one) for slot in slots if (one := contraction_of(inputs[slot])) is not None and not one.is_referenced
+        ]
         if not found:
             return False
         numbers = self.results(inputs[0].engine, region, tuple(alive))
@@ -74,7 +81,7 @@ class Settling:
             return False
         value = region.values[numbers[0]]
         program = self.cache.program(region, numbers, self.relaxed)
-        if program.arranged[slot] is not None or not self.spares(program, inputs, value, slot):
+        if program.arranged[slot] is not None or not self.is_last_use(program, inputs, value, slot):
             return False
         exact = not self.relaxed
         epilogue = as_epilogue(contraction, slot, region, numbers[0], inputs, scalars, exact)
@@ -100,7 +107,7 @@ class Settling:
             return
         row, args, kwargs = call
         found = dispatch.execute(row, args, dict(kwargs))
-        self._hand_out(values, tensors, list(found) if isinstance(found, tuple) else [found])
+        self._resolve_all(values, tensors, list(found) if isinstance(found, tuple) else [found])
 
     def _compute_all(
         self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
@@ -114,34 +121,34 @@ class Settling:
         except KernelBuildError:
             if self.relaxed:
                 raise
-            self._compute_apart(region, inputs, scalars, alive)
+            self._compute_unfused(region, inputs, scalars, alive)
 
-    def _compute_apart(
+    def _compute_unfused(
         self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
     ) -> None:
-        """The calls of a region one by one, where a driver does not compile its kernel."""
+        """Runs the calls of a region one by one, if a driver does not compile its kernel."""
         held = dict(zip(region.inputs, inputs))
         for stage in region.stages:
             values = [region.values[number] for number in stage.results]
             for number, value in zip(stage.results, values):
-                held[number] = alive[number] if number in alive else self._promise(inputs[0], number, value)
+                held[number] = alive[number] if number in alive else self._make_deferred(inputs[0], number, value)
             if stage.program is None:
-                self.rename(values[0], held[stage.results[0]], held[stage.operands[0]])
+                self.make_alias(values[0], held[stage.results[0]], held[stage.operands[0]])
             else:
                 own = {old: scalars[new] for old, new in stage.names.items()}
                 ready = Bound(stage.program, tuple([held[number] for number in stage.operands]), own)
                 self.compute(ready, values, [held[number] for number in stage.results])
 
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
-        """The results to compute where ``alive`` are asked for; a subclass may keep others beside them."""
+        """The results to compute if ``alive`` are needed; a subclass may add others."""
         return alive
 
-    def joins(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
-        """Whether a call may go into a region; ``alone`` is a region of that call alone."""
+    def may_fuse(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
+        """True if a call may be fused into a region; ``alone`` is a region of that call alone."""
         return True
 
-    def spares(self, program: Program, inputs: Sequence[Any], value: Value, slot: int) -> bool:
-        """Whether nobody reads input ``slot`` later, so that it need not be stored; ``value`` is the one result."""
+    def is_last_use(self, program: Program, inputs: Sequence[Any], value: Value, slot: int) -> bool:
+        """True if input ``slot`` has no later reader, so that it need not be stored; ``value`` is the one result."""
         return True
 
     def compute(
@@ -151,31 +158,31 @@ class Settling:
         tensors: Sequence[Any],
         made: Sequence[Tensor] | None = None,
     ) -> list[Tensor]:
-        """Runs a program, unless its results are ``made``, and gives them to the pending ``tensors`` (None: not
-        needed); returns these, or what takes their place.
+        """Runs a program, unless its results are ``made``, and resolves the deferred ``tensors`` (None: not
+        needed) with them; returns the tensors.
         """
         program = ready.program
         if made is not None:
             results = list(made)
         else:
             results = list(program.run(ready.inputs, ready.scalars) if isinstance(program, Fused) else ready.run())
-        self._hand_out(values, tensors, results)
+        self._resolve_all(values, tensors, results)
         return results
 
-    def _hand_out(self, values: Sequence[Value], tensors: Sequence[Any], results: list[Tensor]) -> None:
-        """Puts the pending ``tensors`` in the place of ``results``, with their storage."""
+    def _resolve_all(self, values: Sequence[Value], tensors: Sequence[Any], results: list[Tensor]) -> None:
+        """Resolves the deferred ``tensors`` with ``results``, and replaces these by them."""
         for place, tensor in enumerate(tensors):
             if tensor is not None:
-                fulfil(tensor, results[place])
+                resolve(tensor, results[place])
                 results[place] = tensor
 
     def arrange(self, tensor: Any, shape: tuple[int, ...]) -> Any:
         """An input in the shape that it has in the region's space."""
         return tensor.reshape(shape)
 
-    def rename(self, value: Value, tensor: Tensor, source: Tensor) -> None:
-        """Makes a pending ``tensor`` the reshape of ``source`` that it was called as."""
-        rename(tensor, source.detach().reshape(value.shape))
+    def make_alias(self, value: Value, tensor: Tensor, source: Tensor) -> None:
+        """Makes a deferred ``tensor`` an alias of ``source``, reshaped."""
+        make_alias(tensor, source.detach().reshape(value.shape))
 
 
-__all__ = ["Settling"]
+__all__ = ["Materializer"]

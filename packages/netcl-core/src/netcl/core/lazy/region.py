@@ -1,8 +1,8 @@
-"""Regions: calls of expression rows noted down instead of run, and composed to one program when a value is needed.
+"""Regions (fusion groups): traced calls of expression rows, composed to one program when a value is needed.
 
 A region has one iteration space. While it grows its axes are counted from ``LAST`` downwards, the last axis being
-``LAST - 1``, so that operands of higher rank add axes at the front without renaming any. A value knows on which of
-these axes each of its dimensions lies; dimensions of length one lie on none.
+``LAST - 1``, so that operands of higher rank add axes at the front without renaming any. A value has
+the axis of each of its dimensions; dimensions of length one have none.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Move:
-    """What a call does to a region: the region after it, and the results. ``numbers`` are launch scalars by their
-    place among the arguments, or as they are.
+class Transition:
+    """The edge of a call in the tree of regions: the region after it, and the results. ``numbers`` are launch scalars
+    by their position among the arguments, or as values.
     """
 
     region: Region
@@ -72,7 +72,9 @@ class Move:
 
 @dataclass(eq=False)
 class Region:
-    """Calls so far, as a node of a tree: ``moves`` lead to regions of one call more, ``programs`` by their outputs."""
+    """Calls so far, as a node of a tree: ``transitions`` lead to regions of one call more, ``programs`` by their
+    outputs.
+    """
 
     values: tuple[Value, ...] = ()
     inputs: tuple[int, ...] = ()
@@ -80,10 +82,12 @@ class Region:
     sizes: Mapping[int, int] = field(default_factory=dict)
     reduced: frozenset[int] | None = None
     scalars: tuple[str, ...] = ()
-    moves: dict[Any, Move | None] = field(default_factory=dict)
+    transitions: dict[Any, Transition | None] = field(default_factory=dict)
     programs: dict[tuple[int, ...], Fused] = field(default_factory=dict)
-    kept: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)  # results, with what a gradient needs
-    epilogues: dict[Any, Any] = field(default_factory=dict)  # what contractions that the region reads end with
+    kept: dict[tuple[int, ...], tuple[int, ...]] = field(
+        default_factory=dict
+    )  # results, with the values that a gradient needs
+    epilogues: dict[Any, Any] = field(default_factory=dict)  # of the contractions that the region reads
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +101,7 @@ class Fused(Program):
     warm: list[Any] = field(default_factory=list)
 
     def run(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> Sequence[Any]:
-        """The results for inputs in their arranged shapes; by the engine's warm call from the second run on."""
+        """The results for inputs in their arranged shapes; by the engine's fast path from the second run on."""
         if self.warm and self.warm[0] is not None:
             result = self.warm[0](self._arguments(inputs, scalars))
             if result is not None:
@@ -109,12 +113,12 @@ class Fused(Program):
         return results
 
     def _arguments(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Inputs and launch scalars at the places that these are named after."""
+        """Inputs and launch scalars at the positions that these are named after."""
         return (*inputs, *_NO_INPUTS[len(inputs) :], *scalars.values()) if scalars else inputs
 
 
 class Cache:
-    """The regions that a function has led to, from an empty one per engine; at most ``VARIANTS`` programs, and as many
+    """The regions of a function, from an empty one per engine; at most ``VARIANTS`` programs, and as many
     regions as make so many programs of ``MAX_STAGES`` ops.
     """
 
@@ -123,15 +127,15 @@ class Cache:
         self.count: int = 0
         self.regions: int = 0
 
-    def keep(self, region: Region, key: Any, move: Move | None) -> None:
-        """Notes what a call does to ``region``."""
+    def keep(self, region: Region, key: Any, transition: Transition | None) -> None:
+        """Stores the transition of a call from ``region``."""
         if self.regions >= VARIANTS * MAX_STAGES:
             self.clear()
         self.regions += 1
-        region.moves[key] = move
+        region.transitions[key] = transition
 
     def clear(self) -> None:
-        """Forgets all; traces that are under way go on with what they hold."""
+        """Forgets all; running traces continue with the regions they hold."""
         self.roots.clear()
         self.count = self.regions = 0
 
@@ -154,7 +158,7 @@ class Cache:
 # -- composing expressions ---------------------------------------------------------------------------------------------
 
 
-def place(
+def substitute(
     expressions: Sequence[Expr], axes: Sequence[int | None], loads: Sequence[Expr], names: Mapping[str, str]
 ) -> tuple[Expr, ...]:
     """Expressions of one op in a region: axis i becomes ``axes[i]`` (None: it has one element), slot s ``loads[s]``."""
@@ -175,7 +179,7 @@ def place(
             return Scalar(names[node.name], node.dtype)
         return None
 
-    # Nodes are rewritten after their arguments: what stands in for a load is not walked again.
+    # Nodes are rewritten after their arguments: the replacement of a load is not walked again.
     return rebuild(expressions, change)
 
 
@@ -201,7 +205,7 @@ def _shape_on(value: Value, low: int) -> Shape:
 
 
 def fuse(region: Region, results: tuple[int, ...], relaxed: bool = False) -> Fused:
-    """The program of ``region`` that computes ``results``, over an iteration space without axes that nobody uses."""
+    """The program of ``region`` that computes ``results``, over an iteration space without unused axes."""
     low = min(region.sizes, default=LAST)
     values = region.values
     names = list(dict.fromkeys(stage.name for stage in region.stages))

@@ -1,4 +1,4 @@
-"""A region as the epilogue of the contraction that one of its inputs is the result of."""
+"""Epilogue fusion: a region as the epilogue of the contraction that computes one of its inputs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from netcl.core.lazy.region import Region, Value
 def epilogue_expression(
     before: Epilogue, region: Region, own: int, value: Value, scalars: Mapping[str, Any]
 ) -> Expr | None:
-    """What the region's ``value`` makes of its input ``own``, the result of a contraction that ends with ``before``, as
-    one epilogue: its operands are those of ``before``, then the other inputs in their order. None where it cannot be.
+    """The region's ``value`` as an epilogue of its input ``own``, the result of a contraction with the epilogue
+    ``before``: its operands are those of ``before``, then the other inputs in their order. None if it cannot be an
+    epilogue.
 
     Launch scalars become constants.
     """
@@ -41,7 +42,7 @@ def epilogue_expression(
 
 
 def _broadcasts(operand: Value, result: Value) -> bool:
-    """Whether an operand lies along a contraction's result as its shape says."""
+    """True if an operand's axes in the region are the axes of its shape along the contraction's result."""
     rank = len(result.shape)
     if len(operand.shape) > rank:
         return False

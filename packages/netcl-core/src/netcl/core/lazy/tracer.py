@@ -1,8 +1,9 @@
-"""The tracer: takes calls of the op table into a region instead of running them, and settles it when a value is due.
+"""The tracer: fuses calls of the op table into a region instead of running them, and materializes it if a value is
+used.
 
-A call that fits makes pending tensors. One that does not fit ends the region: what is alive of its results is computed
-by one program, and the call goes on with ordinary tensors, in a region of its own or at once. So a traced function does
-what it always does, with fewer kernels; reading a value, writing in place and other devices end a region too.
+A call that fits returns deferred tensors. One that does not fit ends the region: its live results are computed by one
+program, and the call starts a new region or is run on ordinary tensors. So a traced function computes the same with
+fewer kernels; reading a value, writing in place and other devices end a region too.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from netcl.core.backend.interceptors import interception
 from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.lazy.deferred_gemm import Deferral, DeferredContraction, contraction_of
 from netcl.core.lazy.legality import alias, extend
-from netcl.core.lazy.materialize import Settling
-from netcl.core.lazy.region import Cache, Move, Region
+from netcl.core.lazy.materialize import Materializer
+from netcl.core.lazy.region import Cache, Region, Transition
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.program import Bound, bound
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.deferred import give_up, is_deferred, lock, touch, work_of
+from netcl.core.tensor.deferred import computation_of, force, is_deferred, lock, set_error
 
 NOT_TRACED: Any = object()
 _WRITING = ("setitem",)
@@ -29,16 +30,16 @@ _NUMBERS = (float, int, bool)
 _CONTRACTIONS = frozenset(("matmul", "linear", "conv1d", "conv2d", "conv3d"))
 
 
-class Trace(Settling):
-    """One run of a traced function. ``call`` is given each call of the op table; ``settle`` ends the region.
+class Trace(Materializer):
+    """One run of a traced function. ``call`` is given each call of the op table; ``materialize`` ends the region.
 
-    ``refused`` are names of rows that stay on their own. A subclass may take part in ``compute``.
+    ``refused`` are names of rows that are not fused. A subclass may override ``compute``.
     """
 
     def __init__(self, cache: Cache, relaxed: bool = False, refused: Sequence[str] | set[str] = ()) -> None:
         super().__init__(cache, relaxed)
         self._refused = refused
-        self._contractions: list[DeferredContraction] = []  # that wait; who touches a result settles its own
+        self._contractions: list[DeferredContraction] = []  # pending ones; the use of a result materializes its own
         self._stand_ins: dict[int, Any] = {}
         self._engine: Any = None
         self._begin()
@@ -50,27 +51,27 @@ class Trace(Settling):
         self._versions: list[int] = []
         self._known: dict[int, int] = {}
         self._scalars: list[Any] = []
-        self._promised: list[tuple[int, Any]] = []
+        self._deferred_results: list[tuple[int, Any]] = []
         self._kept: list[Any] = []
         self._first: tuple[OpRow, tuple[Any, ...], Mapping[str, Any]] | None = None
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
-        """What the call gives, deferred; or NOT_TRACED, when its arguments are ordinary tensors and it has to be run.
+        """The deferred results of the call; or NOT_TRACED if it has to be run, on arguments that are materialized then.
 
         ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it.
         """
         with lock:
-            found = self._call(row, self._without_held(args), kwargs, node, recorded)
+            found = self._call(row, self._with_stand_ins(args), kwargs, node, recorded)
             if found is NOT_TRACED:
-                touch(args)
-                touch(tuple(kwargs.values()))
+                force(args)
+                force(tuple(kwargs.values()))
             return found
 
-    def aside(self, row: OpRow, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
-        """``run()``, a call on ``args`` that takes no part in a region; a contraction in it is deferred, as what is
-        done to its result may become its epilogue.
+    def run_untraced(self, row: OpRow, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
+        """``run()``, a call on ``args`` that is not fused into a region; a contraction in it is deferred, as
+        following ops may become its epilogue.
         """
         if row.name not in _CONTRACTIONS or dispatch._pooled:
             return run()
@@ -83,9 +84,9 @@ class Trace(Settling):
         self._contractions.extend(deferral.deferred)
         return result
 
-    def _without_held(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments with stand-ins for results of contractions that wait: whoever else holds those is then known,
-        as nothing here does.
+    def _with_stand_ins(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with stand-ins for results of pending contractions: as the trace then holds no reference to
+        those results, any other reference can be detected.
         """
         if not self._contractions or not any(is_deferred(value) for value in args):
             return args
@@ -101,7 +102,7 @@ class Trace(Settling):
 
     def _call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
         if "out" in kwargs or row.name in _WRITING or dispatch._pooled:
-            self.settle()
+            self.materialize()
             return NOT_TRACED
         if row.expression is None:
             if row.name == "reshape":
@@ -121,7 +122,7 @@ class Trace(Settling):
             if isinstance(value, TensorData):
                 ref = self._ref(value, fresh)
                 if ref is None:
-                    return self._again(row, args, {}, node, recorded)
+                    return self._in_next_region(row, args, {}, node, recorded)
                 key.append(ref)
                 if type(ref) is tuple:
                     key.append((value.shape, value.dtype))
@@ -133,21 +134,23 @@ class Trace(Settling):
         region = self._region or self._start(fresh)
         if region is None:
             return NOT_TRACED
-        if found in region.moves:
-            move = region.moves[found]
+        if found in region.transitions:
+            transition = region.transitions[found]
         else:
             ready = bound(row, args, {})
             refs = [ref for ref in key[3:] if type(ref) is int or (type(ref) is tuple and type(ref[0]) is int)]
-            move = self._new_move(region, found, row, ready, refs, node, recorded)
-            if move is not None:
+            transition = self._new_transition(region, found, row, ready, refs, node, recorded)
+            if transition is not None:
                 numbers = _numbers(ready.scalars, args)
-                move = region.moves[found] = Move(move.region, move.results, move.single, numbers)
-        if move is None:
-            return self._again(row, args, {}, node, recorded)
+                transition = region.transitions[found] = Transition(
+                    transition.region, transition.results, transition.single, numbers
+                )
+        if transition is None:
+            return self._in_next_region(row, args, {}, node, recorded)
         if not region.stages:
             self._first = row, args, {}
-        scalars = [value if place < 0 else args[place] for place, value in move.numbers]
-        return self._take(move, fresh, scalars)
+        scalars = [value if place < 0 else args[place] for place, value in transition.numbers]
+        return self._apply(transition, fresh, scalars)
 
     def _bound(self, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
         """A call with attributes, keywords or arrays."""
@@ -155,27 +158,29 @@ class Trace(Settling):
         fresh: dict[int, Any] = {}
         refs = [self._ref(tensor, fresh) for tensor in ready.inputs]
         if None in refs:
-            return self._again(row, args, kwargs, node, recorded)
+            return self._in_next_region(row, args, kwargs, node, recorded)
         region = self._region or self._start(fresh)
         if region is None:
             return NOT_TRACED
         key = (ready.program, node, recorded, *refs)
-        if key in region.moves:
-            move = region.moves[key]
+        if key in region.transitions:
+            transition = region.transitions[key]
         else:
-            move = self._new_move(region, key, row, ready, refs, node, recorded)
-        if move is None:
-            return self._again(row, args, kwargs, node, recorded)
+            transition = self._new_transition(region, key, row, ready, refs, node, recorded)
+        if transition is None:
+            return self._in_next_region(row, args, kwargs, node, recorded)
         if not region.stages:
             self._first = row, args, kwargs
-        return self._take(move, fresh, list(ready.scalars.values()))
+        return self._apply(transition, fresh, list(ready.scalars.values()))
 
-    def _again(self, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
+    def _in_next_region(
+        self, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool
+    ) -> Any:
         """Ends the region and begins the next one with this call; a call that fits into no region is run."""
         if self._region is None or not self._region.stages:
             self._begin()
             return NOT_TRACED
-        self._settle_all()
+        self._materialize_all()
         return self._call(row, args, dict(kwargs), node, recorded)
 
     def _start(self, fresh: Mapping[int, Any]) -> Region | None:
@@ -186,17 +191,17 @@ class Trace(Settling):
         return None
 
     def _ref(self, value: Any, fresh: dict[int, Any]) -> Any:
-        """What stands for a tensor in a key: its number in the region, or for a new input (place, requires_grad).
+        """The key of a tensor: its number in the region, or for a new input (position, requires_grad).
 
         None for a tensor on another engine than the region, and for one on the storage of a value that it is not.
         """
-        deferred = work_of(value)
+        deferred = computation_of(value)
         if deferred is not None:
             work = deferred[0]
             if work is self:
                 return self._number_of(value)
             if work not in self._contractions:
-                work.settle()
+                work.materialize()
         number_known = self._known.get(id(value))
         if number_known is not None:
             return number_known
@@ -213,44 +218,44 @@ class Trace(Settling):
         """The number of a deferred tensor in the region; None for any other, and for one that is not the value itself:
         detached, or in another shape.
         """
-        deferred = work_of(tensor)
+        deferred = computation_of(tensor)
         if deferred is None or deferred[0] is not self or self._region is None:
             return None
         value = self._region.values[deferred[1]]
         same = tensor.shape == value.shape and tensor.requires_grad == value.requires_grad
         return deferred[1] if same else None
 
-    def _new_move(
+    def _new_transition(
         self, region: Region, key: Any, row: OpRow, ready: Bound, refs: Sequence[Any], node: bool, recorded: bool
-    ) -> Move | None:
-        move = None
+    ) -> Transition | None:
+        transition = None
         if TABLE.get(row.name) is row and row.name not in self._refused:
             engine = ready.inputs[0].engine
-            move = extend(region, row.name, ready, refs, recorded, node, engine.name == "cpu")
-            if move is not None and region.stages:
+            transition = extend(region, row.name, ready, refs, recorded, node, engine.name == "cpu")
+            if transition is not None and region.stages:
                 fresh = [(place, tensor.requires_grad) for place, tensor in enumerate(ready.inputs)]
                 alone = extend(Region(), row.name, ready, fresh, recorded, node, False)
-                if alone is not None and not self.joins(engine, region, move.region, alone.region):
-                    move = None
-        self.cache.keep(region, key, move)
-        return move
+                if alone is not None and not self.may_fuse(engine, region, transition.region, alone.region):
+                    transition = None
+        self.cache.keep(region, key, transition)
+        return transition
 
     def _alias(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
-        """A reshape of a pending tensor that only adds or drops dimensions of one: pending too."""
+        """A reshape of a deferred tensor that only adds or drops dimensions of one: deferred too."""
         if len(args) != 2 or kwargs or self._region is None or not isinstance(args[0], TensorData):
             return NOT_TRACED
         number, shape = self._number_of(args[0]), args[1]
         if number is None or not isinstance(shape, (tuple, list)) or any(type(n) is not int or n < 0 for n in shape):
             return NOT_TRACED
         key = ("reshape", number, tuple(shape), node, recorded)
-        if key not in self._region.moves:
+        if key not in self._region.transitions:
             self.cache.keep(self._region, key, alias(self._region, number, tuple(shape), recorded, node))
-        move = self._region.moves[key]
-        return NOT_TRACED if move is None else self._take(move, {}, [])
+        transition = self._region.transitions[key]
+        return NOT_TRACED if transition is None else self._apply(transition, {}, [])
 
-    def _take(self, move: Move, fresh: Mapping[int, Any], scalars: Sequence[Any]) -> Any:
-        """The region after ``move``, and its results as pending tensors."""
-        region = move.region
+    def _apply(self, transition: Transition, fresh: Mapping[int, Any], scalars: Sequence[Any]) -> Any:
+        """Enters the region after ``transition`` and returns its results as deferred tensors."""
+        region = transition.region
         if fresh:
             start = len(self._inputs)
             for place, tensor in enumerate(fresh.values()):
@@ -260,45 +265,45 @@ class Trace(Settling):
         self._region = region
         self._scalars.extend(scalars)
         made = []
-        for number, value in move.results:
-            tensor = self._promise(self._inputs[0], number, value)
-            self._promised.append((number, weakref.ref(tensor)))
+        for number, value in transition.results:
+            tensor = self._make_deferred(self._inputs[0], number, value)
+            self._deferred_results.append((number, weakref.ref(tensor)))
             made.append(tensor)
-        return made[0] if move.single else tuple(made)
+        return made[0] if transition.single else tuple(made)
 
     # -- the end of a region -------------------------------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """Computes what is alive of the region's results; the next call begins another."""
+    def materialize(self) -> None:
+        """Computes the live results of the region; the next call begins another."""
         with lock:
-            self._settle_all()
+            self._materialize_all()
 
     def keep(self, tensor: Any) -> None:
         """Has the deferred ``tensor`` computed: another tensor on its storage is made. A reshape is computed at once,
         as its storage becomes that of its source.
         """
-        deferred = work_of(tensor)
+        deferred = computation_of(tensor)
         assert deferred is not None
         assert self._region is not None
         if self._region.values[deferred[1]].alias is not None:
-            self.settle()
+            self.materialize()
         else:
             self._kept.append(tensor)
 
-    def _settle_all(self) -> None:
+    def _materialize_all(self) -> None:
         region, inputs, versions, scalars = self._region, self._inputs, self._versions, self._scalars
         call = self._first
-        alive = [(number, tensor) for number, ref in self._promised if (tensor := ref()) is not None]
+        alive = [(number, tensor) for number, ref in self._deferred_results if (tensor := ref()) is not None]
         contractions, self._contractions = self._contractions, []
         self._stand_ins.clear()
         self._begin()
         if region is not None and alive:
-            self._settle_region(region, inputs, versions, dict(zip(region.scalars, scalars)), alive, call)
+            self._materialize_region(region, inputs, versions, dict(zip(region.scalars, scalars)), alive, call)
         for contraction in contractions:
-            if contraction.waits and contraction.is_held:
-                contraction.settle()
+            if contraction.pending and contraction.is_referenced:
+                contraction.materialize()
 
-    def _settle_region(
+    def _materialize_region(
         self,
         region: Region,
         inputs: Sequence[Any],
@@ -318,24 +323,25 @@ class Trace(Settling):
         except BaseException as error:
             for _, tensor in alive:
                 if is_deferred(tensor):
-                    give_up(tensor, error)
+                    set_error(tensor, error)
             raise
 
     def abandon(self, error: BaseException) -> None:
-        """Settles after the traced function has raised ``error``: what outlives the function is as it was left there.
+        """Materializes after the traced function has raised ``error``: tensors that outlive the function have their
+        values.
 
-        What cannot be computed raises when it is touched, so that ``error`` itself is not hidden.
+        A tensor that cannot be computed raises at its use, so that ``error`` itself is not hidden.
         """
         try:
-            self.settle()
+            self.materialize()
         except (NetclError, RuntimeError, MemoryError) as later:
             error.__context__ = error.__context__ or later
 
 
 def _numbers(scalars: Mapping[str, Any], args: Sequence[Any]) -> tuple[tuple[int, Any], ...]:
-    """Launch scalars by their place among the arguments; (-1, value) for one that is always the same."""
+    """Launch scalars by their position among the arguments; (-1, value) for a constant."""
     places = {f"v{place}": place for place, value in enumerate(args) if type(value) in _NUMBERS}
     return tuple((places.get(name, -1), value) for name, value in scalars.items())
 
 
-__all__ = ["NOT_TRACED", "Trace", "touch"]
+__all__ = ["NOT_TRACED", "Trace", "force"]

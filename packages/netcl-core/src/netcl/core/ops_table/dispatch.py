@@ -83,7 +83,8 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
         return call_row(row, args, kwargs, record)
 
     def straight(*args: Any, **kwargs: Any) -> Any:
-        # What ``call_row`` and ``execute`` come to for most calls: seen before, nothing recorded, no hook.
+        # The fast path of ``call_row`` and ``execute``: for calls seen before, if nothing is recorded and no hook is
+        # set.
         recorded, hooks = _thread.state
         if not (recorded or hooks or _pooled or _unrecorded):
             if len(args) == 2 and not kwargs:
@@ -155,7 +156,7 @@ def _compose(record: bool, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
-    """The op with ``out=`` where it is no expression: computed, then copied into ``out``."""
+    """Runs an op with ``out=`` that is no expression: computes it, then copies the result into ``out``."""
     out = kwargs["out"]
     result = call_row(row, args, {name: value for name, value in kwargs.items() if name != "out"}, record)
     if out is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["described", "keep", "known"]
 
-# ``warm(args)`` gives the result, or None where the call has to go the long way after all. Backends that have such a
+# ``warm(args)`` returns the result, or None if the call needs the full path. Backends that have such a
 # thing have a method ``warm_call``. All threads share it: a warm call is safe in several at once.
 known: dict[Any, Callable[[tuple[Any, ...]], Any]] = {}
 _MOST = 8192
@@ -22,7 +22,7 @@ _STATIC = frozenset((int, bool, str, type(None)))
 
 
 def described(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What stands for a call in ``known``: all that its program depends on. None where a call cannot be looked up."""
+    """The key of a call in ``known``: all that its program depends on. None if a call cannot be looked up."""
     if len(args) == 2 and not kwargs:
         a, b = args
         if isinstance(a, TensorData) and isinstance(b, TensorData):

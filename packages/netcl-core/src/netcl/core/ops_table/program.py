@@ -43,7 +43,7 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """What an expression row computes for given shapes, dtypes and attributes: made once, then bound to tensors."""
+    """The program of an expression row for given shapes, dtypes and attributes: made once, then bound to tensors."""
 
     name: str
     outputs: tuple[Expr, ...]
@@ -79,7 +79,7 @@ class Bound:
 
 
 def set_shape(tensor: Any, shape: Shape) -> None:
-    """Gives a tensor that nobody else holds yet another shape of the same size."""
+    """Sets another shape of the same size on a new tensor, which has no other references yet."""
     storage = tensor._storage
     if storage.array is not None:
         storage.array = storage.array.reshape(shape)
@@ -145,7 +145,7 @@ _RANGES = {"uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}  # NumPy before 2 
 
 
 def _from_numpy(row: OpRow, value: Any, operands: Sequence[Any]) -> Any:
-    """A NumPy scalar as a Python number, an array as a tensor beside the first tensor operand."""
+    """A NumPy scalar as a Python number, an array as a tensor on the engine of the first tensor operand."""
     if isinstance(value, np.generic):
         return value.item()
     beside = next((other for other in operands if isinstance(other, TensorData)), None)
@@ -172,7 +172,7 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
     shapes = [tensor.shape for tensor in tensors]
     space = broadcast_shapes(shapes, row.name)
     rank = len(space)
-    # A condition takes no part in the dtype of a number beside it.
+    # A condition does not influence the dtype of a number.
     numeric = [t.dtype for t in tensors if t.dtype != "bool"] or ["bool"]
     loads: list[Expr | None] = []
     placed: list[Shape | None] = []
@@ -271,7 +271,7 @@ def evaluate_each(
     scalars: Mapping[str, float | int] | None = None,
     **kwargs: Any,
 ) -> list[tuple[Any, ...]]:
-    """``evaluate`` on ``(*one, *shared)`` for each ``one`` of ``inputs``, which lie on one engine and have the same
+    """``evaluate`` on ``(*one, *shared)`` for each ``one`` of ``inputs``, which are on one engine and have the same
     dtypes; one launch where the device's kernels take as many arguments.
 
     No tensor may be written for one and read or written for another.

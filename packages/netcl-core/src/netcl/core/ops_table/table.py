@@ -15,7 +15,8 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Domain:
-    """Where an op is tested: operands uniform in [low, high), at least ``away`` from the points ``kinks``.
+    """The domain in which an op is tested: operands uniform in [low, high), at least ``away`` from the points
+    ``kinks``.
 
     ``cases(rng)`` yields (operands as arrays or numbers, attributes) for ops that broadcasting elementwise samples do
     not suit. ``reference(*arrays, **attributes)`` is the same in NumPy, float64.
@@ -99,7 +100,7 @@ def make_row(
 
 
 def register_op(row: OpRow) -> OpRow:
-    """Adds a row to the table; ValueError where the name is taken."""
+    """Adds a row to the table; raises ValueError if the name is taken."""
     if row.name in TABLE:
         raise ValueError(f"the op {row.name!r} exists already")
     TABLE[row.name] = row
@@ -107,7 +108,7 @@ def register_op(row: OpRow) -> OpRow:
 
 
 def row_of(name: str) -> OpRow:
-    """The row of the op ``name``; UnsupportedError where there is none."""
+    """The row of the op ``name``; raises UnsupportedError if there is none."""
     if name not in TABLE:
         # The rows are written in netcl.ops, which imports this module; a tensor's first operator brings them in.
         importlib.import_module("netcl.ops")

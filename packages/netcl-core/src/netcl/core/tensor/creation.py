@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 class Creation(Operators[ResultT]):
     """``Tensor.zeros(shape)`` and the like; a base of Tensor. ``queue`` (or handle) None is the active device,
-    ``context`` is accepted beside it and follows from it.
+    ``context`` is accepted too and follows from it.
     """
 
     __slots__ = ()

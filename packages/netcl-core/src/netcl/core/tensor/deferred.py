@@ -1,4 +1,4 @@
-"""Deferred tensors: described but not computed; to access the storage of one computes it first."""
+"""Deferred tensors: described but not computed; the first use of their storage materializes them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.gradients import LATER, RECORDED
-from netcl.core.tensor.storage import Failed, Storage, Work, lock
+from netcl.core.tensor.storage import Computation, Failed, Storage, lock
 
 
 def is_deferred(value: Any) -> bool:
-    """True if ``value`` is a tensor with storage that is still to be computed."""
+    """True if ``value`` is a tensor whose storage is still to be computed."""
     return isinstance(value, TensorData) and value._storage.deferred is not None
 
 
-def promise(
-    like: Any, shape: tuple[int, ...], dtype: str, work: Work, number: int, requires_grad: bool, recorded: bool
+def make_deferred(
+    like: Any, shape: tuple[int, ...], dtype: str, work: Computation, number: int, requires_grad: bool, recorded: bool
 ) -> Any:
     """A deferred tensor on the engine of the tensor ``like``: value ``number`` of ``work``.
 
-    If it requires grad, its place in the gradient graph is made with the storage. ``recorded``: a recorded op gave it.
+    If it requires grad, its GradNode is made with the storage. ``recorded``: it is the result of a recorded op.
     """
     storage = Storage.of(None, None, None)
     storage.deferred = work, number
@@ -33,53 +33,53 @@ def promise(
     return tensor
 
 
-def work_of(tensor: Any) -> tuple[Work, int] | None:
-    """Who computes a deferred tensor, and its number there; None for a tensor whose storage is there."""
+def computation_of(tensor: Any) -> tuple[Computation, int] | None:
+    """The computation of a deferred tensor, and its number there; None if its storage is ready."""
     return tensor._storage.deferred  # type: ignore[no-any-return]
 
 
-def fulfil(tensor: Any, result: Any) -> None:
-    """Gives a deferred tensor, and all others on its storage, the memory of ``result``, which becomes its own."""
+def resolve(tensor: Any, result: Any) -> None:
+    """Resolves a deferred tensor: it and all others on its storage take over the memory of ``result``."""
     tensor._storage.fill(result._storage)
 
 
-def rename(tensor: Any, result: Any) -> None:
-    """Makes a deferred tensor another name of ``result``'s storage."""
-    fulfil(tensor, result)  # for another thread that is waiting for it
+def make_alias(tensor: Any, result: Any) -> None:
+    """Makes a deferred tensor an alias of ``result``'s storage."""
+    resolve(tensor, result)  # for another thread that is waiting for it
     tensor._storage = result._storage
 
 
-def share(tensor: Any, result: Any) -> None:
-    """Makes a deferred tensor another name of ``result``: the same storage and place in the graph."""
+def alias_in_graph(tensor: Any, result: Any) -> None:
+    """Makes a deferred tensor an alias of ``result``: the same storage and GradNode."""
     tensor._grad_fn = result._grad_fn
-    rename(tensor, result)
+    make_alias(tensor, result)
 
 
-def give_up(tensor: Any, error: BaseException) -> None:
-    """Says that a deferred tensor could not be computed: each access raises the error."""
+def set_error(tensor: Any, error: BaseException) -> None:
+    """Marks a deferred tensor as failed: each use of it raises the error."""
     tensor._storage.deferred = Failed(error), 0
 
 
-def touch(values: Sequence[Any]) -> None:
-    """Settles what is deferred among arguments, lists of tensors included."""
+def force(values: Sequence[Any]) -> None:
+    """Materializes the deferred tensors among arguments, lists of tensors included."""
     for value in values:
         if isinstance(value, TensorData):
             deferred = value._storage.deferred
             if deferred is not None:
-                deferred[0].settle()
+                deferred[0].materialize()
         elif isinstance(value, (list, tuple)):
-            touch(value)
+            force(value)
 
 
 __all__ = [
-    "Work",
-    "fulfil",
-    "give_up",
+    "Computation",
+    "resolve",
+    "set_error",
     "is_deferred",
     "lock",
-    "promise",
-    "rename",
-    "share",
-    "touch",
-    "work_of",
+    "make_deferred",
+    "make_alias",
+    "alias_in_graph",
+    "force",
+    "computation_of",
 ]

@@ -17,8 +17,8 @@ _MOST_ELEMENTS = sys.maxsize // 8
 
 
 def check_shape(shape: Any) -> tuple[int, ...]:
-    """A shape given as an int or a sequence of ints, as a tuple; ShapeError where a length is negative or not whole, or
-    where no memory could have so many elements.
+    """A shape given as an int or a sequence of ints, as a tuple; raises ShapeError if a length is negative or not
+    whole, or where no memory could have so many elements.
     """
     try:
         sizes = tuple(shape)

@@ -167,11 +167,11 @@ class Operators(TensorData, Generic[ResultT]):
         return self._call("std", self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def all(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        """Whether all elements over ``axis`` are true."""
+        """Returns whether all elements over ``axis`` are true."""
         return self._call("all", self, axis=axis, keepdims=keepdims)
 
     def any(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        """Whether any element over ``axis`` is true."""
+        """Returns whether any element over ``axis`` is true."""
         return self._call("any", self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> ResultT:

@@ -1,4 +1,4 @@
-"""Storage: the memory behind tensors, shared by aliases; deferred storage is computed when it is first touched."""
+"""Storage: the memory behind tensors, shared by aliases; deferred storage is materialized at its first use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 
-class Work(Protocol):
-    """Computes deferred storage: afterwards the storage is ready."""
+class Computation(Protocol):
+    """A pending computation of deferred storage; ``materialize`` makes the storage ready."""
 
-    def settle(self) -> None:
+    def materialize(self) -> None:
         """Computes all that is deferred here."""
         ...
 
@@ -19,8 +19,8 @@ class Work(Protocol):
         ...
 
 
-# Held while a call is noted down and while work is settled, as another thread may touch what is deferred here. One for
-# all, since threads that wait for each other's work would wait for ever.
+# Held while a call is traced and while deferred storage is materialized, as another thread may use what is deferred
+# here. One lock for all, since threads that wait for each other's computations would deadlock.
 lock: AbstractContextManager[bool] = threading.RLock()
 
 
@@ -39,8 +39,8 @@ class Storage:
 
     ``lease`` returns the buffer to its pool when the last tensor on it is gone. ``version`` counts writes in place.
     ``persistent`` storage never goes into a free list. ``upload`` is the last copy from the host, None for none.
-    ``deferred`` is None once the memory is there; before, it is the work that computes it and the number of the value
-    in that work. A computation that failed is work too: it raises its error again.
+    ``deferred`` is None once the memory is there; before, it is the computation and the number of the value in it. A
+    computation that failed is replaced by ``Failed``, which raises its error again.
     """
 
     __slots__ = ("__weakref__", "array", "buffer", "deferred", "lease", "persistent", "upload", "version")
@@ -50,7 +50,7 @@ class Storage:
     lease: Any
     version: int
     persistent: bool
-    deferred: tuple[Work, int] | None
+    deferred: tuple[Computation, int] | None
     upload: Upload | None
 
     @staticmethod
@@ -73,7 +73,7 @@ class Storage:
         with lock:
             if self.deferred is not None:  # else another thread has just done it
                 work = self.deferred[0]
-                work.settle()
+                work.materialize()
                 if self.deferred is not None:
                     raise RuntimeError(f"a tensor was left pending by {work!r}")
 
@@ -86,12 +86,12 @@ class Storage:
 
 
 class Failed:
-    """The work of storage that could not be computed: each access raises the error."""
+    """The computation of storage that could not be computed: raises the error at each use."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    def settle(self) -> None:
+    def materialize(self) -> None:
         """Raises RuntimeError, from the error of the computation."""
         raise RuntimeError(f"this tensor could not be computed: {self._error}") from self._error
 
@@ -99,4 +99,4 @@ class Failed:
         """Nothing: there is nothing to compute."""
 
 
-__all__ = ["Failed", "Storage", "Upload", "Work", "lock"]
+__all__ = ["Failed", "Storage", "Upload", "Computation", "lock"]

@@ -136,8 +136,8 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "standardized": "(x, axes, eps)",
     },
     "netcl.core.expr.cost": {
-        "SPARE": "",
-        "is_dear": "(expressions)",
+        "RECOMPUTE_BUDGET": "",
+        "has_transcendental": "(expressions)",
         "repeated": "(groups)",
     },
     "netcl.core.lazy.region": {
@@ -148,11 +148,11 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "Stage": "",
         "Value": "",
         "fuse": "(region, results, relaxed=False)",
-        "place": "(expressions, axes, loads, names)",
+        "substitute": "(expressions, axes, loads, names)",
         "shifted": "(expressions, shift)",
     },
     "netcl.core.tensor.deferred": {
-        "share": "(tensor, result)",
+        "alias_in_graph": "(tensor, result)",
     },
     "netcl.core.tensor.gradients": {
         "attach": "(tensor, grad_fn)",
@@ -164,7 +164,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.lazy.tracer": {
         "NOT_TRACED": "",
         "Trace": "",
-        "touch": "(values)",
+        "force": "(values)",
     },
     "netcl.core.backend.protocol": {
         "DeviceBackend": "",

@@ -1,4 +1,4 @@
-"""A convolution as contractions over padded images: which, for each direction, in one to three dimensions."""
+"""A convolution as contractions over padded images, for each direction, in one to three dimensions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from netcl.core.tuning.problems import Contraction, Geometry, Triple
 
 
 @dataclass(frozen=True)
-class Part:
+class ConvPart:
     """One contraction of a convolution; its B reads the padded images."""
 
     contraction: Contraction
-    image_axis: str  # "n" where images count through the columns, "k" where they count through the sum
-    out_image: int  # elements from one image of the output to the next; 0 where images are summed
+    image_axis: str  # "n" if images are an index of the columns, "k" if they are an index of the sum
+    out_image: int  # elements from one image of the output to the next; 0 if images are summed
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConvPlan:
     """The parts of a convolution, which read the same padded images."""
 
     shape: tuple[int, ...]
@@ -31,7 +31,7 @@ class Plan:
     extent: Triple
     low: Triple
     padded: Triple
-    parts: tuple[Part, ...]
+    parts: tuple[ConvPart, ...]
 
 
 def _triple(values: Sequence[Any], fill: Any) -> tuple[Any, Any, Any]:
@@ -79,7 +79,7 @@ def geometry(
     )
 
 
-def _forward(g: Geometry) -> Plan:
+def _forward(g: Geometry) -> ConvPlan:
     padded = _padded(g)
     steps, plane, taps, positions = _steps(padded), prod(padded), prod(g.kernel), prod(g.out)
     depth, rows = g.channels // g.groups, g.filters // g.groups
@@ -90,8 +90,8 @@ def _forward(g: Geometry) -> Plan:
         a_batch=(0, rows * depth * taps), b_batch=(0, depth * plane), out_batch=(0, rows * positions),
     )  # fmt: skip
     low = (g.padding[0][0], g.padding[1][0], g.padding[2][0])
-    parts = (Part(one, "n", g.filters * positions),)
-    return Plan((g.batch, g.filters, *g.out), g.batch, g.channels, g.size, low, padded, parts)
+    parts = (ConvPart(one, "n", g.filters * positions),)
+    return ConvPlan((g.batch, g.filters, *g.out), g.batch, g.channels, g.size, low, padded, parts)
 
 
 def _padded(g: Geometry) -> Triple:
@@ -99,7 +99,7 @@ def _padded(g: Geometry) -> Triple:
     return depth, height, width
 
 
-def _grad_weight(g: Geometry) -> Plan:
+def _grad_weight(g: Geometry) -> ConvPlan:
     padded = _padded(g)
     steps, plane, taps, positions = _steps(padded), prod(padded), prod(g.kernel), prod(g.out)
     depth, rows = g.channels // g.groups, g.filters // g.groups
@@ -110,12 +110,12 @@ def _grad_weight(g: Geometry) -> Plan:
         a_batch=(0, rows * positions), b_batch=(0, depth * plane), out_batch=(0, rows * depth * taps),
     )  # fmt: skip
     low = (g.padding[0][0], g.padding[1][0], g.padding[2][0])
-    return Plan((g.filters, depth, *g.kernel), g.batch, g.channels, g.size, low, padded, (Part(one, "k", 0),))
+    return ConvPlan((g.filters, depth, *g.kernel), g.batch, g.channels, g.size, low, padded, (ConvPart(one, "k", 0),))
 
 
 @dataclass(frozen=True)
 class _Phase:
-    """Along one dimension, the input positions first, first + stride, ... (count of them), which meet the kernel's taps
+    """Along one dimension, the input positions first, first + stride, ... (count of them), which use the kernel's taps
     tap, tap + tap_step, ... (taps of them) at output position start + i - j * step for position i, tap j."""
 
     first: int
@@ -137,7 +137,7 @@ class _Phase:
 
 def _phases(size: int, kernel: int, stride: int, dilation: int, low: int) -> Iterator[_Phase]:
     # x[y] meets w[k] at output o where o * stride + k * dilation = y + low: given (y + low) mod stride, the taps that
-    # can meet it are every tap_step-th, and o falls by dilation / gcd from one to the next.
+    # can use it are every tap_step-th, and o falls by dilation / gcd from one to the next.
     common = gcd(dilation, stride)
     tap_step = stride // common
     for remainder in range(stride):
@@ -152,7 +152,7 @@ def _phases(size: int, kernel: int, stride: int, dilation: int, low: int) -> Ite
         yield _Phase(first, count, tap, tap_step, taps, start, dilation // common)
 
 
-def _grad_input(g: Geometry) -> Plan:
+def _grad_input(g: Geometry) -> ConvPlan:
     depth, rows, taps = g.filters // g.groups, g.channels // g.groups, prod(g.kernel)
     dims = [
         list(_phases(size, kernel, stride, dilation, pair[0]))
@@ -185,16 +185,16 @@ def _grad_input(g: Geometry) -> Plan:
             b_batch=(0, depth * plane),
             out_batch=(0, rows * positions),
         )
-        parts.append(Part(one, "n", g.channels * positions))
+        parts.append(ConvPart(one, "n", g.channels * positions))
     shape = (g.batch, g.channels, *g.size)
-    return Plan(shape, g.batch, g.filters, g.out, low, padded, tuple(parts))  # type: ignore[arg-type]
+    return ConvPlan(shape, g.batch, g.filters, g.out, low, padded, tuple(parts))  # type: ignore[arg-type]
 
 
 _PLANS = {"forward": _forward, "grad_input": _grad_input, "grad_weight": _grad_weight}
 
 
 @lru_cache(maxsize=512)
-def plan_of(kind: str, g: Geometry) -> Plan:
+def plan_of(kind: str, g: Geometry) -> ConvPlan:
     """The contractions of a direction."""
     return _PLANS[kind](g)
 
@@ -205,17 +205,19 @@ def dense(g: Geometry) -> Geometry:
 
 
 @lru_cache(maxsize=1024)
-def restricted(part: Part, first: int, images: int, parts: bool = False) -> Contraction:
+def restricted(part: ConvPart, first: int, images: int, partial: bool = False) -> Contraction:
     """The part over ``images`` images from ``first`` on, which are at the start of the (padded) images."""
     c = part.contraction
     if part.image_axis == "n":
         return replace(c, n=(images, *c.n[1:]), out_offset=c.out_offset + first * part.out_image)
-    return replace(c, k=(images, *c.k[1:]), a_offset=c.a_offset + first * c.a_k[0], parts=parts, accumulate=first > 0)
+    return replace(
+        c, k=(images, *c.k[1:]), a_offset=c.a_offset + first * c.a_k[0], partial=partial, accumulate=first > 0
+    )
 
 
 @lru_cache(maxsize=1024)
-def blocks_of(plan: Plan, bytes_per_element: int, workspace: int) -> tuple[bool, tuple[tuple[int, int], ...]]:
-    """Whether padding is needed, and the blocks of images (first, count) that are worked on together."""
+def blocks_of(plan: ConvPlan, bytes_per_element: int, workspace: int) -> tuple[bool, tuple[tuple[int, int], ...]]:
+    """True if padding is needed, and the blocks of images (first, count) that are padded together."""
     needed = plan.padded != plan.extent and plan.images > 0
     if not needed:
         return False, ((0, plan.images),)
@@ -223,4 +225,4 @@ def blocks_of(plan: Plan, bytes_per_element: int, workspace: int) -> tuple[bool,
     return True, tuple((first, min(block, plan.images - first)) for first in range(0, plan.images, block))
 
 
-__all__ = ["Part", "Plan", "blocks_of", "dense", "geometry", "plan_of", "restricted"]
+__all__ = ["ConvPart", "ConvPlan", "blocks_of", "dense", "geometry", "plan_of", "restricted"]

@@ -1,8 +1,9 @@
-"""Which kernels were measured to be the fastest: kept on disk per driver, asked by selectors and contractions.
+"""The table of measured kernels, stored on disk per driver: the fastest kernel of each shape that was measured.
 
 ``netcl.profiling.autotuner`` measures. One file per driver version in NETCL_CACHE_DIR, read once per process, written
-beside and renamed; what cannot be read is measured anew, and where nothing can be written this process alone knows.
-What comes with the package (``shipped``) is asked after that, unless NETCL_AUTOTUNE=on measures each shape here.
+to a temporary file and renamed. A file that cannot be read is measured again; if it cannot be written, the table is
+kept in this process alone. The table of the package (``shipped``) is asked after it, unless NETCL_AUTOTUNE=on measures
+each shape here.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ _lock = threading.RLock()
 
 
 def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None:
-    """The name of the kernel that was measured to be the fastest for ``op`` on this engine; None where the kernels' own
-    rule holds: nothing was measured near ``shape``, or NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1.
+    """The name of the kernel that was measured to be the fastest for ``op`` on this engine; None if rule
+    decides: nothing was measured near ``shape``, or NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1.
 
     With NETCL_AUTOTUNE=on a new shape is measured now.
     """
@@ -145,7 +146,7 @@ def nearest(entries: Entries, op: str, shape: Shape, dtype: str) -> KernelConfig
 
 
 def _distance(shape: Shape, other: Shape, scaled: int) -> float | None:
-    """How many powers of two lie between the sizes in all; None where one is too far off, or another part differs."""
+    """The sum of the sizes' distances in powers of two; None if one is too far off, or another part differs."""
     if shape[scaled:] != other[scaled:] or min(*shape[:scaled], *other[:scaled]) < 1:
         return None
     steps = [abs(math.log2(a / b)) for a, b in zip(shape[:scaled], other[:scaled])]
@@ -156,7 +157,7 @@ _keys: dict[Any, str] = {}
 
 
 def driver_key_of(engine: Any) -> str:
-    """What names the driver behind an engine, and how it is seen."""
+    """The key of the driver behind an engine, and of the limits that it is seen with."""
     key = _keys.get(engine)
     if key is None:
         profile = get_kernel_selector(engine.queue).profile
@@ -167,7 +168,7 @@ def driver_key_of(engine: Any) -> str:
 
 
 def _device_for(profile: ExtendedDeviceProfile) -> Any:
-    """The device in use with this profile; None where there is none."""
+    """The device in use with this profile; None if there is none."""
     if not drivers_loaded():
         return None
     devices = (device for _, device in manager.discover())
@@ -175,8 +176,8 @@ def _device_for(profile: ExtendedDeviceProfile) -> Any:
 
 
 def shipped_table(key: str, device: Any) -> Entries:
-    """What comes with the package for a device with the driver ``key``; empty where the rule holds all over, and where
-    the device is seen as another.
+    """The package's table for a device with the driver ``key``; empty if the rule decides every shape, or if the device
+    is seen as another.
     """
     known = _shipped.get(key)
     if known is None:
@@ -211,7 +212,7 @@ def _path(key: str) -> Path | None:
 
 
 def _read(path: Path) -> Entries:
-    """The entries of a file; none where it is not there, and with a warning where it is damaged."""
+    """The entries of a file; none if it is missing or, with a warning, damaged."""
     try:
         rows = json.loads(path.read_bytes())["entries"]
         return {(row["op"], tupled(row["shape"]), row["dtype"]): _config(row["config"]) for row in rows}
@@ -253,7 +254,7 @@ def _config(row: dict[str, Any]) -> KernelConfig:
 
 
 def tupled(value: Any) -> Any:
-    """What JSON keeps as lists, as the tuples that it was."""
+    """The tuples that JSON keeps as lists."""
     return tuple(tupled(item) for item in value) if isinstance(value, list) else value
 
 

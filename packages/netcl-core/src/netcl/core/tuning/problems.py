@@ -1,4 +1,4 @@
-"""What kernels are chosen for, as plain data: a contraction of strided operands, and the geometry of a convolution."""
+"""The problems that kernels are chosen for, as plain data: a strided contraction, and the geometry of a convolution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Contraction:
     """out[z][i][j] = sum over k of A[z][i][k] * B[z][k][j], everything strided, strides and offsets in elements.
 
     The reduced index k and the column index j count through four levels, outermost first; z through two. A's row i is
-    at ``i * a_row``. With ``accumulate`` the sums are added to what ``out`` (then in the computing type) holds.
+    at ``i * a_row``. With ``accumulate`` the sums are added to ``out``, which then has the computing type;
+    ``partial``: ``out`` takes partial sums, in the computing type.
     """
 
     m: int
@@ -39,7 +40,7 @@ class Contraction:
     b_offset: int = 0
     out_offset: int = 0
     accumulate: bool = False
-    parts: bool = False
+    partial: bool = False
 
     @property
     def empty(self) -> bool:
@@ -83,7 +84,7 @@ def dense_steps(c: Contraction) -> tuple[int, int, int, int] | None:
     a_k, b_k, b_n, out_n = steps
     m, k, n = c.m, prod(c.k), prod(c.n)
     far = max(m * c.a_row + k * a_k, n * b_n + k * b_k, m * c.out_row + n * out_n)
-    if far >= _FAR or c.parts or min(c.a_row, c.out_row, *steps) < 0:
+    if far >= _FAR or c.partial or min(c.a_row, c.out_row, *steps) < 0:
         return None
     return a_k, b_k, b_n, out_n
 

@@ -39,11 +39,11 @@ CONV_WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image 
 GPU_CONV_WORKSPACE = 64 * 2**20  # the same for devices that need many work-groups at a time
 _DTYPES = ("float32", "float64", "float16", "bfloat16")  # of contractions
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
-_LONG = 512  # products from which on sums for few tiles are cut into parts on a GPU
-_PLANES_ROWS, _PLANES_MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
-_THIN = 4  # rows or columns up to which a CPU reads the other operand once, in place
-_SLICES_MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
-_SLICES_LEAST_K = 64  # below, one work-item for each output is as good
+_LONG = 512  # products from which on sums of few tiles are computed by split-K on a GPU
+_DEPTHWISE_ROWS, _DEPTHWISE_MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
+_GEMV_ROWS = 4  # rows or columns up to which a CPU reads the other operand once, in place
+_SKINNY_MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
+_SKINNY_LEAST_K = 64  # below, one work-item for each output is as good
 _TILED_ROWS = 8  # below, tiles are mostly empty
 _SPAN_GROUP, _SPAN_MEMORY = 256, 36 * 1024  # what tiles of 128 x 128 need of a device
 
@@ -51,13 +51,13 @@ _SPAN_GROUP, _SPAN_MEMORY = 256, 36 * 1024  # what tiles of 128 x 128 need of a 
 # ------------------------------------------------------------------------------------------------------- contractions
 
 
-def has_slices(device: Traits, c: Contraction) -> bool:
-    """True if the kernel for few rows (split-K GEMV) can run a contraction, and pays."""
-    few = c.m <= _SLICES_MOST_ROWS and prod(c.k) >= _SLICES_LEAST_K and not c.accumulate
+def has_skinny(device: Traits, c: Contraction) -> bool:
+    """True if the skinny kernel (split-K GEMV) can run a contraction, and pays."""
+    few = c.m <= _SKINNY_MOST_ROWS and prod(c.k) >= _SKINNY_LEAST_K and not c.accumulate
     return few and device.group >= tiles.LEAST_GROUP and dense_steps(c) is not None
 
 
-def has_windows(device: Traits, c: Contraction) -> bool:
+def has_implicit_gemm(device: Traits, c: Contraction) -> bool:
     """True if the implicit GEMM kernel can run a contraction, and pays."""
     room = device.group >= _SPAN_GROUP and device.local_memory >= _SPAN_MEMORY
     return not device.is_cpu and room and c.m >= _TILED_ROWS and has_short_offsets(c)
@@ -84,9 +84,9 @@ def contraction_kernel(device: Traits, c: Contraction) -> str:
 
 @lru_cache(maxsize=1024)
 def _gpu_kernel(device: Traits, c: Contraction) -> str:
-    if has_slices(device, c):
+    if has_skinny(device, c):
         return "slices"
-    if has_windows(device, c) and not c.parts and prod(c.k) >= _LONG and tiles.window_cut(c)[1] > 1:
+    if has_implicit_gemm(device, c) and not c.partial and prod(c.k) >= _LONG and tiles.implicit_gemm_tile(c)[1] > 1:
         return "windows"
     if has_wide(device, c):
         return "wide"
@@ -100,8 +100,8 @@ def contraction_kernels(device: Traits, c: Contraction) -> tuple[str, ...]:
         small = c.m * prod(c.n) * prod(c.k) <= _SMALL
         return tuple(dict.fromkeys((first, "rows", "packed", *(("direct",) if small else ()))))
     able = {
-        "windows": has_windows(device, c), "wide": has_wide(device, c), "broadcast": has_broadcast(device, c),
-        "slices": has_slices(device, c), "tiled": device.group >= tiles.LEAST_GROUP, "direct": True,
+        "windows": has_implicit_gemm(device, c), "wide": has_wide(device, c), "broadcast": has_broadcast(device, c),
+        "slices": has_skinny(device, c), "tiled": device.group >= tiles.LEAST_GROUP, "direct": True,
     }  # fmt: skip
     return tuple(dict.fromkeys((first, *(name for name, can in able.items() if can))))
 
@@ -117,12 +117,12 @@ def possible(device: Traits, c: Contraction, kernel: str) -> str:
 
 def swaps(is_cpu: bool, m: int, n: int) -> bool:
     """True if out^T = B^T A^T is computed, so that the few columns of a product are rows."""
-    return min(m, n) <= (_THIN if is_cpu else _SLICES_MOST_ROWS) and m > n
+    return min(m, n) <= (_GEMV_ROWS if is_cpu else _SKINNY_MOST_ROWS) and m > n
 
 
-def thin_kernel(is_cpu: bool, c: Contraction) -> str | None:
-    """``stream`` or ``dot``, the kernels of CPUs for products with few rows; None if the layout is not theirs."""
-    if not is_cpu or min(c.m, c.n[3]) > _THIN:
+def gemv_kernel(is_cpu: bool, c: Contraction) -> str | None:
+    """``stream`` or ``dot``, the GEMV kernels of CPUs; None if there are too many rows or the layout does not fit."""
+    if not is_cpu or min(c.m, c.n[3]) > _GEMV_ROWS:
         return None
     if c.b_n[3] == 1 and c.n[3] > 1:
         return "stream"
@@ -131,17 +131,17 @@ def thin_kernel(is_cpu: bool, c: Contraction) -> str | None:
 
 def product_kernel(device: Traits, c: Contraction, measured: str | None = None) -> str:
     """The kernel of a matrix product: the ``measured`` one if it can run this product, else the rule's."""
-    thin = thin_kernel(device.is_cpu, c)
-    if measured is not None and (measured == thin or measured in contraction_kernels(device, c)):
+    gemv = gemv_kernel(device.is_cpu, c)
+    if measured is not None and (measured == gemv or measured in contraction_kernels(device, c)):
         return measured
-    return thin or contraction_kernel(device, c)
+    return gemv or contraction_kernel(device, c)
 
 
 # ------------------------------------------------------------------------------------------------------- convolutions
 
 
 class Chosen(NamedTuple):
-    """How a convolution is computed: by the kernels for few channels, by minimal filtering, or by contractions, each
+    """The algorithm of a convolution: direct for few channels, Winograd, or contractions, each
     with the kernel that ``part_kernel`` gives for ``wanted``.
     """
 
@@ -151,28 +151,30 @@ class Chosen(NamedTuple):
 
 
 def choose_convolution(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Chosen:
-    """How a direction (forward, grad_input, grad_weight) is computed; ``wanted``: a kernel that was asked for or
+    """The algorithm of a direction (forward, grad_input, grad_weight); ``wanted``: a kernel that was requested or
     measured.
     """
-    few = small_channels.chosen(device, kind, g, dtype, wanted)
-    filtering = None if few is not None else winograd.chosen(device, kind, g, dtype, wanted)
-    return Chosen(few, filtering, wanted)
+    small = small_channels.chosen(device, kind, g, dtype, wanted)
+    filtering = None if small is not None else winograd.chosen(device, kind, g, dtype, wanted)
+    return Chosen(small, filtering, wanted)
 
 
 def part_kernel(device: Traits, c: Contraction, wanted: str | None) -> str:
     """The kernel of one contraction of a convolution."""
-    if wanted is None and has_windows(device, c):
+    if wanted is None and has_implicit_gemm(device, c):
         return "windows"
-    return wanted or planes_kernel(device, c) or contraction_kernel(device, c)
+    return wanted or depthwise_kernel(device, c) or contraction_kernel(device, c)
 
 
-def planes_kernel(device: Traits, c: Contraction) -> str | None:
-    """``planes`` or ``taps`` for many thin contractions on CPU devices: those of depthwise convolutions."""
-    if not device.is_cpu or c.m > _PLANES_ROWS or prod(c.batch) < 2:
+def depthwise_kernel(device: Traits, c: Contraction) -> str | None:
+    """``planes`` or ``taps`` for batches of small contractions on CPU devices, as depthwise convolutions have; else
+    None.
+    """
+    if not device.is_cpu or c.m > _DEPTHWISE_ROWS or prod(c.batch) < 2:
         return None
-    if prod(c.k) <= _PLANES_MOST and not c.parts:
+    if prod(c.k) <= _DEPTHWISE_MOST and not c.partial:
         return "planes"
-    return "taps" if prod(c.n) <= _PLANES_MOST else None
+    return "taps" if prod(c.n) <= _DEPTHWISE_MOST else None
 
 
 def wished_kernel(device: Traits, g: Geometry, algo: str | None) -> str | None:
@@ -202,7 +204,7 @@ def allowed(measured: str | None) -> str | None:
 def convolution_candidates(device: Traits, g: Geometry) -> tuple[str, ...]:
     """The kernels to measure for a forward convolution."""
     c = plan_of("forward", g).parts[0].contraction
-    own = ("windows",) if has_windows(device, c) else small_channels.kernels(device, g)
+    own = ("windows",) if has_implicit_gemm(device, c) else small_channels.kernels(device, g)
     return (*own, *contraction_kernels(device, c), *(winograd.kernels(g) if device.is_cpu else ()))
 
 
@@ -220,7 +222,7 @@ def convolution_kernels(
     plan = plan_of(kind, g)
     whole = [part.contraction for part in plan.parts]
     if kind == "grad_weight":
-        first = [replace(whole[0], parts=True)]
+        first = [replace(whole[0], partial=True)]
     elif all(part_kernel(device, c, wanted) == "windows" for c in whole):
         return ("windows",)
     else:

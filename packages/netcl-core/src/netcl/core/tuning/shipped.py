@@ -1,6 +1,6 @@
 """Measurements that come with the package: which kernel is faster than the rule's on known drivers, and where.
 
-``netcl.profiling.shipping`` measures them into ``tuned.json``, which lies with the kernels.
+``netcl.profiling.shipping`` measures them into ``tuned.json``, which is stored with the kernels.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ _UNITS = 2  # factor that the number of compute units may differ by
 
 
 def resource() -> Any:
-    """Where the table lies."""
+    """The file of the table."""
     return files("netcl.core") / "backend" / "opencl" / "tuned.json"
 
 
 def driver_of(device: Any) -> dict[str, Any]:
-    """What a measurement depends on: driver and version, kind and vendor of the device, its vectors and its units."""
+    """The keys that a measurement depends on: driver and version, kind and vendor of the device, its vectors and its
+    units.
+    """
     return {
         "platform": device.platform.name.strip(),
         "version": device.driver_version.strip(),
@@ -36,7 +38,7 @@ def driver_of(device: Any) -> dict[str, Any]:
 
 
 def applies(measured: dict[str, Any], here: dict[str, Any]) -> bool:
-    """Whether what was measured on one machine holds on another: same driver, device class and vector width, and at
+    """True if a measurement of one machine holds on another: same driver, device class and vector width, and at
     most a factor of two in compute units.
     """
     near = max(measured["units"], here["units"]) <= _UNITS * min(measured["units"], here["units"])
@@ -46,7 +48,7 @@ def applies(measured: dict[str, Any], here: dict[str, Any]) -> bool:
 @lru_cache(maxsize=64)
 def rows_for(device: Any) -> tuple[dict[str, Any], ...]:
     """The rows of the table for a pyopencl device: ``op``, ``shape``, ``dtype``; ``gains``, how many times as fast as
-    the rule's choice each kernel was; ``config`` of the one to take, None where the rule's choice stands.
+    the rule's choice each kernel was; ``config`` of the one to take, None if the rule's choice is kept.
     """
     here = driver_of(device)
     tables = json.loads(resource().read_text(encoding="utf-8"))["drivers"]

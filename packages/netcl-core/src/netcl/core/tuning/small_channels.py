@@ -1,4 +1,4 @@
-"""Where the kernels for images with few channels run and pay, on CPU devices, and how they share out the work."""
+"""The choice of direct convolution for images with few channels, on CPU devices, and how its work is distributed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POSITIONS = 1024  # of the output in a block: its strip stays in the second-lev
 _FEW_UNITS, _MANY_UNITS, _LARGE = 16, 64, 1 << 26  # work-items, and from how many products on there are many
 _SCRATCH = 1 << 23  # elements of all work-items
 _DTYPES = ("float32", "float64", "float16", "bfloat16")
-# Rows and span of what a work-item has in registers, see contract_channels.cl: 32 of 16 lanes, or 16 of at most 8.
+# Rows and span of the register tile of a work-item, see contract_channels.cl: 32 of 16 lanes, or 16 of at most 8.
 _WIDE = {"forward": (8, 2), "grad_input": (9, 2), "grad_weight": (8, 3)}
 _NARROW = {"forward": (8, 1), "grad_input": (3, 4), "grad_weight": (4, 3)}
 
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """What a work-item has in registers: rows, vectors of a row, lanes of a vector."""
+    """The register tile of a work-item: rows, vectors of a row, lanes of a vector."""
 
     rows: int
     span: int
@@ -58,8 +58,8 @@ class Tile(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a work-item does: rows of an image in a block, blocks of an image, blocks of its own and in all; ``scratch``
-    elements, of which ``strip`` are for the weights and ``run`` rows or columns for the image.
+    """The work of a work-item: rows of an image in a block, blocks of an image, blocks of its own and in all;
+    ``scratch`` elements, of which ``strip`` are for the weights and ``run`` rows or columns for the image.
     """
 
     units: int
@@ -96,7 +96,7 @@ def _up(count: int, step: int) -> int:
 
 @lru_cache(maxsize=512)
 def share_of(p: Problem, tile: Tile) -> Share | None:
-    """How a problem is shared out; None if too little of it fits in the scratch of a work-item."""
+    """The distribution of a problem over work-items; None if too little of it fits in the scratch of a work-item."""
     backwards = p.kind == "grad_input"
     height, columns = p.size[0] if backwards else p.out[0], p.out[1]
     reach = (p.sides[0] - 1) * p.dilation[0]

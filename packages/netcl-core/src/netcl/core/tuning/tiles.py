@@ -1,4 +1,4 @@
-"""The tiles and work-groups of each kernel of contractions and convolutions, and how long sums are cut up."""
+"""The tiles and work-groups of each kernel of contractions and convolutions, and its split-K."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from netcl.core.tuning.traits import Traits
 from netcl.core.tuning.variants import KernelConfig, KernelVariant
 
 __all__ = [
-    "EDGE", "LEAST_GROUP", "SLICES_GROUP", "SLICES_ROWS", "SPAN", "SUB_GROUPS_TILE", "CpuTile", "config_of", "cpu_tile",
-    "entry_points", "slices_group", "tiled_edge", "window_cut",
+    "EDGE", "LEAST_GROUP", "SKINNY_GROUP", "SKINNY_ROWS", "SPAN", "SUB_GROUPS_TILE", "CpuTile", "config_of", "cpu_tile",
+    "entry_points", "skinny_group", "tiled_edge", "implicit_gemm_tile",
 ]  # fmt: skip
 
 SPAN = 128  # edge of a tile of the GPU kernel for large matrices
@@ -22,13 +22,13 @@ EDGE = (
 )
 LEAST_GROUP = (EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes
 SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a work-item, work-items of a group
-SLICES_GROUP = 256
-SLICES_ROWS = 4  # of a work-group
+SKINNY_GROUP = 256
+SKINNY_ROWS = 4  # of a work-group
 _DEPTH = 384  # rows of B that a work-item holds
 _CHUNK = 16  # row tiles whose sums can wait for the next rows of B
 _FEW = 4  # rows of the smaller tile of the CPU kernel
 _GROUPS = 264  # work-groups that keep a large GPU busy
-_LEAST_SPLIT = 128  # products summed by one part at least
+_LEAST_SPLIT = 128  # least products of a partial sum
 
 # The functions of a kernel that compute results, as the launch log names them.
 _ENTRY_POINTS = {
@@ -44,7 +44,7 @@ _ENTRY_POINTS = {
 
 
 def entry_points(kernel: str) -> tuple[str, ...]:
-    """The names in a launch log of which one stands for ``kernel``, one of ``KernelConfig.extra["kernel"]``."""
+    """The names in a launch log that show that ``kernel`` ran, one of ``KernelConfig.extra["kernel"]``."""
     return _ENTRY_POINTS.get(kernel, (kernel,))
 
 
@@ -72,13 +72,13 @@ def tiled_edge(device: Traits) -> int:
     return EDGE if device.group >= EDGE * EDGE else EDGE // 2
 
 
-def slices_group(device: Traits) -> int:
-    """The work-items of a group of the kernel for few rows."""
-    return SLICES_GROUP if device.group >= SLICES_GROUP else LEAST_GROUP
+def skinny_group(device: Traits) -> int:
+    """The work-items of a group of the skinny kernel."""
+    return SKINNY_GROUP if device.group >= SKINNY_GROUP else LEAST_GROUP
 
 
-def window_cut(c: Contraction) -> tuple[int, int]:
-    """The rows of a tile of the implicit GEMM kernel, and the parts into which its sums are cut."""
+def implicit_gemm_tile(c: Contraction) -> tuple[int, int]:
+    """The rows of a tile of the implicit GEMM kernel, and its number of partial sums (split-K)."""
     rows = SPAN if c.m > SPAN // 2 else SPAN // 2
     count = -(-c.m // rows) * -(-prod(c.n) // SPAN) * prod(c.batch)
     if rows == SPAN and count < _GROUPS // 2:
@@ -87,7 +87,7 @@ def window_cut(c: Contraction) -> tuple[int, int]:
 
 
 def config_of(device: Traits, op: str, kernel: str, dtype: str) -> KernelConfig:
-    """What a kernel runs with, for ``op`` matmul or conv2d."""
+    """The config that describes ``kernel``, for ``op`` matmul or conv2d."""
     product = op == "matmul"
     naive = KernelVariant.MATMUL_NAIVE if product else KernelVariant.CONV2D_NAIVE
     tiled = KernelVariant.MATMUL_REGISTER_TILED if product else KernelVariant.CONV2D_IMPLICIT_GEMM
@@ -105,9 +105,9 @@ def config_of(device: Traits, op: str, kernel: str, dtype: str) -> KernelConfig:
             use_vectorization=False, vector_width=1,
         )  # fmt: skip
     if kernel == "slices":  # of B whose columns are contiguous
-        group = slices_group(device)
+        group = skinny_group(device)
         return KernelConfig(
-            naive, SLICES_ROWS, group // 4, 1, SLICES_ROWS, group, (group, 1), use_vectorization=False, vector_width=1
+            naive, SKINNY_ROWS, group // 4, 1, SKINNY_ROWS, group, (group, 1), use_vectorization=False, vector_width=1
         )
     if kernel == "tiled":
         edge = tiled_edge(device)

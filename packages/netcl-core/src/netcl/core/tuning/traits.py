@@ -15,7 +15,7 @@ _KNOWN_AVX512 = ("skylake-avx512", "cascadelake", "cooperlake", "icelake", "rock
 
 
 class Traits(NamedTuple):
-    """What the choice of a kernel and the templates need to know of a device."""
+    """The traits of a device that the choice of a kernel and the templates depend on."""
 
     is_cpu: bool
     vector: int  # float lanes of one explicit vector

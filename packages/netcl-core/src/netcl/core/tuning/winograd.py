@@ -1,4 +1,4 @@
-"""Where minimal filtering (Winograd) of 3 x 3 kernels at stride 1 runs and pays, on CPU devices.
+"""The choice of Winograd convolution (minimal filtering) for 3 x 3 kernels at stride 1, on CPU devices.
 
 A tile of t x t results costs (t + 2)^2 products for each pair of channels instead of 9 t^2: 2.25 times fewer for t = 2,
 4 times fewer for t = 4.
@@ -16,7 +16,7 @@ from netcl.core.tuning.traits import Traits
 
 __all__ = ["DTYPES", "Problem", "chosen", "kernels", "problem_of"]
 
-# What a transformed element costs, in products, measured on two drivers; an element of a weight's gradient twice that.
+# The cost of a transformed element, in products, measured on two drivers; of a weight's gradient twice that.
 _ELEMENT = 30
 _GAIN = 0.85  # of the products' cost without tiles: above it is not worth another rounding
 DTYPES = ("float32", "float16", "bfloat16")

@@ -40,7 +40,7 @@ def _walk(x: Array, jumps: Array, begins: Array | None, out: Array, dtype: str) 
     store(out, result, dtype)
 
 
-def trellis(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
+def ctc(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
     """Returns the log-sum over all paths up to each step and state of ``x`` (steps, n, states), x included (alpha).
 
     With ``begins`` of x's shape: the log-sum over all paths from there on, x excluded (beta), where paths that end

@@ -89,7 +89,7 @@ class OpenCLBackend(ForwardedCalls):
         self._lock = threading.RLock()
         self.override_pools: dict[
             int, Any
-        ] = {}  # the pool that a thread's new tensors come from, where it is not the queue's
+        ] = {}  # the pool that a thread's new tensors come from, if it is not the queue's
         push_interceptor(self, KernelFallback())
         install_sigint_handler()
 
@@ -98,7 +98,7 @@ class OpenCLBackend(ForwardedCalls):
     def from_host(
         self, data: Any, dtype: str = "float32", async_copy: bool | None = None, use_pinned: bool | None = None
     ) -> tuple[Any, Any, Any, Array | None]:
-        """(buffer, event, pending_release, host_ref): on a device that shares memory the buffer lies on ``data`` itself
+        """(buffer, event, pending_release, host_ref): on a device that shares memory the buffer uses ``data`` itself
         where dtype and alignment allow it (``host_ref`` keeps it alive), else it is a copy."""
         storage, _ = to_storage(data, dtype)
         self._check_dtype(dtype)
@@ -292,7 +292,8 @@ class OpenCLBackend(ForwardedCalls):
     def warm_call(
         self, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
     ) -> Callable[[Sequence[Any]], Tensor | None] | None:
-        """What repeats a run of an op's ``program`` on ``args`` at the least cost on the host; see ``warm``."""
+        """The fast path of an op: a function that repeats the run of ``program`` on arguments such as ``args``; see
+        ``expressions/fast_path.py``."""
         return warm_call(self, program, args, scalars)
 
     def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
@@ -343,7 +344,7 @@ class OpenCLBackend(ForwardedCalls):
 
 
 def _check_lease(tensor: TensorData) -> None:
-    """UnsupportedError where the tensor's lease was released: its buffer may be another tensor's by now."""
+    """Raises UnsupportedError if the tensor's lease was released: its buffer may be another tensor's by now."""
     lease = tensor.pool_handle
     if lease is not None and lease.buffer is None:
         raise UnsupportedError(

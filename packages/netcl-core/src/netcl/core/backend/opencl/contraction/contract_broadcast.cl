@@ -1,10 +1,10 @@
-// Matrix products for devices with sub-groups: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], a stride for each index.
+// GEMM for devices with sub-groups: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], a stride for each index.
 //
 // broadcast   work-group of GROUP, each for ROWS rows and GROUP * COLUMNS columns: a sub-group loads as many k of A as
-//             it has work-items, one each, and hands them round; neither local memory nor barriers, for sub-groups of
+//             it has work-items, one each, and broadcasts them; neither local memory nor barriers, for sub-groups of
 //             any size.
 //
-// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) where OPERANDS is defined. Contraction of
+// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if OPERANDS is defined. Contraction of
 // a*b+c into one rounding is allowed here.
 
 #ifdef cl_khr_subgroups
@@ -25,7 +25,7 @@ void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restr
     REAL sums[ROWS][COLUMNS], mine[ROWS], of_b[COLUMNS];
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < COLUMNS; j++) sums[i][j] = 0;
-    // All work-items of a sub-group go through all of this: what lies beyond an edge is zero.
+    // All work-items of a sub-group execute all of this: elements beyond an edge are zero.
     for (int start = 0; start < depth; start += lanes) {
         const int ak = start + lane, steps = min(lanes, depth - start);
         for (int i = 0; i < ROWS; i++) mine[i] = ak < depth && row + i < m ? LOAD(a, (row + i) * a_row + ak * a_k) : (REAL)0;

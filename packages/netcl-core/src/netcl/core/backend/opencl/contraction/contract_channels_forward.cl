@@ -1,5 +1,5 @@
 // Convolution of images with few channels, on CPU devices (see contract_channels.cl): the sums of all taps for ROWS filters x
-// SPAN vectors of the output, from the strip, through epilogue(sum, operands...) where asked for. Before the strip lie the
+// SPAN vectors of the output, from the strip, through epilogue(sum, operands...) if requested. Before the strip are the
 // weights in panels, [tile of filters][tap][ROWS], and the sums of a tile that wait for the epilogue or end a block.
 
 static inline REALV beside(__global const STORAGE* e, const operand o, const long filter, const long place, const long count) {

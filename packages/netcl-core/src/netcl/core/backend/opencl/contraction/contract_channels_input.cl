@@ -1,8 +1,8 @@
-// Gradient of images with few channels, on CPU devices (see contract_channels.cl): what each tap gives back, ROWS taps x SPAN
-// vectors of a matrix product of the weights with the output's gradient as it lies; then each row of the image gathers what
-// the taps that meet it give back. Before what is given back lie the weights in panels, [tile of taps][filter][ROWS].
+// Gradient of images with few channels, on CPU devices (see contract_channels.cl): the gradient of each tap, ROWS taps x SPAN
+// vectors of a matrix product of the weights with the output's gradient in place; then each row of the image sums the
+// gradients of its taps. Before these gradients are the weights in panels, [tile of taps][filter][ROWS].
 
-#define RUN 64  // products that come together before they are added: long sums err less so
+#define RUN 64  // products that are summed before they are added to the total: long sums have a smaller rounding error so
 
 __kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __global const STORAGE* restrict weight, __global STORAGE* restrict out,
                                      __global REAL* restrict scratch, const images geometry) {
@@ -18,7 +18,7 @@ __kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __gl
     __global REAL* line = given + tiles * ROWS * g.run;
     for (long block = first; block < last; block++) {
         const long image = block / g.blocks, top = block % g.blocks * g.block, bottom = min(g.height, top + g.block);
-        // The rows of the output that meet these of the image; the last vectors of an image begin where they still fit.
+        // The rows of the output that read these of the image; the last vectors of an image begin so that they still fit.
         const long above = max(0L, top + g.low[0] - over + g.stride[0] - 1) / g.stride[0];
         const long below = min(g.rows, (bottom - 1 + g.low[0]) / g.stride[0] + 1);
         const long begin = min(above * g.columns, plane - COLUMNS), end = below * g.columns;

@@ -1,6 +1,6 @@
 // Gradient of the weights for images with few channels, on CPU devices (see contract_channels.cl): the sums over the output for
-// ROWS filters x SPAN taps, vectors along it, from the strip and the output's gradient as it lies. Before the strip lie the
-// sums of all blocks so far, [tile of filters][group of taps][ROWS][SPAN], in vectors; a work-item's go to its part of `parts`.
+// ROWS filters x SPAN taps, vectors along it, from the strip and the output's gradient in place. Before the strip are the
+// sums of all blocks so far, [tile of filters][group of taps][ROWS][SPAN], in vectors; a work-item stores its partial sums in `parts`.
 
 __kernel LOOPING void channels_weights(__global const STORAGE* restrict x, __global const STORAGE* restrict grad, __global REAL* restrict parts,
                                        __global REAL* restrict scratch, const images geometry) {
@@ -9,7 +9,7 @@ __kernel LOOPING void channels_weights(__global const STORAGE* restrict x, __glo
     scratch += get_global_id(0) * g.scratch;
     zero(scratch, g.scratch);
     __global REAL* strip = scratch + g.strip;
-    // Taps past the last one repeat it, filters as well; their sums are left where they are.
+    // Taps past the last one repeat it, filters as well; their sums are not stored.
     long runs[MOST_TAPS + SPAN];
     find_runs(runs, &g);
     EACH(k, SPAN) runs[g.taps + k] = runs[g.taps - 1];

@@ -1,4 +1,4 @@
-// Contraction for CPU devices: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one template for matrix products and for all
+// Blocked GEMM for CPU devices: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one template for matrix products and for all
 // three directions of convolution.
 //
 // The reduced index k and the column index j each count through four levels with strides of their own, so that B may be a
@@ -8,11 +8,11 @@
 //            step of the outermost level of k.
 // contract   one work-item: a strip of COLUMNS = VECTORS * VECTOR columns times a chunk of row tiles. It copies DEPTH
 //            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
-//            accumulators over them. Sums that need more than one strip wait in `sums`, where those of RUN products each
-//            come together: long sums err less so. Work-groups have one work-item.
+//            accumulators over them. Sums over more than DEPTH rows are kept in `sums`, where sums of RUN products each
+//            are added: long sums have a smaller rounding error so. Work-groups have one work-item.
 //            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
 //
-// Sums go through epilogue(sum, operands...) where that is asked for; the text without one of its own adds an operand.
+// Sums go through epilogue(sum, operands...) if requested; a text without EPILOGUE adds one operand.
 // Contraction of a*b+c into one rounding is allowed here.
 
 #define COLUMNS (VECTORS * VECTOR)
@@ -27,7 +27,7 @@ typedef struct {
     long a_batch[2], b_batch[2], out_batch[2];
     long a_offset, b_offset, out_offset, out_row, out_part;
     long k_extent[4], b_k[4], n_extent[4], b_n[4], out_n[4];
-    long finished;  // whether the sums go through epilogue()
+    long finished;  // 1 if the sums go through epilogue()
     operand operands[OPERANDS];
 } contraction;
 
@@ -92,7 +92,7 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
-// Copies rows k_begin .. k_begin + depth of the strip whose columns lie at from[] into `strip`.
+// Copies rows k_begin .. k_begin + depth of the strip whose columns are at from[] into `strip`.
 // No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
 static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, const long* from, const bool run,
                        const long k_begin, const long depth, const contraction* g) {
@@ -131,7 +131,7 @@ static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, co
     }
 }
 
-// Writes one row of sums to out; `to` holds the places of its columns.
+// Writes one row of sums to out; `to` has the offsets of its columns.
 static inline void write_row(__local const REALV* s, __global void* out, const long base, const long* to, const bool run,
                       const long columns, const contraction* g) {
     __global REAL* part = (__global REAL*)out;
@@ -170,7 +170,7 @@ static inline REALV beside(__global const STORAGE* e, const long along, const lo
 #define BESIDE(k) , beside(e##k + g.operands[k - 1].offset + row * g.operands[k - 1].row + outer * g.operands[k - 1].batch[0] \
     + inner * g.operands[k - 1].batch[1], g.operands[k - 1].along, strip_index * COLUMNS, to, to_run, columns, v)
 
-// Without the hint Intel's compiler takes four times as long, to vectorise across work-items.
+// Without the hint Intel's compiler vectorises across work-items, which takes four times as long.
 __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
                        const contraction geometry EACH_OPERAND(PARAMETER)) {
     __local REALV strip[DEPTH * VECTORS];
@@ -189,7 +189,7 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     const long out_base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
 
-    // Where each column of the strip comes from and goes to; columns past the end repeat the last one and are not written.
+    // The offsets of each column of the strip in B and out; columns past the end repeat the last one and are not written.
     long from[COLUMNS], to[COLUMNS];
     const long columns = min((long)COLUMNS, g.n - strip_index * COLUMNS);
     bool from_run = columns == COLUMNS, to_run = columns == COLUMNS;

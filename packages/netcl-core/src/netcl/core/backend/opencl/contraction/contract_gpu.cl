@@ -1,12 +1,12 @@
-// Contraction for devices with many small cores: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting
+// GEMM for GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting
 // through four levels with strides of their own (see contract_cpu.cl), A and B read in place.
 //
-// tiled   work-group EDGE x EDGE: a tile of TILE x TILE outputs, 4 x 4 per work-item (rows and columns EDGE apart), k in
+// tiled   work-group EDGE x EDGE: a tile of TILE x TILE outputs, 4 x 4 per work-item (at distances of EDGE), k in
 //         steps of EDGE through local memory (2 * EDGE * (TILE + 1) elements).
-// direct  one work-item per output; for groups of few rows, where a tile would be mostly empty, and (PLAIN) alone for
+// direct  one work-item per output; for few rows, with which a tile would be mostly empty, and (PLAIN) alone for
 //         drivers that do not build the others.
 //
-// Sums go through epilogue(sum, operands...) where OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
+// Sums go through epilogue(sum, operands...) if OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
 
 static inline void write(const REAL sum, __global void* out, const long at, const contraction* g) {
     __global REAL* part = (__global REAL*)out;

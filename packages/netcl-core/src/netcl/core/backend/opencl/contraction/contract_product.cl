@@ -1,4 +1,4 @@
-// What a product of matrices reads and writes where: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
+// The strides and offsets of a matrix product: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
 // index; offsets within a matrix have 32 bits.
 
 typedef struct {

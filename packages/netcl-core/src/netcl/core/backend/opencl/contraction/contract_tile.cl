@@ -1,5 +1,5 @@
-// What the GPU kernels with large tiles share: steps of DEEP along k through local memory, 16 x 16 work-items of `item`s
-// that hold QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 that are 64 rows or columns apart.
+// The inner loop of the GPU kernels with large tiles: steps of DEEP along k through local memory, 16 x 16 work-items with
+// QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 at distances of 64 rows or columns.
 
 #define REAL_4 JOIN(REAL, 4)
 #define DEEP 16
@@ -7,7 +7,7 @@
 #define ROW_A (SPAN_ROWS + 4)
 #define ROW_B (SPAN + 4)
 
-// Elements of a tile of DEEP x span that a work-item loads: neighbours along k where that is contiguous, else across.
+// Elements of a tile of DEEP x span that a work-item loads: adjacent along k if that is contiguous, else across.
 #define AT(i, span, along) ((along) ? (int)((item + (i) * 256) % DEEP) : (int)((item + (i) * 256) / (span)))
 #define ACROSS(i, span, along) ((along) ? (int)((item + (i) * 256) / DEEP) : (int)((item + (i) * 256) % (span)))
 
@@ -18,7 +18,7 @@
 // sums += the products of the tiles in local memory, for work-item (x, y).
 static inline void multiply_tiles(__local const REAL_4* a_tile, __local const REAL_4* b_tile, const int x, const int y,
                                   REAL_4 sums[4 * QUARTERS][2]) {
-#ifdef UNROLL  // on CPUs, where tests run this, it makes compilers slow
+#ifdef UNROLL  // compilers for CPUs, where tests run this, get slow by it
 #pragma unroll
 #endif
     for (int k = 0; k < DEEP; k++) {

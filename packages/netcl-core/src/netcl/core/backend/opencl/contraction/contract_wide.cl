@@ -1,9 +1,9 @@
-// Matrix products for GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], A, B and out with one stride for each index.
+// Register-tiled GEMM for GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], A, B and out with one stride for each index.
 //
 // wide   work-group of 16 x 16: a tile of 128 x 128 outputs, 8 x 8 per work-item in quarters of 4 x 4, k in steps of DEEP
-//        through local memory (2 * DEEP * 132 elements) while the next step is on its way in registers.
+//        through local memory (2 * DEEP * 132 elements) while the next step is prefetched to registers.
 //
-// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) where OPERANDS is defined. Contraction of
+// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if OPERANDS is defined. Contraction of
 // a*b+c into one rounding is allowed here.
 
 #define EACH (SPAN * DEEP / 256)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction import cpu_tiles, implicit_gemm, small_channels, winograd
-from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, Finish, Place, finish_of
+from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue, OperandLayout, fuse_epilogue
 from netcl.core.backend.opencl.contraction.padding import padded_images, resampled
-from netcl.core.backend.opencl.contraction.partial_sums import add_parts
+from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.dtypes import itemsize
-from netcl.core.tuning.conv_plans import Plan, blocks_of, geometry, plan_of, restricted
+from netcl.core.tuning.conv_plans import ConvPlan, blocks_of, geometry, plan_of, restricted
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction, Geometry
 from netcl.core.tuning.selector import (
@@ -36,11 +36,11 @@ _WORKSPACE = CONV_WORKSPACE
 _TILE, _GROUPS = 64, 512  # edge of a GPU kernel's tile, and tiles that keep a GPU busy
 
 
-def _blocks_for(engine: Any, plan: Plan, dtype: str) -> tuple[bool, tuple[tuple[int, int], ...]]:
+def _blocks_for(engine: Any, plan: ConvPlan, dtype: str) -> tuple[bool, tuple[tuple[int, int], ...]]:
     return blocks_of(plan, itemsize(dtype), _WORKSPACE if traits(engine).is_cpu else GPU_CONV_WORKSPACE)
 
 
-def _pad(engine: Any, plan: Plan, x: TensorData, first: int, images: int) -> TensorData:
+def _pad(engine: Any, plan: ConvPlan, x: TensorData, first: int, images: int) -> TensorData:
     return padded_images(engine, x, plan.planes, plan.extent, plan.low, plan.padded, first, images)
 
 
@@ -61,10 +61,10 @@ def conv(
 ) -> TensorData:
     """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
 
-    Images are padded in a workspace of bounded size, a block of images at a time; strided input gradients fall into
-    one dense convolution per remainder of the position, strided pointwise convolutions work on a copy of what they
-    meet. ``algo``, a wish: ``naive`` sums each output in a work-item of its own, ``tiled_local`` takes the kernel that
-    works through local memory, ``implicit_gemm`` the device's. Tests force the ``variant``: ``rows`` (A as it lies),
+    Images are padded in a workspace of bounded size, a block of images at a time; strided input gradients fall into one
+    dense convolution per remainder of the position, strided pointwise convolutions use a gathered copy of the sampled
+    positions. ``algo`` is a hint: ``naive`` sums each output in its own work-item, ``tiled_local`` selects the kernel
+    that is tiled in local memory, ``implicit_gemm`` the device's. Tests force the ``variant``: ``rows`` (A in place),
     ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``channels``, ``winograd2`` or ``winograd4``.
     """
     if epilogue is not None:
@@ -84,29 +84,29 @@ def conv(
     out: TensorData = engine.empty(plan.shape[:2] + plan.shape[5 - spatial :], a.dtype)
     if out.size == 0:
         return out
-    few, problem, _ = choose_convolution(device, kind, g, a.dtype, variant)
-    finish = None
-    if few is not None:
+    small, problem, _ = choose_convolution(device, kind, g, a.dtype, variant)
+    fused = None
+    if small is not None:
         if epilogue is not None and kind == "forward":
-            finish = _finish(engine, plan, epilogue, out, "rows")
-        small_channels.run(engine, few, a, b, out, finish)
+            fused = _fuse(engine, plan, epilogue, out, "rows")
+        small_channels.run(engine, small, a, b, out, fused)
     elif kind == "grad_weight":
         if problem is not None:
             winograd.grad_weight(engine, problem, a, b, out)
         else:
             _summed_over_images(engine, plan, a, b, out, variant)
     else:
-        finish = None if epilogue is None else _finish(engine, plan, epilogue, out, "rows" if problem else variant)
+        fused = None if epilogue is None else _fuse(engine, plan, epilogue, out, "rows" if problem else variant)
         if problem is not None:
-            finish = finish if winograd.finishes(finish) else None
-            winograd.run(engine, problem, a, b, out, finish, kind == "grad_input")
+            fused = fused if winograd.supports_epilogue(fused) else None
+            winograd.run(engine, problem, a, b, out, fused, kind == "grad_input")
         elif all(part_kernel(traits(engine), part.contraction, variant) == "windows" for part in plan.parts):
-            tiles = _window_tiles(engine, plan, a.dtype)
-            finish = finish if tiles[0].splits == 1 else None
-            _through_windows(engine, plan, tiles, a, b, out, finish)
+            tiles = _implicit_gemm_tiles(engine, plan, a.dtype)
+            fused = fused if tiles[0].splits == 1 else None
+            _by_implicit_gemm(engine, plan, tiles, a, b, out, fused)
         else:
-            _per_image(engine, plan, a, b, out, variant, finish)
-    if epilogue is not None and finish is None:
+            _per_image(engine, plan, a, b, out, variant, fused)
+    if epilogue is not None and fused is None:
         run_alone(engine, epilogue, out)
     return out
 
@@ -114,7 +114,7 @@ def conv(
 def _sparse(
     engine: Any, kind: str, g: Geometry, a: TensorData, b: TensorData, epilogue: Epilogue | None, **wishes: str | None
 ) -> TensorData:
-    """A strided pointwise convolution, as a dense one of the elements that it meets."""
+    """A strided pointwise convolution, as a dense one of the sampled elements."""
     spatial = a.ndim - 2
     ones = (1,) * spatial
     options: dict[str, Any] = {
@@ -125,44 +125,48 @@ def _sparse(
         **wishes,
     }
     if kind == "grad_input":
-        met = conv(engine, kind, a, b, shape=(g.batch, g.channels, *g.out[3 - spatial :]), **options)
-        out = resampled(engine, "spread", met, g.out, g.size, g.stride)
+        sampled = conv(engine, kind, a, b, shape=(g.batch, g.channels, *g.out[3 - spatial :]), **options)
+        out = resampled(engine, "spread", sampled, g.out, g.size, g.stride)
         if epilogue is not None:
             run_alone(engine, epilogue, out)
         return out
-    met = resampled(engine, "sample", a, g.size, g.out, g.stride)
+    sampled = resampled(engine, "sample", a, g.size, g.out, g.stride)
     weight = (g.filters, g.channels // g.groups, *ones)
     shape = weight if kind == "grad_weight" else None
-    return conv(engine, kind, met, b, shape=shape, epilogue=epilogue, **options)
+    return conv(engine, kind, sampled, b, shape=shape, epilogue=epilogue, **options)
 
 
-def _finish(engine: Any, plan: Plan, epilogue: Epilogue, out: TensorData, variant: str | None) -> Finish | None:
-    """The epilogue as part of the contractions; None where it needs a pass of its own. Its places are of image 0."""
+def _fuse(
+    engine: Any, plan: ConvPlan, epilogue: Epilogue, out: TensorData, variant: str | None
+) -> FusedEpilogue | None:
+    """The epilogue fused into the contractions, with offsets for image 0; None if it needs a separate kernel."""
     parts = [part.contraction for part in plan.parts]
-    lanes = {cpu_tiles.finishes(engine, c, out, part_kernel(traits(engine), c, variant)) for c in parts}
+    lanes = {cpu_tiles.epilogue_lanes(engine, c, out, part_kernel(traits(engine), c, variant)) for c in parts}
     if len(lanes) != 1 or 0 in lanes:
         return None
-    return finish_of(epilogue, [_place(plan, out, operand.shape) for operand in epilogue.operands], lanes.pop())
+    return fuse_epilogue(
+        epilogue, [_operand_layout(plan, out, operand.shape) for operand in epilogue.operands], lanes.pop()
+    )
 
 
-def _place(plan: Plan, out: TensorData, shape: tuple[int, ...]) -> Place | None:
+def _operand_layout(plan: ConvPlan, out: TensorData, shape: tuple[int, ...]) -> OperandLayout | None:
     c = plan.parts[0].contraction
     if shape == out.shape:
-        return Place(0, c.out_row, c.out_batch, RESULT)
+        return OperandLayout(0, c.out_row, c.out_batch, RESULT)
     if prod(shape) == 1:
-        return Place()
+        return OperandLayout()
     channels = out.shape[1]
     if prod(shape) == channels == ((1,) * (out.ndim - len(shape)) + shape)[1]:
-        return Place(row=1, batch=(0, c.m))
+        return OperandLayout(row=1, batch=(0, c.m))
     return None
 
 
-def _placed(finish: Finish | None, c: Contraction) -> Finish | None:
-    """``finish`` where the results of ``c`` begin."""
-    if finish is None:
+def _at_output_offset(fused: FusedEpilogue | None, c: Contraction) -> FusedEpilogue | None:
+    """``fused`` with the operands' offset at the first result of ``c``."""
+    if fused is None:
         return None
-    places = (p._replace(offset=c.out_offset) if p.along == RESULT else p for p in finish.places)
-    return finish._replace(places=tuple(places))
+    layouts = (p._replace(offset=c.out_offset) if p.stride_kind == RESULT else p for p in fused.layouts)
+    return fused._replace(layouts=tuple(layouts))
 
 
 def kernels(engine: Any, x: tuple[int, ...], weight: tuple[int, ...], **options: Any) -> tuple[str, ...]:
@@ -174,7 +178,7 @@ def kernels(engine: Any, x: tuple[int, ...], weight: tuple[int, ...], **options:
 def _measured(
     engine: Any, x: TensorData, weight: TensorData, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> str | None:
-    """The variant that was measured to be the fastest for a plain 2-d convolution; None where the rule holds."""
+    """The variant that was measured to be the fastest for a plain 2-d convolution; None if the rule decides."""
     if len(stride) != 2 or groups != 1 or any(step != 1 for step in dilation) or 0 in x.shape:
         return None
     if any(before != after for before, after in padding):
@@ -186,12 +190,12 @@ def _measured(
 
 def _per_image(
     engine: Any,
-    plan: Plan,
+    plan: ConvPlan,
     images: TensorData,
     weight: TensorData,
     out: TensorData,
     variant: str | None,
-    finish: Finish | None,
+    fused: FusedEpilogue | None,
 ) -> None:
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     rows: dict[int, Any] = {}
@@ -206,28 +210,30 @@ def _per_image(
                 # The weights' panels serve all blocks of images.
                 if number not in rows:
                     rows[number] = cpu_tiles.rows_for(engine, c, weight, chosen)
-                cpu_tiles.contract_rows(engine, c, rows[number], source_images, out, finish=_placed(finish, c))
+                cpu_tiles.contract_rows(engine, c, rows[number], source_images, out, fused=_at_output_offset(fused, c))
             else:
-                cpu_tiles.contract(engine, c, weight, source_images, out, variant=chosen, finish=_placed(finish, c))
+                cpu_tiles.contract(
+                    engine, c, weight, source_images, out, variant=chosen, fused=_at_output_offset(fused, c)
+                )
 
 
-def _window_tiles(engine: Any, plan: Plan, dtype: str) -> list[implicit_gemm.Tiles]:
+def _implicit_gemm_tiles(engine: Any, plan: ConvPlan, dtype: str) -> list[implicit_gemm.Tiles]:
     """The tiles of the parts, all with as many splits."""
     _, blocks = _blocks_for(engine, plan, dtype)
     tiles = [implicit_gemm.tiles_of(restricted(part, *blocks[0])) for part in plan.parts]
     return [each._replace(splits=min(each.splits for each in tiles)) for each in tiles]
 
 
-def _through_windows(
+def _by_implicit_gemm(
     engine: Any,
-    plan: Plan,
+    plan: ConvPlan,
     tiles: list[implicit_gemm.Tiles],
     images: TensorData,
     weight: TensorData,
     out: TensorData,
-    finish: Finish | None,
+    fused: FusedEpilogue | None,
 ) -> None:
-    """``_per_image`` by the GPU kernel for convolutions."""
+    """``_per_image`` with the implicit GEMM kernel, with split-K if there are few tiles."""
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     splits = tiles[0].splits
     target = out if splits == 1 else engine.empty((splits, out.size), compute_dtype(out.dtype))
@@ -236,14 +242,16 @@ def _through_windows(
         for part, each in zip(plan.parts, tiles):
             c = restricted(part, first, count)
             if not c.empty:
-                implicit_gemm.contract(engine, c, each, weight, source_images, target, out.size, _placed(finish, c))
+                implicit_gemm.contract(
+                    engine, c, each, weight, source_images, target, out.size, _at_output_offset(fused, c)
+                )
     if splits > 1:
-        add_parts(engine, target, out, splits)
+        reduce_partials(engine, target, out, splits)
 
 
 @lru_cache(maxsize=512)
 def _image_splits(c: Contraction, counts: tuple[int, ...]) -> int:
-    """Parts into which the images of every block are cut where the weights have too few tiles for a GPU."""
+    """The number of partial sums over the images of a block, if the weights have too few tiles for a GPU."""
     tiles = -(-c.m // _TILE) * -(-prod(c.n) // _TILE) * prod(c.batch)
     common = gcd(*counts)
     return max((s for s in range(1, common + 1) if common % s == 0 and s * tiles <= _GROUPS), default=1)
@@ -251,7 +259,7 @@ def _image_splits(c: Contraction, counts: tuple[int, ...]) -> int:
 
 @lru_cache(maxsize=512)
 def _split(c: Contraction, splits: int, part: int) -> Contraction:
-    """``c`` as ``splits`` sums over as many images each, ``part`` elements apart."""
+    """``c`` as ``splits`` partial sums over equally many images, ``part`` elements from one to the next."""
     if splits == 1:
         return c
     each = c.k[0] // splits
@@ -266,11 +274,11 @@ def _split(c: Contraction, splits: int, part: int) -> Contraction:
 
 
 def _summed_over_images(
-    engine: Any, plan: Plan, images: TensorData, grad_output: TensorData, out: TensorData, variant: str | None
+    engine: Any, plan: ConvPlan, images: TensorData, grad_output: TensorData, out: TensorData, variant: str | None
 ) -> None:
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     (part,) = plan.parts
-    chosen = part_kernel(traits(engine), replace(part.contraction, parts=True), variant)
+    chosen = part_kernel(traits(engine), replace(part.contraction, partial=True), variant)
     on_rows = chosen in ("rows", "packed")
     tiles = implicit_gemm.tiles_of(restricted(part, *blocks[0]))
     if on_rows:
@@ -292,7 +300,7 @@ def _summed_over_images(
         else:
             cpu_tiles.contract(engine, _split(c, splits, out.size), grad_output, source_images, target, variant=chosen)
     if not direct:
-        add_parts(engine, target, out, splits)
+        reduce_partials(engine, target, out, splits)
 
 
 __all__ = ["conv", "kernels"]

@@ -1,4 +1,4 @@
-"""Epilogues inside the kernels of contractions: their OpenCL C, and where a contraction finds their operands."""
+"""Epilogue fusion: the OpenCL C of epilogues inside the kernels of contractions, and the layout of their operands."""
 
 from __future__ import annotations
 
@@ -17,64 +17,70 @@ if TYPE_CHECKING:
     from netcl.core.backend.epilogue import Epilogue
     from netcl.core.tensor.data import TensorData
 
-SAME, COLUMN, RESULT = 0, 1, 2  # how an operand goes along a row: one value, a value for each column, as the result
+SAME, COLUMN, RESULT = 0, 1, 2  # stride kinds along a row: one value, a value for each column, as the result
 
 
-class Place(NamedTuple):
-    """Where an operand's value for row i of matrix z lies: ``offset + i * row + z * batch``, then along the row."""
+class OperandLayout(NamedTuple):
+    """The layout of an operand: row i of matrix z begins at ``offset + i * row + z * batch``; ``stride_kind``
+    along it.
+    """
 
     offset: int = 0
     row: int = 0
     batch: tuple[int, int] = (0, 0)
-    along: int = SAME
+    stride_kind: int = SAME
 
 
-class Finish(NamedTuple):
-    """An epilogue as the kernels take it."""
+class FusedEpilogue(NamedTuple):
+    """An epilogue in the form of kernel text and arguments."""
 
     text: str
     operands: tuple[TensorData, ...]
-    places: tuple[Place, ...]
+    layouts: tuple[OperandLayout, ...]
 
 
-def finish_of(epilogue: Epilogue, places: Sequence[Place | None], lanes: int) -> Finish | None:
-    """An epilogue for kernels that store ``lanes`` sums at a time; None where it needs a pass of its own, as where an
-    operand has no place.
+def fuse_epilogue(epilogue: Epilogue, layouts: Sequence[OperandLayout | None], lanes: int) -> FusedEpilogue | None:
+    """An epilogue for kernels that store ``lanes`` sums at a time; None if it needs a separate kernel, for example if
+    an operand has no layout.
     """
-    text = function_text(epilogue.expression, len(places), lanes)
-    if text is None or None in places:
+    text = function_text(epilogue.expression, len(layouts), lanes)
+    if text is None or None in layouts:
         return None
-    return Finish(text, epilogue.operands, tuple(place for place in places if place is not None))
+    return FusedEpilogue(text, epilogue.operands, tuple(layout for layout in layouts if layout is not None))
 
 
 def definitions(text: str, operands: int) -> tuple[tuple[str, int], ...]:
-    """What a template has to know of an epilogue."""
+    """The definitions of a template that has an epilogue."""
     return (("OPERANDS", operands), *((("EPILOGUE", 1),) if text else ()))
 
 
-def members(places: tuple[Place, ...] | None) -> list[int]:
-    """Places, at least one, as members of a kernel's argument."""
-    return [x for place in places or (Place(),) for x in (place.offset, place.row, *place.batch, place.along)]
+def members(layouts: tuple[OperandLayout, ...] | None) -> list[int]:
+    """Layouts, at least one, as members of a kernel's argument."""
+    return [
+        x
+        for layout in layouts or (OperandLayout(),)
+        for x in (layout.offset, layout.row, *layout.batch, layout.stride_kind)
+    ]
 
 
 @lru_cache(maxsize=1024)
-def _argument(places: tuple[Place, ...]) -> Any:
-    return struct(members(places))
+def _argument(layouts: tuple[OperandLayout, ...]) -> Any:
+    return struct(members(layouts))
 
 
-def behind(finish: Finish | None, spare: TensorData) -> tuple[str, int, list[Any]]:
+def trailing_args(fused: FusedEpilogue | None, placeholder: TensorData) -> tuple[str, int, list[Any]]:
     """The function's text and the number of operands, none without an epilogue, for the text of a GPU's kernel, and the
-    arguments behind its own; ``spare`` stands where the epilogue has no operand.
+    arguments after its own; ``placeholder`` is passed if the epilogue has no operand.
     """
-    if finish is None:
+    if fused is None:
         return "", 0, []
-    operands = finish.operands or (spare,)
-    return finish.text, len(operands), [_argument(finish.places), *operands]
+    operands = fused.operands or (placeholder,)
+    return fused.text, len(operands), [_argument(fused.layouts), *operands]
 
 
 @lru_cache(maxsize=256)
 def function_text(expression: Expr, operands: int, lanes: int) -> str | None:
-    """``epilogue(v0, ...)`` on values of ``lanes`` lanes, nothing for v0 + v1, which the templates have; None where
+    """``epilogue(v0, ...)`` on values of ``lanes`` lanes, empty for v0 + v1, which the templates contain; None if
     there are too many operands, a value is no float or int (one lane: nor of the result's type), or takes no vectors.
     """
     if operands > MAX_OPERANDS:
@@ -109,4 +115,14 @@ def _value(node: Expr, names: dict[Expr, str], lanes: int) -> str:
     return c.applied(node, [names[arg] for arg in node.args], lanes)
 
 
-__all__ = ["COLUMN", "RESULT", "SAME", "Finish", "Place", "behind", "definitions", "finish_of", "members"]
+__all__ = [
+    "COLUMN",
+    "RESULT",
+    "SAME",
+    "FusedEpilogue",
+    "OperandLayout",
+    "trailing_args",
+    "definitions",
+    "fuse_epilogue",
+    "members",
+]

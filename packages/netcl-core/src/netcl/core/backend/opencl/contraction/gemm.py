@@ -9,18 +9,24 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
-from netcl.core.backend.opencl.contraction.cpu_tiles import contract, finishes
-from netcl.core.backend.opencl.contraction.fused_epilogue import COLUMN, RESULT, Finish, Place, finish_of
+from netcl.core.backend.opencl.contraction.cpu_tiles import contract, epilogue_lanes
+from netcl.core.backend.opencl.contraction.fused_epilogue import (
+    COLUMN,
+    RESULT,
+    FusedEpilogue,
+    OperandLayout,
+    fuse_epilogue,
+)
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
-from netcl.core.tuning.selector import contraction_kernels, product_kernel, swaps, thin_kernel
+from netcl.core.tuning.selector import contraction_kernels, gemv_kernel, product_kernel, swaps
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 _UNITS = 64
-_STRIP = 256  # columns that one work-item streams through
+_STRIP = 256  # columns of a work-item of the GEMV kernel ``stream``
 
 
 class _Matrices(NamedTuple):
@@ -41,8 +47,10 @@ def _batch_strides(batch: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
     return strides
 
 
-def _merged(batch: tuple[int, ...], *strides: list[int]) -> list[tuple[int, ...]]:
-    """The batch as (count, strides...) per dimension, neighbours joined where every operand steps evenly over both."""
+def _merge_batch(batch: tuple[int, ...], *strides: list[int]) -> list[tuple[int, ...]]:
+    """The batch as (count, strides...) per dimension, adjacent ones merged if every operand has one stride
+    over both.
+    """
     dims: list[tuple[int, ...]] = []
     for count, *steps in zip(batch, *strides):
         if count == 1:
@@ -68,7 +76,9 @@ def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpo
         m, a, batch = prod(a[:-1]), (prod(a[:-1]), k), ()
     a_row, a_k = (1, m) if transpose_a else (k, 1)
     b_k, b_n = (1, k) if transpose_b else (n, 1)
-    dims = _merged(batch, _batch_strides(batch, a), _batch_strides(batch, b), _batch_strides(batch, (*batch, m, n)))
+    dims = _merge_batch(
+        batch, _batch_strides(batch, a), _batch_strides(batch, b), _batch_strides(batch, (*batch, m, n))
+    )
     outer, dims = dims[:-2], [(1, 0, 0, 0)] * (2 - len(dims)) + dims[-2:]
     swapped = False
     out_row, out_n = n, 1
@@ -83,21 +93,21 @@ def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpo
         b_batch=(dims[0][2], dims[1][2]), out_batch=(dims[0][3], dims[1][3]),
     )  # fmt: skip
     contractions = []
-    for place in product(*(range(dim[0]) for dim in outer)):
-        at = [sum(i * dim[which] for i, dim in zip(place, outer)) for which in (1, 2, 3)]
+    for indices in product(*(range(dim[0]) for dim in outer)):
+        at = [sum(i * dim[which] for i, dim in zip(indices, outer)) for which in (1, 2, 3)]
         contractions.append(replace(one, a_offset=at[0], b_offset=at[1], out_offset=at[2]))
-    return _Matrices(shape, swapped, tuple(contractions), thin_kernel(is_cpu, one))
+    return _Matrices(shape, swapped, tuple(contractions), gemv_kernel(is_cpu, one))
 
 
 @lru_cache(maxsize=64)
-def _thin_program(device: Traits, dtype: str) -> str:
+def _gemv_program(device: Traits, dtype: str) -> str:
     vector = device.vector // 2 if dtype == "float64" else device.vector
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("STRIP", _STRIP))
-    return source(("storage", "contract_thin"), defines)
+    return source(("storage", "contract_gemv"), defines)
 
 
 @lru_cache(maxsize=1024)
-def _thin_plan(c: Contraction, kind: str) -> tuple[int, Any]:
+def _gemv_plan(c: Contraction, kind: str) -> tuple[int, Any]:
     k, n, z = prod(c.k), prod(c.n), prod(c.batch)
     row_blocks = -(-c.m // 4)
     block = _STRIP if kind == "stream" else max(4, -(-n * row_blocks * z // _UNITS))
@@ -109,21 +119,21 @@ def _thin_plan(c: Contraction, kind: str) -> tuple[int, Any]:
     return row_blocks * column_blocks * z, argument
 
 
-def _thin(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, kind: str) -> None:
-    text = _thin_program(traits(engine), a.dtype)
-    units, argument = _thin_plan(c, kind)
+def _gemv(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, kind: str) -> None:
+    text = _gemv_program(traits(engine), a.dtype)
+    units, argument = _gemv_plan(c, kind)
     engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
 
 
 def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[str, ...]:
-    """The variants worth measuring for matrices of these shapes, as they lie."""
+    """The variants worth measuring for contiguous matrices of these shapes."""
     plan = _matrices(a, b, False, False, traits(engine).is_cpu)
     own = () if plan.variant is None else (plan.variant,)
     return (*own, *contraction_kernels(traits(engine), plan.contractions[0]))
 
 
 def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
-    """The variant that was measured to be the fastest for one product; None where the rule holds."""
+    """The variant that was measured to be the fastest for one product; None if the rule decides."""
     c = plan.contractions[0] if len(plan.contractions) == 1 else None
     if c is None or c.empty or prod(c.batch) != 1:
         return None
@@ -133,21 +143,27 @@ def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
     return product_kernel(traits(engine), c, found) if found is not None else None
 
 
-def _finish(engine: Any, plan: _Matrices, epilogue: Epilogue, out: TensorData, variant: str | None) -> Finish | None:
-    """The epilogue as part of the product; None where it needs a pass of its own."""
-    lanes = finishes(engine, plan.contractions[0], out, variant) if len(plan.contractions) == 1 else 0
-    return finish_of(epilogue, [_place(plan, operand.shape) for operand in epilogue.operands], lanes) if lanes else None
+def _fuse(
+    engine: Any, plan: _Matrices, epilogue: Epilogue, out: TensorData, variant: str | None
+) -> FusedEpilogue | None:
+    """The epilogue fused into the product; None if it needs a separate kernel."""
+    lanes = epilogue_lanes(engine, plan.contractions[0], out, variant) if len(plan.contractions) == 1 else 0
+    return (
+        fuse_epilogue(epilogue, [_operand_layout(plan, operand.shape) for operand in epilogue.operands], lanes)
+        if lanes
+        else None
+    )
 
 
-def _place(plan: _Matrices, shape: tuple[int, ...]) -> Place | None:
+def _operand_layout(plan: _Matrices, shape: tuple[int, ...]) -> OperandLayout | None:
     (c,) = plan.contractions
     if shape == plan.shape:
-        return Place(c.out_offset, c.out_row, c.out_batch, RESULT)
+        return OperandLayout(c.out_offset, c.out_row, c.out_batch, RESULT)
     if prod(shape) == 1:
-        return Place()
+        return OperandLayout()
     column, row = prod(shape) == shape[-1], shape[-1] == 1 and prod(shape) == shape[-2] == prod(plan.shape[:-1])
     if column or row:
-        return Place(along=COLUMN) if column != plan.swapped else Place(row=1)
+        return OperandLayout(stride_kind=COLUMN) if column != plan.swapped else OperandLayout(row=1)
     return None
 
 
@@ -164,9 +180,9 @@ def matmul(
 ) -> TensorData:
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
 
-    ``variant`` forces ``rows`` (A as it lies, where it is small), ``packed``, ``dot`` or ``stream`` (where the layout
-    allows them), ``wide``, ``windows``, ``tiled``, ``broadcast`` (``tiled`` where the device has no sub-groups),
-    ``slices`` or ``direct``.
+    ``variant`` forces ``rows`` (A in place, if it is small), ``packed``, ``dot`` or ``stream`` (GEMV, if the layout
+    allows them), ``wide``, ``windows`` (split-K), ``tiled``, ``broadcast`` (``tiled`` if the device has no sub-groups),
+    ``slices`` (skinny, split-K) or ``direct``.
     """
     if epilogue is not None:
         check(epilogue, a.dtype)
@@ -179,14 +195,14 @@ def matmul(
         result._storage.version += 1
     first, second = (b, a) if plan.swapped else (a, b)
     variant = variant or _measured(engine, plan, a.dtype) or plan.variant
-    finish = None if epilogue is None else _finish(engine, plan, epilogue, result, variant)
+    fused = None if epilogue is None else _fuse(engine, plan, epilogue, result, variant)
     for c in plan.contractions:
         if c.empty:
             continue
         if variant in ("dot", "stream"):
-            _thin(engine, c, first, second, result, variant)
+            _gemv(engine, c, first, second, result, variant)
         else:
-            contract(engine, c, first, second, result, variant=variant, finish=finish)
-    if epilogue is not None and finish is None and result.size:
+            contract(engine, c, first, second, result, variant=variant, fused=fused)
+    if epilogue is not None and fused is None and result.size:
         run_alone(engine, epilogue, result)
     return result

@@ -1,4 +1,4 @@
-"""The contractions of GPUs: tiles through local memory, sub-groups, and the kernel of one work-item per result."""
+"""GEMM kernels for GPUs: tiled in local memory, register-tiled, with sub-groups, and with one work-item per result."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.opencl.contraction.fused_epilogue import Finish, behind, definitions
-from netcl.core.backend.opencl.contraction.problem import places_argument
+from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, definitions, trailing_args
+from netcl.core.backend.opencl.contraction.problem import strides_argument
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.tuning.problems import Contraction, dense_steps
 from netcl.core.tuning.tiles import SPAN, SUB_GROUPS_TILE, tiled_edge
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 SHORT = ("OFFSET", "int")  # the definition of templates whose offsets within a matrix have 32 bits
-FINISHING = ("wide", "broadcast", "tiled", "direct", "windows", "slices")  # the variants that take epilogues
+EPILOGUE_VARIANTS = ("wide", "broadcast", "tiled", "direct", "windows", "slices")  # the variants that take epilogues
 
 
-def finishing_source(
+def epilogue_source(
     device: Traits,
     dtype: str,
     names: tuple[str, ...],
@@ -27,9 +27,9 @@ def finishing_source(
     epilogue: str,
     operands: int,
 ) -> str:
-    """The templates ``names`` for a dtype, with an epilogue of so many operands; 0: without."""
+    """The templates ``names`` for a dtype, with an epilogue of ``operands`` operands; 0: without one."""
     own = definitions(epilogue, operands) if operands else ()
-    unroll = () if device.is_cpu else (("UNROLL", 1),)  # where tests run GPU kernels on CPUs, it makes compilers slow
+    unroll = () if device.is_cpu else (("UNROLL", 1),)  # it slows the compilers of CPUs, which run it in tests
     every = ((f"DTYPE_{dtype.upper()}", 1), *defines, *own, *unroll)
     return source(("storage", "contract_operands", *names), every) + epilogue
 
@@ -38,32 +38,32 @@ def finishing_source(
 def gpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 0) -> tuple[str, int]:
     """The text and the group's edge of the GPU template."""
     edge = tiled_edge(device)
-    names = ("contract_places", "contract_gpu")
-    return finishing_source(device, dtype, names, (("EDGE", edge),), epilogue, operands), edge
+    names = ("contract_strides", "contract_gpu")
+    return epilogue_source(device, dtype, names, (("EDGE", edge),), epilogue, operands), edge
 
 
 @lru_cache(maxsize=32)
 def plain_program(dtype: str) -> str:
-    """The text of the kernel that asks least of a compiler."""
+    """The text of the simplest kernel, for drivers that do not build the others."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1))
-    return source(("storage", "contract_operands", "contract_places", "contract_gpu"), defines)
+    return source(("storage", "contract_operands", "contract_strides", "contract_gpu"), defines)
 
 
 def contract_tiled(
-    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None
 ) -> None:
     """The GPU kernel: tiles of 64 x 64 (32 x 32 where groups are small) through local memory."""
-    epilogue, operands, more = behind(finish, b)
+    epilogue, operands, more = trailing_args(fused, b)
     text, edge = gpu_program(traits(engine), a.dtype, epilogue, operands)
     size = (-(-prod(c.n) // (4 * edge)) * edge, -(-c.m // (4 * edge)) * edge, prod(c.batch))
-    engine.launch(text, "tiled", size, (edge, edge, 1), [a, b, out, places_argument(c), *more])
+    engine.launch(text, "tiled", size, (edge, edge, 1), [a, b, out, strides_argument(c), *more])
 
 
 def contract_direct(
-    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None
 ) -> None:
     """The kernel of one work-item per output."""
-    epilogue, operands, more = behind(finish, b)
+    epilogue, operands, more = trailing_args(fused, b)
     _one_by_one(engine, c, gpu_program(traits(engine), a.dtype, epilogue, operands)[0], [a, b, out], more)
 
 
@@ -74,12 +74,12 @@ def contract_plain(engine: Any, c: Contraction, a: TensorData, b: TensorData, ou
 
 def _one_by_one(engine: Any, c: Contraction, text: str, tensors: list[TensorData], more: list[Any]) -> None:
     local = (1, 1, 1) if traits(engine).is_cpu else None
-    engine.launch(text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [*tensors, places_argument(c), *more])
+    engine.launch(text, "direct", (prod(c.n), c.m, prod(c.batch)), local, [*tensors, strides_argument(c), *more])
 
 
 @lru_cache(maxsize=1024)
 def wide_argument(c: Contraction) -> Any:
-    """The argument of the kernels of contract_product.cl; None where an index has gaps or offsets are too long."""
+    """The argument of the kernels of contract_product.cl; None if an index has gaps or offsets are too long."""
     steps = dense_steps(c)
     if steps is None:
         return None
@@ -93,14 +93,14 @@ def wide_argument(c: Contraction) -> Any:
 @lru_cache(maxsize=256)
 def _wide_program(device: Traits, dtype: str, epilogue: str, operands: int) -> str:
     names = ("contract_tile", "contract_product", "contract_wide")
-    return finishing_source(device, dtype, names, (("SPAN_ROWS", SPAN), ("SPAN", SPAN), SHORT), epilogue, operands)
+    return epilogue_source(device, dtype, names, (("SPAN_ROWS", SPAN), ("SPAN", SPAN), SHORT), epilogue, operands)
 
 
 def contract_wide(
-    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None
 ) -> None:
     """The GPU kernel for large matrices: tiles of 128 x 128."""
-    epilogue, operands, more = behind(finish, b)
+    epilogue, operands, more = trailing_args(fused, b)
     text = _wide_program(traits(engine), a.dtype, epilogue, operands)
     size = (-(-prod(c.n) // SPAN) * 16, -(-c.m // SPAN) * 16, prod(c.batch))
     engine.launch(text, "wide", size, (16, 16, 1), [a, b, out, wide_argument(c), *more])
@@ -109,15 +109,15 @@ def contract_wide(
 @lru_cache(maxsize=256)
 def _broadcast_program(device: Traits, dtype: str, epilogue: str, operands: int) -> str:
     defines = (*zip(("ROWS", "COLUMNS", "GROUP"), SUB_GROUPS_TILE), SHORT)
-    return finishing_source(device, dtype, ("contract_product", "contract_broadcast"), defines, epilogue, operands)
+    return epilogue_source(device, dtype, ("contract_product", "contract_broadcast"), defines, epilogue, operands)
 
 
 def contract_broadcast(
-    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None
+    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None
 ) -> None:
-    """The GPU kernel for sub-groups, whose work-items hand each other the elements of A."""
+    """The GPU kernel for sub-groups, whose work-items broadcast the elements of A to each other."""
     rows, columns, group = SUB_GROUPS_TILE
-    epilogue, operands, more = behind(finish, b)
+    epilogue, operands, more = trailing_args(fused, b)
     text = _broadcast_program(traits(engine), a.dtype, epilogue, operands)
     size = (-(-prod(c.n) // (columns * group)) * group, -(-c.m // rows), prod(c.batch))
     engine.launch(text, "broadcast", size, (group, 1, 1), [a, b, out, wide_argument(c), *more])

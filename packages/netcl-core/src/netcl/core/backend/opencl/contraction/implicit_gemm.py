@@ -1,4 +1,6 @@
-"""Convolutions, and products with long sums, on GPUs: tiles whose places are found once, sums in parts."""
+"""Implicit GEMM with split-K on GPUs: convolutions, and products with long sums. Offsets of a tile are
+computed once.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +8,20 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.contraction.fused_epilogue import Finish, behind
-from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, finishing_source
+from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
+from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, epilogue_source
 from netcl.core.backend.opencl.templates import Traits, struct, traits
 from netcl.core.tuning.problems import Contraction
-from netcl.core.tuning.tiles import SPAN, window_cut
+from netcl.core.tuning.tiles import SPAN, implicit_gemm_tile
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 
 class Tiles(NamedTuple):
-    """The tiles of a contraction: their rows, which of A and B is contiguous along k, and the parts of the sums."""
+    """The tiles of a contraction: their rows, which of A and B is contiguous along k, and the number of partial sums
+    (split-K).
+    """
 
     rows: int
     a_along: bool
@@ -33,8 +37,8 @@ def _run(extents: tuple[int, ...], steps: tuple[int, ...]) -> int:
 
 @lru_cache(maxsize=1024)
 def tiles_of(c: Contraction) -> Tiles:
-    """How a contraction is cut up."""
-    rows, splits = window_cut(c)
+    """The tiles of a contraction."""
+    rows, splits = implicit_gemm_tile(c)
     a_along = _run(c.k, c.a_k) > (c.m if c.a_row == 1 else 1)
     return Tiles(rows, a_along, _run(c.k, c.b_k) > _run(c.n, c.b_n), splits)
 
@@ -46,14 +50,15 @@ def program(device: Traits, dtype: str, tiles: Tiles, epilogue: str = "", operan
         ("SPAN_ROWS", tiles.rows), ("SPAN", SPAN), ("A_ALONG", int(tiles.a_along)), ("B_ALONG", int(tiles.b_along)),
         SHORT,
     )  # fmt: skip
-    return finishing_source(device, dtype, ("contract_tile", "contract_windows"), defines, epilogue, operands)
+    return epilogue_source(device, dtype, ("contract_tile", "contract_implicit_gemm"), defines, epilogue, operands)
 
 
 @lru_cache(maxsize=1024)
 def _launch(c: Contraction, tiles: Tiles, out_part: int) -> tuple[tuple[int, int, int], Any]:
     k, n = prod(c.k), prod(c.n)
     argument = struct(
-        c.m, k, n, c.batch[1], tiles.splits, -(-k // tiles.splits), int(c.accumulate), int(c.parts or tiles.splits > 1),
+        c.m, k, n, c.batch[1], tiles.splits, -(-k // tiles.splits), int(c.accumulate),
+        int(c.partial or tiles.splits > 1),
         c.a_row, c.out_row, c.a_offset, c.b_offset, c.out_offset, out_part, c.a_batch, c.b_batch, c.out_batch,
         c.k, c.a_k, c.b_k, c.n, c.b_n, c.out_n,
     )  # fmt: skip
@@ -68,11 +73,13 @@ def contract(
     b: TensorData,
     out: TensorData,
     out_part: int,
-    finish: Finish | None = None,
+    fused: FusedEpilogue | None = None,
 ) -> None:
-    """Runs a contraction into ``out``; part s of the sums goes to ``out`` + s * ``out_part``, one part to its end."""
+    """Runs a contraction into ``out``: partial sum s goes to ``out`` + s * ``out_part``; without split-K, the
+    result.
+    """
     size, argument = _launch(c, tiles, out_part)
-    epilogue, operands, more = behind(finish, b)
+    epilogue, operands, more = trailing_args(fused, b)
     text = program(traits(engine), a.dtype, tiles._replace(splits=1), epilogue, operands)
     engine.launch(text, "windows", size, (16, 16, 1), [a, b, out, argument, *more])
 

@@ -1,4 +1,4 @@
-"""Copies of images that convolutions read or write: with zeros around or between, or of every step-th element."""
+"""Copies of images for convolutions: zero-padded, strided samples, or spread with zeros between elements."""
 
 from __future__ import annotations
 

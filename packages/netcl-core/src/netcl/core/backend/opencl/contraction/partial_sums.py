@@ -1,4 +1,4 @@
-"""Adds partial results in order, so that long sums that were cut up have the same bits on every run."""
+"""Reduces partial sums of split-K kernels in order, so that they have the same bits on every run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def _program(dtype: str) -> str:
-    return source(("storage", "contract_parts"), ((f"DTYPE_{dtype.upper()}", 1),))
+    return source(("storage", "contract_partial_sums"), ((f"DTYPE_{dtype.upper()}", 1),))
 
 
-def add_parts(engine: Any, parts: TensorData, out: TensorData, splits: int) -> None:
-    """out = the sum of ``splits`` partial results of out's size, in order."""
+def reduce_partials(engine: Any, parts: TensorData, out: TensorData, splits: int) -> None:
+    """out = the sum of ``splits`` partial sums of out's size, in order."""
     size = out.size
     block = max(64, -(-size // 64)) if traits(engine).is_cpu else 1
     engine.launch(
@@ -26,4 +26,4 @@ def add_parts(engine: Any, parts: TensorData, out: TensorData, splits: int) -> N
     )  # fmt: skip
 
 
-__all__ = ["add_parts"]
+__all__ = ["reduce_partials"]

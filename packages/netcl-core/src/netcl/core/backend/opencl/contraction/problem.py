@@ -11,15 +11,15 @@ from netcl.core.tuning.problems import Contraction
 
 
 def compute_dtype(dtype: str) -> str:
-    """What sums are kept in."""
+    """The dtype of the sums of tensors of ``dtype``."""
     return dtype if dtype in ("float64", "float32") else "float32"
 
 
 @lru_cache(maxsize=1024)
-def places_argument(c: Contraction) -> Any:
-    """The argument of the kernels that find each element's place by its indices."""
+def strides_argument(c: Contraction) -> Any:
+    """The argument of the kernels that compute each element's offset from its indices."""
     return struct(
-        c.m, prod(c.k), prod(c.n), c.batch[1], int(c.accumulate), int(c.parts), c.a_row, c.out_row,
+        c.m, prod(c.k), prod(c.n), c.batch[1], int(c.accumulate), int(c.partial), c.a_row, c.out_row,
         c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
         c.k, c.a_k, c.b_k, c.n, c.b_n, c.out_n,
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Matrix products with few rows on GPUs: the work-items of a group each sum a slice of k, long sums in parts."""
+"""Skinny matrix products (GEMV and a few rows) on GPUs: the work-items of a group split k, and long sums are split over
+groups (split-K), whose partial sums are reduced."""
 
 from __future__ import annotations
 
@@ -8,22 +9,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction.fused_epilogue import Finish, behind
-from netcl.core.backend.opencl.contraction.gpu_tiles import finishing_source, wide_argument
+from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
+from netcl.core.backend.opencl.contraction.gpu_tiles import epilogue_source, wide_argument
 from netcl.core.backend.opencl.templates import Traits, traits
 from netcl.core.tuning.problems import Contraction
-from netcl.core.tuning.tiles import SLICES_ROWS, slices_group
+from netcl.core.tuning.tiles import SKINNY_ROWS, skinny_group
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 _ALONG_COLUMNS = 8  # of a work-group whose work-items are neighbours along k
 _GROUPS = 1056  # work-groups that keep a large GPU's memory busy
-_LEAST_SPLIT = 256  # products summed by one part at least
+_LEAST_SPLIT = 256  # least products of a partial sum
 
 
-class Slices(NamedTuple):
-    """How a product is cut up: a work-group's size, rows and columns, whether B is contiguous along k, parts of k."""
+class SkinnyTile(NamedTuple):
+    """A work-group's size, rows and columns, ``along`` if B is contiguous along k, and the number of splits of k."""
 
     group: int
     rows: int
@@ -33,47 +34,49 @@ class Slices(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def slices_of(device: Traits, c: Contraction) -> Slices:
-    """How a contraction is cut up."""
-    group = slices_group(device)
+def tile_of(device: Traits, c: Contraction) -> SkinnyTile:
+    """The tile and split-K of a contraction."""
+    group = skinny_group(device)
     along = c.b_k[3] == 1 and c.k[3] > 1
-    rows, columns = min(c.m, SLICES_ROWS), _ALONG_COLUMNS if along else group // 4
+    rows, columns = min(c.m, SKINNY_ROWS), _ALONG_COLUMNS if along else group // 4
     count = -(-c.m // rows) * -(-prod(c.n) // columns) * prod(c.batch)
     splits = max(1, min(_GROUPS // count, prod(c.k) // _LEAST_SPLIT))
-    return Slices(group, rows, columns, along, splits)
+    return SkinnyTile(group, rows, columns, along, splits)
 
 
 @lru_cache(maxsize=256)
-def program(device: Traits, dtype: str, slices: Slices, epilogue: str = "", operands: int = 0) -> str:
+def program(device: Traits, dtype: str, tile: SkinnyTile, epilogue: str = "", operands: int = 0) -> str:
     """The text for a dtype and a work-group."""
     defines = (
-        ("GROUP", slices.group), ("ROWS", slices.rows), ("COLUMNS", slices.columns), ("ALONG", int(slices.along)),
+        ("GROUP", tile.group), ("ROWS", tile.rows), ("COLUMNS", tile.columns), ("ALONG", int(tile.along)),
     )  # fmt: skip
-    return finishing_source(device, dtype, ("contract_product", "contract_slices"), defines, epilogue, operands)
+    return epilogue_source(device, dtype, ("contract_product", "contract_skinny"), defines, epilogue, operands)
 
 
 def contract(
     engine: Any,
     c: Contraction,
-    slices: Slices,
+    tile: SkinnyTile,
     a: TensorData,
     b: TensorData,
     out: TensorData,
     out_part: int,
-    finish: Finish | None = None,
+    fused: FusedEpilogue | None = None,
 ) -> None:
-    """Runs a contraction into ``out``; part s of the sums goes to ``out`` + s * ``out_part``, one part to its end."""
-    epilogue, operands, more = behind(finish, b)
-    text = program(traits(engine), a.dtype, slices._replace(splits=1), epilogue, operands)
+    """Runs a contraction into ``out``: partial sum s goes to ``out`` + s * ``out_part``; without split-K, the
+    result.
+    """
+    epilogue, operands, more = trailing_args(fused, b)
+    text = program(traits(engine), a.dtype, tile._replace(splits=1), epilogue, operands)
     size = (
-        -(-prod(c.n) // slices.columns) * slices.group,
-        -(-c.m // slices.rows),
-        prod(c.batch) * slices.splits,
+        -(-prod(c.n) // tile.columns) * tile.group,
+        -(-c.m // tile.rows),
+        prod(c.batch) * tile.splits,
     )
-    split = -(-prod(c.k) // slices.splits)
-    numbers = [np.int32(slices.splits), np.int32(split), np.int64(out_part)]
+    split = -(-prod(c.k) // tile.splits)
+    numbers = [np.int32(tile.splits), np.int32(split), np.int64(out_part)]
     arguments = [a, b, out, wide_argument(c), *numbers, *more]
-    engine.launch(text, "slices", size, (slices.group, 1, 1), arguments)
+    engine.launch(text, "slices", size, (tile.group, 1, 1), arguments)
 
 
-__all__ = ["Slices", "contract", "program", "slices_of"]
+__all__ = ["SkinnyTile", "contract", "program", "tile_of"]

@@ -1,12 +1,12 @@
-"""Convolutions of images with few channels on CPU devices: all three directions, on images as they lie."""
+"""Direct convolution of images with few channels on CPU devices: all three directions, without padded copies."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.contraction.fused_epilogue import Finish, Place, definitions, members
-from netcl.core.backend.opencl.contraction.partial_sums import add_parts
+from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, definitions, members
+from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.templates import source, struct, traits
 from netcl.core.tuning.small_channels import MOST_TAPS, Problem, Tile, share_of, tile_of
@@ -24,7 +24,7 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _plan(p: Problem, tile: Tile, places: tuple[Place, ...] | None = None) -> _Plan | None:
+def _plan(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None = None) -> _Plan | None:
     """The launch of a problem; None if too little of it fits in the scratch of a work-item."""
     share = share_of(p, tile)
     if share is None:
@@ -32,7 +32,7 @@ def _plan(p: Problem, tile: Tile, places: tuple[Place, ...] | None = None) -> _P
     argument = struct(
         p.channels, p.filters, p.taps, p.size, p.out, p.sides, p.stride, p.dilation, p.low, share.block,
         share.blocks, share.each, share.total, share.scratch, share.strip, share.run,
-        int(places is not None), members(places),
+        int(layouts is not None), members(layouts),
     )  # fmt: skip
     return _Plan(share.units, share.scratch, argument)
 
@@ -47,12 +47,14 @@ def _program(kind: str, dtype: str, tile: Tile, epilogue: str, operands: int) ->
     return source(names, defines) + epilogue
 
 
-def run(engine: Any, p: Problem, a: TensorData, b: TensorData, out: TensorData, finish: Finish | None = None) -> None:
-    """One direction, of operands as ``conv`` has them, into ``out``; the forward one takes an epilogue."""
-    text, operands, places = finish or ("", (), None)
+def run(
+    engine: Any, p: Problem, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None = None
+) -> None:
+    """Runs one direction, with the operands of ``conv``, into ``out``; the forward one takes an epilogue."""
+    text, operands, layouts = fused or ("", (), None)
     tile = tile_of(traits(engine), p.kind, out.dtype)
-    plan = _plan(p, tile, places)
-    assert plan is not None  # small_channels.chosen has seen to it
+    plan = _plan(p, tile, layouts)
+    assert plan is not None  # small_channels.chosen has checked it
     weights = p.kind == "grad_weight"
     program = _program(p.kind, out.dtype, tile, text, max(1, len(operands)))
     scratch: TensorData = engine.empty((plan.units * plan.scratch,), compute_dtype(out.dtype))
@@ -60,7 +62,7 @@ def run(engine: Any, p: Problem, a: TensorData, b: TensorData, out: TensorData, 
     more = (operands or (a,)) if p.kind == "forward" else ()
     engine.launch(program, _KERNELS[p.kind], (plan.units,), (1,), [a, b, target, scratch, plan.argument, *more])
     if weights:
-        add_parts(engine, target, out, plan.units)
+        reduce_partials(engine, target, out, plan.units)
 
 
 __all__ = ["run"]

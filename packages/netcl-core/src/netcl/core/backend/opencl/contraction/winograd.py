@@ -1,7 +1,7 @@
-"""Convolutions of 3 x 3 kernels at stride 1 on CPU devices by minimal filtering: all three directions.
+"""Winograd convolution (minimal filtering) of 3 x 3 kernels at stride 1 on CPU devices: all three directions.
 
 A tile of t x t results costs (t + 2)^2 products for each pair of channels instead of 9 t^2: 2.25 times fewer for t = 2,
-4 times fewer for t = 4. What that adds to rounding is stated in ``ERROR``.
+4 times fewer for t = 4. ``ERROR`` bounds the rounding error.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.contraction import cpu_tiles
-from netcl.core.backend.opencl.contraction.cpu_tiles import Rows
-from netcl.core.backend.opencl.contraction.fused_epilogue import SAME, Finish, Place, definitions, members
+from netcl.core.backend.opencl.contraction.cpu_tiles import RowStrides
+from netcl.core.backend.opencl.contraction.fused_epilogue import (
+    SAME,
+    FusedEpilogue,
+    OperandLayout,
+    definitions,
+    members,
+)
 from netcl.core.backend.opencl.contraction.padding import padded_images
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.tuning.problems import Contraction
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 # Bounds of |result - exact| in float32, by tile, over the sum of the products' absolute values: the largest of a plane,
-# since what goes through a tile errs together.
+# since the errors within a tile are correlated.
 ERROR = {2: 2e-6, 4: 8e-6}
 _WORKSPACE = 12 * 2**20  # bytes of tiles at a time; a single image may take more
 _UNITS = 64
@@ -69,14 +75,14 @@ def _tiling(
     extent: tuple[int, int],
     offset: int,
     vector: int,
-    places: tuple[Place, ...] | None = None,
+    layouts: tuple[OperandLayout, ...] | None = None,
 ) -> tuple[int, Any]:
     groups = tiles.stride // vector
     items = max(1, min(groups, -(-_UNITS // planes)))
     plane = prod(extent)
     argument = struct(
         planes, tiles.total, tiles.stride, items, p.across[1], prod(p.across), extent[1], plane, planes * plane, offset,
-        extent, int(places is not None), members(places),
+        extent, int(layouts is not None), members(layouts),
     )  # fmt: skip
     return planes * items, argument
 
@@ -84,7 +90,7 @@ def _tiling(
 def _padded(
     engine: Any, x: TensorData, first: int, images: int, low: tuple[int, int], extent: tuple[int, int]
 ) -> tuple[TensorData, int]:
-    """Images whose planes have ``extent``, and where the first lies: x itself where it has them."""
+    """Images whose planes have ``extent``, and the offset of the first; x itself if its planes have it."""
     planes, size = x.shape[1], (x.shape[2], x.shape[3])
     if size == extent and low == (0, 0):
         return x, first * planes * prod(size)
@@ -106,7 +112,7 @@ def _transformed(
     return result
 
 
-def _weights(engine: Any, p: Problem, weight: TensorData, flipped: bool) -> tuple[TensorData, Rows]:
+def _weights(engine: Any, p: Problem, weight: TensorData, flipped: bool) -> tuple[TensorData, RowStrides]:
     """The weights' tiles as the contraction's panels of rows; ``flipped``: for the gradient of the input."""
     device = traits(engine)
     rows = cpu_tile(device, "float32").rows
@@ -117,7 +123,7 @@ def _weights(engine: Any, p: Problem, weight: TensorData, flipped: bool) -> tupl
     argument = struct(p.outs, p.ins, panel, steps, int(flipped))
     text = _program(device, weight.dtype, p.tile)
     engine.launch(text, "weight_tiles", (tiles,), (1,), [weight, panels, argument])
-    return panels, Rows(1, rows, panel, (0, tiles * panel), 0)
+    return panels, RowStrides(1, rows, panel, (0, tiles * panel), 0)
 
 
 @lru_cache(maxsize=512)
@@ -135,22 +141,28 @@ def _weight_products(p: Problem, tiles: _Tiles, accumulate: bool) -> Contraction
         m=p.outs, k=(1, 1, 1, tiles.total), n=(1, 1, 1, p.ins), a_row=tiles.stride, a_k=(0, 0, 0, 1),
         b_k=(0, 0, 0, 1), b_n=(0, 0, 0, tiles.stride), out_row=p.ins, out_n=(0, 0, 0, 1), batch=(1, p.products),
         a_batch=(0, p.outs * tiles.stride), b_batch=(0, p.ins * tiles.stride), out_batch=(0, p.outs * p.ins),
-        accumulate=accumulate, parts=True,
+        accumulate=accumulate, partial=True,
     )  # fmt: skip
 
 
-def finishes(finish: Finish | None) -> bool:
-    """Whether ``run`` can do it: operands that are the same over a plane."""
-    return finish is None or all(place.along == SAME for place in finish.places)
+def supports_epilogue(fused: FusedEpilogue | None) -> bool:
+    """True if ``run`` can fuse the epilogue: each operand has one value for a plane."""
+    return fused is None or all(layout.stride_kind == SAME for layout in fused.layouts)
 
 
 def run(
-    engine: Any, p: Problem, x: TensorData, weight: TensorData, out: TensorData, finish: Finish | None, flipped: bool
+    engine: Any,
+    p: Problem,
+    x: TensorData,
+    weight: TensorData,
+    out: TensorData,
+    fused: FusedEpilogue | None,
+    flipped: bool,
 ) -> None:
     """The forward direction, or with ``flipped`` weights the gradient of the input, into ``out``."""
     device = traits(engine)
     rows = _weights(engine, p, weight, flipped)
-    text, operands, places = finish or ("", (), None)
+    text, operands, layouts = fused or ("", (), None)
     program = _program(device, out.dtype, p.tile, text, max(1, len(operands)))
     for first, images in _blocks(p):
         tiles = _tiles(p, images, device)
@@ -158,7 +170,7 @@ def run(
         sums: TensorData = engine.empty((p.products, p.outs, tiles.stride), "float32")
         cpu_tiles.contract_rows(engine, _products(p, tiles), rows, data, sums)
         offset = first * p.outs * prod(p.out)
-        units, argument = _tiling(p, tiles, p.outs, p.out, offset, device.vector, places)
+        units, argument = _tiling(p, tiles, p.outs, p.out, offset, device.vector, layouts)
         engine.launch(program, "output_tiles", (units,), (1,), [sums, out, argument, *(operands or (x,))])
 
 

@@ -1,4 +1,4 @@
-"""What a program becomes on a device: its kernels with their texts, launch sizes and build logs."""
+"""Describes the kernels of a program on a device: their texts, launch sizes and build logs."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _pack_uint8(number: int) -> bytes:
 def warm_call(
     engine: QueueContext, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
 ) -> Callable[[Sequence[Any]], Tensor | None] | None:
-    """The warm call of an op that has just run ``program`` on ``args``, its operands in order; None where there is
+    """The fast path of an op that has just run ``program`` on ``args``, its operands in order; None if there is
     none."""
     places = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
     key = (program.outputs, tuple([args[position].shape for position in places]), program.shapes)

@@ -44,7 +44,9 @@ _PARTS_EACH = 8  # parts that a compute unit of a CPU finds, so that one that fa
 
 @dataclass(frozen=True)
 class _Ready:
-    """What a list of sets takes: per launch, the prepared kernel and which tensors it is given; the tables' leases."""
+    """The launches for a list of sets: per launch, the prepared kernel and its tensors; and the leases of the
+    tables.
+    """
 
     spaces: tuple[Shape, ...]
     launches: tuple[tuple[PreparedLaunch, tuple[tuple[int, int], ...]], ...]
@@ -170,7 +172,7 @@ def _in_place(
 def _flat(
     inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData], outputs: Sequence[Expr]
 ) -> tuple[tuple[Shape, ...], dict[int, tuple[int, ...]]] | None:
-    """The space of each set, and by slot the axes of a flat space along which it varies; None where it is not flat."""
+    """The space of each set, and by slot the axes of a flat space along which it varies; None if it is not flat."""
     if any(tensor.size != 1 for tensor in shared):
         return None
     spaces = tuple(broadcast_shapes([tensor.shape for tensor in one], "run_each") for one in inputs)
@@ -268,7 +270,7 @@ def _ready(
     wanted: Sequence[Scalar] = (),
     scalars: Mapping[str, float | int] | None = None,
 ) -> _Ready | None:
-    """The launches over sets of these spaces, of which a work-group does ``each`` elements; None where the arguments
+    """The launches over sets of these spaces, with ``each`` elements per work-group; None if the arguments
     hold no two sets.
     """
     members = [number for number, space in enumerate(spaces) if prod(space)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Relaxed:
-    """What ``run`` needs of an engine, with plans of its own."""
+    """The queue context that ``run`` needs, with separate plans."""
 
     def __init__(self, engine: QueueContext) -> None:
         self._engine = weakref.proxy(engine)

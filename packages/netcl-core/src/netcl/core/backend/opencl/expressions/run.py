@@ -79,8 +79,8 @@ class _Ready:
 
 
 def exact_options(device: Any, is_cpu: bool) -> str:
-    """How expressions are compiled for a cl.Device. Without this NVIDIA's compiler divides one way or another as the
-    kernel around asks for it, and a fused kernel has not always the bits of its ops.
+    """The build options of expressions for a cl.Device. Without this NVIDIA's compiler divides one way or another as
+    the kernel around asks for it, and a fused kernel has not always the bits of its ops.
     """
     exact = device.single_fp_config & _EXACT_DIVISION
     return "-cl-fp32-correctly-rounded-divide-sqrt" if exact and not is_cpu else ""
@@ -172,7 +172,7 @@ def _apart(
     shapes: Sequence[Shape] | None,
     out: Sequence[TensorData | None],
 ) -> tuple[Any, ...]:
-    """A run of several kernels that would overwrite its own inputs: computed beside them, then copied."""
+    """Runs several kernels that would overwrite their own inputs: into temporary tensors, which are then copied."""
     fresh = run(engine, outputs, inputs, scalars, shapes=shapes)
     for result, target in zip(fresh, out):
         if target is not None:

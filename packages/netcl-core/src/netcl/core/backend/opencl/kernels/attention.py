@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend import attention_blocks as blocks
-from netcl.core.backend.opencl.contraction.partial_sums import add_parts
+from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.dtypes import itemsize
@@ -34,7 +34,7 @@ _MOST = 256  # of a head's sizes; more would not fit registers and local memory
 
 
 class _Plan(NamedTuple):
-    """What a kernel is launched with; ``units`` are work-items on CPU devices, else (tiles, heads) of groups."""
+    """The launch of a kernel; ``units`` are work-items on CPU devices, else (tiles, heads) of groups."""
 
     text: str
     units: tuple[int, ...]
@@ -143,7 +143,7 @@ def _cpu_plan(device: Traits, dtype: str, s: _Shape, backward: bool) -> _Plan:
 
 @lru_cache(maxsize=256)
 def _gpu_plan(device: Traits, dtype: str, s: _Shape, kernel: str) -> _Plan | None:
-    """Groups of 16 x 16, or 8 x 8 where these or their tiles do not fit; None where those do not either."""
+    """Groups of 16 x 16, or 8 x 8 if these or their tiles do not fit; None if neither fits."""
     for edge in (16, 8):
         tile = 4 * edge
         local = (2 * edge + tile) * (tile + 1) * itemsize(compute_dtype(dtype))
@@ -219,7 +219,9 @@ def attention_grad(
 
 
 def _read_mask(engine: Any, mask: TensorData | None, q: TensorData) -> TensorData:
-    """What kernels read as the mask: one of bools, or in the computing type; ``q``, unread, where there is none."""
+    """The kernels' mask argument: one of bools, or in the computing type; ``q``, which is not read, if there
+    is none.
+    """
     if mask is None:
         return q
     return mask if mask.dtype == "bool" else blocks.as_dtype(engine, mask, compute_dtype(q.dtype))
@@ -248,7 +250,7 @@ def _gradients(
     parts = by_q if whole else engine.empty((plan.parts, *q.shape), wide)
     _launch(engine, plan, "attend_gradients", [*given, parts, by_k, by_v], wide, scale)
     if not whole:
-        add_parts(engine, parts, by_q, plan.parts)
+        reduce_partials(engine, parts, by_q, plan.parts)
     return by_q, by_k, by_v
 
 

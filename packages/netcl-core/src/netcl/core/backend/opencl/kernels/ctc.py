@@ -1,4 +1,4 @@
-"""Sums over the paths through a trellis on OpenCL devices: one kernel for all steps."""
+"""CTC forward-backward (alpha and beta) on OpenCL devices: one kernel for all steps."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _GROUP = 128  # work-items that share the states of a sample
 
 
 def _program(dtype: str) -> str:
-    return source(("storage", "trellis"), ((f"DTYPE_{dtype.upper()}", 1),))
+    return source(("storage", "ctc"), ((f"DTYPE_{dtype.upper()}", 1),))
 
 
-def trellis(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
-    """What all paths up to each step and state of ``x`` (steps, n, states) amount to, in logarithms, x included; with
-    ``begins`` of x's shape what all paths from there on do, x left out, of which those that end there give begins.
+def ctc(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
+    """The log-sum over all paths up to each step and state of ``x`` (steps, n, states), x included (alpha); with
+    ``begins`` of x's shape over all paths from there on, x excluded (beta), where paths that end there contribute
+    begins.
 
-    A path stays, goes on by one state, or jumps by two into a state that ``jumps`` (n, states), bool, allows.
+    A path stays, advances by one state, or jumps by two into a state that ``jumps`` (n, states), bool, allows.
     """
     out: TensorData = engine.empty(x.shape, x.dtype)
     if x.size == 0:

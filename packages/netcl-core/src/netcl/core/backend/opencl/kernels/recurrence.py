@@ -17,7 +17,7 @@ GATES = {kind: cell.gates for kind, cell in CELLS.items()}
 
 
 class _Tile(NamedTuple):
-    """What a kernel keeps in registers: ``rows`` of the batch times ``wide`` vectors of ``lanes`` units."""
+    """The register tile of a kernel: ``rows`` of the batch times ``wide`` vectors of ``lanes`` units."""
 
     lanes: int
     rows: int

@@ -48,7 +48,7 @@ def resample(
     """``forward`` resizes ``axis`` to ``size`` outputs, each a sum of ``taps`` neighbours: 1, 2 or 4 with the weights
     of nearest, linear or cubic interpolation.
 
-    With places = (step, start, unit), output o lies at (step * o + start) / unit; neighbours outside are the border's.
+    With places = (step, start, unit), output o is at (step * o + start) / unit; neighbours outside are the border's.
     ``gradient`` takes the gradient of such a result back to ``size`` inputs, summed without atomics; it computes on
     float32 and float64, and so does ``forward`` with more than one tap.
     """

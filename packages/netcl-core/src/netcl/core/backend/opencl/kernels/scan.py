@@ -68,7 +68,8 @@ def _program(kind: str, dtype: str, width: int, staged: bool) -> str:
 def scan(
     engine: Any, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
 ) -> Any:
-    """Combines along ``axis`` what lies up to each position (``reverse``: from it on), in ``x``'s shape and dtype.
+    """Prefix scan: combines the elements along ``axis`` up to each position (``reverse``: from it on), in ``x``'s shape
+    and dtype.
 
     ``sum``, ``prod`` and ``logsumexp`` give a tensor, ``max`` and ``min`` (values, places int64: of the last extremum,
     NaN being one), ``linear`` y[i] = x[i] + other[i] * y[i - 1]. float16 and bfloat16 are computed in float32; sums and
@@ -101,7 +102,7 @@ def scan(
     for level, source_totals, target in zip(levels[1:], totals, totals[1:]):
         launch("fold", level, source_totals, target)
     for depth in range(len(totals) - 1, -1, -1):
-        above = totals[min(depth + 1, len(totals) - 1)]  # of the topmost nobody reads it: a single chunk has no carry
+        above = totals[min(depth + 1, len(totals) - 1)]  # of the topmost it is not read: a single chunk has no carry
         launch("spread", levels[depth + 1], totals[depth], above)
     launch(stage + "scan", levels[0], *operands, totals[0] if totals else out, out, *places)
     return (out, *places) if extremum else out

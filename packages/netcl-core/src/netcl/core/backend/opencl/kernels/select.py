@@ -27,17 +27,17 @@ _LONGEST = 1 << 11  # keys of a row that it keeps at once
 
 
 def worth(extent: int, wanted: int) -> bool:
-    """Whether selecting beats sorting."""
+    """True if selecting is faster than sorting."""
     return extent >= _WORTH and wanted * 4 <= extent
 
 
 def are_few(rows: int, extent: int, wanted: int, device: Traits) -> bool:
-    """Whether ``few`` beats what else there is: a CPU, and a row for each of its work-items."""
+    """True if ``few`` is faster than the alternatives: a CPU, and a row for each of its work-items."""
     return device.is_cpu and 0 < wanted <= min(_FEW, extent // 4) and rows >= _UNITS
 
 
 def few(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
-    """What ``sort`` puts first in each row (last axis), in order: ``wanted`` values and their places, int64."""
+    """The first ``wanted`` values of each sorted row (last axis), in order, and their positions, int64."""
     shape = (*x.shape[:-1], wanted)
     values, places = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
     _row_by_row(engine, "few", x, wanted, descending, values, places)
@@ -45,7 +45,7 @@ def few(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[Tens
 
 
 def are_short(rows: int, extent: int, device: Traits) -> bool:
-    """Whether ``kth_of_row`` serves: a CPU, and a row for each of its work-items that it can keep."""
+    """True if ``kth_of_row`` can be used: a CPU, and a row for each of its work-items that it can keep."""
     return device.is_cpu and extent <= _LONGEST and rows >= _UNITS
 
 
@@ -73,13 +73,13 @@ def _program(dtype: str, is_cpu: bool) -> str:
 
 
 def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
-    """How many chunks of what length a row is cut into, so that there are about ``units`` of all."""
+    """The number and length of the chunks of a row, so that there are about ``units`` in all."""
     length = max(min(_SHORTEST, extent), -(-extent * rows // units))
     return -(-extent // min(length, extent)), min(length, extent)
 
 
 def first(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
-    """What ``sort`` puts first in each row (last axis): ``wanted`` values and their places, int64, as they come in the
+    """The first ``wanted`` values of each sorted row (last axis) and their positions, int64, in the order of the
     row.
     """
     positions = engine.empty((*x.shape[:-1], 1), "int64")

@@ -75,7 +75,7 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
     if worth(extent, kept):
         chosen, positions = first(engine, x, kept, descending)
         values, order = _sorted(engine, chosen, kept, descending)
-        # Where the chosen stand among all, in their order.
+        # The positions of the chosen among all, in their order.
         return values, engine.index("gather", positions, order, axis=-1)
     plan = _plan(prod(lead), extent, kept, descending, device)
     text = _program(x.dtype, device, "sort")

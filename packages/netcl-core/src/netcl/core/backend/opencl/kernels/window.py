@@ -83,7 +83,7 @@ _KERNELS = {
 
 
 def _program(kind: str, dtype: str, step: int) -> str:
-    """The text for windows ``step`` apart along the last dimension."""
+    """The text for windows at a distance of ``step`` along the last dimension."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("STEP", step if step in _OWN_STEPS else "g.stride[2]"))
     names = ("storage", "window", f"window_{_KERNELS[kind]}")
     return source(names, defines if kind in ("max", "avg") else defines[:1])

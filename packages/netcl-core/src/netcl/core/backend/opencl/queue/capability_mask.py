@@ -28,7 +28,7 @@ except ImportError:
 __all__ = ["MaskedLauncher", "masked_handle"]
 
 _STANDARD = re.compile(r"-cl-std=CL(\d\.\d)")
-# Names that the compiler does not take once the feature is masked, beside the extension's macros.
+# Names that the compiler rejects once the feature is masked, in addition to the extension's macros.
 _WITHOUT = {
     "has_fp64": ("#undef cl_khr_fp64", "#define double no_double_here"),
     "has_fp16": ("#undef cl_khr_fp16", "#pragma OPENCL EXTENSION cl_khr_fp16 : disable"),

@@ -46,7 +46,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 @lru_cache(maxsize=1)
 def _loader() -> Any:
-    """The OpenCL loader that pyopencl has opened; None where it cannot be found."""
+    """The OpenCL loader that pyopencl has opened; None if it cannot be found."""
     try:
         with Path("/proc/self/maps").open() as maps:
             paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "libOpenCL" in line}
@@ -118,7 +118,7 @@ def _together(launches: Sequence[Any]) -> _CommandBuffer | None:
 
 
 class _CommandBuffer:
-    """A command buffer; the launches stay, as it uses their kernels, and run where it is refused."""
+    """A command buffer; the launches are kept, as it uses their kernels, and are run if it is refused."""
 
     def __init__(self, functions: _Functions, buffer: int, launches: Sequence[Callable[[], object]]) -> None:
         self._enqueue, self._buffer, self._launches = functions.enqueue, buffer, launches

@@ -1,7 +1,7 @@
 """Declares the built-in functions of OpenCL C that a text calls, in place of a driver's header of all of them.
 
 PoCL 3.0 parses 18,500 lines of declarations twice for each program, which is nine tenths of its time for a small one.
-``declared(source)`` is the text behind the declarations that it needs, to be built with ``WITHOUT_HEADER``; None where
+``declared(source)`` is the text after the declarations that it needs, to be built with ``WITHOUT_HEADER``; None if
 the text calls what this table does not know. A function is declared with all its overloads (OpenCL C 1.2, 6.12): with
 some of them alone another one would be taken in silence.
 """
@@ -143,7 +143,7 @@ _CAST = re.compile(rf"as_{_TYPES}|{_TYPES}|__builtin_\w+|vec_type_hint|reqd_work
 
 
 def unknown(source: str) -> set[str]:
-    """What the text calls, but neither defines nor finds in the table."""
+    """The functions that the text calls, but that neither it nor the table defines."""
     text = _COMMENT.sub("", source)
     macros = _MACRO.findall(text)
     own = {name for name, _ in macros} | {*_FUNCTION.findall(text)}
@@ -153,7 +153,7 @@ def unknown(source: str) -> set[str]:
 
 
 def declared(source: str) -> str | None:
-    """The text with declarations before it, None where the driver's own header is needed."""
+    """The text with declarations before it, None if the driver's own header is needed."""
     if unknown(source):
         return None
     words = set(_NAME.findall(source))

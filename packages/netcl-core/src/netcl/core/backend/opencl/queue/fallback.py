@@ -14,7 +14,7 @@ __all__ = ["KernelFallback"]
 
 
 class _Way(NamedTuple):
-    """What takes the place of kernels: a ``variant`` of the call, and how the warning names both."""
+    """The replacement of failed kernels: a ``variant`` of the call, and the names of both in the warning."""
 
     variant: str
     kernels: str

@@ -235,7 +235,9 @@ class Launcher:
             sink.kernel(began, event, kernel_name, args)
 
     def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> Any:
-        """Enqueue what the driver has just refused; twice more where it is out of memory, then with netcl's error."""
+        """Enqueues a launch that the driver has just refused again: twice if it is out of memory, then netcl's error is
+        raised.
+        """
         what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
         return self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
 
@@ -301,7 +303,7 @@ class PreparedLaunch:
         self.kernels.append(taken)
 
     def take(self) -> tuple[Any, Any]:
-        """A kernel that nobody else uses, its scalars set, and its ``set_arg``; they go back to ``kernels``."""
+        """A kernel without other users, its scalars set, and its ``set_arg``; they go back to ``kernels``."""
         try:
             return self.kernels.pop()
         except IndexError:

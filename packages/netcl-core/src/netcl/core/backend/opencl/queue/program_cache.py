@@ -4,9 +4,9 @@
 by a build. ``default_cache()`` is the one that the process shares. Nothing here needs a queue.
 
 One file per program in the folder, named by the key: a hash of source, options, platform, device, driver version and
-the version of netcl-core. It is written beside and renamed, and opens with a checksum: a process killed while writing,
-eight processes at once, or a bad disk cost a rebuild. The checksum is not a luxury: given half of one of its own
-binaries, PoCL 3.0 crashes the process.
+the version of netcl-core. It is written to a temporary file and renamed, and opens with a checksum: a process killed
+while writing, eight processes at once, or a bad disk cost a rebuild. The checksum is not a luxury: given half of one of
+its own binaries, PoCL 3.0 crashes the process.
 
 A program that was built here is stored at once, and stored again by ``persist()`` at exit, with what drivers compile at
 the first launch. Of PoCL no binaries are taken unless a folder is asked for: it compiles each kernel at its first
@@ -51,8 +51,9 @@ _STALE_S = 3600.0
 
 @dataclass(frozen=True)
 class ProgramStats:
-    """Where programs came from: memory ``hits``, ``disk_hits``, ``builds`` (those that the driver keeps are built, too,
-    in milliseconds); entries found ``corrupt``; the programs ``in_memory`` now."""
+    """The sources of programs: memory ``hits``, ``disk_hits``, ``builds`` (programs that the driver keeps are built,
+    too, in milliseconds); entries found ``corrupt``; the programs ``in_memory`` now.
+    """
 
     hits: int = 0
     disk_hits: int = 0
@@ -83,7 +84,9 @@ class ProgramCache:
         self._warned = False
 
     def get_program(self, context: Any, source: str, device: Any, options: str = "") -> Any:
-        """The program of ``source`` built for ``device`` with ``options``; KernelBuildError where it does not build."""
+        """The program of ``source`` built for ``device`` with ``options``; raises KernelBuildError if it does not
+        build.
+        """
         options = _with_division(source, options, device)
         source = _with_half_vectors(source, device)
         key = (context.int_ptr, device.int_ptr, source, options)
@@ -117,7 +120,7 @@ class ProgramCache:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the entries, None where nothing is kept on disk."""
+        """The folder of the entries, None if the cache is not on disk."""
         if self._given_dir is not None:
             return self._given_dir
         return Path(config.get("CACHE_DIR")) / "programs" if config.get("CACHE") else None
@@ -265,12 +268,14 @@ def _is_pocl(device: Any) -> bool:
 
 
 def _kept_by_driver(device: Any) -> bool:
-    """Whether the driver finds what it compiled before when it gets the same text."""
+    """True if the driver keeps compiled programs itself and finds them by their text."""
     return _is_pocl(device) and os.environ.get("POCL_KERNEL_CACHE", "1") == "1"
 
 
 def _with_declarations(source: str, options: str, device: Any) -> str | None:
-    """The text with what it needs of the header that PoCL 3.0 reads for each program; None where it needs all."""
+    """The text with the declarations that it needs of the header that PoCL 3.0 reads for each program; None if it needs
+    all.
+    """
     known = _is_pocl(device) and "PoCL 3.0" in device.platform.version and "-cl-std" not in options
     floats = device.extensions.split() if known else ()
     return declared(source) if "cl_khr_fp64" in floats and "cl_khr_fp16" not in floats else None
@@ -294,7 +299,7 @@ def _from_source(context: Any, device: Any, source: str, options: str) -> Any:
 
 
 def _from_binary(context: Any, device: Any, binary: bytes, options: str) -> Any:
-    """The program of a binary, None where the driver refuses it (another driver build of the same version)."""
+    """The program of a binary, None if the driver refuses it (another driver build of the same version)."""
     try:
         raw = _raw_program(context, [device], [binary])
         _build(raw, device, options)

@@ -16,7 +16,9 @@ __all__ = ["KernelRecording"]
 
 
 class KernelRecording(Recording):
-    """A Recording whose replays tell the watchdog which kernels they launch, by command buffers where there are."""
+    """A Recording whose replays tell the watchdog which kernels they launch, by command buffers if the device
+    has them.
+    """
 
     def __init__(self, *, launched: LaunchLog, **options: Any) -> None:
         super().__init__(**options)

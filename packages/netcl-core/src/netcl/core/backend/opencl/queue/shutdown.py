@@ -12,7 +12,7 @@ API for the engine::
 Python runs a signal handler only between its own instructions, in the main thread: a main thread blocked inside the
 driver serves no Ctrl-C. But Python's C handler writes to the wakeup descriptor at once, and a watching thread reads it
 and keeps the 3 s of grace. So waits block in the driver, which costs nothing: Intel's runtime works inside the wait,
-and polling an event instead costs it 200 microseconds. Where another library holds the descriptor, and on Windows where
+and polling an event instead costs it 200 microseconds. If another library holds the descriptor, and on Windows, where
 it is a socket, waits of the main thread block in a worker thread instead.
 
 A fork copies the driver's state but not its threads: an OpenCL call in the child can hang or harm the parent's device.
@@ -165,7 +165,7 @@ class _Outcome:
 
 
 def _call_interruptibly(call: Callable[[], object], timeout: float | None) -> bool:
-    """Run ``call`` in a waiter; False where it still runs after ``timeout`` seconds. Its error is raised here."""
+    """Runs ``call`` in a waiter; returns False if it still runs after ``timeout`` seconds. Its error is raised here."""
     try:
         outcome = _Waiter.take().start(call)
     except RuntimeError:  # the interpreter shuts down and starts no more threads
@@ -185,7 +185,7 @@ def _in_main_thread() -> bool:
 
 
 def _soon_complete(event: Any) -> bool:
-    """Whether the event completes while we look, for a moment: a thread costs more than a short wait."""
+    """Polls the event for a moment and returns True if it completes: a thread costs more than a short wait."""
     deadline = time.perf_counter() + _SPIN_S
     while event.command_execution_status > cl.command_execution_status.COMPLETE:
         if time.perf_counter() >= deadline:
@@ -197,7 +197,7 @@ def wait_for(event: Any, queue: Any = None) -> None:
     """Wait for a cl.Event (None: nothing to wait for) whose queue has been flushed; SIGINT is served meanwhile.
 
     With ``queue``, that of the event, a wait that is not over soon is one for all of that queue's work.
-    DeviceLostError where the device is lost; a wait beyond NETCL_WATCHDOG_S names the kernels in a warning.
+    Raises DeviceLostError if the device is lost; a wait beyond NETCL_WATCHDOG_S names the kernels in a warning.
     """
     if event is None:
         return
@@ -356,7 +356,7 @@ def _start_draining() -> list[Any]:
 
 
 def _drained(locks: list[Any], deadline: float, patience: float) -> bool:
-    """Whether all locks are released by ``deadline``, or within ``patience`` seconds if that is sooner."""
+    """True if all locks are released by ``deadline``, or within ``patience`` seconds if that is sooner."""
     until = min(deadline, time.monotonic() + patience)
     while locks and locks[-1].acquire(timeout=max(0.0, until - time.monotonic())):
         locks.pop().release()

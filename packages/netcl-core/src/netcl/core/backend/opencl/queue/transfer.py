@@ -12,7 +12,7 @@ API for the engine (one Transfer for each queue)::
     lease = transfer.lease_shared(buffer, nbytes)      keeps such a buffer until the work that uses it has ended
     transfer.fill(target, nbytes, value, capacity=)    by a kernel, so that it can be recorded
 
-``upload`` takes the values that ``array`` has at the call, whatever the caller does to it next: an array that nobody
+``upload`` takes the values that ``array`` has at the call, whatever the caller does to it next: an array that no one
 else sees (``private``) is read later, a small one is copied first, and a large one is waited for, since another copy
 costs more than the wait. Uploads are never recorded: they happen now.
 
@@ -71,8 +71,9 @@ __kernel void fill_tail(__global uchar* out, const ulong value, const ulong star
 
 
 class _SharedBuffers:
-    """Where leases of buffers on host arrays end: each buffer, and with it its array, is kept until the queue has
-    passed the work that was enqueued before."""
+    """The pool of leases of buffers on host arrays: at the end of a lease, the buffer, and with it its array, is kept
+    until the queue has passed the work that was enqueued before.
+    """
 
     def __init__(self, queue: Any) -> None:
         self.context = queue.context
@@ -161,7 +162,7 @@ class Transfer:
             self._shared.drop_passed()
 
     def download_async(self, buffer: Any, out: Array) -> Any:
-        """The event of the same copy under way, None where there is nothing to copy."""
+        """The event of the same copy in flight, None if there is nothing to copy."""
         return self._copy(out, buffer) if out.nbytes else None
 
     def copy_from(self, other: Any, source: Any, target: Any, nbytes: int) -> None:
@@ -175,7 +176,7 @@ class Transfer:
             order_after(other, copied)  # so that nothing there writes into the source's buffer before
 
     def zero_copy(self, array: Array) -> tuple[Any, Array] | None:
-        """A buffer on ``array`` itself and the array to keep, None where the device or the array does not allow it."""
+        """A buffer on ``array`` itself and the array to keep, None if the device or the array does not allow it."""
         self.launcher.check()
         usable = array.nbytes and array.flags.c_contiguous and array.flags.writeable
         if not self._shares_memory or not usable or array.ctypes.data % self._alignment:
@@ -251,7 +252,9 @@ class Transfer:
                 del event  # only now, since it may run a finaliser that makes another copy
 
     def _may_stage(self, nbytes: int) -> bool:
-        """Whether there may be ``nbytes`` more of page-locked memory, if need be when the copies under way are over."""
+        """True if ``nbytes`` more of page-locked memory are allowed, if necessary after waiting for the copies in
+        flight.
+        """
         pool = get_pinned_pool(self.queue)
         if pool.room_for(nbytes):
             return True

@@ -76,7 +76,7 @@ def _watch() -> None:
 
 
 def describe(subject: Any, seconds: float) -> str:
-    """What the warning says of an event or queue that has been waited for so long."""
+    """The text of the warning for an event or queue whose wait exceeds the limit."""
     queue = getattr(subject, "command_queue", subject)
     names = kernel_names(launch_log(queue))
     device = str(queue.device.name).strip()

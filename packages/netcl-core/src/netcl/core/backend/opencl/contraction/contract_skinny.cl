@@ -1,12 +1,13 @@
-// Matrix products with few rows for GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one stride for each index.
+// GEMV and skinny matrix products for GPUs, with split-K.
+// out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one stride for each index.
 //
 // slices  work-group of GROUP: ROWS rows times COLUMNS columns; each column is summed by GROUP / COLUMNS work-items, each
-//         a slice of k, which are then added in local memory (ROWS * GROUP elements), always in the same order. Neighbours
-//         load neighbours: along k where that is contiguous in B (ALONG), else along the columns. Part s of `splits` of k
-//         goes to `out` + s * out_part.
+//         a slice of k, which are then added in local memory (ROWS * GROUP elements), always in the same order. Loads are
+//         coalesced: along k if that is contiguous in B (ALONG), else along the columns. Partial sum s of `splits` goes to
+//         `out` + s * out_part.
 //
-// Rows past the end repeat the last one and are not written. Offsets within a matrix have 32 bits. Sums that are no parts go
-// through epilogue(sum, operands...) where OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
+// Rows past the end repeat the last one and are not written. Offsets within a matrix have 32 bits. Without split-K, sums go
+// through epilogue(sum, operands...) if OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
 
 #define SLICES (GROUP / COLUMNS)
 #if ALONG

@@ -1,4 +1,4 @@
-// contract_windows/float32_64_0
+// contract_implicit_gemm/float32_64_0
 #define DTYPE_FLOAT32 1
 #define SPAN_ROWS 64
 #define SPAN 128
@@ -93,8 +93,8 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 #endif
 #endif
 
-// What the GPU kernels with large tiles share: steps of DEEP along k through local memory, 16 x 16 work-items of `item`s
-// that hold QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 that are 64 rows or columns apart.
+// The inner loop of the GPU kernels with large tiles: steps of DEEP along k through local memory, 16 x 16 work-items with
+// QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 at distances of 64 rows or columns.
 
 #define REAL_4 JOIN(REAL, 4)
 #define DEEP 16
@@ -102,7 +102,7 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 #define ROW_A (SPAN_ROWS + 4)
 #define ROW_B (SPAN + 4)
 
-// Elements of a tile of DEEP x span that a work-item loads: neighbours along k where that is contiguous, else across.
+// Elements of a tile of DEEP x span that a work-item loads: adjacent along k if that is contiguous, else across.
 #define AT(i, span, along) ((along) ? (int)((item + (i) * 256) % DEEP) : (int)((item + (i) * 256) / (span)))
 #define ACROSS(i, span, along) ((along) ? (int)((item + (i) * 256) / DEEP) : (int)((item + (i) * 256) % (span)))
 
@@ -113,7 +113,7 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 // sums += the products of the tiles in local memory, for work-item (x, y).
 static inline void multiply_tiles(__local const REAL_4* a_tile, __local const REAL_4* b_tile, const int x, const int y,
                                   REAL_4 sums[4 * QUARTERS][2]) {
-#ifdef UNROLL  // on CPUs, where tests run this, it makes compilers slow
+#ifdef UNROLL  // compilers for CPUs, where tests run this, get slow by it
 #pragma unroll
 #endif
     for (int k = 0; k < DEEP; k++) {
@@ -126,15 +126,16 @@ static inline void multiply_tiles(__local const REAL_4* a_tile, __local const RE
 #endif
     }
 }
-// Convolutions on GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels with
+// Implicit GEMM for GPUs, with split-K.
+// out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels with
 // strides of their own (see contract_cpu.cl), A and B read in place.
 //
 // windows  work-group of 16 x 16: a tile of SPAN_ROWS x SPAN outputs, k in steps of DEEP through local memory
-//          (DEEP * (SPAN_ROWS + SPAN + 8) elements) while the next step is on its way in registers. Where rows and columns
-//          lie is found once; where a step of k lies, by DEEP work-items for all, a step ahead. Part s of `splits` of k
-//          goes to `out` + s * out_part.
+//          (DEEP * (SPAN_ROWS + SPAN + 8) elements) while the next step is prefetched to registers. The offsets of rows and
+//          columns are computed once; those of a step of k by DEEP work-items for all, a step ahead. Partial sum s of
+//          `splits` goes to `out` + s * out_part.
 //
-// Offsets within a matrix have 32 bits, divisions too. Sums that are no parts go through epilogue(sum, operands...) where
+// Offsets within a matrix have 32 bits, divisions too. Without split-K, sums go through epilogue(sum, operands...) if
 // OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
 
 #define A_EACH (SPAN_ROWS * DEEP / 256)
@@ -147,7 +148,7 @@ typedef struct {
     long k_extent[4], a_k[4], b_k[4], n_extent[4], b_n[4], out_n[4];
 } windowed;
 
-// Where an index that counts through `extent` lies, by two sets of strides.
+// The offsets of an index that counts through `extent`, by two sets of strides.
 static inline int2 both_places(const int index, const long* extent, const long* one, const long* other) {
     uint rest = index;
     int2 at = 0;

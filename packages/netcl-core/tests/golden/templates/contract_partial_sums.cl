@@ -1,4 +1,4 @@
-// contract_parts/float32
+// contract_partial_sums/float32
 #define DTYPE_FLOAT32 1
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b

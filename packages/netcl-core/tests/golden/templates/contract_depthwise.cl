@@ -1,4 +1,4 @@
-// contract_planes/cpu_float32
+// contract_depthwise/cpu_float32
 #define DTYPE_FLOAT32 1
 #define VECTOR 8
 #define MOST 64
@@ -17,8 +17,8 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// What a contraction reads and writes where: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through
-// four levels with strides of their own (see contract_cpu.cl); for kernels that find places by division.
+// The strides and offsets of a contraction: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through
+// four levels with strides of their own (see contract_cpu.cl); for kernels that compute offsets by division.
 
 typedef struct {
     long m, k, n, inner_batch, accumulate, parts;
@@ -35,7 +35,7 @@ static inline long place(long index, const long* extent, const long* stride) {
     }
     return at + index * stride[0];
 }
-// Contractions of a few rows with few terms or few columns, on CPU devices: depthwise convolutions.
+// Depthwise convolutions on CPU devices: contractions of a few rows with few terms or few columns.
 // out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels (see contract_cpu.cl).
 //
 // planes  few terms: a work-item takes `each` runs of the innermost level of j, vectors along it, A's row in registers.

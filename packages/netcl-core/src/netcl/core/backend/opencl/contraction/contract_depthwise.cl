@@ -1,4 +1,4 @@
-// Contractions of a few rows with few terms or few columns, on CPU devices: depthwise convolutions.
+// Depthwise convolutions on CPU devices: contractions of a few rows with few terms or few columns.
 // out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels (see contract_cpu.cl).
 //
 // planes  few terms: a work-item takes `each` runs of the innermost level of j, vectors along it, A's row in registers.

@@ -1,5 +1,5 @@
-// What a contraction reads and writes where: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through
-// four levels with strides of their own (see contract_cpu.cl); for kernels that find places by division.
+// The strides and offsets of a contraction: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through
+// four levels with strides of their own (see contract_cpu.cl); for kernels that compute offsets by division.
 
 typedef struct {
     long m, k, n, inner_batch, accumulate, parts;

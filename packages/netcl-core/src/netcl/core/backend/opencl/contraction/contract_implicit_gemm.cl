@@ -1,12 +1,13 @@
-// Convolutions on GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels with
+// Implicit GEMM for GPUs, with split-K.
+// out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels with
 // strides of their own (see contract_cpu.cl), A and B read in place.
 //
 // windows  work-group of 16 x 16: a tile of SPAN_ROWS x SPAN outputs, k in steps of DEEP through local memory
-//          (DEEP * (SPAN_ROWS + SPAN + 8) elements) while the next step is on its way in registers. Where rows and columns
-//          lie is found once; where a step of k lies, by DEEP work-items for all, a step ahead. Part s of `splits` of k
-//          goes to `out` + s * out_part.
+//          (DEEP * (SPAN_ROWS + SPAN + 8) elements) while the next step is prefetched to registers. The offsets of rows and
+//          columns are computed once; those of a step of k by DEEP work-items for all, a step ahead. Partial sum s of
+//          `splits` goes to `out` + s * out_part.
 //
-// Offsets within a matrix have 32 bits, divisions too. Sums that are no parts go through epilogue(sum, operands...) where
+// Offsets within a matrix have 32 bits, divisions too. Without split-K, sums go through epilogue(sum, operands...) if
 // OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
 
 #define A_EACH (SPAN_ROWS * DEEP / 256)
@@ -19,7 +20,7 @@ typedef struct {
     long k_extent[4], a_k[4], b_k[4], n_extent[4], b_n[4], out_n[4];
 } windowed;
 
-// Where an index that counts through `extent` lies, by two sets of strides.
+// The offsets of an index that counts through `extent`, by two sets of strides.
 static inline int2 both_places(const int index, const long* extent, const long* one, const long* other) {
     uint rest = index;
     int2 at = 0;

@@ -1,4 +1,4 @@
-// contract_thin/cpu_float32
+// contract_gemv/cpu_float32
 #define DTYPE_FLOAT32 1
 #define VECTOR 8
 #define STRIP 256
@@ -17,10 +17,10 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// Matrix products with at most a few rows, on CPU devices: B is read once, nothing is packed.
+// GEMV and products with a few rows, on CPU devices: B is read once, nothing is packed.
 //
 // dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k; of a single row
-//         four columns at a time, so that memory has four runs to bring.
+//         four columns at a time, so that memory serves four streams.
 // stream  the columns of B are contiguous. One work-item: four rows times a strip of STRIP columns, all of k.
 //
 // Rows past the end repeat the last one and are not written. Contraction of a*b+c into one rounding is allowed here.
@@ -118,7 +118,7 @@ __kernel void stream_rows(__global const STORAGE* restrict a, __global const STO
     for (long i = 0; i < rows; i++)
         for (long j = 0; j < columns; j++) sums[i][j] = 0;
     for (long k = 0; k < g.k; k += 4) {
-        // Four rows of B at a time: the sums go through the first-level cache once for them.
+        // Four rows of B at a time: the sums pass the first-level cache once for all four.
         const long left = min(4L, g.k - k);
         __global const STORAGE* b0 = b + k * g.b_k;
         __global const STORAGE* b1 = b + (k + min(1L, left - 1)) * g.b_k;

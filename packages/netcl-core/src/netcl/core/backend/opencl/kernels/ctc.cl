@@ -1,4 +1,4 @@
-// Sums over the paths through a trellis (steps, n, states), in logarithms. From one step to the next a path stays, goes on
+// CTC forward-backward: log sums over the paths through (steps, n, states). From one step to the next a path stays, goes on
 // by one state, or jumps two ahead where the state that it reaches allows that.
 //
 // Forward: out[t, l] = x[t, l] + log(sum of exp(out[t - 1]) at l, l - 1 and, by jumps[l], l - 2); paths start in state 0 or
