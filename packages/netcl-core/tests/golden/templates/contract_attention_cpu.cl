@@ -28,9 +28,9 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 //                   queries of the heads that share them, QUERIES at a time. Gradients by q are summed up in `q_grad`, of
 //                   which each part has its own.
 //
-// Blocks lie in local memory (on a CPU: the thread's own cache), those of lanes turned, so that every product is one of
-// ROWS numbers by two vectors. Rows are padded with zeros to whole tiles. lse: the logarithm of what the weights of a query
-// were divided by, infinite where it sees no key. Contraction of a*b+c into one rounding is allowed here.
+// Blocks are in local memory (on a CPU: the thread's own cache), those of lanes transposed, so that every product is one of
+// ROWS numbers by two vectors. Rows are padded with zeros to whole tiles. lse: the logarithm of the divisor of a query's
+// weights, infinite if it has no visible key. Contraction of a*b+c into one rounding is allowed here.
 
 #define VECTORS (WIDTH / VECTOR)
 #define NEVER ((REALV)(-INFINITY))
@@ -43,7 +43,7 @@ typedef struct {
     long width_step, values_step;    // padded rows
     long causal, masked;             // masked: 1 by what may be seen, 2 by what is added
     long mask_sample, mask_head, mask_query;
-    long at[9];                      // where in local memory what lies, in vectors
+    long at[9];                      // offsets of the arrays in local memory, in vectors
 } attention;
 
 #if ROWS == 4
@@ -74,7 +74,7 @@ static inline void multiply(__local REALV* to, const long to_step, const bool re
     EACH_ROW(KEEP)
 }
 
-// Rows of `width` elements as they lie, `step` apart; zeros behind them and in the rows up to `all`.
+// Rows of `width` elements in place, at a distance of `step`; zeros after them and in the rows up to `all`.
 static inline void copy_rows(__global const STORAGE* from, __local REALV* to, const long rows, const long all, const long width,
                              const long step) {
     for (long row = 0; row < all; row++, from += width, to += step / VECTOR) {

@@ -16,7 +16,7 @@
 // four dimensions outside them have any strides, as has the source, which may be repeated (0) or reversed (below 0).
 // Where rows of the source are columns of the result (`transposing`), blocks of EDGE x EDGE pass through registers or private
 // memory: each cache line is then read and written once or twice, also where a power-of-two stride puts all lines in one set of
-// the cache. Tiles of EDGE columns are of elements of four bytes that lie side by side in the source's rows and in the result's.
+// the cache. Tiles of EDGE columns are of elements of four bytes that are adjacent in the source's rows and in the result's.
 // A result that no cache holds `streams`: its lines are written whole, past the caches (by STREAM, defined before this text), and
 // all runs of it begin at a multiple of 64 bytes.
 
@@ -46,7 +46,7 @@ typedef struct {
 #if BYTES == 4
 typedef uint8 __attribute__((aligned(4))) packed8;
 
-// Eight elements of eight neighbouring rows of the source, `step` elements apart, as eight rows of the result.
+// Eight elements of eight neighbouring rows of the source, at a distance of `step` elements, as eight rows of the result.
 static inline void transpose8(__global const uint* s, const long step, uint8* t) {
 #define ROW(i) uint8 x##i = *(__global const packed8*)(s + i * step);
 #define PAIR(i, j) const uint8 y##i = (uint8)(x##i.s0, x##j.s0, x##i.s2, x##j.s2, x##i.s4, x##j.s4, x##i.s6, x##j.s6); \
@@ -78,7 +78,7 @@ LINES(keep_lines, KEEP_LINE)
 LINES(stream_lines, STREAM_LINE)
 #endif
 
-// A block of the result, of `height` rows and `width` columns, whose rows lie along the columns of the source.
+// A block of the result, of `height` rows and `width` columns, whose rows are along the columns of the source.
 static inline void transpose(__global const element* s, const long step, const long row_step, __global element* t,
                              const long out_step, const long out_row_step, const long height, const long width) {
     element square[EDGE][EDGE];
@@ -92,7 +92,7 @@ __kernel void copy(__global const element* restrict source, __global element* re
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.tiles, (size_t)(first + g.block));
     const long source_step = g.source_stride[5], out_step = g.out_stride[5];
     for (size_t tile = first; tile < last; tile++) {
-        // Along the rows of the source first, wherever they lie.
+        // Along the rows of the source first, at any address.
         const size_t near = g.counts[g.transposing ? 0 : 1], a = tile % near, b = tile / near % g.counts[g.transposing ? 1 : 0];
         const long column = (long)(g.transposing ? b : a) * g.tile[1], row = (long)(g.transposing ? a : b) * g.tile[0];
         size_t rest = tile / g.counts[1] / g.counts[0];
@@ -142,10 +142,10 @@ __kernel void copy(__global const element* restrict source, __global element* re
 }
 
 #ifdef TILE
-// The same where a group shares local memory: it copies one tile of TILE x TILE whose rows in the result lie along the
+// The same for groups with local memory: a group copies one tile of TILE x TILE whose rows in the result are along the
 // columns of the source, reading along the one and writing along the other.
 __kernel void copy_tiles(__global const element* restrict source, __global element* restrict out, const copying g) {
-    __local element square[TILE][TILE + 1];  // a column more, so that neighbours of a column lie in different banks
+    __local element square[TILE][TILE + 1];  // a column more, so that neighbours of a column are in different banks
     const size_t tile = get_group_id(0);
     const long column = (long)(tile % g.counts[1]) * TILE, row = (long)(tile / g.counts[1] % g.counts[0]) * TILE;
     size_t rest = tile / g.counts[1] / g.counts[0];

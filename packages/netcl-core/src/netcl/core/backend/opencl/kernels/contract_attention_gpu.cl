@@ -5,7 +5,7 @@
 // gradients_by_q    the same tile: gradients by q.
 // gradients_by_k_v  a tile of TILE keys against all queries of the heads that share them: gradients by k and v.
 //
-// A work-item has 4 x 4 of a tile's scores and 4 x 4 of every TILE columns of the results, rows and columns EDGE apart;
+// A work-item has 4 x 4 of a tile's scores and 4 x 4 of every TILE columns of the results, rows and columns at distances of EDGE;
 // CHUNKS times TILE columns suffice for both q and v. Local memory: (2 * EDGE + TILE) * (TILE + 1) elements. lse: see
 // contract_attention_cpu.cl. Contraction of a*b+c into one rounding is allowed here.
 

@@ -1,7 +1,7 @@
 // Resizing along the middle of three dimensions (before, axis, after): each output is a weighted sum of TAPS neighbours,
 // 1 (nearest), 2 (linear) or 4 (cubic convolution, Keys 1981, a = -0.75), whose places are held at the borders.
 //
-// Output o lies at (step * o + start) / unit of the input: whole numbers, so that every device finds the same neighbours.
+// Output o is at (step * o + start) / unit of the input: whole numbers, so that every device finds the same neighbours.
 // One work-item: blocks of both outer dimensions of the result times a stretch of `width` columns. Neighbours and weights
 // of a place along the axis are worked out once and serve a few lines of `before`. The gradient gathers: a place of the
 // input sums over the outputs that reach it, in order, without atomics.
@@ -48,7 +48,7 @@ static inline taps taps_of(const long o, const resizing* g) {
 #define LINES 32  // of one element each: as many as stay in the cache
 #define BEFORE (TAPS == 4 ? 1 : 0)
 
-// With a `block` of 0, a work-item computes one element; neighbours lie side by side, as GPUs want it.
+// With a `block` of 0, a work-item computes one element; neighbours are adjacent, for coalesced access on GPUs.
 #define RANGES(SIZE) \
     const bool alone = g.block == 0; \
     const size_t item = get_global_id(0), plane = (SIZE) * g.after, within = item % plane; \
@@ -62,7 +62,7 @@ static inline taps taps_of(const long o, const resizing* g) {
 #define EACH_STRETCH \
     for (long line = first_line; line < last_line; line += together)
 
-// BODY for all columns of a few lines: `from` and `to` are where they lie in the operand and in the result.
+// BODY for all columns of a few lines: `from` and `to` are their offsets in the operand and in the result.
 #define EACH_PLACE(OPERAND, RESULT, BODY) \
     if (g.after == 1) { \
         for (long b = line; b < min(last_line, line + together); b++) { \
@@ -100,7 +100,7 @@ __kernel void resize(__global const STORAGE* restrict x, __global STORAGE* restr
 __kernel void resize_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const resizing g) {
     RANGES(g.extent);
     EACH_STRETCH for (long i = first; i < last; i++) {
-        // The outputs one of whose taps is i; the borders are also the taps that lie outside.
+        // The outputs one of whose taps is i; the borders are also the taps outside.
         long low = 0, high = g.out;
         if (g.step > 0) {
             if (i > 0) low = max(low, ceil_divide(g.unit * (i + BEFORE + 1 - TAPS) - g.start, g.step));

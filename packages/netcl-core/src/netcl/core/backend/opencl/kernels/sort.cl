@@ -171,7 +171,7 @@ __kernel void merge(__global const element* restrict from, __global element* res
     __local element shared[TILE];
     const size_t item = get_local_id(0), group = get_local_size(0), t = get_group_id(0);
     const size_t row = t / g.tiles * g.extent, p = t % g.tiles * g.tile, end = min((size_t)g.extent, (size_t)(p + g.tile));
-    // A tile lies within one pair of runs, as widths are multiples of it.
+    // A tile is within one pair of runs, as widths are multiples of it.
     const size_t start = p / (2 * g.width) * (2 * g.width), middle = min((size_t)(start + g.width), (size_t)g.extent);
     const size_t stop = min((size_t)(start + 2 * g.width), (size_t)g.extent);
     __global const element* a = from + row + start;

@@ -12,8 +12,8 @@ API for the engine::
 Python runs a signal handler only between its own instructions, in the main thread: a main thread blocked inside the
 driver serves no Ctrl-C. But Python's C handler writes to the wakeup descriptor at once, and a watching thread reads it
 and keeps the 3 s of grace. So waits block in the driver, which costs nothing: Intel's runtime works inside the wait,
-and polling an event instead costs it 200 microseconds. If another library holds the descriptor, and on Windows, where
-it is a socket, waits of the main thread block in a worker thread instead.
+and polling an event instead costs it 200 microseconds. If another library holds the descriptor, and on Windows, since
+it is a socket there, waits of the main thread block in a worker thread instead.
 
 A fork copies the driver's state but not its threads: an OpenCL call in the child can hang or harm the parent's device.
 So the child makes none, not even the releases of objects that it drops: ``_before_fork`` collects the live buffers and
