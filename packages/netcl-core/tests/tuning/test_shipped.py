@@ -95,7 +95,7 @@ def test_it_is_asked_after_what_was_measured_here(opencl):
 
 def test_measuring_it_takes_only_what_is_faster_beyond_doubt(opencl, tmp_path, monkeypatch):
     times = {"": [4.0] * 9, "direct": [1.0, 9.0, 1.0] * 3}
-    monkeypatch.setattr(shipping, "_taking_turns", lambda *_: {name: list(each) for name, each in times.items()})
+    monkeypatch.setattr(shipping, "_interleaved", lambda *_: {name: list(each) for name, each in times.items()})
     (row,) = shipping.measured_rows(opencl, [("matmul", SHAPE)])
     assert row["config"] is None
     assert row["gains"] == {"direct": 4.0}

@@ -51,7 +51,8 @@ class Interceptor:
     def __call__(
         self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        raise NotImplementedError
+        """The result of the call; an entry that does not override this only proceeds."""
+        return proceed(*args, **kwargs)
 
     def recovers(self, engine: Any, error: KernelBuildError, name: str, args: tuple[Any, ...]) -> bool:
         """Returns True if it computes the call ``name`` from now on without the kernel that failed with ``error``."""

@@ -3,3 +3,4 @@
 from __future__ import annotations
 
 from netcl.core.memory.queue_pools import *  # noqa: F403
+from netcl.core.memory.queue_pools import __all__ as __all__
