@@ -163,7 +163,7 @@ class Output:
 
 
 def edge_of(tensor: Tensor) -> Edge:
-    """Where the gradient of ``tensor`` goes: (its GradNode, the output index), or (the leaf itself, -1)."""
+    """The target of the gradient of ``tensor``: (its GradNode, the output index), or (the leaf itself, -1)."""
     made: Any = tensor.grad_fn
     if made is None:
         return tensor, -1

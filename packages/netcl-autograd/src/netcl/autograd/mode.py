@@ -1,4 +1,4 @@
-"""Whether this thread records: the grad mode, the current tape, and anomaly detection."""
+"""The state of recording in this thread: the grad mode, the current tape, and anomaly detection."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ class set_grad_enabled(_Switch):
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops on tensors that require grad are recorded in this thread."""
+    """Returns True if ops on tensors that require grad are recorded in this thread."""
     return state.enabled
 
 
 class detect_anomaly(_Switch):
-    """Inside, each op remembers where it was called, and a backward pass that meets NaN or Inf raises NonFiniteError
-    naming both.
+    """Inside, each op stores the line that called it, and a backward pass that finds NaN or Inf raises NonFiniteError
+    with both.
 
     Each gradient is read on the host, so this is for debugging.
     """

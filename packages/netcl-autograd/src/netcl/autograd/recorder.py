@@ -8,8 +8,7 @@ from typing import Any
 
 from netcl.autograd.derive.fused_plan import plan_of
 from netcl.autograd.derive.run import run_plan
-from netcl.autograd.grad_node import FLOATING, belongs, edges_of
-from netcl.autograd.grad_node import GradNode as Step
+from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of
 from netcl.autograd.mode import state
 from netcl.autograd.rules import record_call
 from netcl.autograd.user_frame import level_outside
@@ -84,8 +83,8 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
     return _outputs(step_of(ready, results), results, not single)
 
 
-def step_of(ready: Bound, results: Sequence[Tensor]) -> Step | None:
-    """The step of a program that gave ``results``; None where none of them is floating."""
+def step_of(ready: Bound, results: Sequence[Tensor]) -> GradNode | None:
+    """Returns the node of the program that computed ``results``, None if none of them is floating."""
     inputs, program = ready.inputs, ready.program
     needs = tuple([t.requires_grad and t.dtype in FLOATING for t in inputs])
     shapes = [t.shape for t in inputs]
@@ -97,11 +96,11 @@ def step_of(ready: Bound, results: Sequence[Tensor]) -> Step | None:
         output = results[position].detach()
         saved.append(output if output.shape == program.shapes[position] else output.reshape(program.shapes[position]))
     static = (plan, program, shapes, needs, ready.scalars)
-    return Step(program.name, run_plan, edges_of(inputs), tuple(saved), len(results), static)
+    return GradNode(program.name, run_plan, edges_of(inputs), tuple(saved), len(results), static)
 
 
-def _outputs(step: Step | None, results: Sequence[Any], several: bool, given: bool = False) -> Any:
-    """The results as outputs of ``step``; ``given``: they may be objects that somebody else holds."""
+def _outputs(step: GradNode | None, results: Sequence[Any], several: bool, given: bool = False) -> Any:
+    """The results as outputs of ``step``; ``given``: the caller of the op may hold these objects too."""
     nodes = list(results)
     tape = state.tape
     for index, result in enumerate(results):

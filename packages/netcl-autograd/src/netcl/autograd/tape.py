@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from netcl.autograd.backward import backward
-from netcl.autograd.grad_node import GradNode as Step
-from netcl.autograd.grad_node import edge_of
+from netcl.autograd.grad_node import GradNode, edge_of
 from netcl.autograd.mode import Nodes, state
 from netcl.autograd.recorder import recorder, warn_unrecorded
 from netcl.core import Tensor
@@ -74,7 +73,7 @@ class Tape:
         if self._walked:
             for node in nodes:
                 step: Any = edge_of(node)[0]
-                if isinstance(step, Step):
+                if isinstance(step, GradNode):
                     step.release()
         self._walked = False
 

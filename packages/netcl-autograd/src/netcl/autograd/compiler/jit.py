@@ -149,7 +149,7 @@ class Jitted:
         return self._fast_math or bool(config.get("FAST_MATH"))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if state.anomaly:  # each op then records where it was called
+        if state.anomaly:  # each op then records the line that called it
             return self._fn(*args, **kwargs)
         outer = state.trace
         relaxed = self._fast_math or bool(config.get("FAST_MATH"))

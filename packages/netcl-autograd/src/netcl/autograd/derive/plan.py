@@ -29,7 +29,7 @@ class GradientProgram:
 
 @dataclass(frozen=True)
 class GradientPlan:
-    """How the gradients of a program's inputs are computed.
+    """The programs that compute the gradients of the inputs of a program.
 
     ``inputs`` and ``outputs`` are saved in the forward pass; ``programs`` run in the backward pass; ``passed`` are
     pairs (input, output) with the same gradient. ``used``: outputs whose gradients the programs load. ``shapes``: the
