@@ -54,7 +54,7 @@ class GradScaler:
             self._good = Tensor.full((), good, queue=queue, persistent=True)
         return self._scale
 
-    def scale_loss(self, loss: Tensor) -> ag.Node:
+    def scale_loss(self, loss: Tensor) -> Tensor:
         """``loss`` times the factor, to call ``backward`` on; first adjusts the factor if a step is not counted yet."""
         if not self.enabled:
             return ag.tensor(loss)

@@ -135,7 +135,7 @@ def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
     table = engine.empty(wanted, "int32")
     engine.index("put" if rows else "scatter", numbers, flat, axis=at, out=table, op="put")
     found = engine.index("take" if rows else "gather", table, flat, axis=at, op="put")
-    (result,) = engine.run((apply("eq", Load(0, "int32"), Load(1, "int32")),), (found, numbers))
+    result: Tensor = engine.run((apply("eq", Load(0, "int32"), Load(1, "int32")),), (found, numbers))[0]
     return result._alias(index.shape)
 
 
@@ -299,7 +299,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
         largest = engine.run((reduce("max", worst, (0,)),), (x,), shapes=((1,),))[0].item()
     if largest == np.iinfo(np.int64).max:
         raise ValueError("bincount: x has a negative element")
+    counted = engine.empty(x.shape, "int64") if weights is None else weights
     if weights is None:
-        weights = engine.empty(x.shape, "int64")
-        engine.fill(weights, 1)
-    return index_select_grad(weights, x, 0, (max(largest + 1, minlength),))  # type: ignore[no-any-return]
+        engine.fill(counted, 1)
+    return index_select_grad(counted, x, 0, (max(largest + 1, minlength),))  # type: ignore[no-any-return]

@@ -150,7 +150,8 @@ def engine_of(op: str, *operands: Any) -> DeviceBackend:
             )
     first = operands[0]
     if first is not None and all(other is None or other.engine is first.engine for other in operands):
-        return first.engine
+        engine: DeviceBackend = first.engine
+        return engine
     return ensure_same_backend([operand for operand in operands if operand is not None], op)
 
 

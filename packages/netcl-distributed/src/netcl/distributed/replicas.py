@@ -37,7 +37,7 @@ class Replica:
         self.spans: list[Span] = []
         self._seen: dict[str, tuple[int, int]] = {}
         for place, param in enumerate(self.params):
-            param.register_hook(self._taker(place))  # type: ignore[attr-defined]
+            param.register_hook(self._taker(place))
 
     def _taker(self, place: int) -> Callable[[Tensor], None]:
         def take(grad: Tensor) -> None:

@@ -62,7 +62,7 @@ def data_parallel_step(
             queue = params[0].queue
             xb, yb = _placed(xs[rank], queue), _placed(ys[rank], queue)
             loss, tape = forward_fn(queue, xb, yb, params)
-            loss.backward() if tape is None else tape.backward(loss)  # type: ignore[attr-defined]
+            loss.backward() if tape is None else tape.backward(loss)
             drawn[rank] = masks.drawn
             return loss
 

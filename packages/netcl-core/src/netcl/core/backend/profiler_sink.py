@@ -69,7 +69,8 @@ class ProfilerSink(Interceptor):
     def __call__(
         self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        return _counted(self, proceed, name, args, kwargs)
+        target: Any = self  # subclasses have flop_count as an attribute or a property with a setter
+        return _counted(target, proceed, name, args, kwargs)
 
     @property
     @abstractmethod

@@ -43,7 +43,8 @@ class DeferredContraction:
 
     def result(self) -> Any:
         """The deferred result."""
-        tensor = make_deferred(self._args[-1], self.shape, self.dtype, self, 0, False, False)
+        args: tuple[Any, ...] = self._args
+        tensor = make_deferred(args[-1], self.shape, self.dtype, self, 0, False, False)
         self._tensor = weakref.ref(tensor)
         self._storage = weakref.ref(tensor._storage)
         return tensor

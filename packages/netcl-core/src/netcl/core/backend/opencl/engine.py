@@ -298,7 +298,8 @@ class OpenCLBackend(ForwardedCalls):
 
     def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
         """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""
-        return describe(self.relaxed() if program.relaxed else self, program, shapes)
+        engine: Any = self.relaxed() if program.relaxed else self  # a QueueContext: Relaxed forwards what it lacks
+        return describe(engine, program, shapes)
 
     def relaxed(self) -> Relaxed:
         """This engine with fast math: its ``run`` builds kernels with -cl-fast-relaxed-math."""
@@ -308,11 +309,11 @@ class OpenCLBackend(ForwardedCalls):
     def rng_state(self) -> Tensor:
         """(seed, base) of the random generator as int64[2]."""
         with self._lock:
-            if self._rng_state is None:
-                state = self.empty((2,), "int64", persistent=True)
+            state = self._rng_state
+            if state is None:
+                state = self._rng_state = self.empty((2,), "int64", persistent=True)
                 self.fill(state, 0)
-                self._rng_state = state
-            return self._rng_state
+            return state
 
     # -- checks that report late ---------------------------------------------------------------------------------------
 
