@@ -34,7 +34,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu, gpu = cpu_tiles.cpu_program, gpu_tiles.gpu_program
     monkeypatch.setattr(cpu_tiles, "cpu_program", lambda *a, **k: cpu(*a, **k)._replace(text=fault))
     monkeypatch.setattr(gpu_tiles, "gpu_program", lambda *a: (fault, gpu(*a)[1]))
-    monkeypatch.setattr(gemm, "_thin_program", lambda *a: fault)
+    monkeypatch.setattr(gemm, "_gemv_program", lambda *a: fault)
 
 
 @pytest.mark.usefixtures("broken")

@@ -388,7 +388,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
         inner = align_corners and extent > 1
         scalars[f"steps{axis}"] = float(extent - 1 if inner else extent)
         scalars[f"start{axis}"] = -1.0 if inner else 1.0 / extent - 1.0
-    (base,) = engine.run((points,), (), scalars, shapes=((*wanted[2:], n + 1),))
+    no_inputs: list[Tensor] = []
+    base = engine.run((points,), no_inputs, scalars, shapes=((*wanted[2:], n + 1),))[0]
     grid = matmul(reshape(base, (1, math.prod(wanted[2:]), n + 1)), exact, transpose_b=True)
     grid = reshape(grid, (wanted[0], *wanted[2:], n))
     return grid if grid.dtype == theta.dtype else cast(grid, dtype=theta.dtype)  # type: ignore[no-any-return]

@@ -141,9 +141,9 @@ class TensorData:
         """A number that all tensors on the same storage share, and no others while one of them lives."""
         return id(self._storage)
 
-    pending_event = _upload_field("event", "The event of a copy into this tensor that may be under way.")
-    pending_release = _upload_field("release", "What is released when that copy has ended.")
-    host_ref = _upload_field("host_ref", "The host array that the copy reads, or that the device works on.")
+    pending_event: Any = _upload_field("event", "The event of a copy into this tensor that may be under way.")
+    pending_release: Any = _upload_field("release", "What is released when that copy has ended.")
+    host_ref: Any = _upload_field("host_ref", "The host array that the copy reads, or that the device works on.")
 
     # -- the device ----------------------------------------------------------------------------------------------
 

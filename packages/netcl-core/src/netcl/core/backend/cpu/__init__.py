@@ -50,7 +50,7 @@ class CPUBackend(ForwardedCalls):
     """The engine of a CPUQueue: computes with NumPy in the calling thread."""
 
     name = "cpu"
-    kernel_modules = KernelModules(
+    kernel_modules: KernelModules = KernelModules(
         run, one_by_one, gemm, conv, window, index, random, copy, resample, scan, sort, ctc, recurrence, attention
     )
 

@@ -61,7 +61,7 @@ class OpenCLBackend(ForwardedCalls):
     """The engine of a command queue (in order); making the first one installs the SIGINT handler and the exit hook."""
 
     name = "cl"
-    kernel_modules = KernelModules(
+    kernel_modules: KernelModules = KernelModules(
         run, multi_tensor, gemm, conv, window, index, random, copy, resample, scan, sort, ctc, recurrence, attention
     )
 
