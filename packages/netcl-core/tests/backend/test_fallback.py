@@ -16,13 +16,17 @@ from netcl.core.tuning.selector import get_kernel_selector
 
 
 @pytest.fixture
-def engine(handle: DeviceHandle) -> Any:
-    """An engine of its own, so that what is found out about it is forgotten."""
+def engine(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An engine of its own; the selector, which all devices of this profile share, forgets its failed kernels."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy builds no kernels")
     (other, _) = manager.split(handle, 2)
+    found = engine_for(other)
+    selector = get_kernel_selector(found.queue)
+    monkeypatch.setattr(selector, "_plain", set())
     with device(other):
-        yield engine_for(other)
+        yield found
+    selector.clear_cache()
 
 
 @pytest.fixture
