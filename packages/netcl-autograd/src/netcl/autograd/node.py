@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
+from netcl.autograd import in_place
 from netcl.autograd.backward import backward
 from netcl.autograd.grad_node import GradNode, edge_of, user_step
 from netcl.autograd.hooks import Hook, leaf_hooks
@@ -66,6 +68,9 @@ class Methods:
                 "would not see it. "
                 "Use where() or masked_fill(), or write into .detach()"
             )
+
+    def writing(self, target: Tensor, value: Tensor, replaces: bool) -> AbstractContextManager[Tensor]:
+        return in_place.writing(target, value, replaces)
 
 
 class _Recorded(type):

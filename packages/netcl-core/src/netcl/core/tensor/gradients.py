@@ -5,6 +5,7 @@ A tensor keeps its place in the graph in one slot: None, the function that carri
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
@@ -52,6 +53,13 @@ class Gradients(Protocol):
         """RuntimeError if ``tensor``, the result of a recorded op, must not be written in place now."""
         ...
 
+    def writing(self, target: Any, value: Any, replaces: bool) -> AbstractContextManager[Any]:
+        """A scope in which ``target`` is written in place with ``value``, or what it gives in its place: ``target`` is
+        then the result of the op that gave ``value``, or with ``replaces`` a copy of ``value``. RuntimeError if
+        ``target`` must not be written.
+        """
+        ...
+
 
 _registered: Gradients | None = None
 _looked_up = False
@@ -72,6 +80,11 @@ def find() -> Gradients | None:
         for entry in entry_points(group="netcl.gradients"):
             entry.load()
         _looked_up = True
+    return _registered
+
+
+def registered() -> Gradients | None:
+    """The registered functions; None if nothing has registered itself yet."""
     return _registered
 
 
@@ -139,4 +152,5 @@ __all__ = [
     "make_leaf",
     "mark_recorded",
     "register",
+    "registered",
 ]

@@ -1,0 +1,98 @@
+"""Writing in place: the values of a tensor change, in its storage and, while a graph is recorded, in the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from netcl.core import dtypes
+from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
+from netcl.core.layout import aligned
+from netcl.core.ops_table import dispatch
+from netcl.core.tensor import gradients
+from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.host import to_storage
+
+_NUMBERS = (bool, int, float, np.generic)
+
+
+def write(target: Any, value: Any) -> Any:
+    """Gives ``target`` the values of ``value``, the result of an op on it, in place; returns ``target``.
+
+    ``value`` is a tensor on the same device, an array or a number. It broadcasts to the shape of ``target``, else
+    ShapeError; its dtype is converted, but not from floating to integer or from numbers to bool, else DTypeError. While
+    a graph is recorded, ``target`` becomes the result of the op that gave ``value``; RuntimeError if it is a leaf that
+    requires grad. Without a graph only the memory is written. Saved values of ``target`` make a later backward raise.
+    """
+    return _write(target, _operand(target, value), same_kind=True)
+
+
+def copy(target: Any, source: Any, what: str = "copy_") -> Any:
+    """Copies ``source`` into ``target`` in place, as ``write`` does, converted from any dtype; returns ``target``."""
+    return _write(target, _operand(target, source), same_kind=False, what=what)
+
+
+def fill(target: Any, value: Any) -> Any:
+    """Sets every element of ``target`` to the number ``value`` in place, by the rules of ``write``."""
+    return _write(target, _operand(target, value), same_kind=False, what="fill_")
+
+
+def _write(target: Any, value: Any, same_kind: bool, what: str = "") -> Any:
+    name = what or "an in-place operation"
+    if same_kind and dtypes.promote(target.dtype, value.dtype) != target.dtype and not _castable(value, target):
+        raise DTypeError(f"{name}: a {value.dtype} result cannot be stored in a {target.dtype} tensor; use copy_()")
+    if not _broadcasts(value.shape, target.shape):
+        raise ShapeError(f"{name}: values of shape {value.shape} do not broadcast to the tensor of {target.shape}")
+    recorded = gradients.registered() if target._requires_grad or value._requires_grad else None
+    if recorded is None:
+        _store(target, value)
+        return target
+    with recorded.writing(target, value, bool(what)) as placed:
+        _store(target, placed)
+    return target
+
+
+def _store(target: Any, value: Any) -> None:
+    """Writes ``value`` into the memory of ``target``."""
+    if value.shape != target.shape:
+        value = dispatch.call("expand", value, target.shape)
+    dispatch.assign(target, value)
+
+
+def _operand(target: Any, value: Any) -> Any:
+    """``value`` as a tensor on the device of ``target``."""
+    engine = target.engine
+    if isinstance(value, TensorData):
+        if value.engine is not engine:
+            if value.size == 1:
+                return engine.receive(value)
+            raise BackendMismatchError(
+                f"writing in place: the values are on {value.engine.device_label}, the tensor is on "
+                f"{engine.device_label}; move them with to(device)"
+            )
+        return value
+    if isinstance(value, _NUMBERS):
+        dtype = str(dtypes.promote(target.dtype, type(value.item() if isinstance(value, np.generic) else value)))
+        return engine.tensor(np.asarray(value), dtype)
+    return engine.tensor(*to_storage(value, None))
+
+
+_KIND = {"bool": 0}
+
+
+def _kind(dtype: str) -> int:
+    return 2 if dtypes.is_floating(dtype) else _KIND.get(dtype, 1)
+
+
+def _castable(value: Any, target: Any) -> bool:
+    return _kind(value.dtype) <= _kind(target.dtype)
+
+
+def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    if len(shape) > len(wanted):
+        return False
+    return all(size in (1, whole) for size, whole in zip(aligned(shape, len(wanted)), wanted))
+
+
+__all__ = ["copy", "fill", "write"]
