@@ -23,7 +23,9 @@ def test_without_a_graph_the_memory_is_written() -> None:
     with ag.no_grad():
         assert in_place.write(p, p - 0.5) is p
     assert p.numpy().tolist() == alias.numpy().tolist() == [0.5, 1.5, 2.5]
-    assert p.requires_grad and p.grad_fn is None and p.version == 1
+    assert p.requires_grad
+    assert p.grad_fn is None
+    assert p.version == 1
 
 
 def test_a_leaf_that_requires_grad_is_refused() -> None:
@@ -61,7 +63,8 @@ def test_what_is_replaced_has_a_gradient_of_zeros() -> None:
     y = w * 2
     in_place.copy(y, v)
     (y * y).sum().backward()
-    assert w.grad.numpy().tolist() == [0, 0] and v.grad.numpy().tolist() == [6, 8]
+    assert w.grad.numpy().tolist() == [0, 0]
+    assert v.grad.numpy().tolist() == [6, 8]
     plain = Tensor.zeros((2, 2))
     in_place.copy(plain, v)
     assert plain.requires_grad
