@@ -15,6 +15,7 @@ BASES = {
     "BackendMismatchError": ValueError,
     "ExpressionError": ValueError,
     "DeviceNotFoundError": LookupError,
+    "SingularMatrixError": RuntimeError,
     "UnsupportedError": TypeError,
     "DeviceLostError": RuntimeError,
     "ForkedProcessError": RuntimeError,

@@ -27,6 +27,7 @@ _NAMES = {
 _SUBPACKAGES = {
     "core": "netcl-core",
     "ops": "netcl-core",
+    "linalg": "netcl-core",
     "runtime": "netcl-core",
     "profiling": "netcl-core",
     "autograd": "netcl-autograd",

@@ -23,6 +23,7 @@ __all__ = [
     "NonFiniteError",
     "OutOfMemoryError",
     "ShapeError",
+    "SingularMatrixError",
     "UnsupportedError",
 ]
 
@@ -48,6 +49,10 @@ class ConfigError(NetclError, ValueError):
 
 class ShapeError(NetclError, ValueError):
     """Shapes, axes or sizes do not fit together."""
+
+
+class SingularMatrixError(NetclError, RuntimeError, ValueError):
+    """A matrix has no inverse or no factorization of the kind asked for, or LAPACK's iteration did not converge."""
 
 
 class UnsupportedError(NetclError, TypeError):

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from netcl.autograd.rules import attention, conv, ctc, index, linalg, recurrence, resample, scan, shape, sort, window
+from netcl.autograd.rules import (
+    attention,
+    conv,
+    ctc,
+    factorizations,
+    index,
+    linalg,
+    recurrence,
+    resample,
+    scan,
+    shape,
+    sort,
+    window,
+)
 from netcl.autograd.rules.rule import RULES, RecordedCall, record_call, rule
 
 __all__ = [
@@ -11,6 +24,7 @@ __all__ = [
     "attention",
     "conv",
     "ctc",
+    "factorizations",
     "index",
     "linalg",
     "record_call",

@@ -48,6 +48,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "NonFiniteError": "",
         "OutOfMemoryError": "",
         "ShapeError": "",
+        "SingularMatrixError": "",
         "UnsupportedError": "",
         "format_bytes": "(nbytes)",
     },

@@ -1,0 +1,423 @@
+"""Matrix factorizations, inverses and linear systems, computed by LAPACK on the host through NumPy.
+
+Each op reads its operands on the host and writes the results to their device; float16 and bfloat16 are computed in
+float32. The gradients are closed forms, in `netcl.autograd.rules.factorizations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from netcl.core.backend.host_reads import host_read_allowed
+from netcl.core.dtypes import promote
+from netcl.core.errors import ShapeError, SingularMatrixError
+from netcl.core.ops_table.dispatch import Domain
+from netcl.core.tensor import Tensor
+from netcl.ops.table import computed, engine_of
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _matrix(op: str, x: Tensor, square: bool = True) -> None:
+    """Raises ShapeError if ``x`` is not a (square) matrix or a stack of them."""
+    engine_of(op, x)
+    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+        wanted = "(..., n, n)" if square else "(..., m, n)"
+        raise ShapeError(f"{op}: needs a matrix or a stack of them, {wanted}, not shape {x.shape}", op=op)
+
+
+def _host(x: Tensor) -> Any:
+    host_read_allowed(x.engine)
+    values = x.numpy()
+    return values.astype(np.float32) if values.dtype == np.float16 else values
+
+
+def _solved(op: str, function: Callable[..., Any], *arrays: Any, **attributes: Any) -> Any:
+    """Returns what ``function`` of LAPACK returns; raises SingularMatrixError with its reason."""
+    try:
+        return function(*arrays, **attributes)
+    except np.linalg.LinAlgError as error:
+        raise SingularMatrixError(f"{op}: {error}; input of shape {arrays[0].shape}", op=op) from None
+
+
+def _like(x: Tensor, values: Any, dtype: str | None = None) -> Tensor:
+    result: Tensor = x.engine.tensor(np.ascontiguousarray(values), dtype or x.dtype)
+    return result._alias(np.shape(values)) if result.shape != np.shape(values) else result
+
+
+def transposed(values: Any) -> Any:
+    """The matrices of a NumPy array transposed."""
+    return np.swapaxes(values, -1, -2)
+
+
+# -- test ranges -------------------------------------------------------------------------------------------------------
+
+
+def well_conditioned(rng: np.random.Generator, *shape: int) -> Any:
+    """Matrices with distinct singular values of about 1 to 4."""
+    x = rng.uniform(-0.4, 0.4, shape)
+    for i in range(min(shape[-2:])):
+        x[..., i, i] += 1.5 + 0.7 * i
+    return x
+
+
+def _squares(rng: np.random.Generator) -> Cases:
+    yield (well_conditioned(rng, 3, 3),), {}
+    yield (well_conditioned(rng, 2, 4, 4),), {}
+    yield (well_conditioned(rng, 1, 1),), {}
+
+
+def _with(attributes: dict[str, Any], *shapes: tuple[int, ...]) -> Callable[[np.random.Generator], Cases]:
+    def cases(rng: np.random.Generator) -> Cases:
+        for shape in shapes:
+            yield (well_conditioned(rng, *shape),), attributes
+
+    return cases
+
+
+# -- factorizations ----------------------------------------------------------------------------------------------------
+
+
+def _cholesky(x: Any, upper: bool = False) -> Any:
+    lower = np.linalg.cholesky(transposed(x) if upper else x)
+    return transposed(lower) if upper else lower
+
+
+def _gram(rng: np.random.Generator) -> Cases:
+    for shape, attributes in (((3, 3), {}), ((2, 4, 4), {}), ((3, 3), {"upper": True})):
+        x = well_conditioned(rng, *shape)
+        yield (x @ transposed(x),), attributes
+
+
+# Only one triangle is read, and the gradient is symmetric: tests of its own symmetrize the input.
+@computed(
+    name="linalg_cholesky", dtypes="floating", amp="float32",
+    domain=Domain(cases=_gram, reference=_cholesky, gradient=False),
+)  # fmt: skip
+def cholesky(x: Tensor, *, upper: bool = False) -> Tensor:
+    """The lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U.
+
+    x (..., n, n), symmetric and positive definite; only the lower (upper) triangle is read. Raises
+    SingularMatrixError if a matrix is not positive definite.
+    """
+    _matrix("linalg.cholesky", x)
+    return _like(x, _solved("linalg.cholesky", _cholesky, _host(x), upper=upper))
+
+
+_MODES = ("reduced", "complete", "r")
+
+
+def _qr(x: Any, mode: Any = "reduced") -> Any:
+    if mode == "r":
+        return np.zeros(0), np.linalg.qr(x, "r")
+    return tuple(np.linalg.qr(x, mode))
+
+
+def _qr_cases(rng: np.random.Generator) -> Cases:
+    for shape in ((3, 3), (2, 5, 3), (3, 5)):
+        yield (well_conditioned(rng, *shape),), {}
+
+
+@computed(name="linalg_qr", dtypes="floating", amp="float32", domain=Domain(cases=_qr_cases, reference=_qr))
+def qr(x: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """(Q, R) with x = Q R, Q with orthonormal columns and R upper triangular: x (..., m, n), k = min(m, n).
+
+    ``mode``: ``reduced`` gives (..., m, k) and (..., k, n); ``complete`` (..., m, m) and (..., m, n); ``r`` an empty Q
+    and R (..., k, n). Raises ValueError for another mode.
+    """
+    _matrix("linalg.qr", x, square=False)
+    if mode not in _MODES:
+        raise ValueError(f"linalg.qr: mode is one of {', '.join(_MODES)}, not {mode!r}")
+    q, r = _qr(_host(x), mode)
+    return _like(x, q), _like(x, r)
+
+
+def _svd(x: Any, full_matrices: bool = True) -> Any:
+    return tuple(np.linalg.svd(x, full_matrices))
+
+
+@computed(
+    name="linalg_svd", dtypes="floating", amp="float32",
+    domain=Domain(cases=_with({"full_matrices": False}, (3, 3), (2, 5, 3), (3, 4)), reference=_svd),
+)  # fmt: skip
+def svd(x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """(U, S, Vh) with x = U diag(S) Vh: orthonormal columns of U and rows of Vh, S (..., k) falling, k = min(m, n).
+
+    x (..., m, n); U (..., m, m) and Vh (..., n, n), or (..., m, k) and (..., k, n) without ``full_matrices``. The
+    gradient is finite only if the singular values are distinct, and for ``full_matrices`` uses the first k vectors.
+    """
+    _matrix("linalg.svd", x, square=False)
+    return tuple(_like(x, part) for part in _solved("linalg.svd", _svd, _host(x), full_matrices=full_matrices))  # type: ignore[return-value]
+
+
+@computed(
+    name="linalg_svdvals", dtypes="floating", amp="float32",
+    domain=Domain(
+        cases=_with({}, (3, 3), (2, 5, 3), (3, 4)), reference=lambda x: np.linalg.svd(x, compute_uv=False)
+    ),
+)  # fmt: skip
+def svdvals(x: Tensor) -> Tensor:
+    """The singular values of x (..., m, n), falling: (..., min(m, n))."""
+    _matrix("linalg.svdvals", x, square=False)
+    return _like(x, _solved("linalg.svdvals", np.linalg.svd, _host(x), compute_uv=False))
+
+
+def _eigh(x: Any, UPLO: Any = "L") -> Any:
+    return tuple(np.linalg.eigh(x, UPLO))
+
+
+def _symmetric(rng: np.random.Generator) -> Cases:
+    for shape, attributes in (((3, 3), {}), ((2, 4, 4), {}), ((3, 3), {"UPLO": "U"})):
+        x = well_conditioned(rng, *shape)
+        yield (x + transposed(x),), attributes
+
+
+def _triangle(op: str, uplo: str) -> str:
+    if uplo not in ("L", "U"):
+        raise ValueError(f"{op}: UPLO is 'L' or 'U', not {uplo!r}")
+    return uplo
+
+
+@computed(
+    name="linalg_eigh", dtypes="floating", amp="float32",
+    domain=Domain(cases=_symmetric, reference=_eigh, gradient=False),
+)  # fmt: skip
+def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
+    """(eigenvalues (..., n) rising, eigenvectors (..., n, n) as columns) of a symmetric x, of which only the lower
+    triangle is read ("L"), or the upper one ("U").
+
+    The gradient by the vectors is finite only if the eigenvalues are distinct.
+    """
+    _matrix("linalg.eigh", x)
+    found = _solved("linalg.eigh", _eigh, _host(x), UPLO=_triangle("linalg.eigh", UPLO))
+    return tuple(_like(x, part) for part in found)  # type: ignore[return-value]
+
+
+@computed(
+    name="linalg_eigvalsh", dtypes="floating", amp="float32",
+    domain=Domain(cases=_symmetric, reference=lambda x, UPLO="L": np.linalg.eigvalsh(x, UPLO), gradient=False),
+)  # fmt: skip
+def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of a symmetric x, (..., n) rising, as in ``eigh``."""
+    _matrix("linalg.eigvalsh", x)
+    return _like(x, _solved("linalg.eigvalsh", np.linalg.eigvalsh, _host(x), UPLO=_triangle("linalg.eigvalsh", UPLO)))
+
+
+# -- inverses and systems ----------------------------------------------------------------------------------------------
+
+
+@computed(name="linalg_inv", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.inv))
+def inv(x: Tensor) -> Tensor:
+    """The inverse of x (..., n, n). Raises SingularMatrixError if there is none."""
+    _matrix("linalg.inv", x)
+    return _like(x, _solved("linalg.inv", np.linalg.inv, _host(x)))
+
+
+def _pinv(x: Any, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Any:
+    """V diag(1 / s) U^T, with zero for singular values up to max(atol, rtol * the largest)."""
+    if 0 in x.shape:
+        return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+    if hermitian:
+        values, vectors = np.linalg.eigh(x)
+        size, left, right = np.abs(values), vectors, vectors
+    else:
+        left, values, rows = np.linalg.svd(x, full_matrices=False)
+        size, right = values, transposed(rows)
+    keep = size > _limit(size, x, atol, rtol)
+    inverse = np.where(keep, 1 / np.where(keep, values, 1), 0).astype(x.dtype)
+    return (right * inverse[..., None, :]) @ transposed(left)
+
+
+def _limit(size: Any, x: Any, atol: float | None, rtol: float | None) -> Any:
+    """The smallest singular value that counts: max(atol, rtol * the largest); PyTorch's defaults."""
+    absolute = 0.0 if atol is None else atol
+    if rtol is None:
+        rtol = 0.0 if absolute > 0 else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
+    return np.maximum(absolute, rtol * size.max(-1, keepdims=True))
+
+
+@computed(
+    name="linalg_pinv", dtypes="floating", amp="float32",
+    domain=Domain(cases=_with({}, (3, 3), (2, 5, 3), (3, 4)), reference=_pinv),
+)  # fmt: skip
+def pinv(x: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
+    """The Moore-Penrose pseudoinverse of x (..., m, n): (..., n, m).
+
+    Singular values up to max(atol, rtol * the largest) count as zero; by default atol is 0, and rtol max(m, n) times
+    the machine epsilon, or 0 with a given atol. ``hermitian``: x is symmetric, of which the lower triangle is read.
+    """
+    _matrix("linalg.pinv", x, square=hermitian)
+    return _like(x, _solved("linalg.pinv", _pinv, _host(x), atol=atol, rtol=rtol, hermitian=hermitian))
+
+
+def _vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """True if the right-hand side is a vector for each matrix, by PyTorch's rule."""
+    return len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b)
+
+
+def _solve(a: Any, b: Any, left: bool = True) -> Any:
+    if _vector(a.shape, b.shape):
+        return np.linalg.solve(a, b[..., None])[..., 0]
+    return np.linalg.solve(a, b) if left else transposed(np.linalg.solve(transposed(a), transposed(b)))
+
+
+def _solve_cases(rng: np.random.Generator) -> Cases:
+    for a, b, attributes in (
+        ((3, 3), (3, 2), {}),
+        ((2, 3, 3), (2, 3, 1), {}),
+        ((3, 3), (3,), {}),
+        ((2, 3, 3), (2, 3), {}),
+        ((2, 1, 3, 3), (4, 3, 2), {}),
+        ((3, 3), (2, 3), {"left": False}),
+    ):
+        yield (well_conditioned(rng, *a), rng.uniform(-1, 1, b)), attributes
+
+
+@computed(name="linalg_solve", dtypes="floating", amp="float32", domain=Domain(cases=_solve_cases, reference=_solve))
+def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
+    """The X with a X = b, or X a = b if not ``left``: a (..., n, n), b (..., n, k), or (..., k, n) if not ``left``.
+
+    Leading axes broadcast. b (n,), or of a's shape without its last axis, is a vector for each matrix. Raises
+    SingularMatrixError if a matrix is singular, ShapeError if the shapes do not match.
+    """
+    op = "linalg.solve"
+    _matrix(op, a)
+    engine_of(op, a, b)
+    vector = _vector(a.shape, b.shape)
+    length = b.shape[-1] if b.ndim and (vector or not left) else b.shape[-2] if b.ndim > 1 else -1
+    if length != a.shape[-1] or (vector and not left):
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})", op=op)
+    dtype = promote(a.dtype, b.dtype)
+    values = _solved(op, _broadcast(op, _solve), _host(a), _host(b), left=left)
+    return _like(a, values, dtype)
+
+
+def _broadcast(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, b: Any, **attributes: Any) -> Any:
+        try:
+            return function(a, b, **attributes)
+        except np.linalg.LinAlgError:
+            raise
+        except ValueError:
+            raise ShapeError(f"{op}: leading axes of {a.shape} and {b.shape} do not broadcast", op=op) from None
+
+    return call
+
+
+def _lstsq(a: Any, b: Any, rcond: float | None = None) -> Any:
+    """Solution, residuals (empty unless m > n and the rank is n), rank, singular values: for stacks one by one."""
+    m, n = a.shape[-2:]
+    wide = b[..., None] if _vector(a.shape, b.shape) and b.ndim < a.ndim else b
+    eps = np.finfo(a.dtype).eps * max(m, n) if rcond is None else rcond
+    batch = np.broadcast_shapes(a.shape[:-2], wide.shape[:-2])
+    a, wide = np.broadcast_to(a, (*batch, m, n)), np.broadcast_to(wide, (*batch, *wide.shape[-2:]))
+    solution = np.empty((*batch, n, wide.shape[-1]), a.dtype)
+    rank = np.empty(batch, np.int64)
+    values = np.empty((*batch, min(m, n)), a.dtype)
+    for place in np.ndindex(*batch):
+        solution[place], _, rank[place], values[place] = np.linalg.lstsq(a[place], wide[place], rcond=eps)
+    whole = m > n and bool((rank == n).all())
+    residuals = ((a @ solution - wide) ** 2).sum(-2) if whole else np.zeros(0, a.dtype)
+    if wide.ndim != b.ndim:
+        solution, residuals = solution[..., 0], residuals[..., 0] if whole else residuals
+    return solution, residuals, rank, values
+
+
+def _lstsq_cases(rng: np.random.Generator) -> Cases:
+    for a, b in (((5, 3), (5, 2)), ((2, 4, 2), (2, 4, 1)), ((3, 3), (3, 2)), ((2, 4), (2, 3))):
+        yield (well_conditioned(rng, *a), rng.uniform(-1, 1, b)), {}
+
+
+@computed(
+    name="linalg_lstsq", dtypes="floating", amp="float32",
+    domain=Domain(cases=_lstsq_cases, reference=_lstsq, gradient=False),
+)  # fmt: skip
+def lstsq(
+    a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(solution, residuals, rank, singular values): the X of smallest norm that minimizes the norm of a X - b.
+
+    a (..., m, n), b (..., m, k); leading axes broadcast. The residuals, squared and summed, are empty unless m > n and
+    all ranks are n. Singular values up to ``rcond`` times the largest count as zero (default: max(m, n) machine
+    epsilons). ``driver`` is None or "gelsd". Only the solution has a gradient.
+    """
+    op = "linalg.lstsq"
+    _matrix(op, a, square=False)
+    engine_of(op, a, b)
+    if driver not in (None, "gelsd"):
+        raise ValueError(f"{op}: driver is None or 'gelsd', which it always uses, not {driver!r}")
+    if b.ndim == 0 or a.shape[-2] != (b.shape[-1] if _vector(a.shape, b.shape) else b.shape[-2]):
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match", op=op)
+    dtype = promote(a.dtype, b.dtype)
+    found = _solved(op, _broadcast(op, _lstsq), _host(a), _host(b), rcond=rcond)
+    solution, residuals, rank, values = found
+    return _like(a, solution, dtype), _like(a, residuals, dtype), _like(a, rank, "int64"), _like(a, values)
+
+
+# -- determinants and rank ---------------------------------------------------------------------------------------------
+
+
+@computed(name="linalg_det", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.det))
+def det(x: Tensor) -> Tensor:
+    """The determinant of x (..., n, n): (...); also the gradient of a singular matrix is exact."""
+    _matrix("linalg.det", x)
+    return _like(x, np.linalg.det(_host(x)))
+
+
+def _cofactors(x: Any) -> Any:
+    """det(x) x^-T = det(U) det(V) U diag(products of all other singular values) Vh, which needs no inverse."""
+    left, values, right = np.linalg.svd(x)
+    n = values.shape[-1]
+    others = np.where(np.eye(n, dtype=bool), 1, values[..., None, :]).prod(-1).astype(x.dtype)
+    sign = np.linalg.det(left) * np.linalg.det(right)
+    return sign[..., None, None] * ((left * others[..., None, :]) @ right)
+
+
+@computed(
+    name="linalg_cofactors", dtypes="floating", amp="float32",
+    domain=Domain(
+        cases=_squares, reference=lambda x: np.linalg.det(x)[..., None, None] * transposed(np.linalg.inv(x))
+    ),
+)  # fmt: skip
+def cofactors(x: Tensor) -> Tensor:
+    """The matrix of cofactors of x (..., n, n), det(x) times the transposed inverse: the gradient of ``det``."""
+    _matrix("linalg.cofactors", x)
+    return _like(x, _cofactors(_host(x)))
+
+
+@computed(
+    name="linalg_slogdet", dtypes="floating", amp="float32",
+    domain=Domain(cases=_squares, reference=lambda x: tuple(np.linalg.slogdet(x))),
+)  # fmt: skip
+def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
+    """(sign, log |det|) of x (..., n, n), each (...); (0, -inf) if it is singular."""
+    _matrix("linalg.slogdet", x)
+    sign, logarithm = np.linalg.slogdet(_host(x))
+    return _like(x, sign), _like(x, logarithm)
+
+
+def _rank(x: Any, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Any:
+    if 0 in x.shape[-2:]:
+        return np.zeros(x.shape[:-2], np.int64)
+    size = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
+    return (size > _limit(size, x, atol, rtol)).sum(-1)
+
+
+def _rank_cases(rng: np.random.Generator) -> Cases:
+    yield (well_conditioned(rng, 2, 4, 3),), {}
+    yield (np.ones((3, 3)),), {}
+    yield (np.diag([2.0, 1.0, 0.0]),), {"hermitian": True}
+    yield (np.diag([2.0, 1.0, 0.25]),), {"atol": 0.5}
+
+
+@computed(
+    name="linalg_matrix_rank", dtypes="floating", amp="float32",
+    domain=Domain(cases=_rank_cases, reference=_rank, gradient=False),
+)  # fmt: skip
+def matrix_rank(x: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
+    """The number of singular values of x (..., m, n) above the limit of ``pinv``: (...), int64."""
+    _matrix("linalg.matrix_rank", x, square=hermitian)
+    return _like(x, _solved("linalg.matrix_rank", _rank, _host(x), atol=atol, rtol=rtol, hermitian=hermitian), "int64")
