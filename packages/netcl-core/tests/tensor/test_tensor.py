@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, manager
+from netcl.core.dtypes import SUPPORTED
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
 from netcl.core.tensor import _dtype_nbytes, _np_dtype
 
@@ -36,9 +37,12 @@ def test_the_value_is_that_of_the_call(engine):
     [
         (np.float64(1.5), "float32"),
         ([1, 2], "int64"),
-        (np.array([1], np.int8), "int32"),
-        (np.array([1], np.uint16), "int32"),
-        (np.array([1], np.uint8), "int32"),
+        (np.array([-1], np.int8), "int8"),
+        (np.array([-1], np.int16), "int16"),
+        (np.array([255], np.uint8), "uint8"),
+        (np.array([65535], np.uint16), "uint16"),
+        (np.array([2**32 - 1], np.uint32), "uint32"),
+        (np.array([2**63], np.uint64), "uint64"),
         (np.array([True]), "bool"),
         (np.array([1.5], np.float16), "float16"),
         (2.5, "float32"),
@@ -48,6 +52,25 @@ def test_default_dtypes(engine, data, dtype):
     t = Tensor.from_host(data)
     assert t.dtype == dtype
     np.testing.assert_array_equal(t.numpy(), data)
+
+
+def test_a_tensor_keeps_its_dtype(engine):
+    for dtype in SUPPORTED:
+        assert Tensor.from_host(Tensor.from_host(np.array([1.0]), dtype)).dtype == dtype
+    assert Tensor.from_host(Tensor.from_host(np.array([1e-300]), "float64")).item() == 1e-300
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 10**30])
+def test_python_integers_beyond_int64_are_refused(engine, number):
+    for data in (number, [1, number], [[number]]):
+        with pytest.raises(
+            OverflowError, match=f"{number} does not fit int64, the dtype of Python integers; give dtype="
+        ):
+            Tensor.from_host(data)
+    with pytest.raises(OverflowError, match="300 does not fit uint8, which holds 0 to 255"):
+        Tensor.from_host([300], "uint8")
+    assert Tensor.from_host([2**63], "uint64").tolist() == [2**63]
+    assert Tensor.from_host([2**63], "float64").tolist() == [2.0**63]
 
 
 def test_given_dtypes(engine):

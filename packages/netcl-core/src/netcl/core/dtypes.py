@@ -18,8 +18,12 @@ __all__ = [
     "canonical",
     "compute_type",
     "from_bfloat16",
+    "integer_range",
     "is_floating",
+    "is_integer",
+    "is_unsigned",
     "itemsize",
+    "kind",
     "numpy_dtype",
     "promote",
     "to_bfloat16",
@@ -45,6 +49,12 @@ _TABLE: dict[str, _DType] = {
     "int32": _DType(np.dtype(np.int32), "int", "int", 1),
     "int64": _DType(np.dtype(np.int64), "long", "long", 1),
     "uint8": _DType(np.dtype(np.uint8), "uchar", "int", 1),
+    "int8": _DType(np.dtype(np.int8), "char", "int", 1),
+    "int16": _DType(np.dtype(np.int16), "short", "int", 1),
+    # In uint, since a product of two would overflow int, which C leaves undefined.
+    "uint16": _DType(np.dtype(np.uint16), "ushort", "uint", 1),
+    "uint32": _DType(np.dtype(np.uint32), "uint", "uint", 1),
+    "uint64": _DType(np.dtype(np.uint64), "ulong", "ulong", 1),
     "bool": _DType(np.dtype(np.bool_), "uchar", "int", 0),
 }
 SUPPORTED: tuple[str, ...] = tuple(_TABLE)
@@ -118,8 +128,8 @@ def c_type(dtype: DTypeLike) -> str:
 
 
 def compute_type(dtype: DTypeLike) -> str:
-    """Returns the OpenCL C type of arithmetic on the dtype: ``float`` for the 16-bit floats, ``int`` for uint8 and
-    bool.
+    """Returns the OpenCL C type of arithmetic on the dtype: ``float`` for the 16-bit floats, ``int`` for int8, int16,
+    uint8 and bool, ``uint`` for uint16.
     """
     return _TABLE[canonical(dtype)].compute_type
 
@@ -129,10 +139,52 @@ def is_floating(dtype: DTypeLike) -> bool:
     return _TABLE[canonical(dtype)].kind == 2
 
 
+def is_integer(dtype: DTypeLike) -> bool:
+    """True for int8 to int64 and uint8 to uint64; False for bool."""
+    return _TABLE[canonical(dtype)].kind == 1
+
+
+def is_unsigned(dtype: DTypeLike) -> bool:
+    """True for uint8, uint16, uint32 and uint64."""
+    entry = _TABLE[canonical(dtype)]
+    return entry.kind == 1 and entry.storage.kind == "u"
+
+
+def kind(dtype: DTypeLike) -> int:
+    """Returns 0 for bool, 1 for integers, 2 for floating dtypes: a higher kind absorbs a lower one."""
+    return _TABLE[canonical(dtype)].kind
+
+
+def integer_range(dtype: DTypeLike) -> tuple[int, int]:
+    """Returns the least and the largest number of an integer dtype; raises DTypeError for other dtypes."""
+    name = canonical(dtype)
+    if _TABLE[name].kind != 1:
+        raise DTypeError(f"{name} is no integer dtype")
+    limits = np.iinfo(_TABLE[name].storage)
+    return int(limits.min), int(limits.max)
+
+
 def _widest(kind: int, names: set[str]) -> str:
     if kind == 2 and {"float16", "bfloat16"} <= names:
         names = names | {"float32"}
+    if kind == 1:
+        return _integer_of(names)
     return max(names, key=lambda name: (_TABLE[name].storage.itemsize, name))
+
+
+def _integer_of(names: set[str]) -> str:
+    """Returns the smallest integer dtype that holds the values of all of ``names``."""
+    widths = {signed: [itemsize(name) for name in names if is_unsigned(name) != signed] for signed in (True, False)}
+    if not widths[True]:
+        return f"uint{8 * max(widths[False])}"
+    width = max(widths[True] + [2 * size for size in widths[False]])
+    if width > 8:
+        signed = next(name for name in sorted(names) if not is_unsigned(name))
+        raise DTypeError(
+            f'no integer dtype holds both uint64 and {signed}; convert one operand: .astype("int64") or '
+            '.astype("uint64")'
+        )
+    return f"int{8 * width}"
 
 
 @lru_cache(maxsize=4096)
@@ -148,12 +200,15 @@ def _promote(dtypes: tuple[Any, ...]) -> str:
 def promote(*dtypes: DTypeLike) -> str:
     """Returns the result dtype of operands of these dtypes.
 
-    Within a kind (bool, integer, floating) the widest, float32 for float16 with bfloat16; a float with an integer is
-    that float. The Python types bool, int and float are weak: they stand for a Python scalar and change the kind at
-    most, to int64 or float32.
+    Within a kind (bool, integer, floating) the widest, float32 for float16 with bfloat16, the next wider signed dtype
+    for a signed integer with an unsigned one of its width or more; a float with an integer is that float. The Python
+    types bool, int and float are weak: they stand for a Python scalar and change the kind at most, to int64 or float32.
+    Raises DTypeError for uint64 with a signed integer, which no dtype holds.
 
     >>> promote("float16", "int64"), promote("float16", "bfloat16"), promote("float16", float), promote("int32", float)
     ('float16', 'float32', 'float16', 'float32')
+    >>> promote("uint8", "int8"), promote("uint16", "int32"), promote("uint32", "int16"), promote("uint8", "uint64")
+    ('int16', 'int32', 'int64', 'uint64')
     """
     if not dtypes:
         raise DTypeError("promote needs at least one dtype")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dtypes import is_floating, promote
+from netcl.core.dtypes import is_floating, is_unsigned, itemsize, promote
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Const, Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
@@ -55,10 +55,11 @@ def _whole_power(base: Expr, exponent: Expr) -> Expr:
         raise DTypeError("pow is not defined on bool; convert with astype", op="pow")
     result: Expr = Const(1, dtype)
     power = base
-    for bit in range({"uint8": 8, "int32": 31, "int64": 63}[dtype]):
+    unsigned = is_unsigned(dtype)
+    for bit in range(8 * itemsize(dtype) - (not unsigned)):
         result = apply("where", apply("ne", apply("bitwise_and", exponent, 1 << bit), 0), result * power, result)
         power = power * power
-    if dtype == "uint8":
+    if unsigned:
         return result
     odd = apply("ne", apply("bitwise_and", exponent, 1), 0)
     by_sign = apply("where", apply("eq", base, -1), apply("where", odd, base, Const(1, dtype)), Const(0, dtype))

@@ -36,8 +36,13 @@ def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor
             raise DTypeError(f"{op}: indices are whole numbers, not {indices.dtype}", op=op)
         if indices.size and extent == 0:
             raise IndexError(f"{op}: there is no position to name on an axis of length 0")
-        return as_dtype(indices, "int32") if indices.dtype == "uint8" else indices
+        return as_index(indices)
     return engine.tensor(wrapped(op, indices, extent), "int64")  # type: ignore[no-any-return]
+
+
+def as_index(indices: Tensor) -> Tensor:
+    """Returns integers as int32 if that holds every value of their dtype, else as int64, the dtypes of positions."""
+    return as_dtype(indices, "int64" if indices.dtype in ("int64", "uint32", "uint64") else "int32")
 
 
 def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
@@ -314,6 +319,7 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
     engine = engine_of("one_hot", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
         raise DTypeError(f"one_hot: indices are whole numbers, not {indices.dtype}", op="one_hot")
+    indices = as_index(indices)
     count = int(indices.numpy().max(initial=-1)) + 1 if num_classes is None else num_classes
     final = (*indices.shape, count)
     if 0 in final:

@@ -33,7 +33,12 @@ _FROM_FILE = {
     "F64": "float64",
     "I32": "int32",
     "I64": "int64",
+    "I8": "int8",
+    "I16": "int16",
     "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
     "BOOL": "bool",
 }
 _TO_FILE = {dtype: name for name, dtype in _FROM_FILE.items()}

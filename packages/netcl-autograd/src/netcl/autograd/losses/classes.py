@@ -11,7 +11,7 @@ import numpy as np
 from netcl.autograd.losses.reduction import averaged, reduced, zero_at_least
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
-from netcl.core.dtypes import is_floating
+from netcl.core.dtypes import is_floating, is_integer
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, apply, cast, mean, reduce, size_of
 from netcl.ops import reshape
@@ -34,8 +34,9 @@ def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple
     """Two masks: positions of the label on the class axis, and labels that are not ignored; an invalid label sets the
     device's error flag.
     """
-    if labels.dtype == "uint8":
-        labels = cast(labels, "int32")  # ignore_index may be negative
+    if is_integer(labels.dtype) and labels.dtype not in ("int32", "int64"):
+        # ignore_index may be negative, or out of the range of the dtype.
+        labels = cast(labels, "int64" if labels.dtype in ("uint32", "uint64") else "int32")
     classes = cast(size_of((1,), x.dtype), "int32")
     inside = (labels >= 0) & (labels < classes)
     if is_floating(labels.dtype):

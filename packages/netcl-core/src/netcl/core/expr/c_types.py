@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from netcl.core.dtypes import c_type, compute_type, is_floating, itemsize
+from netcl.core.dtypes import c_type, compute_type, integer_range, is_floating, is_integer, itemsize
 from netcl.core.expr.nodes import Apply, Const
 
 PRAGMAS = {
@@ -47,6 +47,8 @@ def value_type(dtype: str, width: int = 1) -> str:
 def literal(node: Const) -> str:
     """A constant as OpenCL C."""
     value, kind = node.value, compute_type(node.dtype)
+    if kind in ("uint", "ulong"):
+        return f"{int(value)}{'u' if kind == 'uint' else 'UL'}"
     if kind in ("int", "long"):
         if kind == "long":
             return f"{int(value)}L" if int(value) > -(2**63) else "LONG_MIN"
@@ -93,8 +95,9 @@ def load(pointer: str, offset: str, dtype: str, width: int, through: str = "") -
         return f"as_{lanes('float', width)}({wide} << 16)"
     if dtype == "bool":
         return f"({raw} != 0)" if width == 1 else f"(convert_int{width}({raw}) != 0)"
-    if dtype == "uint8":
-        return f"(int){raw}" if width == 1 else f"convert_int{width}({raw})"
+    if is_small(dtype):
+        kind = compute_type(dtype)
+        return f"({kind}){raw}" if width == 1 else f"convert_{kind}{width}({raw})"
     return raw
 
 
@@ -111,8 +114,9 @@ def store(
         value = f"to_bfloat16{'' if width == 1 else f'_{width}'}({value})"
     elif dtype == "bool":
         value = f"(uchar)({value} & 1)" if width == 1 else f"convert_uchar{width}({value} & 1)"
-    elif dtype == "uint8":
-        value = f"(uchar)({value})" if width == 1 else f"convert_uchar{width}({value})"
+    elif is_small(dtype):
+        kind = c_type(dtype)
+        value = f"({kind})({value})" if width == 1 else f"convert_{kind}{width}({value})"
     if width == 1:
         return f"{pointer}[{offset}] = {value};"
     if streams:
@@ -129,9 +133,47 @@ def convert(text: str, source: str, target: str, width: int) -> str:
     if source == "bool":
         text, source = f"({text} & 1)", "int32"
     have, want = compute_type(source), compute_type(target)
+    if is_floating(source) and want in ("uint", "ulong"):
+        return _unsigned_of_float(text, target, width)
     if have != want:
         text = f"({want})({text})" if width == 1 else f"convert_{want}{width}({text})"
-    return f"({text} & 255)" if target == "uint8" and source != "uint8" else text
+    return text if _holds(target, source) else wrapped(text, target)
+
+
+def _unsigned_of_float(text: str, target: str, width: int) -> str:
+    """A float as uint16, uint32 or uint64. Numbers below 0 wrap: they are converted to long first, since C leaves the
+    direct conversion undefined.
+    """
+    if target == "uint64":
+        return f"({text} < 0 ? (ulong)(long)({text}) : (ulong)({text}))"
+    text = f"(uint)(long)({text})" if width == 1 else f"convert_uint{width}(convert_long{width}({text}))"
+    return wrapped(text, target)
+
+
+def is_small(dtype: str) -> bool:
+    """True for integers that are stored in less than the type that they are computed in."""
+    return is_integer(dtype) and c_type(dtype) != compute_type(dtype)
+
+
+def _holds(target: str, source: str) -> bool:
+    """True if values of ``source`` are values of ``target``, an integer dtype, or if no arithmetic limits them."""
+    if not is_small(target):
+        return True
+    if not is_integer(source):
+        return False
+    low, high = integer_range(source)
+    least, most = integer_range(target)
+    return least <= low and high <= most
+
+
+def wrapped(text: str, dtype: str) -> str:
+    """A computed value in the range of a small integer dtype: its low bits, in unsigned or signed arithmetic."""
+    if not is_small(dtype):
+        return text
+    bits = 8 * itemsize(dtype)
+    if dtype.startswith("u"):
+        return f"({text} & {(1 << bits) - 1})"
+    return f"(({text} << {32 - bits}) >> {32 - bits})"
 
 
 def applied(node: Apply, args: Sequence[str], width: int) -> str:
@@ -140,9 +182,11 @@ def applied(node: Apply, args: Sequence[str], width: int) -> str:
         return convert(args[0], node.args[0].dtype, node.dtype, width)
     template = node.prim.opencl
     if isinstance(template, dict):
-        template = template["float" if is_floating(node.args[0].dtype) else "int"]
+        kind = "float" if is_floating(node.args[0].dtype) else "int"
+        unsigned = "uint" in template and compute_type(node.args[0].dtype) in ("uint", "ulong")
+        template = template["uint" if unsigned else kind]
     text = template.format(*args)
-    return f"(({text}) & 255)" if node.dtype == "uint8" else text
+    return wrapped(f"({text})", node.dtype) if is_small(node.dtype) else text
 
 
 def bfloat16_helper(width: int) -> str:
@@ -166,8 +210,16 @@ def identity(kind: str, dtype: str) -> str:
         return number if not is_floating(dtype) else f"{number}.0f"
     if is_floating(dtype):
         return "(-INFINITY)" if kind == "max" else "INFINITY"
-    low, high = {"int": ("INT_MIN", "INT_MAX"), "long": ("LONG_MIN", "LONG_MAX")}[compute_type(dtype)]
+    low, high = _LIMITS[compute_type(dtype)]
     return low if kind == "max" else high
+
+
+_LIMITS = {
+    "int": ("INT_MIN", "INT_MAX"),
+    "long": ("LONG_MIN", "LONG_MAX"),
+    "uint": ("0", "UINT_MAX"),
+    "ulong": ("0", "ULONG_MAX"),
+}
 
 
 def combine(kind: str, dtype: str, a: str, b: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.dtypes import from_bfloat16, is_floating, numpy_dtype, to_bfloat16
+from netcl.core.dtypes import from_bfloat16, is_floating, is_unsigned, numpy_dtype, to_bfloat16
 from netcl.core.errors import ExpressionError
 from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar
 from netcl.core.expr.rewrite import walk
@@ -49,10 +49,19 @@ def _cast(source: str, target: str) -> Callable[[Any], Any]:
     """The function that converts values of dtype ``source`` to dtype ``target``."""
     if target == "bool":
         return lambda value: np.asarray(value) != 0
+    if is_floating(source) and is_unsigned(target):
+        return partial(_unsigned_of_float, numpy_dtype(target))
     # Between kernels a half value would be rounded by its store; inside one it stays float32, as on the device.
     halved = target in ("float16", "bfloat16") and source in ("float32", "float64")
     dtype = np.dtype(np.float32) if halved else arithmetic_dtype(target)
     return lambda value: np.asarray(value).astype(dtype, copy=False)
+
+
+def _unsigned_of_float(dtype: np.dtype[Any], value: Any) -> Any:
+    """Floats as unsigned integers; numbers below 0 wrap, as on the device. C leaves a direct conversion undefined."""
+    floats = np.asarray(value)
+    wrapped = floats.astype(np.int64).astype(dtype)
+    return np.where(floats < 2.0**63, wrapped, floats.astype(dtype)) if dtype.itemsize == 8 else wrapped
 
 
 def _reduction(node: Reduce) -> Callable[[_Launch, Any], Any]:

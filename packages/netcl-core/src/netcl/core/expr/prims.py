@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dtypes import is_floating
+from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.expr import special
 from netcl.core.expr.nodes import VJP, Expr, Primitive, apply, cast, register_primitive
 
@@ -97,9 +97,17 @@ ULP: dict[str, float] = {
     "logaddexp": 4,
 }  # fmt: skip
 
-# A whole number by which one can divide, and if C's quotient, truncated towards zero, is one above the floor.
-_DIVISOR = "({1} == 0 ? 1 : {1})"
+# An integer by which one can divide, and 1 if C's quotient, truncated towards zero, is one above the floor. Division by
+# 0, and of the least number by -1, ends the process on CPUs; also in a lane whose result is discarded, so that both are
+# excluded from the operands and not only from the results.
+_DIVISOR = "(({1} == 0 || {1} == -1) ? 1 : {1})"
 _BELOW = f"(({{0}} % {_DIVISOR}) != 0 && (({{0}} < 0) != ({{1}} < 0)))"
+_UNSIGNED_DIVISOR = "({1} == 0 ? 1 : {1})"
+
+# The floats of NumPy and Python: the quotient of a - fmod(a, b), which is a multiple of b, so that 1 // 0.1 is 9.
+_REMAINDER = "fmod({0}, {1})"
+_MULTIPLES = f"(({{0}} - {_REMAINDER}) / {{1}} - (({_REMAINDER} != 0 && (({_REMAINDER} < 0) != ({{1}} < 0))) ? 1 : 0))"
+_FLOORED = f"(floor({_MULTIPLES}) + ({_MULTIPLES} - floor({_MULTIPLES}) > 0.5f ? 1 : 0))"
 
 # Arithmetic. Whole-number division by zero gives zero, as NumPy does.
 _exact("add", 2, "{0} + {1}", np.add, lambda g, out, a, b: (g, g))
@@ -113,7 +121,11 @@ _exact(
 _exact(
     "sign",
     1,
-    {"float": "(({0} != {0}) ? {0} : sign({0}))", "int": "({0} > 0 ? 1 : ({0} < 0 ? -1 : 0))"},
+    {
+        "float": "(({0} != {0}) ? {0} : sign({0}))",
+        "int": "({0} > 0 ? 1 : ({0} < 0 ? -1 : 0))",
+        "uint": "({0} != 0 ? {0} - {0} + 1 : {0})",
+    },
     np.sign,
     None,
 )
@@ -125,8 +137,9 @@ _row(
     "floor_divide",
     2,
     {
-        "float": "floor({0} / {1})",
-        "int": f"({{1}} == 0 ? 0 : {{0}} / {_DIVISOR} - {_BELOW})",
+        "float": f"({{1}} == 0 ? {{0}} / {{1}} : {_MULTIPLES} != 0 ? {_FLOORED} : ({{0}} / {{1}}) * 0)",
+        "int": f"({{1}} == 0 ? 0 : {{1}} == -1 ? -{{0}} : {{0}} / {_DIVISOR} - {_BELOW})",
+        "uint": f"({{1}} == 0 ? 0 : {{0}} / {_UNSIGNED_DIVISOR})",
     },
     np.floor_divide,
     None,
@@ -136,8 +149,10 @@ _row(
     "mod",
     2,
     {
-        "float": "(fmod({0}, {1}) + ((fmod({0}, {1}) != 0 && ((fmod({0}, {1}) < 0) != ({1} < 0))) ? {1} : 0))",
+        "float": f"({_REMAINDER} != 0 ? {_REMAINDER} + ((({_REMAINDER} < 0) != ({{1}} < 0)) ? {{1}} : 0)"
+        f" : copysign({_REMAINDER}, {{1}}))",
         "int": f"({{1}} == 0 ? 0 : {{0}} % {_DIVISOR} + ({_BELOW} ? {{1}} : 0))",
+        "uint": f"({{1}} == 0 ? 0 : {{0}} % {_UNSIGNED_DIVISOR})",
     },
     np.mod,
     lambda g, out, a, b: (g, -g * apply("floor_divide", a, b)),
@@ -235,7 +250,10 @@ _WIDTH = "(8 * (int)sizeof({0}))"
 _row(
     "left_shift",
     2,
-    {"int": f"(({{1}} < 0 || {{1}} >= {_WIDTH}) ? 0 : {{0}} << ({{1}} & ({_WIDTH} - 1)))"},
+    {
+        "int": f"(({{1}} < 0 || {{1}} >= {_WIDTH}) ? 0 : {{0}} << ({{1}} & ({_WIDTH} - 1)))",
+        "uint": f"({{1}} >= {_WIDTH} ? 0 : {{0}} << ({{1}} & ({_WIDTH} - 1)))",
+    },
     np.left_shift,
     None,
     vector=False,
@@ -243,7 +261,10 @@ _row(
 _row(
     "right_shift",
     2,
-    {"int": f"({{0}} >> (({{1}} < 0 || {{1}} >= {_WIDTH}) ? {_WIDTH} - 1 : {{1}}))"},
+    {
+        "int": f"({{0}} >> (({{1}} < 0 || {{1}} >= {_WIDTH}) ? {_WIDTH} - 1 : {{1}}))",
+        "uint": f"({{1}} >= {_WIDTH} ? 0 : {{0}} >> ({{1}} & ({_WIDTH} - 1)))",
+    },
     np.right_shift,
     None,
     vector=False,
@@ -296,5 +317,5 @@ def _cast_row(dtype: str) -> None:
     _exact(f"to_{dtype}", 1, "", lambda a: a, _cast_vjp if is_floating(dtype) else None, dtype, flops=0)
 
 
-for _dtype in ("float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"):
+for _dtype in SUPPORTED:
     _cast_row(_dtype)

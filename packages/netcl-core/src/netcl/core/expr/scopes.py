@@ -91,6 +91,9 @@ class Scope:
         return [*result, "}"] if inside else result
 
 
+_FOUR_BYTES = ("float", "int", "uint")
+
+
 def vectorizable(outputs: Sequence[Expr], layout: Layout) -> bool:
     """True if all values that vary along the last axis have four-byte types and primitives that take vectors."""
     if not layout.rank:
@@ -100,10 +103,10 @@ def vectorizable(outputs: Sequence[Expr], layout: Layout) -> bool:
     last = layout.rank - 1
     for node in walk(outputs):
         varies = last in axes_of(node, present, memo)
-        if varies and compute_type(node.dtype) not in ("float", "int"):
+        if varies and compute_type(node.dtype) not in _FOUR_BYTES:
             return False
         if varies and isinstance(node, Apply) and not node.prim.vector:
             return False
-        if isinstance(node, Reduce) and last in node.axes and compute_type(node.dtype) not in ("float", "int"):
+        if isinstance(node, Reduce) and last in node.axes and compute_type(node.dtype) not in _FOUR_BYTES:
             return False
     return True

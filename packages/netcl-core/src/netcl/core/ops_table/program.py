@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dtypes import promote
+from netcl.core.dtypes import SUPPORTED, integer_range, is_integer, kind, promote
 from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
@@ -141,7 +141,8 @@ def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
 
 
 _NUMBERS = frozenset((bool, int, float))
-_RANGES = {"uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}  # NumPy before 2 wraps what does not fit
+# NumPy before 2 wraps what does not fit; int64 has another check, by the conversion of the scalar.
+_RANGES = {name: integer_range(name) for name in SUPPORTED if is_integer(name) and name != "int64"}
 
 
 def _from_numpy(row: OpRow, value: Any, operands: Sequence[Any]) -> Any:
@@ -173,13 +174,14 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
     space = broadcast_shapes(shapes, row.name)
     rank = len(space)
     # A condition does not influence the dtype of a number.
-    numeric = [t.dtype for t in tensors if t.dtype != "bool"] or ["bool"]
+    given = _dtypes(tensors)
+    numeric = [dtype for dtype in given if dtype != "bool"] or ["bool"]
     loads: list[Expr | None] = []
     placed: list[Shape | None] = []
     slot = 0
     for position, value in enumerate(operands):
         if isinstance(value, TensorData):
-            loads.append(Load(slot, value.dtype))
+            loads.append(cast(Load(slot, value.dtype), given[slot]))
             placed.append(aligned(value.shape, rank))
             slot += 1
         else:
@@ -207,6 +209,15 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
     finals = tuple(row.shapes(shape, shapes, attributes) if row.shapes else shape for shape in results)
     small = tuple((load.name, load.dtype) for load in loads if isinstance(load, Scalar) and load.dtype in _RANGES)
     return Program(row.name, outputs, results, finals, present, single=single, small=small)
+
+
+def _dtypes(tensors: Sequence[TensorData]) -> list[str]:
+    """The dtypes in which an op takes its tensors: a 0-d tensor among others has theirs if it is of the same kind."""
+    longer = [tensor.dtype for tensor in tensors if tensor.shape]
+    if not longer or len(longer) == len(tensors):
+        return [tensor.dtype for tensor in tensors]
+    common = promote(*longer)
+    return [tensor.dtype if tensor.shape or kind(tensor.dtype) != kind(common) else common for tensor in tensors]
 
 
 def _output_shape(output: Expr, present: Mapping[int, frozenset[int]], space: Shape) -> Shape:

@@ -34,21 +34,52 @@ def check_shape(shape: Any) -> tuple[int, ...]:
 
 
 def _default_dtype(data: Array) -> str:
-    """The dtype of host data by the contract: ints and bool keep theirs, 8- and 16-bit ones become int32, float64
+    """The dtype of host data by the contract: a supported one is kept, but float64, of which Python numbers are made,
     becomes float32.
     """
-    kind, size = data.dtype.kind, data.dtype.itemsize
-    if kind == "b":
-        return "bool"
-    if kind in "iu":
-        return "int32" if size <= 2 or (kind, size) == ("i", 4) else "int64"
-    if data.dtype.name in ("float16", "bfloat16"):
-        return str(data.dtype.name)
-    if kind == "f":
+    name = str(data.dtype.name)
+    if name == "float64" or data.dtype.kind == "f" and name not in dtypes.SUPPORTED:
         return "float32"
+    if name in dtypes.SUPPORTED:
+        return name
     raise DTypeError(
         f"host data of dtype {data.dtype} has no counterpart; convert it to one of {', '.join(dtypes.SUPPORTED)}"
     )
+
+
+def _python_integers(data: Any, values: Array, dtype: str | None) -> Array:
+    """Python numbers, of which NumPy has made ``values``: as they are, or integers as objects if NumPy rounded them.
+
+    Raises OverflowError for an integer that does not fit ``dtype`` (None: int64), which NumPy stores as uint64, float64
+    or objects, or wraps.
+    """
+    if values.size == 0 or values.dtype.kind not in "iufO" or values.dtype.kind == "f" and abs(values).max() < _BEYOND:
+        return values
+    if values.dtype.kind in "fO":
+        values = np.array(data, dtype=object)
+        if not _are_integers(values):
+            return np.asarray(data)
+    if dtype is not None and not dtypes.is_integer(dtype):
+        return values
+    name = "int64" if dtype is None else dtypes.canonical(dtype)
+    low, high = dtypes.integer_range(name)
+    least, most = int(values.min()), int(values.max())
+    if least < low or most > high:
+        wrong = least if least < low else most
+        if dtype is not None:
+            raise OverflowError(f"{wrong} does not fit {name}, which holds {low} to {high}; give a wider dtype")
+        cure = ' or "uint64"' if least >= 0 and most < 2**64 else ""
+        raise OverflowError(
+            f'{wrong} does not fit int64, the dtype of Python integers; give dtype="float64"{cure} to have it in that'
+        )
+    return values
+
+
+_BEYOND = 2.0**63
+
+
+def _are_integers(values: Array) -> bool:
+    return values.dtype.kind == "O" and all(type(value) is int for value in values.flat)
 
 
 def to_storage(data: Any, dtype: str | None) -> tuple[Array, str]:
@@ -56,9 +87,11 @@ def to_storage(data: Any, dtype: str | None) -> tuple[Array, str]:
     name.
     """
     array = np.asarray(data)
+    if not hasattr(data, "dtype"):
+        array = _python_integers(data, array, dtype)
     if dtype is None:
         dtype = _default_dtype(array)
-    elif array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
+    elif array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16" and not _are_integers(array):
         _default_dtype(array)
     dtype = dtypes.canonical(dtype)
     if dtype == "bfloat16":

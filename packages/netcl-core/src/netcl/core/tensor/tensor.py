@@ -148,9 +148,10 @@ class Tensor(Creation["Tensor"]):
         """``Tensor.from_host(queue, data, dtype=None)`` or ``Tensor.from_host(data, dtype=None)``: host data on a
         device.
 
-        Any array-like; the value is that at the call. ints and bool keep their dtype (8- and 16-bit become int32),
-        float64 becomes float32 unless ``dtype`` says otherwise. ``copy=False`` lets a device that shares the host's
-        memory work on ``data`` itself. DTypeError: data without a counterpart (complex, structured, objects).
+        Any array-like; the value is that at the call. Tensors and arrays keep a supported dtype, except that an array
+        of float64 becomes float32 unless ``dtype`` says otherwise. Python integers are int64, and OverflowError if they
+        do not fit. ``copy=False`` lets a device that shares the host's memory work on ``data`` itself. DTypeError: data
+        without a counterpart (complex, structured, objects).
         """
         queue, rest = (args[0], args[1:]) if args and (args[0] is None or is_queue(args[0])) else (None, args)
         if not 1 <= len(rest) <= 2:
@@ -161,7 +162,10 @@ class Tensor(Creation["Tensor"]):
                 f"from_host: backend={backend!r} does not fit the queue of {engine.device_label}"
             )
         dtype = rest[1] if len(rest) == 2 else dtype
-        source = rest[0].numpy() if isinstance(rest[0], Tensor) else rest[0]
+        source = rest[0]
+        if isinstance(source, Tensor):
+            dtype = source.dtype if dtype is None else dtype
+            source = source.numpy()
         data, name = to_storage(source, dtype)
         buffer, event, pending, host_ref = engine.upload(
             data, name, async_copy=async_copy, use_pinned=use_pinned, copy=copy, persistent=persistent

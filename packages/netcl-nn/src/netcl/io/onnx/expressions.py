@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dispatch import bound
+from netcl.core.dtypes import is_integer
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar
 from netcl.core.layout import broadcast_shapes
@@ -190,14 +191,14 @@ def _trunc(writer: _Writer, dtype: str, a: Value) -> Value:
 
 
 def _floor_divide(writer: _Writer, dtype: str, a: Value, b: Value) -> Value:
-    if dtype in ("int32", "int64"):
+    if is_integer(dtype):
         rest = writer._node("Mod", dtype, a, b)
         return writer._node("Div", dtype, writer._node("Sub", dtype, a, rest), b)
     return writer._node("Floor", dtype, writer._node("Div", dtype, a, b))
 
 
 def _mod(writer: _Writer, dtype: str, a: Value, b: Value) -> Value:
-    if dtype in ("int32", "int64", "uint8"):
+    if is_integer(dtype):
         return writer._node("Mod", dtype, a, b)
     whole = writer._node("Floor", dtype, writer._node("Div", dtype, a, b))
     return writer._node("Sub", dtype, a, writer._node("Mul", dtype, whole, b))

@@ -24,7 +24,12 @@ ELEMENTS = {
     "float64": "DOUBLE",
     "int32": "INT32",
     "int64": "INT64",
+    "int8": "INT8",
+    "int16": "INT16",
     "uint8": "UINT8",
+    "uint16": "UINT16",
+    "uint32": "UINT32",
+    "uint64": "UINT64",
     "bool": "BOOL",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dtypes import is_floating
+from netcl.core.dtypes import integer_range, is_floating
 from netcl.io.onnx.node import Node, Operator
 
 # -- contractions ------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def _max_pool(node: Node, x: Any) -> Any:
         raise node.refuse("the second output")
     kernel, strides, dilations, padding = _window(node, x)
     function = {1: ag.max_pool1d, 2: ag.max_pool2d, 3: ag.max_pool3d}[len(kernel)]
-    lowest = -math.inf if is_floating(x.dtype) else 0 if x.dtype == "uint8" else -(2**31)
+    lowest = -math.inf if is_floating(x.dtype) else integer_range(x.dtype)[0]
     x = _padded(x, padding, lowest)
     return function(x, kernel, strides, 0, dilations, bool(node.get("ceil_mode", 0)))
 

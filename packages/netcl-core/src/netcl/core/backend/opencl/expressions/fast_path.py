@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.queue.launch import PreparedLaunch, released
 from netcl.core.device import health
-from netcl.core.dtypes import compute_type, itemsize
+from netcl.core.dtypes import c_type, compute_type, itemsize
 from netcl.core.errors import OutOfMemoryError
+from netcl.core.expr.c_types import is_small
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.storage import Storage
 from netcl.core.tensor.tensor import Tensor
@@ -38,14 +39,20 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
-_PACK = {
-    name: struct.Struct(code).pack for name, code in (("float", "f"), ("double", "d"), ("int", "i"), ("long", "q"))
-}
+_CODES = {"float": "f", "double": "d", "int": "i", "long": "q", "uint": "I", "ulong": "Q"}
+_PACK = {name: struct.Struct(code).pack for name, code in _CODES.items()}
+_SMALL_CODES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H"}
 
 
-def _pack_uint8(number: int) -> bytes:
-    """A number of uint8 as the int that kernels compute it in."""
-    return _PACK["int"](struct.pack("B", number)[0])
+def _pack(dtype: str) -> Callable[[Any], bytes]:
+    """The function that makes bytes of a number of ``dtype``, in the type that kernels compute it in; it raises
+    struct.error if the number is out of the range of ``dtype``.
+    """
+    wide = _PACK[compute_type(dtype)]
+    if not is_small(dtype):
+        return wide
+    stored = struct.Struct(_SMALL_CODES[c_type(dtype)])
+    return lambda number: wide(stored.unpack(stored.pack(number))[0])
 
 
 def warm_call(
@@ -64,9 +71,7 @@ def warm_call(
     given = {f"v{position}": position for position, value in enumerate(args) if position not in places}
     first = len(launch.inputs) + 1 + len(launch.numbers)
     numbers = [
-        (index, given[name], _pack_uint8 if dtype == "uint8" else _PACK[compute_type(dtype)])
-        for index, (name, dtype) in enumerate(launch.scalars, first)
-        if name in given
+        (index, given[name], _pack(dtype)) for index, (name, dtype) in enumerate(launch.scalars, first) if name in given
     ]
     prepared = ready.launches[0].prepare(scalars, given)
     tensors = [(index, places[slot]) for index, slot in enumerate(launch.inputs)]

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 Scalars = Mapping[str, float | int]
 
-SCALAR_TYPES: dict[str, Any] = {"float": np.float32, "double": np.float64, "int": np.int32, "long": np.int64}
+SCALAR_TYPES: dict[str, Any] = {
+    "float": np.float32,
+    "double": np.float64,
+    "int": np.int32,
+    "long": np.int64,
+    "uint": np.uint32,
+    "ulong": np.uint64,
+}
 _EXACT_DIVISION = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 _VARIANTS_MAX = 16  # prepared launches kept for different values of the launch scalars
 PLANS_MAX = 8192

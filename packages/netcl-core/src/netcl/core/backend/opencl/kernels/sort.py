@@ -11,6 +11,7 @@ import numpy as np
 from netcl.core.backend.opencl.kernels.select import are_few, are_short, few, first, kth, kth_of_row, worth
 from netcl.core.backend.opencl.kernels.sort_keys import keys_text
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
         return values, engine.index("gather", positions, order, axis=-1)
     plan = _plan(prod(lead), extent, kept, descending, device)
     text = _program(x.dtype, device, "sort")
-    words = 2 if x.dtype in ("float64", "int64") else 1
+    words = 2 if itemsize(x.dtype) == 8 else 1
     one, two = (engine.empty((x.size * words,), "int64") for _ in range(2))
     for name, size, local, argument in plan.passes:
         if name == "tiles":

@@ -5,6 +5,8 @@ They are made from the bits, since a device may treat subnormal numbers as zero.
 
 from __future__ import annotations
 
+from netcl.core.dtypes import is_integer, itemsize
+
 __all__ = ["keys_text"]
 
 _WHOLE = """\
@@ -30,15 +32,19 @@ static inline REAL value_of(const ulong key) {{
 
 def keys_text(dtype: str) -> str:
     """key_of(value), value_of(key), KEY_MASK, the largest key, and TELLS(key): 1 if the key alone gives the value."""
-    if dtype in ("float64", "int64"):
+    if itemsize(dtype) == 8:
         sign, mask = "(1UL << 63)", "(~0UL)"
     else:
         sign, mask = "0x80000000U", "0xffffffffUL"
     head = f"#define SIGN {sign}\n#define KEY_MASK {mask}\n"
     if dtype == "int64":
         return head + _WHOLE.format(key="as_ulong(v) ^ SIGN", value="as_long(key ^ SIGN)")
-    if dtype in ("int32", "uint8"):
-        return head + _WHOLE.format(key="(uint)v ^ SIGN", value="(REAL)((uint)key ^ SIGN)")
+    if dtype == "uint64":
+        # sort.cl takes elements of two words for this.
+        return head + "#define DTYPE_INT64 1\n" + _WHOLE.format(key="v", value="key")
+    if is_integer(dtype):
+        sign = "" if dtype == "uint32" else " ^ SIGN"
+        return head + _WHOLE.format(key=f"(uint)v{sign}", value=f"(REAL)((uint)key{sign})")
     if dtype == "float64":
         return head + _FLOATING.format(bits="ulong", real="double", infinity="0x7ff0000000000000UL")
     return head + _FLOATING.format(bits="uint", real="float", infinity="0x7f800000U")
