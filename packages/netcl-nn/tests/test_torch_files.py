@@ -179,7 +179,7 @@ def test_no_code_runs(tmp_path: Path) -> None:
         (b"\x80\x02" + tensor(offset=9, shape=2) + b".", "reaches beyond"),
         (b"\x80\x02" + tensor(offset=-1) + b".", "no proper shape"),
         (b"\x80\x02" + tensor(storage=b"X\x01\x00\x00\x001") + b".", "lacks x/data/1"),
-        (b"\x80\x02" + tensor(kind=b"Short") + b".", "the dtype int16, which netcl lacks"),
+        (b"\x80\x02" + tensor(kind=b"ComplexFloat") + b".", "the dtype complex64, which netcl lacks"),
         (b"\x80\x02" + tensor(kind=b"Odd") + b".", "refers to torch.OddStorage"),
         (b"\x80\x02X\x06\x00\x00\x00moduleQ.", "module or another object"),
         (b"\x80\x02cos\nsystem\n.", r"refers to os\.system"),
