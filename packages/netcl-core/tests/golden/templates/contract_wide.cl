@@ -11,11 +11,11 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
-// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
+// Epilogue fusion: kernels pass their sums through epilogue(sum, operands...) with OPERANDS pointers, at least one. If
+// EPILOGUE is defined, the function follows the kernels in the text; else one operand is added.
 //
-// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined. OFFSET is int where offsets within a matrix have 32 bits.
+// Kernels for CPUs, which define VECTOR, pass vectors of sums; kernels for GPUs single sums, and none if OPERANDS is not
+// defined. OFFSET is int if offsets within a matrix have 32 bits.
 
 #ifdef VECTOR
 #define FINISHED_TYPE REALV
@@ -70,9 +70,9 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 
 #define POINTED(k) , e##k
 #define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
-// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
-// their neighbours: reads do not wait for writes then.
+// FINISHING follows a kernel's parameters; BEGIN_OPERANDS moves the pointers to matrix (outer, inner); FINISHED is the value
+// to store for a sum, `to` the offset of its column in the matrix of results. Several sums are finished before they are
+// stored, sums past an edge as their neighbours, so that reads do not wait for writes.
 #define FINISHING , const operands places EACH_OPERAND(PARAMETER)
 #define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
 #define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
