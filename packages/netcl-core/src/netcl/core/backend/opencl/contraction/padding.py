@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Triple = tuple[int, int, int]
 
+_FILES = {"pad": "pad_pad", "sample": "pad_sample", "spread": "pad_spread"}  # of each kernel
+
 
 @lru_cache(maxsize=1024)
 def _launch(
@@ -25,7 +27,7 @@ def _launch(
 
 
 def _program(dtype: str, kernel: str) -> str:
-    return source(("elements", "pad", f"pad_{kernel}"), (("BYTES", itemsize(dtype)),))
+    return source(("elements", "pad", _FILES[kernel]), (("BYTES", itemsize(dtype)),))
 
 
 def padded_images(

@@ -14,7 +14,12 @@ from netcl.core.tuning.small_channels import MOST_TAPS, Problem, Tile, share_of,
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-_KERNELS = {"forward": "channels_forward", "grad_input": "channels_input", "grad_weight": "channels_weights"}
+# The file and the kernel of each direction.
+_KERNELS = {
+    "forward": ("contract_channels_forward", "channels_forward"),
+    "grad_input": ("contract_channels_input", "channels_input"),
+    "grad_weight": ("contract_channels_weights", "channels_weights"),
+}
 
 
 class _Plan(NamedTuple):
@@ -43,7 +48,7 @@ def _program(kind: str, dtype: str, tile: Tile, epilogue: str, operands: int) ->
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("SPAN", tile.span),
         ("MOST_TAPS", MOST_TAPS), *definitions(epilogue, operands),
     )  # fmt: skip
-    names = ("storage", "contract_operands", "contract_channels", f"contract_{_KERNELS[kind]}")
+    names = ("storage", "contract_operands", "contract_channels", _KERNELS[kind][0])
     return source(names, defines) + epilogue
 
 
@@ -60,7 +65,7 @@ def run(
     scratch: TensorData = engine.empty((plan.units * plan.scratch,), compute_dtype(out.dtype))
     target = engine.empty((plan.units, out.size), compute_dtype(out.dtype)) if weights else out
     more = (operands or (a,)) if p.kind == "forward" else ()
-    engine.launch(program, _KERNELS[p.kind], (plan.units,), (1,), [a, b, target, scratch, plan.argument, *more])
+    engine.launch(program, _KERNELS[p.kind][1], (plan.units,), (1,), [a, b, target, scratch, plan.argument, *more])
     if weights:
         reduce_partials(engine, target, out, plan.units)
 

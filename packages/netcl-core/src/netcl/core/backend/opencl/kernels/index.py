@@ -26,6 +26,23 @@ _TABLES = 1024  # tables that other devices than CPUs sum up at most
 _SHARE = 256  # indices of one table at least
 _SORTED = 512  # indices that other devices than CPUs sort before they add
 
+# The file of each kernel.
+_MOVING = {
+    "take": "index_take",
+    "gather": "index_gather",
+    "put": "index_put",
+    "put_in_order": "index_put_in_order",
+    "scatter": "index_scatter",
+    "scatter_in_order": "index_scatter_in_order",
+    "claim": "index_claim",
+}
+_ADDING = {
+    "take_gradient": "index_take_gradient",
+    "gather_gradient": "index_gather_gradient",
+    "sorted_gradient": "index_sorted_gradient",
+}
+_IN_ORDER = {"put": "put_in_order", "scatter": "scatter_in_order"}
+
 # On a vector an element is a row.
 _BY_ROW = {"gather": "take", "scatter": "put", "gather_grad": "take_grad"}
 
@@ -86,14 +103,13 @@ def _integer(dtype: str) -> str:
 
 def _program(dtype: str, indices: str, kernel: str) -> str:
     """The text of a kernel that moves elements, which are bytes to it."""
-    return source(("index", "elements", f"index_{kernel}"), (("BYTES", itemsize(dtype)), ("INDEX", _integer(indices))))
+    return source(("index", "elements", _MOVING[kernel]), (("BYTES", itemsize(dtype)), ("INDEX", _integer(indices))))
 
 
 def _sum_program(dtype: str, indices: str, kernel: str) -> str:
     """The text of a kernel that adds elements."""
-    return source(
-        ("storage", "index", f"index_{kernel}"), ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)))
-    )
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)))
+    return source(("storage", "index", _ADDING[kernel]), defines)
 
 
 def index(
@@ -138,7 +154,7 @@ def index(
     text = partial(_program, x.dtype, indices.dtype)
     if out is not None and device.is_cpu:
         size, local, argument = _walking(table, count, before * count, not by_row, True, units, device)
-        name = f"{kind}_in_order"
+        name = _IN_ORDER[kind]
         engine.launch(text(name), name, size, local, [x, indices, target, engine.flag, code, argument])
         return target
     size, local, argument = _moving(*table, count, device)

@@ -72,20 +72,21 @@ def _plan(
     return _Plan(shape, items, argument)
 
 
+# The file and the kernel of each kind.
 _KERNELS = {
-    "max": "max_forward",
-    "max_grad": "max_gradient",
-    "avg": "avg_forward",
-    "avg_grad": "avg_gradient",
-    "im2col": "unfold",
-    "col2im": "fold",
+    "max": ("window_max_forward", "max_forward"),
+    "max_grad": ("window_max_gradient", "max_gradient"),
+    "avg": ("window_avg_forward", "avg_forward"),
+    "avg_grad": ("window_avg_gradient", "avg_gradient"),
+    "im2col": ("window_unfold", "unfold"),
+    "col2im": ("window_fold", "fold"),
 }
 
 
 def _program(kind: str, dtype: str, step: int) -> str:
     """The text for windows at a distance of ``step`` along the last dimension."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("STEP", step if step in _OWN_STEPS else "g.stride[2]"))
-    names = ("storage", "window", f"window_{_KERNELS[kind]}")
+    names = ("storage", "window", _KERNELS[kind][0])
     return source(names, defines if kind in ("max", "avg") else defines[:1])
 
 
@@ -124,5 +125,5 @@ def window(
         args = [x, indices, out]
     if out.size:
         text, local = _program(kind, x.dtype, stride[-1]), (1,) if device.is_cpu else None
-        engine.launch(text, _KERNELS[kind], (plan.items,), local, [*args, plan.argument])
+        engine.launch(text, _KERNELS[kind][1], (plan.items,), local, [*args, plan.argument])
     return (out, args[2]) if kind == "max" else out
