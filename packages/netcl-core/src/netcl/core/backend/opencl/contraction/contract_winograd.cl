@@ -143,10 +143,8 @@ __kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* 
     }
 }
 
-#define CHANNEL(k) , (REALV)(LOAD(e##k, plane * g.operands[k - 1].row))
-
 __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
-                           const tiling g EACH_OPERAND(PARAMETER)) {
+                           const tiling g${operand_parameters}) {
     const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
     const size_t step = (size_t)g.planes * g.stride;
     out += g.offset + plane * g.plane;
@@ -161,7 +159,7 @@ __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE*
         REAL lanes[TILE * TILE][VECTOR];
         for (int i = 0; i < TILE; i++)
             for (int j = 0; j < TILE; j++) {
-                if (g.finished) three[i][j] = epilogue(three[i][j] EACH_OPERAND(CHANNEL));
+                if (g.finished) three[i][j] = epilogue(three[i][j]${operand_values});
                 RSTORE(three[i][j], lanes[i * TILE + j]);
             }
         const int count = min((size_t)VECTOR, (size_t)g.tiles - group * VECTOR);

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, definitions, members
+from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
-from netcl.core.backend.opencl.templates import source, struct, traits
+from netcl.core.backend.opencl.templates import filled, source, struct, traits
 from netcl.core.tuning.small_channels import MOST_TAPS, Problem, Tile, share_of, tile_of
 
 if TYPE_CHECKING:
@@ -46,10 +46,11 @@ def _plan(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None = No
 def _program(kind: str, dtype: str, tile: Tile, epilogue: str, operands: int) -> str:
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("SPAN", tile.span),
-        ("MOST_TAPS", MOST_TAPS), *definitions(epilogue, operands),
+        ("MOST_TAPS", MOST_TAPS), ("OPERANDS", operands),
     )  # fmt: skip
     names = ("storage", "contract_operands", "contract_channels", _KERNELS[kind][0])
-    return source(names, defines) + epilogue
+    value = "operand_vector(e{k}, g.operands[{i}], filter, start_of_vector, left)"
+    return filled(source(names, defines), operand_parts(epilogue, operands, "REALV", value)) + epilogue
 
 
 def run(
