@@ -238,10 +238,12 @@ def test_a_dtype_whose_kernels_do_not_build_is_named_plain() -> None:
     base = chooser.profile.base.__class__(**{**vars(chooser.profile.base), "opencl_c_version": "OpenCL C 1.2"})
     chooser.profile = chooser.profile.__class__(base, chooser.profile.family)
     assert chooser.select_matmul_kernel(64, 64, 64).extra["kernel"] == "wide"
-    chooser.only_plain("float32")
-    assert chooser.select_matmul_kernel(64, 64, 64).extra["kernel"] == "plain"
-    assert chooser.select_conv2d_kernel(2, 3, 8, 9, 9, 3, 3).extra["kernel"] == "plain"
-    assert chooser.select_matmul_kernel(64, 64, 64, "bfloat16").extra["kernel"] == "wide"
+    without = chooser.with_plain("float32")
+    assert without.select_matmul_kernel(64, 64, 64).extra["kernel"] == "plain"
+    assert without.select_conv2d_kernel(2, 3, 8, 9, 9, 3, 3).extra["kernel"] == "plain"
+    assert without.select_matmul_kernel(64, 64, 64, "bfloat16").extra["kernel"] == "wide"
+    assert without.with_plain("bfloat16").select_matmul_kernel(64, 64, 64, "bfloat16").extra["kernel"] == "plain"
+    assert chooser.select_matmul_kernel(64, 64, 64).extra["kernel"] == "wide"
 
 
 def product(m: int, k: int, n: int, **options: Any) -> Contraction:
