@@ -17,8 +17,8 @@ __all__ = ["main"]
 
 
 def _end_with_the_launcher() -> None:
-    """Ends this process, and those that the script started, when the launcher is gone: the other end of the pipe that is
-    its standard input closes.
+    """Ends this process and the processes that its script started when the launcher is gone: the other end of the pipe
+    that is its standard input closes.
 
     The file of the group is removed too, if a launcher that was killed has left it.
     """
