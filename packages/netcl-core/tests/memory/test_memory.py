@@ -1,4 +1,4 @@
-"""The pools: leases, buckets, bounds, statistics, out of memory, threads and the collector; memory that is shared."""
+"""The pools: allocations, buckets, bounds, statistics, out of memory, threads, the collector; shared memory."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_seed_001_pinned_pool_and_shared_memory(queue):
     assert has_svm_support(queue) == bool(queue.device.svm_capabilities)
 
 
-def test_release_is_once_and_ends_the_lease(pool):
+def test_release_is_once_and_ends_the_allocation(pool):
     handle = pool.allocate(10)
     handle.release()
     handle.release()
@@ -430,11 +430,11 @@ def test_large_buffers_of_a_cpu_are_advised_to_large_pages(queue, monkeypatch):
     pool = PersistentBufferPool(queue.context, queue)
     pool.allocate(MIB)
     assert not advised
-    lease = pool.allocate(8 * MIB + 5)
+    allocation = pool.allocate(8 * MIB + 5)
     ((address, nbytes),) = advised
     assert address % 4096 == nbytes % 4096 == 0
-    assert lease.bucket_size - 8192 <= nbytes <= lease.bucket_size
-    lease.release()
+    assert allocation.bucket_size - 8192 <= nbytes <= allocation.bucket_size
+    allocation.release()
     pool.allocate(8 * MIB + 5)
     assert len(advised) == 1  # what is lent again is advised already
 

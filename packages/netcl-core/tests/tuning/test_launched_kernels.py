@@ -13,7 +13,7 @@ from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.testing import masked
 from netcl.core.tuning import measurements, selector
-from netcl.core.tuning.conv_plans import geometry, plan_of
+from netcl.core.tuning.conv_plans import conv_plan, geometry
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.core.tuning.tiles import cpu_tile, entry_points, implicit_gemm_tile
@@ -284,4 +284,4 @@ def test_depthwise_convolutions_of_cpus() -> None:
     cpu = Traits(True, 8, 1 << 20)
     found = [selector.convolution_kernels(cpu, kind, g, "float32") for kind in ("forward", "grad_input", "grad_weight")]
     assert found == [("planes",), ("planes",), ("taps",)]
-    assert len(plan_of("grad_input", g).parts) == 1
+    assert len(conv_plan("grad_input", g).parts) == 1

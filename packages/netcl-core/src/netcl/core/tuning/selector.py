@@ -19,7 +19,7 @@ from netcl.core.device.discovery import DeviceHandle, get_active_device
 from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile, family_of
 from netcl.core.dtypes import DTypeLike, canonical, itemsize
 from netcl.core.tuning import small_channels, tiles, variants, winograd
-from netcl.core.tuning.conv_plans import blocks_of, dense, plan_of, restricted
+from netcl.core.tuning.conv_plans import blocks_of, conv_plan, dense, restricted
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_short_offsets
 from netcl.core.tuning.traits import Traits, traits_of
 from netcl.core.tuning.variants import KernelConfig, KernelVariant
@@ -203,7 +203,7 @@ def allowed(measured: str | None) -> str | None:
 
 def convolution_candidates(device: Traits, g: Geometry) -> tuple[str, ...]:
     """The kernels to measure for a forward convolution."""
-    c = plan_of("forward", g).parts[0].contraction
+    c = conv_plan("forward", g).parts[0].contraction
     own = ("windows",) if has_implicit_gemm(device, c) else small_channels.kernels(device, g)
     return (*own, *contraction_kernels(device, c), *(winograd.kernels(g) if device.is_cpu else ()))
 
@@ -219,7 +219,7 @@ def convolution_kernels(
         return ("channels",)
     if chosen.winograd is not None:
         return (f"winograd{chosen.winograd.tile}",)
-    plan = plan_of(kind, g)
+    plan = conv_plan(kind, g)
     whole = [part.contraction for part in plan.parts]
     if kind == "grad_weight":
         first = [replace(whole[0], partial=True)]

@@ -16,7 +16,7 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.expr.c_types import LOOPING
 from netcl.core.tuning.traits import Traits, traits_of
 
-__all__ = ["Traits", "filled", "share", "source", "struct", "traits"]
+__all__ = ["Traits", "filled", "per_work_item", "source", "struct", "traits"]
 
 from netcl.core.backend.opencl.storage import storage_text
 
@@ -88,6 +88,6 @@ def struct(*values: int | Iterable[int]) -> Any:
     return array.view(f"V{array.nbytes}")[0]
 
 
-def share(units: int, device: Traits) -> int:
+def per_work_item(units: int, device: Traits) -> int:
     """Units per work-item: one on devices with many cores, else so many that few work-items remain."""
     return -(-units // _UNITS_ON_CPU) if device.is_cpu else 1

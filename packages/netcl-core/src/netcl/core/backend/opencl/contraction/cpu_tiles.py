@@ -145,7 +145,7 @@ def _packed_rows(c: Contraction, program: CpuKernel) -> RowStrides:
 
 
 @lru_cache(maxsize=1024)
-def _plan(
+def _launch_of(
     c: Contraction,
     program: CpuKernel,
     a: RowStrides,
@@ -202,7 +202,7 @@ def contract_rows(
     """The CPU kernel on what ``rows_for`` gave; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
     text, operands, layouts = fused or ("", (), None)
     program = cpu_program(traits(engine), b.dtype, text, max(1, len(operands)), _has_few_rows(c))
-    units, argument = _plan(c, program, a[1], splits, out_part, layouts)
+    units, argument = _launch_of(c, program, a[1], splits, out_part, layouts)
     engine.launch(program.text, "contract", (units,), (1,), [a[0], b, out, argument, *(operands or (b,))])
 
 

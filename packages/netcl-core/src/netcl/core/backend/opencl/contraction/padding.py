@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
 from netcl.core.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _launch(
     planes: int, extent: Triple, low: Triple, padded: Triple, first: int, images: int, device: Traits
 ) -> tuple[int, Any]:
     rows = images * planes * padded[0] * padded[1]
-    block = share(rows, device)
+    block = per_work_item(rows, device)
     return -(-rows // block), struct(rows, block, first * planes * prod(extent), extent, padded, low)
 
 
@@ -46,7 +46,7 @@ def padded_images(
 @lru_cache(maxsize=256)
 def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device: Traits) -> tuple[int, Any]:
     rows = planes * result[0] * result[1]
-    block = max(1, share(rows, device))
+    block = max(1, per_work_item(rows, device))
     return -(-rows // block), struct(rows, block, extent, result, step)
 
 

@@ -22,14 +22,14 @@ _KERNELS = {
 }
 
 
-class _Plan(NamedTuple):
+class _Launch(NamedTuple):
     units: int
     scratch: int  # elements of a work-item
     argument: Any
 
 
 @lru_cache(maxsize=512)
-def _plan(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None = None) -> _Plan | None:
+def _launch_of(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None = None) -> _Launch | None:
     """The launch of a problem; None if too little of it fits in the scratch of a work-item."""
     share = share_of(p, tile)
     if share is None:
@@ -39,7 +39,7 @@ def _plan(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None = No
         share.blocks, share.each, share.total, share.scratch, share.strip, share.run,
         int(layouts is not None), members(layouts),
     )  # fmt: skip
-    return _Plan(share.units, share.scratch, argument)
+    return _Launch(share.units, share.scratch, argument)
 
 
 @lru_cache(maxsize=64)
@@ -59,16 +59,16 @@ def run(
     """Runs one direction, with the operands of ``conv``, into ``out``; the forward one takes an epilogue."""
     text, operands, layouts = fused or ("", (), None)
     tile = tile_of(traits(engine), p.kind, out.dtype)
-    plan = _plan(p, tile, layouts)
-    assert plan is not None  # small_channels.chosen has checked it
+    launch = _launch_of(p, tile, layouts)
+    assert launch is not None  # small_channels.chosen has checked it
     weights = p.kind == "grad_weight"
     program = _program(p.kind, out.dtype, tile, text, max(1, len(operands)))
-    scratch: TensorData = engine.empty((plan.units * plan.scratch,), compute_dtype(out.dtype))
-    target = engine.empty((plan.units, out.size), compute_dtype(out.dtype)) if weights else out
+    scratch: TensorData = engine.empty((launch.units * launch.scratch,), compute_dtype(out.dtype))
+    target = engine.empty((launch.units, out.size), compute_dtype(out.dtype)) if weights else out
     more = (operands or (a,)) if p.kind == "forward" else ()
-    engine.launch(program, _KERNELS[p.kind][1], (plan.units,), (1,), [a, b, target, scratch, plan.argument, *more])
+    engine.launch(program, _KERNELS[p.kind][1], (launch.units,), (1,), [a, b, target, scratch, launch.argument, *more])
     if weights:
-        reduce_partials(engine, target, out, plan.units)
+        reduce_partials(engine, target, out, launch.units)
 
 
 __all__ = ["run"]

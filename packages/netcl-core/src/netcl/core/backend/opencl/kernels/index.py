@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.host_reads import host_read_allowed
-from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 
@@ -250,7 +250,7 @@ def nonzero(engine: Any, mask: TensorData) -> TensorData:
     device = traits(engine)
     if mask.size == 0:
         return engine.empty((0,), "int64")  # type: ignore[no-any-return]
-    block = max(share(mask.size, device), -(-mask.size // _LISTERS))
+    block = max(per_work_item(mask.size, device), -(-mask.size // _LISTERS))
     local = (1 if device.is_cpu else min(64, device.group),)
     items = -(-mask.size // block // local[0]) * local[0]
     text, sizes = _nonzero_program(), (np.int64(mask.size), np.int64(block))
