@@ -19,7 +19,7 @@ typedef struct {
     long k_extent[4], a_k[4], b_k[4], n_extent[4], b_n[4], out_n[4];
 } contraction;
 
-static inline long place(long index, const long* extent, const long* stride) {
+static inline long offset_of(long index, const long* extent, const long* stride) {
     long at = 0;
     for (int d = 3; d > 0; d--) {
         at += index % extent[d] * stride[d];
@@ -60,12 +60,12 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
     long from[4];
     REAL sums[4][4];
     for (int c = 0; c < 4; c++) {
-        from[c] = place(min(column + c * EDGE, g.n - 1), g.n_extent, g.b_n);
+        from[c] = offset_of(min(column + c * EDGE, g.n - 1), g.n_extent, g.b_n);
         for (int r = 0; r < 4; r++) sums[r][c] = 0;
     }
     for (long start = 0; start < g.k; start += EDGE) {
-        const long a_at = start + x < g.k ? place(start + x, g.k_extent, g.a_k) : 0;
-        const long b_at = start + y < g.k ? place(start + y, g.k_extent, g.b_k) : 0;
+        const long a_at = start + x < g.k ? offset_of(start + x, g.k_extent, g.a_k) : 0;
+        const long b_at = start + y < g.k ? offset_of(start + y, g.k_extent, g.b_k) : 0;
         for (int c = 0; c < 4; c++) {
             const bool inside = start + x < g.k && row + c * EDGE < g.m;
             a_tile[x][y + c * EDGE] = inside ? LOAD(a, (row + c * EDGE) * g.a_row + a_at) : (REAL)0;
@@ -80,7 +80,7 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
     for (int c = 0; c < 4; c++) {
         const long j = column + c * EDGE;
         if (j >= g.n) continue;
-        const long to = place(j, g.n_extent, g.out_n);
+        const long to = offset_of(j, g.n_extent, g.out_n);
         for (int r = 0; r < 4; r++) {
             const long i = row + r * EDGE;
             const REAL value = finished(sums[r][c], min(i, g.m - 1), j, to);
@@ -96,7 +96,7 @@ __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE*
     const long column = get_global_id(0), row = get_global_id(1);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1] + row * g.a_row;
-    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + place(column, g.n_extent, g.b_n);
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + offset_of(column, g.n_extent, g.b_n);
     REAL sum = 0;
     for (long k0 = 0; k0 < g.k_extent[0]; k0++)
         for (long k1 = 0; k1 < g.k_extent[1]; k1++)
@@ -107,6 +107,6 @@ __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE*
                     sum += LOAD(a, a_at + k3 * g.a_k[3]) * LOAD(b, b_at + k3 * g.b_k[3]);
             }
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    const long to = place(column, g.n_extent, g.out_n);
+    const long to = offset_of(column, g.n_extent, g.out_n);
     write(finished(sum, row, column, to), out, base + to + row * g.out_row, &g);
 }

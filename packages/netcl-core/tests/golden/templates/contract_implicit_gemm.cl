@@ -67,7 +67,7 @@ typedef struct {
 } windowed;
 
 // The offsets of an index that counts through `extent`, by two sets of strides.
-static inline int2 both_places(const int index, const long* extent, const long* one, const long* other) {
+static inline int2 both_offsets(const int index, const long* extent, const long* one, const long* other) {
     uint rest = index;
     int2 at = 0;
     for (int d = 3; d > 0; d--) {
@@ -97,11 +97,11 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     int a_from[A_EACH], b_from[B_EACH];
     for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG), m - 1) * (int)g.a_row;
     for (int i = 0; i < B_EACH; i++)
-        b_from[i] = i == 0 || B_ALONG ? both_places(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
+        b_from[i] = i == 0 || B_ALONG ? both_offsets(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
     REAL a_next[A_EACH], b_next[B_EACH];
     REAL_4 sums[4 * QUARTERS][2];
     for (int i = 0; i < 4 * QUARTERS; i++) sums[i][0] = sums[i][1] = 0;
-    if (item < DEEP) steps[0][item] = both_places(min(first + item, last - 1), g.k_extent, g.a_k, g.b_k);
+    if (item < DEEP) steps[0][item] = both_offsets(min(first + item, last - 1), g.k_extent, g.a_k, g.b_k);
     barrier(CLK_LOCAL_MEM_FENCE);
     int slot = 0;
     for (int start = first - DEEP; start < last; start += DEEP, slot ^= 1) {
@@ -115,7 +115,7 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
                 const int k = AT(i, SPAN, B_ALONG);
                 b_next[i] = coming + k < last ? LOAD(b, b_from[i] + steps[slot][k].y) : (REAL)0;
             }
-            if (item < DEEP) steps[slot ^ 1][item] = both_places(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
+            if (item < DEEP) steps[slot ^ 1][item] = both_offsets(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
         }
         if (start >= first) multiply_tiles(a_tile, b_tile, x, y, sums);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -132,7 +132,7 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
         for (int j = 0; j < 4; j++) {
             const int c = column + half_ * 64 + x * 4 + j;
             if (c >= n) continue;
-            const int to = both_places(c, g.n_extent, g.out_n, g.out_n).x;
+            const int to = both_offsets(c, g.n_extent, g.out_n, g.out_n).x;
             REAL values[4 * QUARTERS];
             for (int i = 0; i < 4 * QUARTERS; i++) {
                 const int r = min(row + i / 4 * 64 + y * 4 + i % 4, m - 1);

@@ -1,4 +1,4 @@
-"""Taking, gathering, writing and adding at indices on OpenCL devices, and the places of what is true."""
+"""Taking, gathering, writing and adding at indices on OpenCL devices, and the positions of what is true."""
 
 from __future__ import annotations
 
@@ -228,15 +228,15 @@ class _Sum(NamedTuple):
     def _sorted(self, sums: TensorData) -> None:
         """Many rows on many cores: equal indices side by side, in the order in which they came."""
         engine, (before, extent, after) = self.engine, self.table
-        (places,) = engine.run((_place(self.indices.dtype, int(self.code)),), (self.indices,), {"n": extent})
-        places, order = engine.sort("sort", places._alias((self.length,)), size=self.length)
+        (positions,) = engine.run((_position(self.indices.dtype, int(self.code)),), (self.indices,), {"n": extent})
+        positions, order = engine.sort("sort", positions._alias((self.length,)), size=self.length)
         size, local = _grid(after, self.length, before, traits(engine))
         argument = struct(*self.table, self.length, 1, 1, 1, before * self.length)
-        self._launch("sorted_gradient", (size, local, argument), [places, order], [sums])
+        self._launch("sorted_gradient", (size, local, argument), [positions, order], [sums])
 
 
 @lru_cache(maxsize=64)
-def _place(dtype: str, code: int) -> Expr:
+def _position(dtype: str, code: int) -> Expr:
     return cast(place_of(Load(0, dtype), Scalar("n", "int64"), code), "int32")
 
 
