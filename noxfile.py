@@ -231,12 +231,13 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style (ruff), who imports whom (import-linter), and that sibling version ranges fit the tree."""
+    """Check style (ruff), English, who imports whom (import-linter), and that sibling version ranges fit the tree."""
     session.install(
         *nox.project.dependency_groups(SETTINGS, "lint"), *(["tomli"] if sys.version_info < (3, 11) else [])
     )
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("python", "tools/check_prose.py")
     session.run("python", "tools/check_imports.py")
     session.run("python", "tools/check_layers.py")
     session.run("python", "tools/check_versions.py")

@@ -48,6 +48,11 @@ def test_plain_english_passes(tmp_path: Path, suffix: str, text: str) -> None:
     assert list(findings(path)) == []
 
 
+def test_the_tree_is_plain_english(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main([])
+    assert status == 0, capsys.readouterr().out
+
+
 def test_lines_and_kinds_of_comments(tmp_path: Path) -> None:
     path = tmp_path / "comments.py"
     path.write_text(
@@ -62,3 +67,12 @@ def test_code_in_markdown_is_left_out(tmp_path: Path) -> None:
         "# What it is\n\n```\nnobody lies\n```\n\n| a | None where b |\n|-|-|\n\nWhat is it?\n", encoding="utf-8"
     )
     assert [line for line, _, _ in findings(path)] == [7]
+
+
+def test_code_in_kernels_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cl"
+    path.write_text(
+        "// A sum.\n// It lies there.\nint beside(int a) {\n    return a;  // Counts anew.\n}\n#define LIES lies(a)\n",
+        encoding="utf-8",
+    )
+    assert [line for line, _, _ in findings(path)] == [2, 4]

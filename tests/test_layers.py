@@ -1,5 +1,5 @@
 """The layers of the repository: the contracts of import-linter hold, a planted import breaks the one that forbids it,
-and there is no import cycle, type-checking and deferred imports included.
+and there is no import cycle, type-checking and deferred imports included; kernels are next to their launchers.
 """
 
 from __future__ import annotations
@@ -75,3 +75,13 @@ def test_few_imports_are_deferred(package: str) -> None:
 def test_a_cycle_is_found() -> None:
     arrows = [count_structure.Arrow(*pair, "type") for pair in ("ab", "bc", "ca", "cd", "de", "ed", "ef")]
     assert count_structure.cycles(arrows) == [["a", "b", "c"], ["d", "e"]]
+
+
+def test_each_kernel_file_is_named_by_a_launcher_in_its_folder(tmp_path: Path) -> None:
+    assert count_structure.kernels_apart(ROOT) == []
+    folder = tmp_path / "packages" / "netcl-core" / "src"
+    folder.mkdir(parents=True)
+    (folder / "launcher.py").write_text('names = ["pad"]\nothers = f"pad_{kind}"\n', encoding="utf-8")
+    for name in ("pad", "pad_sample"):
+        (folder / f"{name}.cl").touch()
+    assert [path.stem for path in count_structure.kernels_apart(tmp_path)] == ["pad_sample"]

@@ -61,7 +61,7 @@ def python_texts(source: str) -> Iterator[tuple[int, str]]:
 
 def kernel_texts(source: str) -> Iterator[tuple[int, str]]:
     """Yields (line, text) of each ``/* */`` comment and of each block of ``//`` lines in OpenCL C."""
-    for found in re.finditer(r"/\*(.*?)\*/|(?:^[ \t]*//.*\n?)+|//.*", source, re.S | re.M):
+    for found in re.finditer(r"/\*([\s\S]*?)\*/|(?:^[ \t]*//.*\n?)+|//.*", source, re.M):
         text = found[1] if found[1] is not None else re.sub(r"^[ \t]*//[ \t]?", "", found[0], flags=re.M)
         yield source.count("\n", 0, found.start()) + 1, text
 

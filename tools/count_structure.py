@@ -131,13 +131,11 @@ def class_assignments(modules: Iterable[Module]) -> list[str]:
 
 
 def kernels_apart(root: Path) -> list[Path]:
-    """Each .cl file of packages/*/src in whose folder no .py file names it, by its stem or as ``part_{...}``."""
+    """Each .cl file of packages/*/src that no .py file in its folder names, as a string: its stem or its file name."""
     found = []
     for path in sorted(root.glob("packages/*/src/**/*.cl")):
         launchers = "".join(one.read_text(encoding="utf-8") for one in path.parent.glob("*.py"))
-        words = path.stem.split("_")
-        names = [path.stem, *("_".join(words[:count]) + "_{" for count in range(1, len(words)))]
-        if not any(name in launchers for name in names):
+        if f'"{path.stem}"' not in launchers and f'"{path.name}"' not in launchers:
             found.append(path)
     return found
 

@@ -106,9 +106,9 @@ def test_out_of_memory_of_the_host(monkeypatch):
 def test_pinned_host_memory_that_is_not_used_is_bounded(queue):
     with config.override(PINNED_MAX_MB=1):
         pool = PinnedBufferPool(queue.context)
-    leases = [pool.allocate(256 << 10) for _ in range(12)]
+    allocations = [pool.allocate(256 << 10) for _ in range(12)]
     assert pool.stats.bytes_allocated == 12 * (256 << 10)
-    del leases
+    del allocations
     deadline = time.monotonic() + 5
     while pool.stats.bytes_allocated > MIB and time.monotonic() < deadline:
         queue.finish()  # other queues of the context may have to be passed too
@@ -206,7 +206,7 @@ def test_float64_where_the_device_has_none(queue, monkeypatch):
     assert Tensor.from_host(queue, np.ones(3)).dtype == "float32"
 
 
-# -- leases and queues -------------------------------------------------------------------------------------------------
+# -- allocations and queues --------------------------------------------------------------------------------------------
 
 
 def test_use_after_release_and_double_release(queue):
@@ -226,10 +226,10 @@ def test_use_after_release_and_double_release(queue):
     ):
         with pytest.raises(UnsupportedError, match="was released"):
             use()
-    lease = get_persistent_pool(queue).allocate(64)
-    lease.release()
+    allocation = get_persistent_pool(queue).allocate(64)
+    allocation.release()
     with pytest.raises(UnsupportedError, match="was released"):
-        kernel.run(queue, (5,), None, lease)
+        kernel.run(queue, (5,), None, allocation)
     assert (y + 1).tolist() == [2.0] * 5
 
 

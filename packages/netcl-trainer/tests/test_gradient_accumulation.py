@@ -52,8 +52,7 @@ def test_a_group_counts_as_one_batch(handle: DeviceHandle) -> None:
 
 def test_groups_are_captured_to_the_bit(handle: DeviceHandle) -> None:
     captured, eager = trained(8, 2), trained(8, 2, compile=False)
-    assert captured._step is not None
-    assert captured._step.replays > 0
+    assert captured.captured
     assert all(np.array_equal(a, b) for a, b in zip(weights(captured), weights(eager)))
 
 

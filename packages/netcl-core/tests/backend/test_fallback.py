@@ -16,17 +16,13 @@ from netcl.core.tuning.selector import get_kernel_selector
 
 
 @pytest.fixture
-def engine(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """An engine of its own; the selector, which all devices of this profile share, forgets its failed kernels."""
+def engine(handle: DeviceHandle) -> Any:
+    """An engine of its own, so that kernels that fail on it do not fail on the engine of other tests."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy builds no kernels")
     (other, _) = manager.split(handle, 2)
-    found = engine_for(other)
-    selector = get_kernel_selector(found.queue)
-    monkeypatch.setattr(selector, "_plain", set())
     with device(other):
-        yield found
-    selector.clear_cache()
+        yield engine_for(other)
 
 
 @pytest.fixture
@@ -55,14 +51,30 @@ def test_a_product_that_does_not_build_is_computed_plainly(engine: Any) -> None:
     assert np.array_equal(engine.read(again), found)
     row = engine.matmul(a, engine.tensor(arrays[1][:, :1].copy(), "float32"))
     np.testing.assert_allclose(engine.read(row), found[:, :1], rtol=1e-5, atol=1e-6)
-    chooser = get_kernel_selector(engine.queue)
-    assert chooser.select_matmul_kernel(9, 5, 7).extra["kernel"] == "plain"
-    chooser._plain.clear()  # other engines of such a device build theirs
-    chooser.clear_cache()
     from netcl.core.backend.opencl.contraction import gemm
 
     with pytest.raises(KernelBuildError):
         gemm.matmul(engine, a, b, variant="packed")
+
+
+def test_a_kernel_that_fails_on_one_engine_is_launched_on_another(engine: Any, handle: DeviceHandle) -> None:
+    """Both engines have the same device and profile; the kernel and its report are changed on the first alone."""
+    other = engine_for(handle)
+    assert other is not engine
+    before = [get_kernel_selector(each.queue).select_matmul_kernel(9, 5, 7).extra["kernel"] for each in (engine, other)]
+    assert before[0] == before[1] != "plain"
+    with pytest.MonkeyPatch.context() as patched:
+        broken.__wrapped__(patched)
+        operands = [engine.tensor(np.ones(shape, np.float32), "float32") for shape in ((9, 7), (7, 5))]
+        with pytest.warns(RuntimeWarning, match="does not build the float32 kernel"):
+            engine.matmul(*operands)
+    for queue in (engine.queue, engine.handle):
+        assert get_kernel_selector(queue).select_matmul_kernel(9, 5, 7).extra["kernel"] == "plain"
+        assert get_kernel_selector(queue).select_matmul_kernel(9, 5, 7, "bfloat16").extra["kernel"] != "plain"
+    for queue in (other.queue, handle, engine.queue.device):
+        assert get_kernel_selector(queue).select_matmul_kernel(9, 5, 7).extra["kernel"] == before[1]
+    other.matmul(*(other.tensor(np.ones(shape, np.float32), "float32") for shape in ((9, 7), (7, 5))))
+    assert "plain" not in other.launcher.launched[-1]
 
 
 @pytest.mark.usefixtures("broken")

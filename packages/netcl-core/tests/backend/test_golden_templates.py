@@ -104,7 +104,7 @@ def _contractions_of_cpus() -> Instances:
             for kind in ("forward", "grad_input", "grad_weight"):
                 tile = tile_of(device, kind, dtype)
                 yield (
-                    f"{small_channels._KERNELS[kind]}/{name}_{dtype}",
+                    f"{small_channels._KERNELS[kind][1]}/{name}_{dtype}",
                     partial(small_channels._program, kind, dtype, tile, "", 1),
                 )
             tile = tile_of(device, "forward", dtype)

@@ -8,6 +8,8 @@ import pytest
 import netcl as nc
 from netcl.core.device import manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, DTypeError, KernelBuildError, UnsupportedError
+from netcl.core.expr import Load, render
+from netcl.core.expr.scopes import Layout
 from netcl.core.kernels.primitives import (
     PRIMITIVE_PREAMBLE,
     KernelSpec,
@@ -274,3 +276,15 @@ def test_signatures():
     assert (n.scalar, n.name, alpha.scalar) == (np.uint32, "n", np.float32)
     assert parameters_of(source, "other") == ()
     assert parameters_of(source, "missing") is None
+
+
+def test_a_rendered_kernel_becomes_a_spec_that_runs(queue):
+    source = render((Load(0, "float32") + 1.0,), Layout(1, {0: (0,)}, ((0,),), (), width=1))
+    spec = KernelSpec.from_source(source)
+    assert spec.name == source.name
+    assert spec.to_source() == source.to_source()
+    values = np.arange(N, dtype=np.float32)
+    given, out = device_copy(queue, values), device_copy(queue, np.zeros_like(values))
+    n0, rows, rows_each, chunk, chunks = (np.uint64(number) for number in (N, 1, 1, N // 4, 4))
+    spec.build(queue).run(queue, (4,), (1,), given, out, n0, rows, rows_each, chunk, chunks)
+    assert np.array_equal(read(queue, out, values), values + 1)

@@ -61,10 +61,10 @@ def test_a_buffer_in_use_on_one_queue_is_not_lent_to_another(queues):
     values = Tensor.from_host(first, np.ones(N, np.float32))
     first.finish()
     with Gate(first) as gate:
-        lease = pool.allocate(4 * N)
-        address = lease.buffer.int_ptr
-        cl.enqueue_copy(first, lease.buffer, values.buffer)
-        lease.release()
+        allocation = pool.allocate(4 * N)
+        address = allocation.buffer.int_ptr
+        cl.enqueue_copy(first, allocation.buffer, values.buffer)
+        allocation.release()
         other = pool.allocate(4 * N)
         assert other.buffer.int_ptr != address, "the copy on the first queue has not run yet"
         gate.open()
@@ -78,16 +78,16 @@ def test_a_buffer_in_use_on_one_queue_is_not_lent_to_another(queues):
 def test_without_markers_a_buffer_comes_back_when_the_queues_are_done(queues, monkeypatch):
     """A driver that has no room for a marker must not make a pool lend what a kernel still uses."""
     pool = BufferPool(queues[0].context)
-    lease = pool.allocate(4 * N)
-    address = lease.buffer.int_ptr
+    allocation = pool.allocate(4 * N)
+    address = allocation.buffer.int_ptr
 
     def refused(*args):
         raise cl.RuntimeError(cl._cl._ErrorRecord(msg="injected", code=-5, routine="clEnqueueMarkerWithWaitList"))
 
     monkeypatch.setattr(cl, "enqueue_marker", refused)
     gate = Gate(queues[0])
-    cl.enqueue_copy(queues[0], lease.buffer, Tensor.zeros((N,), queue=queues[0]).buffer)
-    lease.release()
+    cl.enqueue_copy(queues[0], allocation.buffer, Tensor.zeros((N,), queue=queues[0]).buffer)
+    allocation.release()
     opening = threading.Event()
 
     def open_gate():

@@ -1,4 +1,4 @@
-"""The pools: leases, buckets, bounds, statistics, out of memory, threads and the collector; memory that is shared."""
+"""The pools: allocations, buckets, bounds, statistics, out of memory, threads, the collector; shared memory."""
 
 from __future__ import annotations
 
@@ -43,12 +43,20 @@ def queue(request):
 
 
 @pytest.fixture
+def context(queue):
+    """A context that has no other queue: a pool of the process's context takes a returned buffer back only after the
+    work on all its queues, some of other tests.
+    """
+    return cl.Context([queue.device])
+
+
+@pytest.fixture
 def pool(queue):
     return PersistentBufferPool(queue.context, queue)
 
 
-def test_seed_001_pool_sample(queue):
-    context, nbytes = queue.context, 1000
+def test_seed_001_pool_sample(context):
+    nbytes = 1000
     pool = BufferPool(context)
     h = pool.allocate(nbytes)
     h.release()
@@ -79,7 +87,7 @@ def test_seed_001_pinned_pool_and_shared_memory(queue):
     assert has_svm_support(queue) == bool(queue.device.svm_capabilities)
 
 
-def test_release_is_once_and_ends_the_lease(pool):
+def test_release_is_once_and_ends_the_allocation(pool):
     handle = pool.allocate(10)
     handle.release()
     handle.release()
@@ -145,8 +153,8 @@ def test_bad_sizes_are_named(pool):
     assert pool.allocate(np.int64(10)).bucket_size == 1024
 
 
-def test_buffers_of_other_flags_have_lists_of_their_own(queue):
-    pool = BufferPool(queue.context)
+def test_buffers_of_other_flags_have_lists_of_their_own(context):
+    pool = BufferPool(context)
     reading = pool.allocate(100, cl.mem_flags.READ_ONLY)
     buffer = reading.buffer
     assert buffer.flags & cl.mem_flags.READ_ONLY
@@ -203,9 +211,9 @@ def test_statistics(pool):
     assert second.buffer is not None
 
 
-def test_buffer_waits_for_its_event(queue):
-    pool = BufferPool(queue.context)
-    gate = cl.UserEvent(queue.context)
+def test_buffer_waits_for_its_event(context):
+    pool = BufferPool(context)
+    gate = cl.UserEvent(context)
     handle = pool.allocate(100)
     buffer = handle.buffer
     handle.release_after(gate)
@@ -277,8 +285,8 @@ def test_more_than_the_device_grants(pool, queue):
     assert pool.stats.bytes_allocated == 0
 
 
-def test_driver_out_of_memory_empties_all_pools_and_tries_once_more(queue, monkeypatch):
-    other = BufferPool(queue.context)
+def test_driver_out_of_memory_empties_all_pools_and_tries_once_more(context, monkeypatch):
+    other = BufferPool(context)
     other.allocate(4096).release()
     calls = []
     make = cl.Buffer
@@ -290,7 +298,7 @@ def test_driver_out_of_memory_empties_all_pools_and_tries_once_more(queue, monke
         return make(*args, **kwargs)
 
     monkeypatch.setattr(cl, "Buffer", failing)
-    handle = PersistentBufferPool(queue.context, queue).allocate(100)
+    handle = PersistentBufferPool(context, cl.CommandQueue(context)).allocate(100)
     assert handle.buffer is not None
     assert calls == [4096, 0]
 
@@ -422,11 +430,11 @@ def test_large_buffers_of_a_cpu_are_advised_to_large_pages(queue, monkeypatch):
     pool = PersistentBufferPool(queue.context, queue)
     pool.allocate(MIB)
     assert not advised
-    lease = pool.allocate(8 * MIB + 5)
+    allocation = pool.allocate(8 * MIB + 5)
     ((address, nbytes),) = advised
     assert address % 4096 == nbytes % 4096 == 0
-    assert lease.bucket_size - 8192 <= nbytes <= lease.bucket_size
-    lease.release()
+    assert allocation.bucket_size - 8192 <= nbytes <= allocation.bucket_size
+    allocation.release()
     pool.allocate(8 * MIB + 5)
     assert len(advised) == 1  # what is lent again is advised already
 

@@ -13,7 +13,7 @@ from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.testing import masked
 from netcl.core.tuning import measurements, selector
-from netcl.core.tuning.conv_plans import geometry, plan_of
+from netcl.core.tuning.conv_plans import conv_plan, geometry
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.core.tuning.tiles import cpu_tile, entry_points, implicit_gemm_tile
@@ -238,10 +238,12 @@ def test_a_dtype_whose_kernels_do_not_build_is_named_plain() -> None:
     base = chooser.profile.base.__class__(**{**vars(chooser.profile.base), "opencl_c_version": "OpenCL C 1.2"})
     chooser.profile = chooser.profile.__class__(base, chooser.profile.family)
     assert chooser.select_matmul_kernel(64, 64, 64).extra["kernel"] == "wide"
-    chooser.only_plain("float32")
-    assert chooser.select_matmul_kernel(64, 64, 64).extra["kernel"] == "plain"
-    assert chooser.select_conv2d_kernel(2, 3, 8, 9, 9, 3, 3).extra["kernel"] == "plain"
-    assert chooser.select_matmul_kernel(64, 64, 64, "bfloat16").extra["kernel"] == "wide"
+    without = chooser.with_plain("float32")
+    assert without.select_matmul_kernel(64, 64, 64).extra["kernel"] == "plain"
+    assert without.select_conv2d_kernel(2, 3, 8, 9, 9, 3, 3).extra["kernel"] == "plain"
+    assert without.select_matmul_kernel(64, 64, 64, "bfloat16").extra["kernel"] == "wide"
+    assert without.with_plain("bfloat16").select_matmul_kernel(64, 64, 64, "bfloat16").extra["kernel"] == "plain"
+    assert chooser.select_matmul_kernel(64, 64, 64).extra["kernel"] == "wide"
 
 
 def product(m: int, k: int, n: int, **options: Any) -> Contraction:
@@ -282,4 +284,4 @@ def test_depthwise_convolutions_of_cpus() -> None:
     cpu = Traits(True, 8, 1 << 20)
     found = [selector.convolution_kernels(cpu, kind, g, "float32") for kind in ("forward", "grad_input", "grad_weight")]
     assert found == [("planes",), ("planes",), ("taps",)]
-    assert len(plan_of("grad_input", g).parts) == 1
+    assert len(conv_plan("grad_input", g).parts) == 1

@@ -61,8 +61,8 @@ def main() -> None:
     x = np.ones(8, np.float32)
     group.all_reduce(x)
     group.timeout = float(config.get("DIST_TIMEOUT_S"))
-    if fault == "kill":
-        die_in_a_collective(group, last)
+    if fault in ("kill", "stay"):
+        die_in_a_collective(group, last and fault == "kill")
     if fault == "twice":
         die_twice(group, last)
     elif last:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from netcl.autograd.derive.fused_plan import plan_of
+from netcl.autograd.derive.fused_plan import fused_plan
 from netcl.autograd.derive.run import run_plan
 from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of
 from netcl.autograd.mode import state
@@ -88,7 +88,7 @@ def step_of(ready: Bound, results: Sequence[Tensor]) -> GradNode | None:
     inputs, program = ready.inputs, ready.program
     needs = tuple([t.requires_grad and t.dtype in FLOATING for t in inputs])
     shapes = [t.shape for t in inputs]
-    plan = plan_of(program, shapes, needs)
+    plan = fused_plan(program, shapes, needs)
     if plan is None:
         return None
     saved = [inputs[slot] for slot in plan.inputs]

@@ -15,7 +15,7 @@ from typing import Any
 from netcl.core.backend.interceptors import pop_interceptor, push_interceptor
 from netcl.core.backend.profiler_sink import FlopCount, ProfilerSink, Size, sizes
 from netcl.core.expr.cost import expression_flops
-from netcl.core.expr.numpy_eval import Plan
+from netcl.core.expr.numpy_eval import Evaluator
 from netcl.profiling.records import LaunchRecord, Span, Thread
 from netcl.profiling.timing import event_times, has_event_times
 
@@ -75,7 +75,7 @@ class LaunchRecorder(ProfilerSink):
         given = tuple(args)
         record = self._record("kernel", name.lstrip("_"), began, tuple(sizes(given)))
         record.flop_count = flop_count or thread_state.flop_count
-        if given and isinstance(given[0], Plan):
+        if given and isinstance(given[0], Evaluator):
             # Called by NumPy's evaluator: plan, arrays, scalars, space, stores.
             record.flops = expression_flops(given[0].outputs, [array.shape for array in given[1]], given[3])
         self._seen(event, record)

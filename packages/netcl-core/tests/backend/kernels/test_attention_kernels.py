@@ -151,7 +151,7 @@ def test_where_the_kernel_does_not_build_products_take_its_place(engine: Any, mo
     def refuse(*args: Any) -> None:
         raise KernelBuildError("text", "", "no registers left", "a device", "a driver")
 
-    monkeypatch.setattr(attention, "_launch", refuse)
+    monkeypatch.setattr(attention, "_enqueue", refuse)
     with pytest.raises(KernelBuildError):
         check(engine, LITTLE[0], "float32", variant="online")
     with pytest.warns(

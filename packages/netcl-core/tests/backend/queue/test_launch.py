@@ -31,7 +31,7 @@ N = 256
 
 
 class FakeTensor:
-    """The part of a tensor that a launch needs: its storage, with buffer and lease."""
+    """The part of a tensor that a launch needs: its storage, with buffer and allocation."""
 
     def __init__(self, handle):
         self._storage = Storage.of(handle.buffer, None, handle)

@@ -186,16 +186,16 @@ def test_async_download(transfer, pool):
     "value", [np.uint8(7), np.float16(1.5), np.float32(-2), np.float64(3.25), np.int64(-9), np.bool_(1)]
 )
 @pytest.mark.parametrize("n", [0, 1, 7, 64, 65, 1000])
-@pytest.mark.parametrize("whole_lease", [False, True])
-def test_fill(transfer, pool, value, n, whole_lease):
+@pytest.mark.parametrize("whole_allocation", [False, True])
+def test_fill(transfer, pool, value, n, whole_allocation):
     handle = pool.allocate(n * value.itemsize)
     guard = np.full(handle.bucket_size, 0xAA, np.uint8)
     transfer.upload(handle.buffer, guard, async_copy=False)
-    transfer.fill(handle.buffer, n * value.itemsize, value, handle.bucket_size if whole_lease else 0)
+    transfer.fill(handle.buffer, n * value.itemsize, value, handle.bucket_size if whole_allocation else 0)
     out = np.empty(handle.bucket_size, np.uint8)
     transfer.download(handle.buffer, out)
     assert (out[: n * value.itemsize].view(value.dtype) == value).all()
-    if not whole_lease:
+    if not whole_allocation:
         assert (out[n * value.itemsize :] == 0xAA).all(), "not a byte further"
 
 

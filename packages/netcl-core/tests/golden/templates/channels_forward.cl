@@ -20,85 +20,17 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
-// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
-//
-// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined. OFFSET is int where offsets within a matrix have 32 bits.
+// Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// function, which follows the kernels in the text, or the addition of one operand.
 
-#ifdef VECTOR
-#define FINISHED_TYPE REALV
-#else
-#define FINISHED_TYPE REAL
-#endif
-
-#ifdef OPERANDS
-#if OPERANDS == 1
-#define EACH_OPERAND(F) F(1)
-#elif OPERANDS == 2
-#define EACH_OPERAND(F) F(1) F(2)
-#elif OPERANDS == 3
-#define EACH_OPERAND(F) F(1) F(2) F(3)
-#else
-#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
-#endif
-#define PARAMETER(k) , __global const STORAGE* restrict e##k
-#define OPERAND_TYPE(k) , const FINISHED_TYPE
-
-#ifdef EPILOGUE
-FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
-#else
-static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
-#endif
+static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
 
 typedef struct {
     long offset, row;
     long batch[2];
     long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
 } operand;
-#endif
-
-#ifndef VECTOR
-#ifndef OFFSET
-#define OFFSET long
-#endif
-
-#ifdef OPERANDS
-typedef struct { operand each[OPERANDS]; } operands;
-
-static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
-    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
-}
-
-// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-#define POINTER(k) , __global const STORAGE* e##k
-#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
-static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
-    return epilogue(sum EACH_OPERAND(BESIDE));
-}
-
-#define POINTED(k) , e##k
-#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
-// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
-// their neighbours: reads do not wait for writes then.
-#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
-#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
-#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
-#else
-#define FINISHING
-#define BEGIN_OPERANDS
-#define FINISHED(sum, row, column, to) (sum)
-#endif
-
-// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
-// leave them as they are.
-#if defined(OPERANDS) && defined(UNROLL)
-#define EACH_SUM _Pragma("unroll")
-#else
-#define EACH_SUM
-#endif
-#endif
 
 // Direct convolution of images with few channels on CPU devices: the common part of contract_channels_forward.cl, _weights
 // and _input.
@@ -184,19 +116,18 @@ static inline void find_runs(long* runs, const images* g) {
 // SPAN vectors of the output, from the strip, through epilogue(sum, operands...) if requested. Before the strip are the
 // weights in panels, [tile of filters][tap][ROWS], and the sums of a tile that wait for the epilogue or end a block.
 
-static inline REALV beside(__global const STORAGE* e, const operand o, const long filter, const long place, const long count) {
+// `count` values of an operand from offset `at` of the result on; those past the end repeat the last.
+static inline REALV operand_vector(__global const STORAGE* e, const operand o, const long filter, const long at, const long count) {
     e += o.offset;
     if (o.along == 0) return (REALV)(LOAD(e, filter * o.row));
-    if (count >= VECTOR) return VLOAD(e + place);
+    if (count >= VECTOR) return VLOAD(e + at);
     REAL lanes[VECTOR];
-    for (int i = 0; i < VECTOR; i++) lanes[i] = LOAD(e, place + min((long)i, count - 1));
+    for (int i = 0; i < VECTOR; i++) lanes[i] = LOAD(e, at + min((long)i, count - 1));
     return RLOAD(lanes);
 }
 
-#define BESIDE(k) , beside(e##k, g.operands[k - 1], filter, place, left)
-
 __kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __global const STORAGE* restrict weight, __global STORAGE* restrict out,
-                                       __global REAL* restrict scratch, const images geometry EACH_OPERAND(PARAMETER)) {
+                                       __global REAL* restrict scratch, const images geometry, __global const STORAGE* restrict e1) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;
@@ -234,16 +165,16 @@ __kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __glo
                 EACH(r, ROWS) EACH(v, SPAN) GSTORE(sums[r][v], waiting + (r * SPAN + v) * VECTOR);
                 for (long filter = f; filter < min(g.filters, f + ROWS); filter++)
                     for (long v = 0; v < SPAN && at + v * VECTOR < count; v++) {
-                        const long place = start + (filter - f) * plane + v * VECTOR, left = count - at - v * VECTOR;
+                        const long start_of_vector = start + (filter - f) * plane + v * VECTOR, left = count - at - v * VECTOR;
                         REALV sum = GLOAD(waiting + ((filter - f) * SPAN + v) * VECTOR);
-                        if (g.finished) sum = epilogue(sum EACH_OPERAND(BESIDE));
+                        if (g.finished) sum = epilogue(sum, operand_vector(e1, g.operands[0], filter, start_of_vector, left));
                         if (left >= VECTOR) {
-                            VSTORE(sum, out + place);
+                            VSTORE(sum, out + start_of_vector);
                             continue;
                         }
                         REAL lanes[VECTOR];
                         RSTORE(sum, lanes);
-                        for (long i = 0; i < left; i++) STORE(lanes[i], out, place + i);
+                        for (long i = 0; i < left; i++) STORE(lanes[i], out, start_of_vector + i);
                     }
             }
     }

@@ -4,7 +4,7 @@
 #define COLUMNS 2
 #define GROUP 64
 #define OFFSET int
-#define UNROLL 1
+#define finished(sum, row, column, to) (sum)
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -12,86 +12,6 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
-// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
-//
-// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined. OFFSET is int where offsets within a matrix have 32 bits.
-
-#ifdef VECTOR
-#define FINISHED_TYPE REALV
-#else
-#define FINISHED_TYPE REAL
-#endif
-
-#ifdef OPERANDS
-#if OPERANDS == 1
-#define EACH_OPERAND(F) F(1)
-#elif OPERANDS == 2
-#define EACH_OPERAND(F) F(1) F(2)
-#elif OPERANDS == 3
-#define EACH_OPERAND(F) F(1) F(2) F(3)
-#else
-#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
-#endif
-#define PARAMETER(k) , __global const STORAGE* restrict e##k
-#define OPERAND_TYPE(k) , const FINISHED_TYPE
-
-#ifdef EPILOGUE
-FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
-#else
-static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
-#endif
-
-typedef struct {
-    long offset, row;
-    long batch[2];
-    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
-} operand;
-#endif
-
-#ifndef VECTOR
-#ifndef OFFSET
-#define OFFSET long
-#endif
-
-#ifdef OPERANDS
-typedef struct { operand each[OPERANDS]; } operands;
-
-static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
-    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
-}
-
-// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-#define POINTER(k) , __global const STORAGE* e##k
-#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
-static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
-    return epilogue(sum EACH_OPERAND(BESIDE));
-}
-
-#define POINTED(k) , e##k
-#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
-// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
-// their neighbours: reads do not wait for writes then.
-#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
-#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
-#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
-#else
-#define FINISHING
-#define BEGIN_OPERANDS
-#define FINISHED(sum, row, column, to) (sum)
-#endif
-
-// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
-// leave them as they are.
-#if defined(OPERANDS) && defined(UNROLL)
-#define EACH_SUM _Pragma("unroll")
-#else
-#define EACH_SUM
-#endif
-#endif
-
 // The strides and offsets of a matrix product: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
 // index; offsets within a matrix have 32 bits.
 
@@ -107,7 +27,7 @@ typedef struct {
 //             it has work-items, one each, and broadcasts them; neither local memory nor barriers, for sub-groups of
 //             any size.
 //
-// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if OPERANDS is defined. Contraction of
+// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if there are operands. Contraction of
 // a*b+c into one rounding is allowed here.
 
 #ifdef cl_khr_subgroups
@@ -115,14 +35,13 @@ typedef struct {
 #endif
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g FINISHING) {
+void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g) {
     const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * ROWS;
     const int column = get_group_id(0) * GROUP * COLUMNS + get_local_id(0);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    BEGIN_OPERANDS
     const int a_row = g.a_row, a_k = g.a_k, b_k = g.b_k, b_n = g.b_n, out_row = g.out_row, out_n = g.out_n;
     const int lane = get_sub_group_local_id(), lanes = get_sub_group_size();
     REAL sums[ROWS][COLUMNS], mine[ROWS], of_b[COLUMNS];
@@ -143,13 +62,11 @@ void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restr
             }
         }
     }
-    EACH_SUM
     for (int i = 0; i < ROWS; i++) {
         if (row + i >= m) continue;
-        EACH_SUM
         for (int j = 0; j < COLUMNS; j++) {
             const int c = column + j * GROUP, inside = min(c, n - 1);
-            const REAL value = FINISHED(sums[i][j], row + i, inside, inside * out_n);
+            const REAL value = finished(sums[i][j], row + i, inside, inside * out_n);
             if (c < n) STORE(value, out, (row + i) * out_row + c * out_n);
         }
     }

@@ -21,85 +21,17 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
-// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
-//
-// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined. OFFSET is int where offsets within a matrix have 32 bits.
+// Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// function, which follows the kernels in the text, or the addition of one operand.
 
-#ifdef VECTOR
-#define FINISHED_TYPE REALV
-#else
-#define FINISHED_TYPE REAL
-#endif
-
-#ifdef OPERANDS
-#if OPERANDS == 1
-#define EACH_OPERAND(F) F(1)
-#elif OPERANDS == 2
-#define EACH_OPERAND(F) F(1) F(2)
-#elif OPERANDS == 3
-#define EACH_OPERAND(F) F(1) F(2) F(3)
-#else
-#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
-#endif
-#define PARAMETER(k) , __global const STORAGE* restrict e##k
-#define OPERAND_TYPE(k) , const FINISHED_TYPE
-
-#ifdef EPILOGUE
-FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
-#else
-static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
-#endif
+static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
 
 typedef struct {
     long offset, row;
     long batch[2];
     long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
 } operand;
-#endif
-
-#ifndef VECTOR
-#ifndef OFFSET
-#define OFFSET long
-#endif
-
-#ifdef OPERANDS
-typedef struct { operand each[OPERANDS]; } operands;
-
-static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
-    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
-}
-
-// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-#define POINTER(k) , __global const STORAGE* e##k
-#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
-static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
-    return epilogue(sum EACH_OPERAND(BESIDE));
-}
-
-#define POINTED(k) , e##k
-#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
-// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
-// their neighbours: reads do not wait for writes then.
-#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
-#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
-#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
-#else
-#define FINISHING
-#define BEGIN_OPERANDS
-#define FINISHED(sum, row, column, to) (sum)
-#endif
-
-// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
-// leave them as they are.
-#if defined(OPERANDS) && defined(UNROLL)
-#define EACH_SUM _Pragma("unroll")
-#else
-#define EACH_SUM
-#endif
-#endif
 
 // Blocked GEMM for CPU devices: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one template for matrix products and for all
 // three directions of convolution.
@@ -115,7 +47,7 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 //            are added: long sums have a smaller rounding error so. Work-groups have one work-item.
 //            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
 //
-// Sums go through epilogue(sum, operands...) if requested; a text without EPILOGUE adds one operand.
+// Sums go through epilogue(sum, operands...) if requested (see contract_operands.cl).
 // Contraction of a*b+c into one rounding is allowed here.
 
 #define COLUMNS (VECTORS * VECTOR)
@@ -257,8 +189,8 @@ static inline void write_row(__local const REALV* s, __global void* out, const l
 }
 
 // The vector of an operand's values for columns v * VECTOR ... of a row; `first` is the strip's first column.
-static inline REALV beside(__global const STORAGE* e, const long along, const long first, const long* to, const bool run,
-                           const long columns, const int v) {
+static inline REALV operand_vector(__global const STORAGE* e, const long along, const long first, const long* to,
+                                   const bool run, const long columns, const int v) {
     if (along == 0) return (REALV)(LOAD(e, 0));
     if (along == 1 && columns == COLUMNS) return VLOAD(e + first + v * VECTOR);
     if (along == 2 && run) return VLOAD(e + to[0] + v * VECTOR);
@@ -270,12 +202,9 @@ static inline REALV beside(__global const STORAGE* e, const long along, const lo
     return RLOAD(lanes);
 }
 
-#define BESIDE(k) , beside(e##k + g.operands[k - 1].offset + row * g.operands[k - 1].row + outer * g.operands[k - 1].batch[0] \
-    + inner * g.operands[k - 1].batch[1], g.operands[k - 1].along, strip_index * COLUMNS, to, to_run, columns, v)
-
 // Without the hint Intel's compiler vectorises across work-items, which takes four times as long.
 __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-                       const contraction geometry EACH_OPERAND(PARAMETER)) {
+                       const contraction geometry, __global const STORAGE* restrict e1) {
     __local REALV strip[DEPTH * VECTORS];
     __local REALV sums[CHUNK * ROWS * VECTORS];
     const contraction g = geometry;
@@ -338,7 +267,7 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL
                     const long row = tile * ROWS + i;
                     if (g.finished)
                         for (int v = 0; v < VECTORS; v++)
-                            s[i * VECTORS + v] = epilogue(s[i * VECTORS + v] EACH_OPERAND(BESIDE));
+                            s[i * VECTORS + v] = epilogue(s[i * VECTORS + v], operand_vector(e1 + g.operands[0].offset + row * g.operands[0].row + outer * g.operands[0].batch[0] + inner * g.operands[0].batch[1], g.operands[0].along, strip_index * COLUMNS, to, to_run, columns, v));
                     write_row(s + i * VECTORS, out, out_base + row * g.out_row, to, to_run, columns, &g);
                 }
         }

@@ -1,6 +1,7 @@
 // contract_gpu/float32_plain
 #define DTYPE_FLOAT32 1
 #define PLAIN 1
+#define finished(sum, row, column, to) (sum)
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -8,86 +9,6 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
-// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
-//
-// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined. OFFSET is int where offsets within a matrix have 32 bits.
-
-#ifdef VECTOR
-#define FINISHED_TYPE REALV
-#else
-#define FINISHED_TYPE REAL
-#endif
-
-#ifdef OPERANDS
-#if OPERANDS == 1
-#define EACH_OPERAND(F) F(1)
-#elif OPERANDS == 2
-#define EACH_OPERAND(F) F(1) F(2)
-#elif OPERANDS == 3
-#define EACH_OPERAND(F) F(1) F(2) F(3)
-#else
-#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
-#endif
-#define PARAMETER(k) , __global const STORAGE* restrict e##k
-#define OPERAND_TYPE(k) , const FINISHED_TYPE
-
-#ifdef EPILOGUE
-FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
-#else
-static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
-#endif
-
-typedef struct {
-    long offset, row;
-    long batch[2];
-    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
-} operand;
-#endif
-
-#ifndef VECTOR
-#ifndef OFFSET
-#define OFFSET long
-#endif
-
-#ifdef OPERANDS
-typedef struct { operand each[OPERANDS]; } operands;
-
-static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
-    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
-}
-
-// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-#define POINTER(k) , __global const STORAGE* e##k
-#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
-static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
-    return epilogue(sum EACH_OPERAND(BESIDE));
-}
-
-#define POINTED(k) , e##k
-#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
-// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
-// their neighbours: reads do not wait for writes then.
-#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
-#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
-#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
-#else
-#define FINISHING
-#define BEGIN_OPERANDS
-#define FINISHED(sum, row, column, to) (sum)
-#endif
-
-// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
-// leave them as they are.
-#if defined(OPERANDS) && defined(UNROLL)
-#define EACH_SUM _Pragma("unroll")
-#else
-#define EACH_SUM
-#endif
-#endif
-
 // The strides and offsets of a contraction: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through
 // four levels with strides of their own (see contract_cpu.cl); for kernels that compute offsets by division.
 
@@ -98,7 +19,7 @@ typedef struct {
     long k_extent[4], a_k[4], b_k[4], n_extent[4], b_n[4], out_n[4];
 } contraction;
 
-static inline long place(long index, const long* extent, const long* stride) {
+static inline long offset_of(long index, const long* extent, const long* stride) {
     long at = 0;
     for (int d = 3; d > 0; d--) {
         at += index % extent[d] * stride[d];
@@ -114,7 +35,7 @@ static inline long place(long index, const long* extent, const long* stride) {
 // direct  one work-item per output; for few rows, with which a tile would be mostly empty, and (PLAIN) alone for
 //         drivers that do not build the others.
 //
-// Sums go through epilogue(sum, operands...) if OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
+// Sums go through epilogue(sum, operands...) if there are operands. Contraction of a*b+c into one rounding is allowed here.
 
 static inline void write(const REAL sum, __global void* out, const long at, const contraction* g) {
     __global REAL* part = (__global REAL*)out;
@@ -127,7 +48,7 @@ static inline void write(const REAL sum, __global void* out, const long at, cons
 
 __kernel __attribute__((reqd_work_group_size(EDGE, EDGE, 1)))
 void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-           const contraction geometry FINISHING) {
+           const contraction geometry) {
     __local REAL a_tile[EDGE][TILE + 1], b_tile[EDGE][TILE + 1];
     const contraction g = geometry;
     const long x = get_local_id(0), y = get_local_id(1);
@@ -136,16 +57,15 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    BEGIN_OPERANDS
     long from[4];
     REAL sums[4][4];
     for (int c = 0; c < 4; c++) {
-        from[c] = place(min(column + c * EDGE, g.n - 1), g.n_extent, g.b_n);
+        from[c] = offset_of(min(column + c * EDGE, g.n - 1), g.n_extent, g.b_n);
         for (int r = 0; r < 4; r++) sums[r][c] = 0;
     }
     for (long start = 0; start < g.k; start += EDGE) {
-        const long a_at = start + x < g.k ? place(start + x, g.k_extent, g.a_k) : 0;
-        const long b_at = start + y < g.k ? place(start + y, g.k_extent, g.b_k) : 0;
+        const long a_at = start + x < g.k ? offset_of(start + x, g.k_extent, g.a_k) : 0;
+        const long b_at = start + y < g.k ? offset_of(start + y, g.k_extent, g.b_k) : 0;
         for (int c = 0; c < 4; c++) {
             const bool inside = start + x < g.k && row + c * EDGE < g.m;
             a_tile[x][y + c * EDGE] = inside ? LOAD(a, (row + c * EDGE) * g.a_row + a_at) : (REAL)0;
@@ -157,15 +77,13 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
                 for (int c = 0; c < 4; c++) sums[r][c] += a_tile[k][y + r * EDGE] * b_tile[k][x + c * EDGE];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    EACH_SUM
     for (int c = 0; c < 4; c++) {
         const long j = column + c * EDGE;
         if (j >= g.n) continue;
-        const long to = place(j, g.n_extent, g.out_n);
-        EACH_SUM
+        const long to = offset_of(j, g.n_extent, g.out_n);
         for (int r = 0; r < 4; r++) {
             const long i = row + r * EDGE;
-            const REAL value = FINISHED(sums[r][c], min(i, g.m - 1), j, to);
+            const REAL value = finished(sums[r][c], min(i, g.m - 1), j, to);
             if (i < g.m) write(value, out, base + to + i * g.out_row, &g);
         }
     }
@@ -173,12 +91,12 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
 #endif
 
 __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-                     const contraction geometry FINISHING) {
+                     const contraction geometry) {
     const contraction g = geometry;
     const long column = get_global_id(0), row = get_global_id(1);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1] + row * g.a_row;
-    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + place(column, g.n_extent, g.b_n);
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + offset_of(column, g.n_extent, g.b_n);
     REAL sum = 0;
     for (long k0 = 0; k0 < g.k_extent[0]; k0++)
         for (long k1 = 0; k1 < g.k_extent[1]; k1++)
@@ -188,8 +106,7 @@ __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE*
                 for (long k3 = 0; k3 < g.k_extent[3]; k3++)
                     sum += LOAD(a, a_at + k3 * g.a_k[3]) * LOAD(b, b_at + k3 * g.b_k[3]);
             }
-    BEGIN_OPERANDS
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    const long to = place(column, g.n_extent, g.out_n);
-    write(FINISHED(sum, row, column, to), out, base + to + row * g.out_row, &g);
+    const long to = offset_of(column, g.n_extent, g.out_n);
+    write(finished(sum, row, column, to), out, base + to + row * g.out_row, &g);
 }

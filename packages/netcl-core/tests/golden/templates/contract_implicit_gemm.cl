@@ -5,7 +5,7 @@
 #define A_ALONG 0
 #define B_ALONG 1
 #define OFFSET int
-#define UNROLL 1
+#define finished(sum, row, column, to) (sum)
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -13,86 +13,6 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
-// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
-//
-// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined. OFFSET is int where offsets within a matrix have 32 bits.
-
-#ifdef VECTOR
-#define FINISHED_TYPE REALV
-#else
-#define FINISHED_TYPE REAL
-#endif
-
-#ifdef OPERANDS
-#if OPERANDS == 1
-#define EACH_OPERAND(F) F(1)
-#elif OPERANDS == 2
-#define EACH_OPERAND(F) F(1) F(2)
-#elif OPERANDS == 3
-#define EACH_OPERAND(F) F(1) F(2) F(3)
-#else
-#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
-#endif
-#define PARAMETER(k) , __global const STORAGE* restrict e##k
-#define OPERAND_TYPE(k) , const FINISHED_TYPE
-
-#ifdef EPILOGUE
-FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
-#else
-static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
-#endif
-
-typedef struct {
-    long offset, row;
-    long batch[2];
-    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
-} operand;
-#endif
-
-#ifndef VECTOR
-#ifndef OFFSET
-#define OFFSET long
-#endif
-
-#ifdef OPERANDS
-typedef struct { operand each[OPERANDS]; } operands;
-
-static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
-    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
-}
-
-// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-#define POINTER(k) , __global const STORAGE* e##k
-#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
-static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
-    return epilogue(sum EACH_OPERAND(BESIDE));
-}
-
-#define POINTED(k) , e##k
-#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
-// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
-// their neighbours: reads do not wait for writes then.
-#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
-#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
-#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
-#else
-#define FINISHING
-#define BEGIN_OPERANDS
-#define FINISHED(sum, row, column, to) (sum)
-#endif
-
-// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
-// leave them as they are.
-#if defined(OPERANDS) && defined(UNROLL)
-#define EACH_SUM _Pragma("unroll")
-#else
-#define EACH_SUM
-#endif
-#endif
-
 // The inner loop of the GPU kernels with large tiles: steps of DEEP along k through local memory, 16 x 16 work-items with
 // QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 at distances of 64 rows or columns.
 
@@ -113,9 +33,7 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 // sums += the products of the tiles in local memory, for work-item (x, y).
 static inline void multiply_tiles(__local const REAL_4* a_tile, __local const REAL_4* b_tile, const int x, const int y,
                                   REAL_4 sums[4 * QUARTERS][2]) {
-#ifdef UNROLL  // compilers for CPUs, where tests run this, get slow by it
-#pragma unroll
-#endif
+    #pragma unroll
     for (int k = 0; k < DEEP; k++) {
         const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + 16 + x];
         const REAL_4 a0 = a_tile[k * (ROW_A / 4) + y];
@@ -136,7 +54,7 @@ static inline void multiply_tiles(__local const REAL_4* a_tile, __local const RE
 //          `splits` goes to `out` + s * out_part.
 //
 // Offsets within a matrix have 32 bits, divisions too. Without split-K, sums go through epilogue(sum, operands...) if
-// OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
+// there are operands. Contraction of a*b+c into one rounding is allowed here.
 
 #define A_EACH (SPAN_ROWS * DEEP / 256)
 #define B_EACH (SPAN * DEEP / 256)
@@ -149,7 +67,7 @@ typedef struct {
 } windowed;
 
 // The offsets of an index that counts through `extent`, by two sets of strides.
-static inline int2 both_places(const int index, const long* extent, const long* one, const long* other) {
+static inline int2 both_offsets(const int index, const long* extent, const long* one, const long* other) {
     uint rest = index;
     int2 at = 0;
     for (int d = 3; d > 0; d--) {
@@ -163,7 +81,7 @@ static inline int2 both_places(const int index, const long* extent, const long* 
 
 __kernel __attribute__((reqd_work_group_size(16, 16, 1)))
 void windows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-             const windowed geometry FINISHING) {
+             const windowed geometry) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
     __local int2 steps[2][DEEP];
     __local REAL* a_local = (__local REAL*)a_tile;
@@ -176,15 +94,14 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     const int first = part * g.split, last = min(g.k, (long)first + g.split);
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
-    BEGIN_OPERANDS
     int a_from[A_EACH], b_from[B_EACH];
     for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG), m - 1) * (int)g.a_row;
     for (int i = 0; i < B_EACH; i++)
-        b_from[i] = i == 0 || B_ALONG ? both_places(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
+        b_from[i] = i == 0 || B_ALONG ? both_offsets(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
     REAL a_next[A_EACH], b_next[B_EACH];
     REAL_4 sums[4 * QUARTERS][2];
     for (int i = 0; i < 4 * QUARTERS; i++) sums[i][0] = sums[i][1] = 0;
-    if (item < DEEP) steps[0][item] = both_places(min(first + item, last - 1), g.k_extent, g.a_k, g.b_k);
+    if (item < DEEP) steps[0][item] = both_offsets(min(first + item, last - 1), g.k_extent, g.a_k, g.b_k);
     barrier(CLK_LOCAL_MEM_FENCE);
     int slot = 0;
     for (int start = first - DEEP; start < last; start += DEEP, slot ^= 1) {
@@ -198,7 +115,7 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
                 const int k = AT(i, SPAN, B_ALONG);
                 b_next[i] = coming + k < last ? LOAD(b, b_from[i] + steps[slot][k].y) : (REAL)0;
             }
-            if (item < DEEP) steps[slot ^ 1][item] = both_places(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
+            if (item < DEEP) steps[slot ^ 1][item] = both_offsets(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
         }
         if (start >= first) multiply_tiles(a_tile, b_tile, x, y, sums);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -211,21 +128,17 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
     __global REAL* sum = (__global REAL*)out + base;
     __global STORAGE* result = (__global STORAGE*)out + base;
-    EACH_SUM
     for (int half_ = 0; half_ < 2; half_++) {
-        EACH_SUM
         for (int j = 0; j < 4; j++) {
             const int c = column + half_ * 64 + x * 4 + j;
             if (c >= n) continue;
-            const int to = both_places(c, g.n_extent, g.out_n, g.out_n).x;
+            const int to = both_offsets(c, g.n_extent, g.out_n, g.out_n).x;
             REAL values[4 * QUARTERS];
-            EACH_SUM
             for (int i = 0; i < 4 * QUARTERS; i++) {
                 const int r = min(row + i / 4 * 64 + y * 4 + i % 4, m - 1);
                 const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
-                values[i] = FINISHED(four[j], r, c, to);
+                values[i] = finished(four[j], r, c, to);
             }
-            EACH_SUM
             for (int i = 0; i < 4 * QUARTERS; i++) {
                 const int r = row + i / 4 * 64 + y * 4 + i % 4;
                 if (r >= m) continue;

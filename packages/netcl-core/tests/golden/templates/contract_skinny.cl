@@ -4,7 +4,8 @@
 #define ROWS 4
 #define COLUMNS 64
 #define ALONG 0
-#define UNROLL 1
+#define OFFSET long
+#define finished(sum, row, column, to) (sum)
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -12,86 +13,6 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
-// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
-//
-// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined. OFFSET is int where offsets within a matrix have 32 bits.
-
-#ifdef VECTOR
-#define FINISHED_TYPE REALV
-#else
-#define FINISHED_TYPE REAL
-#endif
-
-#ifdef OPERANDS
-#if OPERANDS == 1
-#define EACH_OPERAND(F) F(1)
-#elif OPERANDS == 2
-#define EACH_OPERAND(F) F(1) F(2)
-#elif OPERANDS == 3
-#define EACH_OPERAND(F) F(1) F(2) F(3)
-#else
-#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
-#endif
-#define PARAMETER(k) , __global const STORAGE* restrict e##k
-#define OPERAND_TYPE(k) , const FINISHED_TYPE
-
-#ifdef EPILOGUE
-FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
-#else
-static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
-#endif
-
-typedef struct {
-    long offset, row;
-    long batch[2];
-    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
-} operand;
-#endif
-
-#ifndef VECTOR
-#ifndef OFFSET
-#define OFFSET long
-#endif
-
-#ifdef OPERANDS
-typedef struct { operand each[OPERANDS]; } operands;
-
-static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
-    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
-}
-
-// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-#define POINTER(k) , __global const STORAGE* e##k
-#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
-static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
-    return epilogue(sum EACH_OPERAND(BESIDE));
-}
-
-#define POINTED(k) , e##k
-#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
-// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
-// their neighbours: reads do not wait for writes then.
-#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
-#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
-#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
-#else
-#define FINISHING
-#define BEGIN_OPERANDS
-#define FINISHED(sum, row, column, to) (sum)
-#endif
-
-// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
-// leave them as they are.
-#if defined(OPERANDS) && defined(UNROLL)
-#define EACH_SUM _Pragma("unroll")
-#else
-#define EACH_SUM
-#endif
-#endif
-
 // The strides and offsets of a matrix product: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
 // index; offsets within a matrix have 32 bits.
 
@@ -110,7 +31,7 @@ typedef struct {
 //         `out` + s * out_part.
 //
 // Rows past the end repeat the last one and are not written. Offsets within a matrix have 32 bits. Without split-K, sums go
-// through epilogue(sum, operands...) if OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
+// through epilogue(sum, operands...) if there are operands. Contraction of a*b+c into one rounding is allowed here.
 
 #define SLICES (GROUP / COLUMNS)
 #if ALONG
@@ -125,7 +46,7 @@ typedef struct {
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void slices(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out, const product g,
-            const int splits, const int split, const long out_part FINISHING) {
+            const int splits, const int split, const long out_part) {
     __local REAL shares[ROWS][GROUP];
     const int item = get_local_id(0), slice = SLICE_OF(item);
     const int column = get_group_id(0) * COLUMNS + COLUMN_OF(item), row = get_group_id(1) * ROWS, n = g.n;
@@ -140,9 +61,7 @@ void slices(__global const STORAGE* restrict a, __global const STORAGE* restrict
         a_from[i] = min(row + i, (int)g.m - 1) * (int)g.a_row;
         sums[i] = 0;
     }
-#ifdef UNROLL
-#pragma unroll 4
-#endif
+    #pragma unroll 4
     for (int k = first + slice; k < last; k += SLICES) {
         const REAL of_b = LOAD(b, k * b_k);
         for (int i = 0; i < ROWS; i++) sums[i] += LOAD(a, a_from[i] + k * a_k) * of_b;
@@ -156,10 +75,9 @@ void slices(__global const STORAGE* restrict a, __global const STORAGE* restrict
     if (slice > 0 || column >= n) return;
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
     const int to = column * (int)g.out_n;
-    BEGIN_OPERANDS
     for (int i = 0; i < ROWS && row + i < (int)g.m; i++) {
         const long at = base + to + (row + i) * (int)g.out_row;
         if (splits > 1) ((__global REAL*)out)[part * out_part + at] = shares[i][item];
-        else STORE(FINISHED(shares[i][item], row + i, column, to), (__global STORAGE*)out, at);
+        else STORE(finished(shares[i][item], row + i, column, to), (__global STORAGE*)out, at);
     }
 }

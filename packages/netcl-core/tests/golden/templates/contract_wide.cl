@@ -3,7 +3,7 @@
 #define SPAN_ROWS 128
 #define SPAN 128
 #define OFFSET int
-#define UNROLL 1
+#define finished(sum, row, column, to) (sum)
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -11,86 +11,6 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
-// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
-//
-// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined. OFFSET is int where offsets within a matrix have 32 bits.
-
-#ifdef VECTOR
-#define FINISHED_TYPE REALV
-#else
-#define FINISHED_TYPE REAL
-#endif
-
-#ifdef OPERANDS
-#if OPERANDS == 1
-#define EACH_OPERAND(F) F(1)
-#elif OPERANDS == 2
-#define EACH_OPERAND(F) F(1) F(2)
-#elif OPERANDS == 3
-#define EACH_OPERAND(F) F(1) F(2) F(3)
-#else
-#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
-#endif
-#define PARAMETER(k) , __global const STORAGE* restrict e##k
-#define OPERAND_TYPE(k) , const FINISHED_TYPE
-
-#ifdef EPILOGUE
-FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
-#else
-static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
-#endif
-
-typedef struct {
-    long offset, row;
-    long batch[2];
-    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
-} operand;
-#endif
-
-#ifndef VECTOR
-#ifndef OFFSET
-#define OFFSET long
-#endif
-
-#ifdef OPERANDS
-typedef struct { operand each[OPERANDS]; } operands;
-
-static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
-    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
-}
-
-// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-#define POINTER(k) , __global const STORAGE* e##k
-#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
-static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
-    return epilogue(sum EACH_OPERAND(BESIDE));
-}
-
-#define POINTED(k) , e##k
-#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
-// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
-// their neighbours: reads do not wait for writes then.
-#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
-#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
-#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
-#else
-#define FINISHING
-#define BEGIN_OPERANDS
-#define FINISHED(sum, row, column, to) (sum)
-#endif
-
-// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
-// leave them as they are.
-#if defined(OPERANDS) && defined(UNROLL)
-#define EACH_SUM _Pragma("unroll")
-#else
-#define EACH_SUM
-#endif
-#endif
-
 // The inner loop of the GPU kernels with large tiles: steps of DEEP along k through local memory, 16 x 16 work-items with
 // QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 at distances of 64 rows or columns.
 
@@ -111,9 +31,7 @@ static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET colum
 // sums += the products of the tiles in local memory, for work-item (x, y).
 static inline void multiply_tiles(__local const REAL_4* a_tile, __local const REAL_4* b_tile, const int x, const int y,
                                   REAL_4 sums[4 * QUARTERS][2]) {
-#ifdef UNROLL  // compilers for CPUs, where tests run this, get slow by it
-#pragma unroll
-#endif
+    #pragma unroll
     for (int k = 0; k < DEEP; k++) {
         const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + 16 + x];
         const REAL_4 a0 = a_tile[k * (ROW_A / 4) + y];
@@ -138,13 +56,13 @@ typedef struct {
 // wide   work-group of 16 x 16: a tile of 128 x 128 outputs, 8 x 8 per work-item in quarters of 4 x 4, k in steps of DEEP
 //        through local memory (2 * DEEP * 132 elements) while the next step is prefetched to registers.
 //
-// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if OPERANDS is defined. Contraction of
+// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if there are operands. Contraction of
 // a*b+c into one rounding is allowed here.
 
 #define EACH (SPAN * DEEP / 256)
 
 __kernel __attribute__((reqd_work_group_size(16, 16, 1)))
-void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g FINISHING) {
+void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
     __local REAL* a_local = (__local REAL*)a_tile;
     __local REAL* b_local = (__local REAL*)b_tile;
@@ -154,7 +72,6 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    BEGIN_OPERANDS
     const int a_row = g.a_row, a_k = g.a_k, b_k = g.b_k, b_n = g.b_n, out_row = g.out_row, out_n = g.out_n;
     const bool a_along = a_k == 1, b_along = b_k == 1;
     REAL a_next[EACH], b_next[EACH];
@@ -178,19 +95,15 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
             }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    EACH_SUM
     for (int i = 0; i < 8; i++) {
         const int r = row + i / 4 * 64 + y * 4 + i % 4;
         if (r >= m) continue;
-        EACH_SUM
         for (int half_ = 0; half_ < 2; half_++) {
             REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
-            EACH_SUM
             for (int j = 0; j < 4; j++) {
                 const int c = min(column + half_ * 64 + x * 4 + j, n - 1);
-                four[j] = FINISHED(four[j], r, c, c * out_n);
+                four[j] = finished(four[j], r, c, c * out_n);
             }
-            EACH_SUM
             for (int j = 0; j < 4; j++) {
                 const int c = column + half_ * 64 + x * 4 + j;
                 if (c < n) STORE(four[j], out, r * out_row + c * out_n);

@@ -19,85 +19,17 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// What the kernels that finish sums by epilogue(sum, operands...) share: OPERANDS pointers, at least one. The function itself
-// stands behind the kernels where EPILOGUE is defined; without, one operand is added.
-//
-// Kernels of CPUs, which define VECTOR, finish vectors of sums; those of GPUs single ones, and none where OPERANDS is not
-// defined. OFFSET is int where offsets within a matrix have 32 bits.
+// Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// function, which follows the kernels in the text, or the addition of one operand.
 
-#ifdef VECTOR
-#define FINISHED_TYPE REALV
-#else
-#define FINISHED_TYPE REAL
-#endif
-
-#ifdef OPERANDS
-#if OPERANDS == 1
-#define EACH_OPERAND(F) F(1)
-#elif OPERANDS == 2
-#define EACH_OPERAND(F) F(1) F(2)
-#elif OPERANDS == 3
-#define EACH_OPERAND(F) F(1) F(2) F(3)
-#else
-#define EACH_OPERAND(F) F(1) F(2) F(3) F(4)
-#endif
-#define PARAMETER(k) , __global const STORAGE* restrict e##k
-#define OPERAND_TYPE(k) , const FINISHED_TYPE
-
-#ifdef EPILOGUE
-FINISHED_TYPE epilogue(const FINISHED_TYPE EACH_OPERAND(OPERAND_TYPE));
-#else
-static inline FINISHED_TYPE epilogue(const FINISHED_TYPE sum, const FINISHED_TYPE operand) { return sum + operand; }
-#endif
+static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
 
 typedef struct {
     long offset, row;
     long batch[2];
     long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
 } operand;
-#endif
-
-#ifndef VECTOR
-#ifndef OFFSET
-#define OFFSET long
-#endif
-
-#ifdef OPERANDS
-typedef struct { operand each[OPERANDS]; } operands;
-
-static inline OFFSET beside(const operand e, const OFFSET row, const OFFSET column, const OFFSET to) {
-    return row * (OFFSET)e.row + (e.along == 2 ? to : (OFFSET)e.along * column);
-}
-
-// No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-#define POINTER(k) , __global const STORAGE* e##k
-#define BESIDE(k) , LOAD(e##k, beside(places.each[k - 1], row, column, to))
-static inline REAL finished(const REAL sum, const OFFSET row, const OFFSET column, const OFFSET to, const operands places EACH_OPERAND(POINTER)) {
-    return epilogue(sum EACH_OPERAND(BESIDE));
-}
-
-#define POINTED(k) , e##k
-#define BEGIN(k) e##k += places.each[k - 1].offset + outer * places.each[k - 1].batch[0] + inner * places.each[k - 1].batch[1];
-// Behind a kernel's parameters; before its sums, for the operands of matrix (outer, inner); a sum as it is stored, `to` being
-// where the results of its column lie in the matrix. Several sums are finished before they are stored, those past an edge as
-// their neighbours: reads do not wait for writes then.
-#define FINISHING , const operands places EACH_OPERAND(PARAMETER)
-#define BEGIN_OPERANDS EACH_OPERAND(BEGIN)
-#define FINISHED(sum, row, column, to) finished(sum, row, column, to, places EACH_OPERAND(POINTED))
-#else
-#define FINISHING
-#define BEGIN_OPERANDS
-#define FINISHED(sum, row, column, to) (sum)
-#endif
-
-// Before loops over sums in registers, which stay there only where the loops are unrolled: behind long epilogues compilers
-// leave them as they are.
-#if defined(OPERANDS) && defined(UNROLL)
-#define EACH_SUM _Pragma("unroll")
-#else
-#define EACH_SUM
-#endif
-#endif
 
 // Convolution with kernels of 3 x 3, stride 1, by minimal filtering (Winograd 1980; Lavin and Gray 2016): F(TILE x TILE,
 // 3 x 3), TILE 2 or 4, for CPU devices. A tile of TILE x TILE outputs becomes SIDE x SIDE = (TILE + 2)^2 products, each the
@@ -201,7 +133,7 @@ __kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* re
 }
 
 // The offsets of the tiles of vector `group` in the images.
-static inline void places(const tiling* g, const size_t group, size_t* from) {
+static inline void tile_offsets(const tiling* g, const size_t group, size_t* from) {
     for (int i = 0; i < VECTOR; i++) {
         const uint tile = min((uint)(group * VECTOR + i), (uint)(g->tiles - 1));
         const uint image = tile / (uint)g->per_image, rest = tile - image * (uint)g->per_image;
@@ -216,7 +148,7 @@ __kernel void data_tiles(__global const STORAGE* restrict x, __global REAL* rest
     x += g.offset + plane * g.plane;
     for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
         size_t from[VECTOR];
-        places(&g, group, from);
+        tile_offsets(&g, group, from);
         REALV one[SIDE][SIDE], two[SIDE][SIDE], three[SIDE][SIDE];
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < SIDE; j++) one[i][j] = GATHER(x + i * g.row + j);
@@ -233,7 +165,7 @@ __kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* 
     x += g.offset + plane * g.plane;
     for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
         size_t from[VECTOR];
-        places(&g, group, from);
+        tile_offsets(&g, group, from);
         REALV one[TILE][TILE], two[SIDE][TILE], three[SIDE][SIDE];
         for (int i = 0; i < TILE; i++)
             for (int j = 0; j < TILE; j++) one[i][j] = GATHER(x + i * g.row + j);
@@ -244,16 +176,14 @@ __kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* 
     }
 }
 
-#define CHANNEL(k) , (REALV)(LOAD(e##k, plane * g.operands[k - 1].row))
-
 __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
-                           const tiling g EACH_OPERAND(PARAMETER)) {
+                           const tiling g, __global const STORAGE* restrict e1) {
     const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
     const size_t step = (size_t)g.planes * g.stride;
     out += g.offset + plane * g.plane;
     for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
         size_t from[VECTOR];
-        places(&g, group, from);
+        tile_offsets(&g, group, from);
         __global const REAL* at = sums + plane * g.stride + group * VECTOR;
         REALV one[SIDE][SIDE], two[TILE][SIDE], three[TILE][TILE];
         for (int i = 0; i < SIDE; i++)
@@ -262,7 +192,7 @@ __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE*
         REAL lanes[TILE * TILE][VECTOR];
         for (int i = 0; i < TILE; i++)
             for (int j = 0; j < TILE; j++) {
-                if (g.finished) three[i][j] = epilogue(three[i][j] EACH_OPERAND(CHANNEL));
+                if (g.finished) three[i][j] = epilogue(three[i][j], (REALV)(LOAD(e1, plane * g.operands[0].row)));
                 RSTORE(three[i][j], lanes[i * TILE + j]);
             }
         const int count = min((size_t)VECTOR, (size_t)g.tiles - group * VECTOR);

@@ -9,7 +9,7 @@
 // take, put and their gradients have one index for a whole row, gather and scatter one for every element.
 //
 // take, gather, put, scatter   move elements as bits. If a position is named twice, the last index wins: on devices with
-//                              many cores only the place that `claim` left in `winner` writes, on others (.._in_order) a
+//                              many cores only the index that `claim` left in `winner` writes, on others (.._in_order) a
 //                              work-item owns a range of rows of the result times a stretch of columns.
 // .._gradient                  add in REAL. `total` limits the indices if the last of `before` parts has fewer.
 //
@@ -68,8 +68,8 @@ typedef ulong element;
 __kernel void take(__global const element* restrict x, __global const INDEX* restrict indices, __global element* restrict out,
                    __global int* flag, const int code, const indexing g) {
     EACH_ROW {
-        const size_t place = outer * g.axis + checked(indices[i], g.axis, flag, code);
-        __global const element* from = x + place * g.after;
+        const size_t position = outer * g.axis + checked(indices[i], g.axis, flag, code);
+        __global const element* from = x + position * g.after;
         __global element* to = out + row * g.after;
         for (long c = begin; c < end; c++) to[c] = from[c];
     }

@@ -9,7 +9,7 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// Sliding windows over the last three dimensions: what the kernels in window_*.cl share.
+// Sliding windows over the last three dimensions: types, functions and macros of the kernels in window_*.cl.
 //
 // One work-item: `block` rows (of the output going forward, of the input in gradients). Gradients gather: each position
 // of the input sums over the windows that hold it, in order, so nothing is written twice and no atomics are needed.
@@ -26,7 +26,7 @@ typedef struct { long first, last; } span;
 
 static inline long up(const long a, const long b) { return (a + b - 1) / b; }
 
-// The taps of the window at `start` that lie in 0 .. extent.
+// The taps of the window at `start` that are inside 0 .. extent.
 static inline span taps_inside(const long start, const long count, const long dilation, const long extent) {
     span s;
     if (start >= 0 && start + (count - 1) * dilation < extent) {  // spares the divisions
@@ -39,7 +39,7 @@ static inline span taps_inside(const long start, const long count, const long di
     return s;
 }
 
-// Where window o begins, and its taps that lie inside.
+// The first position of window o (start_of), its length (section) and its taps inside the extent (taps_of).
 static inline long start_of(const long o, const int d, const window* g) {
     return g->stride[d] ? o * g->stride[d] - g->low[d] : o * g->extent[d] / g->out[d];
 }
@@ -78,7 +78,7 @@ static inline span next_windows(span s, const long padded, const int d, const wi
     return s;
 }
 
-// How many elements along one dimension an average divides by.
+// The number of elements along one dimension by which an average divides.
 static inline long counted(const long o, const int d, const window* g) {
     if (!g->stride[d]) return section(o, d, g);
     const long start = o * g->stride[d] - g->low[d];
@@ -106,9 +106,8 @@ static inline long counted(const long o, const int d, const window* g) {
     const long py = row % SIZE[1], pz = row / SIZE[1] % SIZE[0]; \
     const size_t plane = row / SIZE[1] / SIZE[0]
 
-// Where windows lie inside along the last dimension: a stretch of them is worked on side by side, LANES at a time, one tap
-// after the other, so that the compiler can use vectors. STEP is the stride there: a number where loops of its own are
-// worth it.
+// Windows that are inside along the last dimension are computed LANES at a time, one tap after the other, so that the
+// compiler can use vectors. STEP is the stride there: a number if separate loops are worth it.
 #define LANES 16
 
 static inline span windows_inside(const window* g) {
@@ -123,8 +122,7 @@ static inline span windows_inside(const window* g) {
 // The first tap of a row of taps in a plane.
 #define TAP_LINE(kz, ky) (((z0 + (kz) * g.dilation[0]) * g.extent[1] + y0 + (ky) * g.dilation[1]) * g.extent[2] + x0)
 
-// Gradients of pooling: a row of the input is summed in pieces of PIECE positions, which collect what the windows that
-// reach the piece have for them.
+// Gradients of pooling: a row of the input is summed in pieces of PIECE positions, each over the windows that reach it.
 #define PIECE 128
 
 #define EACH_PIECE \
@@ -169,12 +167,12 @@ __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STO
             for (long kz = sz.first; kz < sz.last; kz++)
                 for (long ky = sy.first; ky < sy.last; ky++)
                     for (long kx = sx.first; kx < sx.last; kx++) {
-                        const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
+                        const long offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
                         for (long i = 0; i < lanes; i++) {
-                            const REAL v = LOAD(image, place + i * STEP);
+                            const REAL v = LOAD(image, offset + i * STEP);
                             const bool better = v > best[i] || (v != v && best[i] == best[i]);
                             best[i] = better ? v : best[i];
-                            at[i] = better ? (int)(place + i * STEP) : at[i];
+                            at[i] = better ? (int)(offset + i * STEP) : at[i];
                         }
                     }
             for (long i = 0; i < lanes; i++) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -16,7 +17,8 @@ __all__ = ["main"]
 
 
 def _end_with_the_launcher() -> None:
-    """Ends this process when the launcher is gone: the other end of the pipe that is its standard input closes.
+    """Ends this process and the processes that its script started when the launcher is gone: the other end of the pipe
+    that is its standard input closes.
 
     The file of the group is removed too, if a launcher that was killed has left it.
     """
@@ -31,6 +33,8 @@ def _end_with_the_launcher() -> None:
             continue
         if rendezvous is not None:
             Path(rendezvous).unlink(missing_ok=True)
+        if os.name != "nt" and os.getpgrp() == os.getpid():  # the launcher made it the leader of a session
+            os.killpg(0, signal.SIGKILL)
         os._exit(1)
 
     threading.Thread(target=watch, name="netcl-launcher", daemon=True).start()

@@ -8,7 +8,7 @@ from threading import get_ident
 from typing import Any, TypeVar, overload
 
 from netcl.autograd.compiler.primitive import NOT_FUSIBLE
-from netcl.autograd.derive.fused_plan import plan_of
+from netcl.autograd.derive.fused_plan import fused_plan
 from netcl.autograd.derive.region import overhead, results_kept
 from netcl.autograd.grad_node import FLOATING, belongs
 from netcl.autograd.mode import state
@@ -49,7 +49,7 @@ class _Trace(Trace):
         if not value.requires_grad:
             return True
         needs = tuple([tensor.requires_grad and tensor.dtype in FLOATING for tensor in inputs])
-        plan = plan_of(program, [tensor.shape for tensor in inputs], needs)
+        plan = fused_plan(program, [tensor.shape for tensor in inputs], needs)
         return plan is None or slot not in plan.inputs
 
     def compute(
@@ -98,7 +98,7 @@ def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
     engine, shapes = inputs[0].engine, [tensor.shape for tensor in inputs]
     found: list[tuple[Any, Program, list[tuple[int, ...]]]] = [(engine, program, shapes)]
     needs = tuple([tensor.requires_grad and tensor.dtype in FLOATING for tensor in inputs])
-    plan = plan_of(program, shapes, needs) if state.enabled and any(needs) else None
+    plan = fused_plan(program, shapes, needs) if state.enabled and any(needs) else None
     if plan is not None:
         saved = [shapes[slot] for slot in plan.inputs] + [program.shapes[output] for output in plan.outputs]
         sources = [*saved, *program.shapes]

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from netcl.autograd.derive.gradient_cse import load_outputs
 from netcl.autograd.derive.op_plan import floating_outputs, narrowed_op_plan, op_plan
-from netcl.autograd.derive.plan import GradientPlan, assemble
+from netcl.autograd.derive.plan import GradientPlan, gradient_plan
 from netcl.autograd.derive.problem import GradientProblem, Gradients, Shape, problem_of, through_outputs
 from netcl.autograd.derive.region import region_gradients
 from netcl.core.dispatch import Program
 from netcl.core.lazy.region import Fused
 
 
-def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> GradientPlan | None:
+def fused_plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> GradientPlan | None:
     """The plan for the inputs in ``needs``; None if no output is floating. ``shapes`` of the inputs are part of the
     program's key, so plans are cached in the program.
     """
@@ -24,7 +24,7 @@ def plan_of(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) 
         return op_plan(program, shapes, needs)
     given = floating_outputs(program)
     problem = problem_of(program, shapes, needs, given)
-    plan = assemble(problem, _fused_gradients(program, problem), eliminate=True) if any(given) else None
+    plan = gradient_plan(problem, _fused_gradients(program, problem), eliminate=True) if any(given) else None
     program.gradients[needs] = plan
     return plan
 
@@ -39,7 +39,7 @@ def narrowed(
     if key not in program.gradients:
         entire: GradientPlan = program.gradients[needs]
         problem = problem_of(program, shapes, needs, given)
-        plan = assemble(problem, _fused_gradients(program, problem), entire, eliminate=True)
+        plan = gradient_plan(problem, _fused_gradients(program, problem), entire, eliminate=True)
         if plan is None:  # inputs without influence on the given outputs get no gradient, not zeros
             every = region_gradients(program, problem.grads)
             plan = replace(entire, absent=frozenset(slot for slot, gradient in every.items() if gradient is None))

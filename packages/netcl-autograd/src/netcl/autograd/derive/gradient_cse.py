@@ -17,7 +17,9 @@ def load_outputs(found: Gradients, outputs: Sequence[Expr], n: int) -> Gradients
     return {**found, **dict(zip(known, substitute_all([*known.values()], saved)))}
 
 
-def share(groups: Sequence[tuple[Expr, ...]], first: int) -> tuple[list[tuple[Expr, ...]], list[dict[int, Expr]]]:
+def extract_common(
+    groups: Sequence[tuple[Expr, ...]], first: int
+) -> tuple[list[tuple[Expr, ...]], list[dict[int, Expr]]]:
     """Lets gradient programs load values with transcendental functions that an earlier program has computed.
 
     ``first`` is the first free slot. Returns the changed programs, and per program what it has to store, by slot.

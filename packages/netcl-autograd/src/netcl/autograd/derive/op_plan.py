@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netcl.autograd.derive.closed_forms import op_gradients
-from netcl.autograd.derive.plan import GradientPlan, assemble
+from netcl.autograd.derive.plan import GradientPlan, gradient_plan
 from netcl.autograd.derive.problem import Shape, problem_of
 from netcl.autograd.grad_node import FLOATING
 from netcl.core.dispatch import Program
@@ -23,7 +23,7 @@ def op_plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) 
     if needs not in program.gradients:
         given = floating_outputs(program)
         problem = problem_of(program, shapes, needs, given)
-        program.gradients[needs] = assemble(problem, op_gradients(problem)) if any(given) else None
+        program.gradients[needs] = gradient_plan(problem, op_gradients(problem)) if any(given) else None
     return program.gradients[needs]  # type: ignore[no-any-return]
 
 
@@ -35,5 +35,5 @@ def narrowed_op_plan(
     if key not in program.gradients:
         entire: GradientPlan = program.gradients[needs]
         problem = problem_of(program, shapes, needs, given)
-        program.gradients[key] = assemble(problem, op_gradients(problem), entire) or entire
+        program.gradients[key] = gradient_plan(problem, op_gradients(problem), entire) or entire
     return program.gradients[key]  # type: ignore[no-any-return]

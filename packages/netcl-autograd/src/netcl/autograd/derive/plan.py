@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from netcl.autograd.derive.gradient_cse import share
+from netcl.autograd.derive.gradient_cse import extract_common
 from netcl.autograd.derive.problem import GradientProblem, Gradients, Shape
 from netcl.core.dispatch import OpRow, Program, program_row
 from netcl.core.expr import Expr, Index, Load, Reduce, Scalar
@@ -57,7 +57,7 @@ class _Draft:
     sources: Sequence[int]
 
 
-def assemble(
+def gradient_plan(
     problem: GradientProblem, found: Gradients, entire: GradientPlan | None = None, eliminate: bool = False
 ) -> GradientPlan | None:
     """The plan that computes the gradients ``found``, one program for each shape of inputs.
@@ -111,7 +111,7 @@ def _drafts(
     stored: list[dict[int, Expr]] = [{} for _ in parts]
     if eliminate and len(parts) > 1:
         parts.sort(key=lambda part: -math.prod(part[0]))  # the largest program stores what the others load
-        expressions, stored = share([tuple(gradients.values()) for _, gradients in parts], problem.end)
+        expressions, stored = extract_common([tuple(gradients.values()) for _, gradients in parts], problem.end)
         parts = [(shape, dict(zip(gradients, own))) for (shape, gradients), own in zip(parts, expressions)]
     shapes = problem.program.shapes
     space = tuple(max(sizes) for sizes in zip(*(aligned(s, len(shapes[0])) for s in (*problem.shapes, *shapes))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.autograd.derive.gradient_cse import load_outputs, share
+from netcl.autograd.derive.gradient_cse import extract_common, load_outputs
 from netcl.autograd.derive.op_plan import narrowed_op_plan, op_plan
 from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.grad_node import FLOATING
@@ -78,7 +78,7 @@ def overhead(engine: Any, region: Region) -> int:
     for slot, gradient in load_outputs(found, program.outputs, n).items():
         if gradient is not None:
             groups.setdefault(region.values[region.inputs[slot]].shape, []).append(gradient)
-    exprs, shared = share([tuple(group) for group in groups.values()], MAX_SLOTS)
+    exprs, shared = extract_common([tuple(group) for group in groups.values()], MAX_SLOTS)
     forward: dict[Any, list[Expr]] = {}
     for number, output in zip(kept, program.outputs):  # grouped as a plan groups them into kernels
         reduced = frozenset(axis for node in walk((output,)) if isinstance(node, Reduce) for axis in node.axes)

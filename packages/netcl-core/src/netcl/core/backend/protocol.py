@@ -119,7 +119,7 @@ class DeviceBackend(Protocol):
         copy: bool,
         persistent: bool,
     ) -> tuple[tuple[Any, Any, Any], Any, Any, np.ndarray[Any, Any] | None]:
-        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is read or
+        """Storage holding ``data``: (buffer, array, allocation), event, pending release, host array that is read or
         aliased.
         """
         ...

@@ -5,8 +5,8 @@ thread launches work appends a callable without arguments instead of running it;
 
 ``pool`` is the arena: while recording, new tensors come from it alone, and it serves no other allocation. A
 tensor that dies while recording thus frees its buffer for a later launch of the same recording, never for other work,
-so that a replay cannot write into a buffer that someone else holds. For a lease of another pool (parameters, inputs)
-the recording keeps the lease.
+so that a replay cannot write into a buffer that someone else holds. An allocation of another pool (parameters, inputs)
+is kept by the recording.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Recording:
     ) -> None:
         """Add a launch; ``keep`` are objects that must live as long as the recording. A profiler is told ``record``.
 
-        A tensor or lease in ``keep`` stands for its lease and its storage. A lease of the arena is not kept, only its
-        buffer, so that the recording itself can use the buffer again.
+        A tensor or allocation in ``keep`` stands for its allocation and its storage. Of an allocation of the arena only
+        the buffer is kept, so that the recording itself can use the buffer again.
         """
         self._launches.append(launch)
         if record is not None and self.flop_count is not None:

@@ -120,7 +120,7 @@ class CallLog(Interceptor):
         self._numbers: dict[int, int] = {}
         self._same: list[Any] = []  # the objects behind the numbers, held so that no other gets their identity
         self._versions: list[int] = []
-        self._leases: list[Any] = []  # by number: a weak reference, None for a tensor from outside
+        self._allocations: list[Any] = []  # by number: a weak reference, None for a tensor from outside
         self.outside: dict[int, Any] = {}
         self.begun: dict[int, int] = {}  # the version that each of these tensors had
         self.list: list[LoggedCall] = []
@@ -129,19 +129,19 @@ class CallLog(Interceptor):
     def number(self, tensor: Any, fresh: bool = False) -> int:
         """The number of the storage of a tensor; tensors from outside of the recording, not ``fresh``, are kept."""
         buffer = tensor.buffer  # first, as it materializes a deferred tensor
-        lease = tensor.pool_handle
-        own = fresh if buffer is None else lease is not None and lease.pool is self._pool
-        same: Any = tensor._storage if buffer is None else lease if own else buffer
+        allocation = tensor.pool_handle
+        own = fresh if buffer is None else allocation is not None and allocation.pool is self._pool
+        same: Any = tensor._storage if buffer is None else allocation if own else buffer
         number = self._numbers.get(id(same))
         if number is not None:
-            ref = self._leases[number]
-            if (ref is not None) if not own or lease is None else (ref is None or ref() is not lease):
-                number = None  # a lease that has ended had this identity
+            ref = self._allocations[number]
+            if (ref is not None) if not own or allocation is None else (ref is None or ref() is not allocation):
+                number = None  # an allocation that has ended had this identity
         if number is None:
             number = self._numbers[id(same)] = len(self._same)
-            self._same.append(None if own and lease is not None else same)
+            self._same.append(None if own and allocation is not None else same)
             self._versions.append(0)
-            self._leases.append(weakref.ref(lease) if own and lease is not None else None)
+            self._allocations.append(weakref.ref(allocation) if own and allocation is not None else None)
             if not own:
                 self.outside[number] = tensor.detach()
                 self.begun[number] = tensor.version
@@ -183,11 +183,11 @@ class CallLog(Interceptor):
         return results
 
     def finish(self) -> dict[int, Any]:
-        """Ends the log and returns the leases of tensors that are still referenced, by number."""
+        """Ends the log and returns the allocations of tensors that are still referenced, by number."""
         if len(self._recording) != self._launches:
             self.complete = False
-        leases = ((number, ref and ref()) for number, ref in enumerate(self._leases))
-        return {number: lease for number, lease in leases if lease is not None}
+        allocations = ((number, ref and ref()) for number, ref in enumerate(self._allocations))
+        return {number: allocation for number, allocation in allocations if allocation is not None}
 
     def written(self) -> list[int]:
         """The numbers of the tensors from outside that the step writes."""

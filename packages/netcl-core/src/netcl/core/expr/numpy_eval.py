@@ -64,29 +64,29 @@ def _unsigned_of_float(dtype: np.dtype[Any], value: Any) -> Any:
     return np.where(floats < 2.0**63, wrapped, floats.astype(dtype)) if dtype.itemsize == 8 else wrapped
 
 
-def _reduction(node: Reduce) -> Callable[[_Launch, Any], Any]:
+def _reduction(node: Reduce) -> Callable[[_Run, Any], Any]:
     """The function that reduces values; sums of float32 are accumulated in float64, so that every axis is as exact as
     the best.
     """
     axes, dtype, function = node.axes, arithmetic_dtype(node.dtype), _REDUCTIONS[node.kind]
     floating = is_floating(node.dtype)
 
-    def whole(launch: _Launch, value: Any) -> np.ndarray[Any, Any]:
+    def whole(run: _Run, value: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
-        full = [1] * (len(launch.space) - array.ndim) + list(array.shape)
+        full = [1] * (len(run.space) - array.ndim) + list(array.shape)
         for axis in axes:
-            full[axis] = launch.space[axis]
+            full[axis] = run.space[axis]
         return np.broadcast_to(array, full)
 
-    def extremum(launch: _Launch, value: Any) -> Any:
+    def extremum(run: _Run, value: Any) -> Any:
         initial = {"initial": _IDENTITY[node.kind]} if floating else {}
-        return function(whole(launch, value), axis=axes, keepdims=True, **initial)
+        return function(whole(run, value), axis=axes, keepdims=True, **initial)
 
     blocked = node.kind == "sum" and node.dtype != "float64"
     accumulator = np.float64 if floating else np.int64
 
-    def total(launch: _Launch, value: Any) -> Any:
-        array = whole(launch, value)
+    def total(run: _Run, value: Any) -> Any:
+        array = whole(run, value)
         if blocked and array.dtype == np.float32 and array.size >= _LARGE:
             return _blocked_sum(array, axes).astype(np.float32)
         return function(array, axis=axes, keepdims=True, dtype=accumulator).astype(dtype)
@@ -119,11 +119,11 @@ def _blocked(strides: Sequence[int], axis: int, block: int) -> tuple[int, ...]:
     return (*strides[:axis], strides[axis] * block, *strides[axis:])
 
 
-class Plan:
+class Evaluator:
     """Expressions as a list of steps, each a function and the slots of its arguments, arguments before their users.
 
-    A plan is made once for its outputs; running it walks no graph. The slots hold constants, then what is loaded, then
-    the result of each step.
+    An evaluator is made once for its outputs; running it walks no graph. The slots hold constants, then loaded values,
+    then the result of each step.
     """
 
     def __init__(self, outputs: Sequence[Expr]) -> None:
@@ -140,8 +140,8 @@ class Plan:
             elif isinstance(node, Const):
                 self._slots[slot] = np.asarray(node.value, dtype=arithmetic_dtype(node.dtype))
             else:
-                function, of_launch = _function(node)
-                self._steps.append((slot, function, _picker([at[child] for child in node.children]), of_launch))
+                function, of_run = _function(node)
+                self._steps.append((slot, function, _picker([at[child] for child in node.children]), of_run))
 
     def run(
         self,
@@ -152,7 +152,7 @@ class Plan:
     ) -> list[np.ndarray[Any, Any]]:
         """The values of the outputs over ``space``, see ``evaluate``."""
         rank = len(space)
-        launch = _Launch(scalars, space, failed)
+        run = _Run(scalars, space, failed)
         values = self._slots.copy()
         with np.errstate(all="ignore"):
             for slot, number, dtype, wanted in self._loads:
@@ -160,12 +160,12 @@ class Plan:
                 if array.ndim != rank:
                     array = array.reshape((1,) * (rank - array.ndim) + array.shape)
                 values[slot] = array if array.dtype == wanted else load(array, dtype)
-            for slot, function, pick, of_launch in self._steps:
-                values[slot] = function(launch, *pick(values)) if of_launch else function(*pick(values))
+            for slot, function, pick, of_run in self._steps:
+                values[slot] = function(run, *pick(values)) if of_run else function(*pick(values))
             return [stored(values[slot]) for slot, stored in self._stores]
 
 
-class _Launch(NamedTuple):
+class _Run(NamedTuple):
     """The part of a run that is not in its arrays."""
 
     scalars: Mapping[str, float | int]
@@ -180,10 +180,10 @@ def _picker(slots: list[int]) -> Callable[[list[Any]], Sequence[Any]]:
 
 
 def _function(node: Expr) -> tuple[Callable[..., Any], bool]:
-    """The function of a node on the values of its children, and True if it takes the launch before them."""
+    """The function of a node on the values of its children, and True if it takes the run before them."""
     if isinstance(node, Scalar):
         name, dtype = node.name, arithmetic_dtype(node.dtype)
-        return lambda launch: np.asarray(scalar_value(name, launch.scalars, launch.space), dtype=dtype), True
+        return lambda run: np.asarray(scalar_value(name, run.scalars, run.space), dtype=dtype), True
     if isinstance(node, Index):
         return partial(_positions, node.axis), True
     if isinstance(node, Reduce):
@@ -197,21 +197,21 @@ def _function(node: Expr) -> tuple[Callable[..., Any], bool]:
     return node.prim.numpy, False
 
 
-def _positions(axis: int, launch: _Launch) -> Any:
-    positions = np.arange(launch.space[axis], dtype=np.int32)
-    return positions.reshape([-1 if other == axis else 1 for other in range(len(launch.space))])
+def _positions(axis: int, run: _Run) -> Any:
+    positions = np.arange(run.space[axis], dtype=np.int32)
+    return positions.reshape([-1 if other == axis else 1 for other in range(len(run.space))])
 
 
-def _require(launch: _Launch, condition: Any, value: Any, code: Any) -> Any:
-    if launch.failed is not None and not np.all(condition):
-        launch.failed(int(code))
+def _require(run: _Run, condition: Any, value: Any, code: Any) -> Any:
+    if run.failed is not None and not np.all(condition):
+        run.failed(int(code))
     return value
 
 
 @lru_cache(maxsize=1024)
-def plan_of(outputs: tuple[Expr, ...]) -> Plan:
-    """The plan of ``outputs``, made once."""
-    return Plan(outputs)
+def evaluator_of(outputs: tuple[Expr, ...]) -> Evaluator:
+    """The evaluator of ``outputs``, made once."""
+    return Evaluator(outputs)
 
 
 def evaluate(
@@ -228,11 +228,11 @@ def evaluate(
     ``require`` that does not hold.
     """
     space = tuple(shape) if shape is not None else np.broadcast_shapes(*(a.shape for a in arrays))
-    return Plan(outputs).run(arrays, scalars or {}, space, failed)
+    return Evaluator(outputs).run(arrays, scalars or {}, space, failed)
 
 
 def scalar_value(name: str, scalars: Mapping[str, float | int], space: Sequence[int]) -> float | int:
-    """The value of a launch scalar; ``size:0,2`` is the number of elements of these axes of the iteration space."""
+    """The value of a scalar of a run; ``size:0,2`` is the number of elements of these axes of the iteration space."""
     if name.startswith("size:"):
         return math.prod(space[int(axis)] for axis in name[5:].split(","))
     return scalars[name]

@@ -335,7 +335,10 @@ def uses_flag(outputs: Sequence[Expr]) -> bool:
 
 
 def render(outputs: Sequence[Expr], layout: Layout) -> KernelSource:
-    """The kernel of ``outputs`` over the axes of ``layout``, named after its kind and content."""
+    """The kernel of ``outputs`` over the axes of ``layout``, named after its kind and content.
+
+    Its text is ``to_source()``; ``KernelSpec.from_source`` makes of it a kernel that can be built, run and tuned.
+    """
     writer = _Writer(outputs, layout)
     before, number, lines = writer.body()
     body = "\n    ".join([*before, *filter(None, [number]), *lines])

@@ -47,10 +47,10 @@ def live_allocations() -> list[BufferHandle]:
 
 def live_buffers() -> list[Any]:
     """Returns every cl.Buffer that an allocation or a pool holds now (for the fork guard)."""
-    leased = [handle.buffer for handle in live_allocations()]
+    allocated = [handle.buffer for handle in live_allocations()]
     cached = [entry[1] for pool in pools_of() for stack in list(pool._free.values()) for entry in list(stack)]
     returned = [entry[1] for pool in pools_of() for entry in list(pool._returned)]
-    return [buffer for buffer in (*leased, *cached, *returned) if buffer is not None]
+    return [buffer for buffer in (*allocated, *cached, *returned) if buffer is not None]
 
 
 def largest_buffer(context: Any) -> int:

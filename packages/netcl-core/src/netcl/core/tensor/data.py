@@ -115,12 +115,12 @@ class TensorData:
 
     @property
     def pool_handle(self) -> Any:
-        """The lease that returns the buffer to its pool when the last tensor on it is gone."""
-        return self._storage.lease
+        """The allocation that returns the buffer to its pool when the last tensor on it is gone."""
+        return self._storage.allocation
 
     @pool_handle.setter
-    def pool_handle(self, lease: Any) -> None:
-        self._storage.lease = lease
+    def pool_handle(self, allocation: Any) -> None:
+        self._storage.allocation = allocation
 
     @property
     def persistent(self) -> bool:

@@ -37,31 +37,31 @@ class Upload(NamedTuple):
 class Storage:
     """The memory of one or more tensors: a ``buffer`` on OpenCL, an ``array`` on NumPy.
 
-    ``lease`` returns the buffer to its pool when the last tensor on it is gone. ``version`` counts writes in place.
-    ``persistent`` storage never goes into a free list. ``upload`` is the last copy from the host, None for none.
+    ``allocation`` returns the buffer to its pool when the last tensor on it is gone. ``version`` counts writes in
+    place. ``persistent`` storage never goes into a free list. ``upload`` is the last copy from the host, None for none.
     ``deferred`` is None once the memory is there; before, it is the computation and the number of the value in it. A
     computation that failed is replaced by ``Failed``, which raises its error again.
     """
 
-    __slots__ = ("__weakref__", "array", "buffer", "deferred", "lease", "persistent", "upload", "version")
+    __slots__ = ("__weakref__", "allocation", "array", "buffer", "deferred", "persistent", "upload", "version")
 
     buffer: Any
     array: Any
-    lease: Any
+    allocation: Any
     version: int
     persistent: bool
     deferred: tuple[Computation, int] | None
     upload: Upload | None
 
     @staticmethod
-    def of(buffer: Any, array: Any, lease: Any) -> Storage:
+    def of(buffer: Any, array: Any, allocation: Any) -> Storage:
         """Storage of memory that has just been allocated."""
         # No __init__, without which a class is called faster: the warm call of OpenCL makes one each time, and repeats
         # these lines.
         self = Storage()
         self.buffer = buffer
         self.array = array
-        self.lease = lease
+        self.allocation = allocation
         self.version = 0
         self.persistent = False
         self.deferred = None
@@ -79,7 +79,7 @@ class Storage:
 
     def fill(self, other: Storage) -> None:
         """Gives deferred storage the memory of ``other``, which becomes its own."""
-        self.lease = other.lease
+        self.allocation = other.allocation
         self.buffer = other.buffer
         self.array = other.array
         self.deferred = None  # last, since other threads ask for no lock from here on

@@ -194,7 +194,7 @@ _PLANS = {"forward": _forward, "grad_input": _grad_input, "grad_weight": _grad_w
 
 
 @lru_cache(maxsize=512)
-def plan_of(kind: str, g: Geometry) -> ConvPlan:
+def conv_plan(kind: str, g: Geometry) -> ConvPlan:
     """The contractions of a direction."""
     return _PLANS[kind](g)
 
@@ -225,4 +225,4 @@ def blocks_of(plan: ConvPlan, bytes_per_element: int, workspace: int) -> tuple[b
     return True, tuple((first, min(block, plan.images - first)) for first in range(0, plan.images, block))
 
 
-__all__ = ["ConvPart", "ConvPlan", "blocks_of", "dense", "geometry", "plan_of", "restricted"]
+__all__ = ["ConvPart", "ConvPlan", "blocks_of", "dense", "geometry", "conv_plan", "restricted"]

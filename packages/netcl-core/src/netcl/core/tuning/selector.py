@@ -19,7 +19,7 @@ from netcl.core.device.discovery import DeviceHandle, get_active_device
 from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile, family_of
 from netcl.core.dtypes import DTypeLike, canonical, itemsize
 from netcl.core.tuning import small_channels, tiles, variants, winograd
-from netcl.core.tuning.conv_plans import blocks_of, dense, plan_of, restricted
+from netcl.core.tuning.conv_plans import blocks_of, conv_plan, dense, restricted
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_short_offsets
 from netcl.core.tuning.traits import Traits, traits_of
 from netcl.core.tuning.variants import KernelConfig, KernelVariant
@@ -203,7 +203,7 @@ def allowed(measured: str | None) -> str | None:
 
 def convolution_candidates(device: Traits, g: Geometry) -> tuple[str, ...]:
     """The kernels to measure for a forward convolution."""
-    c = plan_of("forward", g).parts[0].contraction
+    c = conv_plan("forward", g).parts[0].contraction
     own = ("windows",) if has_implicit_gemm(device, c) else small_channels.kernels(device, g)
     return (*own, *contraction_kernels(device, c), *(winograd.kernels(g) if device.is_cpu else ()))
 
@@ -219,7 +219,7 @@ def convolution_kernels(
         return ("channels",)
     if chosen.winograd is not None:
         return (f"winograd{chosen.winograd.tile}",)
-    plan = plan_of(kind, g)
+    plan = conv_plan(kind, g)
     whole = [part.contraction for part in plan.parts]
     if kind == "grad_weight":
         first = [replace(whole[0], partial=True)]
@@ -266,7 +266,7 @@ def register_measurements(lookup: Measurements | None) -> None:
 def forget_choices() -> None:
     """Let all selectors choose again."""
     with _selectors_lock:
-        for selector in _selectors.values():
+        for selector in (*_selectors.values(), *_of_queues.values()):
             selector.clear_cache()
 
 
@@ -287,7 +287,7 @@ class KernelSelector:
         self.profile: ExtendedDeviceProfile = profile or _seen_profile(device)
         self._chosen: dict[tuple[Any, ...], KernelConfig] = {}
         self._measured: dict[tuple[Any, ...], KernelConfig | None] = {}
-        self._plain: set[str] = set()
+        self._plain: frozenset[str] = frozenset()
         self._traits: Traits | None = None
 
     def clear_cache(self) -> None:
@@ -303,10 +303,13 @@ class KernelSelector:
             self._traits = traits_of(base, base._device, self.profile.vector_width)
         return self._traits
 
-    def only_plain(self, dtype: str) -> None:
-        """From now on contractions of ``dtype`` are run by the plain kernel: the driver does not build the others."""
-        self._plain.add(dtype)
-        self._chosen.clear()
+    def with_plain(self, dtype: str) -> KernelSelector:
+        """Returns a selector of the same profile for a queue on which contractions of ``dtype`` are run by the plain
+        kernel, because the driver did not build the others there.
+        """
+        found = KernelSelector(profile=self.profile)
+        found._traits, found._plain = self._traits, self._plain | {dtype}
+        return found
 
     def measured(self, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
         """The measured config for a shape; None if there is none, or if NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1."""
@@ -499,18 +502,37 @@ def _seen_profile(device: Any) -> ExtendedDeviceProfile:
     return replace(real, base=seen, family=family, unified_memory=seen.unified_memory)
 
 
-_selectors: dict[Any, KernelSelector] = {}
+_selectors: dict[Any, KernelSelector] = {}  # by profile
+_of_queues: dict[Any, KernelSelector] = {}  # of queues on which kernels failed to build; other queues build theirs
 _selectors_lock = threading.Lock()
 
 
 def get_kernel_selector(device: Any = None) -> KernelSelector:
-    """The one selector of a device (a pyopencl device, handle or queue; None: the active device)."""
+    """The selector of a device (a pyopencl device, handle or queue; None: the active device).
+
+    Devices of one profile share a selector, but for a queue on which kernels failed to build: it has its own, which
+    names the plain kernel for them. A pyopencl device is answered for as a queue without failures.
+    """
+    if device is None:
+        device = get_active_device()
+    own = _of_queues.get(device.queue if isinstance(device, DeviceHandle) else device)
+    if own is not None:
+        return own
     profile = _seen_profile(device)
     selector = _selectors.get(profile)
     if selector is None:
         with _selectors_lock:
             selector = _selectors.setdefault(profile, KernelSelector(profile=profile))
     return selector
+
+
+def only_plain(queue: Any, dtype: str) -> None:
+    """From now on contractions of ``dtype`` on ``queue`` are run by the plain kernel: its driver did not build the
+    others.
+    """
+    own = get_kernel_selector(queue).with_plain(dtype)
+    with _selectors_lock:
+        _of_queues[queue] = own
 
 
 def select_matmul_config(M: int, N: int, K: int, device: Any = None) -> KernelConfig:

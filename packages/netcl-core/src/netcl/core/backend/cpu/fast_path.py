@@ -30,7 +30,7 @@ def warm_call(
     fixed = {name: value for name, value in scalars.items() if name not in dict(given)}
     ((shape, dtype),) = ready.results
     evaluate, space, final, stored, failed = (
-        ready.plan.run,
+        ready.evaluator.run,
         ready.space,
         program.finals[0],
         numpy_dtype(dtype),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.cpu.storage import Array
 from netcl.core.expr.nodes import Expr
-from netcl.core.expr.numpy_eval import Plan, plan_of
+from netcl.core.expr.numpy_eval import Evaluator, evaluator_of
 from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run(
     )
     arrays = [tensor.storage for tensor in inputs]
     stores = [_shaped(result.storage, shape) for result, (shape, _) in zip(results, ready.results)]
-    engine.launch(_evaluate, ready.plan, arrays, dict(scalars or {}), ready.space, stores, engine.raise_flag)
+    engine.launch(_evaluate, ready.evaluator, arrays, dict(scalars or {}), ready.space, stores, engine.raise_flag)
     for target in out or ():
         if target is not None:
             target._storage.version += 1
@@ -48,7 +48,7 @@ def run(
 class Prepared(NamedTuple):
     """A run for given shapes of its inputs: the plan, the iteration space, and shape and dtype of each result."""
 
-    plan: Plan
+    evaluator: Evaluator
     space: Shape
     results: tuple[tuple[Shape, str], ...]
 
@@ -58,7 +58,7 @@ def prepared(outputs: tuple[Expr, ...], inputs: tuple[Shape, ...], shapes: tuple
     """Returns the run for inputs of these shapes, cached."""
     space = broadcast_shapes([*inputs, *(shapes or ())], "run")
     wanted = shapes if shapes is not None else (space,) * len(outputs)
-    return Prepared(plan_of(outputs), space, tuple((shape, one.dtype) for shape, one in zip(wanted, outputs)))
+    return Prepared(evaluator_of(outputs), space, tuple((shape, one.dtype) for shape, one in zip(wanted, outputs)))
 
 
 def _shaped(array: Array, shape: Shape) -> Array:
@@ -66,7 +66,7 @@ def _shaped(array: Array, shape: Shape) -> Array:
 
 
 def _evaluate(
-    plan: Plan,
+    evaluator: Evaluator,
     arrays: list[Array],
     scalars: Mapping[str, float | int],
     space: tuple[int, ...],
@@ -74,5 +74,5 @@ def _evaluate(
     failed: Any,
 ) -> None:
     # All values are computed before the stores: an output may alias an input.
-    for store, value in zip(stores, plan.run(arrays, scalars, space, failed)):
+    for store, value in zip(stores, evaluator.run(arrays, scalars, space, failed)):
         store[...] = value

@@ -119,7 +119,7 @@ class OpenCLBackend(ForwardedCalls):
     def from_shape(
         self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0
     ) -> tuple[Any, BufferHandle]:
-        """(buffer, lease) of a new buffer for ``shape``, filled with ``fill`` unless it is None."""
+        """(buffer, allocation) of a new buffer for ``shape``, filled with ``fill`` unless it is None."""
         tensor = self.empty(tuple(shape), dtype, pool=pool)
         if fill is not None:
             self.fill(tensor, fill)
@@ -162,10 +162,10 @@ class OpenCLBackend(ForwardedCalls):
                 pool = self.override_pools.get(threading.get_ident(), pool)
         else:
             self._check_pool(pool)
-        lease = pool.allocate(math.prod(shape) * itemsize(dtype), None, (shape, dtype))
-        tensor = Tensor._wrap(self, shape, dtype, lease.buffer, None, lease)
+        allocation = pool.allocate(math.prod(shape) * itemsize(dtype), None, (shape, dtype))
+        tensor = Tensor._wrap(self, shape, dtype, allocation.buffer, None, allocation)
         if persistent:
-            tensor.persistent = lease.keep = True
+            tensor.persistent = allocation.keep = True
         return tensor
 
     @contextmanager
@@ -214,14 +214,14 @@ class OpenCLBackend(ForwardedCalls):
         persistent: bool,
         private: bool = False,
     ) -> tuple[tuple[Any, Any, Any], Any, Any, Array | None]:
-        """Storage holding ``data``: (buffer, array, lease), event, pending release, host array that is read or
+        """Storage holding ``data``: (buffer, array, allocation), event, pending release, host array that is read or
         aliased.
         """
         self.forbid_upload()
         self._check_dtype(dtype)
         shared = None if copy else self.transfer.zero_copy(data)
         if shared is not None:
-            return (shared[0], None, self.transfer.lease_shared(shared[0], data.nbytes)), None, None, shared[1]
+            return (shared[0], None, self.transfer.adopt_shared(shared[0], data.nbytes)), None, None, shared[1]
         target = self.empty(data.shape, dtype, persistent=persistent)
         event, pending, host_ref = self.transfer.upload(
             target.buffer, data, private=private, async_copy=async_copy, use_pinned=use_pinned
@@ -230,18 +230,18 @@ class OpenCLBackend(ForwardedCalls):
 
     def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
-        _check_lease(target)
+        _check_allocation(target)
         target._storage.upload = Upload(*self.transfer.upload(target.buffer, data))
 
     def read(self, source: TensorData) -> Array:
-        _check_lease(source)
+        _check_allocation(source)
         return self.to_host(source.buffer, source.shape, source.dtype)
 
     def receive(self, source: TensorT) -> TensorT:
         queue = source.engine.queue
         if self.context != getattr(queue, "context", None) or self.queue.device != queue.device:
             return super().receive(source)
-        _check_lease(source)
+        _check_allocation(source)
         host_read_allowed(source.engine)
         self.forbid_upload()
         target: TensorT = self.empty(source.shape, source.dtype)
@@ -250,7 +250,7 @@ class OpenCLBackend(ForwardedCalls):
 
     def read_async(self, source: TensorData) -> HostTransfer:
         """A copy to the host under way."""
-        _check_lease(source)
+        _check_allocation(source)
         out, event = self.to_host_async(source.buffer, source.shape, source.dtype)
 
         def finish() -> Array:
@@ -344,11 +344,11 @@ class OpenCLBackend(ForwardedCalls):
             raise IndexError(flags.message(int(code[0])))
 
 
-def _check_lease(tensor: TensorData) -> None:
-    """Raises UnsupportedError if the tensor's lease was released: its buffer may be another tensor's by now."""
-    lease = tensor.pool_handle
-    if lease is not None and lease.buffer is None:
+def _check_allocation(tensor: TensorData) -> None:
+    """Raises UnsupportedError if the tensor's allocation was released: its buffer may be another tensor's by now."""
+    allocation = tensor.pool_handle
+    if allocation is not None and allocation.buffer is None:
         raise UnsupportedError(
             f"the buffer of this {tensor.dtype} tensor of shape {tensor.shape} was released; "
-            "drop the tensor (del t) instead of releasing its lease"
+            "drop the tensor (del t) instead of releasing its pool_handle"
         )

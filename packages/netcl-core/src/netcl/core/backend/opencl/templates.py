@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -15,11 +16,12 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.expr.c_types import LOOPING
 from netcl.core.tuning.traits import Traits, traits_of
 
-__all__ = ["Traits", "filled", "share", "source", "struct", "traits"]
+__all__ = ["Traits", "filled", "per_work_item", "source", "struct", "traits"]
 
 from netcl.core.backend.opencl.storage import storage_text
 
 _UNITS_ON_CPU = 64
+_INLINE = re.compile(r"\$\{(\w+)\}")
 
 _traits: WeakKeyDictionary[Any, Traits] = WeakKeyDictionary()
 
@@ -61,12 +63,14 @@ def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> s
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:
-    """The text with each line ``$name`` replaced by the lines of that part, as far indented; none if it is empty."""
+    """The text with each line ``$name`` replaced by the lines of that part, as far indented; none if it is empty. A
+    ``${name}`` within a line is replaced by a part of one line.
+    """
     lines: list[str] = []
     for line in text.splitlines():
         begin = line.lstrip()
         if not begin.startswith("$"):
-            lines.append(line)
+            lines.append(_INLINE.sub(lambda found: parts[found[1]], line))
         elif parts[begin[1:]]:
             lines.append(indent(parts[begin[1:]], line.removesuffix(begin)))
     return "\n".join(lines) + "\n"
@@ -84,6 +88,6 @@ def struct(*values: int | Iterable[int]) -> Any:
     return array.view(f"V{array.nbytes}")[0]
 
 
-def share(units: int, device: Traits) -> int:
+def per_work_item(units: int, device: Traits) -> int:
     """Units per work-item: one on devices with many cores, else so many that few work-items remain."""
     return -(-units // _UNITS_ON_CPU) if device.is_cpu else 1

@@ -4,7 +4,7 @@
 //             it has work-items, one each, and broadcasts them; neither local memory nor barriers, for sub-groups of
 //             any size.
 //
-// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if OPERANDS is defined. Contraction of
+// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if there are operands. Contraction of
 // a*b+c into one rounding is allowed here.
 
 #ifdef cl_khr_subgroups
@@ -12,14 +12,14 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g FINISHING) {
+void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g${operand_parameters}) {
     const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * ROWS;
     const int column = get_group_id(0) * GROUP * COLUMNS + get_local_id(0);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    BEGIN_OPERANDS
+    $begin_operands
     const int a_row = g.a_row, a_k = g.a_k, b_k = g.b_k, b_n = g.b_n, out_row = g.out_row, out_n = g.out_n;
     const int lane = get_sub_group_local_id(), lanes = get_sub_group_size();
     REAL sums[ROWS][COLUMNS], mine[ROWS], of_b[COLUMNS];
@@ -40,13 +40,13 @@ void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restr
             }
         }
     }
-    EACH_SUM
+    $unroll_sums
     for (int i = 0; i < ROWS; i++) {
         if (row + i >= m) continue;
-        EACH_SUM
+        $unroll_sums
         for (int j = 0; j < COLUMNS; j++) {
             const int c = column + j * GROUP, inside = min(c, n - 1);
-            const REAL value = FINISHED(sums[i][j], row + i, inside, inside * out_n);
+            const REAL value = finished(sums[i][j], row + i, inside, inside * out_n${operand_arguments});
             if (c < n) STORE(value, out, (row + i) * out_row + c * out_n);
         }
     }

@@ -2,19 +2,18 @@
 // SPAN vectors of the output, from the strip, through epilogue(sum, operands...) if requested. Before the strip are the
 // weights in panels, [tile of filters][tap][ROWS], and the sums of a tile that wait for the epilogue or end a block.
 
-static inline REALV beside(__global const STORAGE* e, const operand o, const long filter, const long place, const long count) {
+// `count` values of an operand from offset `at` of the result on; those past the end repeat the last.
+static inline REALV operand_vector(__global const STORAGE* e, const operand o, const long filter, const long at, const long count) {
     e += o.offset;
     if (o.along == 0) return (REALV)(LOAD(e, filter * o.row));
-    if (count >= VECTOR) return VLOAD(e + place);
+    if (count >= VECTOR) return VLOAD(e + at);
     REAL lanes[VECTOR];
-    for (int i = 0; i < VECTOR; i++) lanes[i] = LOAD(e, place + min((long)i, count - 1));
+    for (int i = 0; i < VECTOR; i++) lanes[i] = LOAD(e, at + min((long)i, count - 1));
     return RLOAD(lanes);
 }
 
-#define BESIDE(k) , beside(e##k, g.operands[k - 1], filter, place, left)
-
 __kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __global const STORAGE* restrict weight, __global STORAGE* restrict out,
-                                       __global REAL* restrict scratch, const images geometry EACH_OPERAND(PARAMETER)) {
+                                       __global REAL* restrict scratch, const images geometry${operand_parameters}) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;
@@ -52,16 +51,16 @@ __kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __glo
                 EACH(r, ROWS) EACH(v, SPAN) GSTORE(sums[r][v], waiting + (r * SPAN + v) * VECTOR);
                 for (long filter = f; filter < min(g.filters, f + ROWS); filter++)
                     for (long v = 0; v < SPAN && at + v * VECTOR < count; v++) {
-                        const long place = start + (filter - f) * plane + v * VECTOR, left = count - at - v * VECTOR;
+                        const long start_of_vector = start + (filter - f) * plane + v * VECTOR, left = count - at - v * VECTOR;
                         REALV sum = GLOAD(waiting + ((filter - f) * SPAN + v) * VECTOR);
-                        if (g.finished) sum = epilogue(sum EACH_OPERAND(BESIDE));
+                        if (g.finished) sum = epilogue(sum${operand_values});
                         if (left >= VECTOR) {
-                            VSTORE(sum, out + place);
+                            VSTORE(sum, out + start_of_vector);
                             continue;
                         }
                         REAL lanes[VECTOR];
                         RSTORE(sum, lanes);
-                        for (long i = 0; i < left; i++) STORE(lanes[i], out, place + i);
+                        for (long i = 0; i < left; i++) STORE(lanes[i], out, start_of_vector + i);
                     }
             }
     }

@@ -23,12 +23,12 @@ __kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __gl
         const long below = min(g.rows, (bottom - 1 + g.low[0]) / g.stride[0] + 1);
         const long begin = min(above * g.columns, plane - COLUMNS), end = below * g.columns;
         for (long at = begin; at < end; at += COLUMNS) {
-            const long place = min(at, plane - COLUMNS);
+            const long position = min(at, plane - COLUMNS);
             for (long tile = 0; tile < tiles; tile++)
                 for (long start = 0; start < g.filters; start += RUN) {
                     REALV sums[ROWS][SPAN];
                     EACH(r, ROWS) EACH(v, SPAN) sums[r][v] = 0;
-                    __global const STORAGE* from = grad + (image * g.filters + start) * plane + place;
+                    __global const STORAGE* from = grad + (image * g.filters + start) * plane + position;
                     __global const REAL* panel = scratch + (tile * g.filters + start) * ROWS;
                     const long stop = min((long)RUN, g.filters - start);
                     for (long f = 0; f < stop; f++, from += plane, panel += ROWS) {
@@ -40,7 +40,7 @@ __kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __gl
                         }
                     }
                     EACH(r, ROWS) EACH(v, SPAN) {
-                        __global REAL* to = given + (tile * ROWS + r) * g.run + place - begin + v * VECTOR;
+                        __global REAL* to = given + (tile * ROWS + r) * g.run + position - begin + v * VECTOR;
                         GSTORE(start ? GLOAD(to) + sums[r][v] : sums[r][v], to);
                     }
                 }

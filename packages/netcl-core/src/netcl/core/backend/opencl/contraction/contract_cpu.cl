@@ -12,7 +12,7 @@
 //            are added: long sums have a smaller rounding error so. Work-groups have one work-item.
 //            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
 //
-// Sums go through epilogue(sum, operands...) if requested; a text without EPILOGUE adds one operand.
+// Sums go through epilogue(sum, operands...) if requested (see contract_operands.cl).
 // Contraction of a*b+c into one rounding is allowed here.
 
 #define COLUMNS (VECTORS * VECTOR)
@@ -154,8 +154,8 @@ static inline void write_row(__local const REALV* s, __global void* out, const l
 }
 
 // The vector of an operand's values for columns v * VECTOR ... of a row; `first` is the strip's first column.
-static inline REALV beside(__global const STORAGE* e, const long along, const long first, const long* to, const bool run,
-                           const long columns, const int v) {
+static inline REALV operand_vector(__global const STORAGE* e, const long along, const long first, const long* to,
+                                   const bool run, const long columns, const int v) {
     if (along == 0) return (REALV)(LOAD(e, 0));
     if (along == 1 && columns == COLUMNS) return VLOAD(e + first + v * VECTOR);
     if (along == 2 && run) return VLOAD(e + to[0] + v * VECTOR);
@@ -167,12 +167,9 @@ static inline REALV beside(__global const STORAGE* e, const long along, const lo
     return RLOAD(lanes);
 }
 
-#define BESIDE(k) , beside(e##k + g.operands[k - 1].offset + row * g.operands[k - 1].row + outer * g.operands[k - 1].batch[0] \
-    + inner * g.operands[k - 1].batch[1], g.operands[k - 1].along, strip_index * COLUMNS, to, to_run, columns, v)
-
 // Without the hint Intel's compiler vectorises across work-items, which takes four times as long.
 __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-                       const contraction geometry EACH_OPERAND(PARAMETER)) {
+                       const contraction geometry${operand_parameters}) {
     __local REALV strip[DEPTH * VECTORS];
     __local REALV sums[CHUNK * ROWS * VECTORS];
     const contraction g = geometry;
@@ -235,7 +232,7 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL
                     const long row = tile * ROWS + i;
                     if (g.finished)
                         for (int v = 0; v < VECTORS; v++)
-                            s[i * VECTORS + v] = epilogue(s[i * VECTORS + v] EACH_OPERAND(BESIDE));
+                            s[i * VECTORS + v] = epilogue(s[i * VECTORS + v]${operand_values});
                     write_row(s + i * VECTORS, out, out_base + row * g.out_row, to, to_run, columns, &g);
                 }
         }

@@ -25,8 +25,8 @@ __kernel void planes(__global const STORAGE* restrict a, __global const STORAGE*
         if (matrix_row != known) {
             __global const STORAGE* from = a + g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1] + row * g.a_row;
             for (long k = 0; k < g.k; k++) {
-                offsets[k] = place(k, g.k_extent, g.b_k);
-                weights[k] = LOAD(from, place(k, g.k_extent, g.a_k));
+                offsets[k] = offset_of(k, g.k_extent, g.b_k);
+                weights[k] = LOAD(from, offset_of(k, g.k_extent, g.a_k));
             }
             known = matrix_row;
         }
@@ -57,7 +57,7 @@ __kernel void taps(__global const STORAGE* restrict a, __global const STORAGE* r
     REALV wide[MOST];
     REAL sums[MOST];
     for (long j = 0; j < g.n; j++) {
-        offsets[j] = place(j, g.n_extent, g.b_n);
+        offsets[j] = offset_of(j, g.n_extent, g.b_n);
         wide[j] = 0;
         sums[j] = 0;
     }
@@ -84,7 +84,7 @@ __kernel void taps(__global const STORAGE* restrict a, __global const STORAGE* r
         REAL lanes[VECTOR], sum = sums[j];
         RSTORE(wide[j], lanes);
         for (int i = 0; i < VECTOR; i++) sum += lanes[i];
-        const long at = base + place(j, g.n_extent, g.out_n);
+        const long at = base + offset_of(j, g.n_extent, g.out_n);
         if (!g.parts) STORE(sum, (__global STORAGE*)out, at);
         else ((__global REAL*)out)[at] = g.accumulate ? ((__global REAL*)out)[at] + sum : sum;
     }

@@ -6,7 +6,7 @@
 // direct  one work-item per output; for few rows, with which a tile would be mostly empty, and (PLAIN) alone for
 //         drivers that do not build the others.
 //
-// Sums go through epilogue(sum, operands...) if OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
+// Sums go through epilogue(sum, operands...) if there are operands. Contraction of a*b+c into one rounding is allowed here.
 
 static inline void write(const REAL sum, __global void* out, const long at, const contraction* g) {
     __global REAL* part = (__global REAL*)out;
@@ -19,7 +19,7 @@ static inline void write(const REAL sum, __global void* out, const long at, cons
 
 __kernel __attribute__((reqd_work_group_size(EDGE, EDGE, 1)))
 void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-           const contraction geometry FINISHING) {
+           const contraction geometry${operand_parameters}) {
     __local REAL a_tile[EDGE][TILE + 1], b_tile[EDGE][TILE + 1];
     const contraction g = geometry;
     const long x = get_local_id(0), y = get_local_id(1);
@@ -28,16 +28,16 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    BEGIN_OPERANDS
+    $begin_operands
     long from[4];
     REAL sums[4][4];
     for (int c = 0; c < 4; c++) {
-        from[c] = place(min(column + c * EDGE, g.n - 1), g.n_extent, g.b_n);
+        from[c] = offset_of(min(column + c * EDGE, g.n - 1), g.n_extent, g.b_n);
         for (int r = 0; r < 4; r++) sums[r][c] = 0;
     }
     for (long start = 0; start < g.k; start += EDGE) {
-        const long a_at = start + x < g.k ? place(start + x, g.k_extent, g.a_k) : 0;
-        const long b_at = start + y < g.k ? place(start + y, g.k_extent, g.b_k) : 0;
+        const long a_at = start + x < g.k ? offset_of(start + x, g.k_extent, g.a_k) : 0;
+        const long b_at = start + y < g.k ? offset_of(start + y, g.k_extent, g.b_k) : 0;
         for (int c = 0; c < 4; c++) {
             const bool inside = start + x < g.k && row + c * EDGE < g.m;
             a_tile[x][y + c * EDGE] = inside ? LOAD(a, (row + c * EDGE) * g.a_row + a_at) : (REAL)0;
@@ -49,15 +49,15 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
                 for (int c = 0; c < 4; c++) sums[r][c] += a_tile[k][y + r * EDGE] * b_tile[k][x + c * EDGE];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    EACH_SUM
+    $unroll_sums
     for (int c = 0; c < 4; c++) {
         const long j = column + c * EDGE;
         if (j >= g.n) continue;
-        const long to = place(j, g.n_extent, g.out_n);
-        EACH_SUM
+        const long to = offset_of(j, g.n_extent, g.out_n);
+        $unroll_sums
         for (int r = 0; r < 4; r++) {
             const long i = row + r * EDGE;
-            const REAL value = FINISHED(sums[r][c], min(i, g.m - 1), j, to);
+            const REAL value = finished(sums[r][c], min(i, g.m - 1), j, to${operand_arguments});
             if (i < g.m) write(value, out, base + to + i * g.out_row, &g);
         }
     }
@@ -65,12 +65,12 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
 #endif
 
 __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-                     const contraction geometry FINISHING) {
+                     const contraction geometry${operand_parameters}) {
     const contraction g = geometry;
     const long column = get_global_id(0), row = get_global_id(1);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1] + row * g.a_row;
-    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + place(column, g.n_extent, g.b_n);
+    b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + offset_of(column, g.n_extent, g.b_n);
     REAL sum = 0;
     for (long k0 = 0; k0 < g.k_extent[0]; k0++)
         for (long k1 = 0; k1 < g.k_extent[1]; k1++)
@@ -80,8 +80,8 @@ __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE*
                 for (long k3 = 0; k3 < g.k_extent[3]; k3++)
                     sum += LOAD(a, a_at + k3 * g.a_k[3]) * LOAD(b, b_at + k3 * g.b_k[3]);
             }
-    BEGIN_OPERANDS
+    $begin_operands
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    const long to = place(column, g.n_extent, g.out_n);
-    write(FINISHED(sum, row, column, to), out, base + to + row * g.out_row, &g);
+    const long to = offset_of(column, g.n_extent, g.out_n);
+    write(finished(sum, row, column, to${operand_arguments}), out, base + to + row * g.out_row, &g);
 }

@@ -8,7 +8,7 @@
 //          `splits` goes to `out` + s * out_part.
 //
 // Offsets within a matrix have 32 bits, divisions too. Without split-K, sums go through epilogue(sum, operands...) if
-// OPERANDS is defined. Contraction of a*b+c into one rounding is allowed here.
+// there are operands. Contraction of a*b+c into one rounding is allowed here.
 
 #define A_EACH (SPAN_ROWS * DEEP / 256)
 #define B_EACH (SPAN * DEEP / 256)
@@ -21,7 +21,7 @@ typedef struct {
 } windowed;
 
 // The offsets of an index that counts through `extent`, by two sets of strides.
-static inline int2 both_places(const int index, const long* extent, const long* one, const long* other) {
+static inline int2 both_offsets(const int index, const long* extent, const long* one, const long* other) {
     uint rest = index;
     int2 at = 0;
     for (int d = 3; d > 0; d--) {
@@ -35,7 +35,7 @@ static inline int2 both_places(const int index, const long* extent, const long* 
 
 __kernel __attribute__((reqd_work_group_size(16, 16, 1)))
 void windows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-             const windowed geometry FINISHING) {
+             const windowed geometry${operand_parameters}) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
     __local int2 steps[2][DEEP];
     __local REAL* a_local = (__local REAL*)a_tile;
@@ -48,15 +48,15 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     const int first = part * g.split, last = min(g.k, (long)first + g.split);
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
-    BEGIN_OPERANDS
+    $begin_operands
     int a_from[A_EACH], b_from[B_EACH];
     for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG), m - 1) * (int)g.a_row;
     for (int i = 0; i < B_EACH; i++)
-        b_from[i] = i == 0 || B_ALONG ? both_places(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
+        b_from[i] = i == 0 || B_ALONG ? both_offsets(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
     REAL a_next[A_EACH], b_next[B_EACH];
     REAL_4 sums[4 * QUARTERS][2];
     for (int i = 0; i < 4 * QUARTERS; i++) sums[i][0] = sums[i][1] = 0;
-    if (item < DEEP) steps[0][item] = both_places(min(first + item, last - 1), g.k_extent, g.a_k, g.b_k);
+    if (item < DEEP) steps[0][item] = both_offsets(min(first + item, last - 1), g.k_extent, g.a_k, g.b_k);
     barrier(CLK_LOCAL_MEM_FENCE);
     int slot = 0;
     for (int start = first - DEEP; start < last; start += DEEP, slot ^= 1) {
@@ -70,7 +70,7 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
                 const int k = AT(i, SPAN, B_ALONG);
                 b_next[i] = coming + k < last ? LOAD(b, b_from[i] + steps[slot][k].y) : (REAL)0;
             }
-            if (item < DEEP) steps[slot ^ 1][item] = both_places(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
+            if (item < DEEP) steps[slot ^ 1][item] = both_offsets(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
         }
         if (start >= first) multiply_tiles(a_tile, b_tile, x, y, sums);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -83,21 +83,21 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
     __global REAL* sum = (__global REAL*)out + base;
     __global STORAGE* result = (__global STORAGE*)out + base;
-    EACH_SUM
+    $unroll_sums
     for (int half_ = 0; half_ < 2; half_++) {
-        EACH_SUM
+        $unroll_sums
         for (int j = 0; j < 4; j++) {
             const int c = column + half_ * 64 + x * 4 + j;
             if (c >= n) continue;
-            const int to = both_places(c, g.n_extent, g.out_n, g.out_n).x;
+            const int to = both_offsets(c, g.n_extent, g.out_n, g.out_n).x;
             REAL values[4 * QUARTERS];
-            EACH_SUM
+            $unroll_sums
             for (int i = 0; i < 4 * QUARTERS; i++) {
                 const int r = min(row + i / 4 * 64 + y * 4 + i % 4, m - 1);
                 const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
-                values[i] = FINISHED(four[j], r, c, to);
+                values[i] = finished(four[j], r, c, to${operand_arguments});
             }
-            EACH_SUM
+            $unroll_sums
             for (int i = 0; i < 4 * QUARTERS; i++) {
                 const int r = row + i / 4 * 64 + y * 4 + i % 4;
                 if (r >= m) continue;

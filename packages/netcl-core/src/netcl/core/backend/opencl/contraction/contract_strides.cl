@@ -8,7 +8,7 @@ typedef struct {
     long k_extent[4], a_k[4], b_k[4], n_extent[4], b_n[4], out_n[4];
 } contraction;
 
-static inline long place(long index, const long* extent, const long* stride) {
+static inline long offset_of(long index, const long* extent, const long* stride) {
     long at = 0;
     for (int d = 3; d > 0; d--) {
         at += index % extent[d] * stride[d];

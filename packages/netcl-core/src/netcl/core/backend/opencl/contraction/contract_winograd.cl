@@ -100,7 +100,7 @@ __kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* re
 }
 
 // The offsets of the tiles of vector `group` in the images.
-static inline void places(const tiling* g, const size_t group, size_t* from) {
+static inline void tile_offsets(const tiling* g, const size_t group, size_t* from) {
     for (int i = 0; i < VECTOR; i++) {
         const uint tile = min((uint)(group * VECTOR + i), (uint)(g->tiles - 1));
         const uint image = tile / (uint)g->per_image, rest = tile - image * (uint)g->per_image;
@@ -115,7 +115,7 @@ __kernel void data_tiles(__global const STORAGE* restrict x, __global REAL* rest
     x += g.offset + plane * g.plane;
     for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
         size_t from[VECTOR];
-        places(&g, group, from);
+        tile_offsets(&g, group, from);
         REALV one[SIDE][SIDE], two[SIDE][SIDE], three[SIDE][SIDE];
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < SIDE; j++) one[i][j] = GATHER(x + i * g.row + j);
@@ -132,7 +132,7 @@ __kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* 
     x += g.offset + plane * g.plane;
     for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
         size_t from[VECTOR];
-        places(&g, group, from);
+        tile_offsets(&g, group, from);
         REALV one[TILE][TILE], two[SIDE][TILE], three[SIDE][SIDE];
         for (int i = 0; i < TILE; i++)
             for (int j = 0; j < TILE; j++) one[i][j] = GATHER(x + i * g.row + j);
@@ -143,16 +143,14 @@ __kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* 
     }
 }
 
-#define CHANNEL(k) , (REALV)(LOAD(e##k, plane * g.operands[k - 1].row))
-
 __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
-                           const tiling g EACH_OPERAND(PARAMETER)) {
+                           const tiling g${operand_parameters}) {
     const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
     const size_t step = (size_t)g.planes * g.stride;
     out += g.offset + plane * g.plane;
     for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
         size_t from[VECTOR];
-        places(&g, group, from);
+        tile_offsets(&g, group, from);
         __global const REAL* at = sums + plane * g.stride + group * VECTOR;
         REALV one[SIDE][SIDE], two[TILE][SIDE], three[TILE][TILE];
         for (int i = 0; i < SIDE; i++)
@@ -161,7 +159,7 @@ __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE*
         REAL lanes[TILE * TILE][VECTOR];
         for (int i = 0; i < TILE; i++)
             for (int j = 0; j < TILE; j++) {
-                if (g.finished) three[i][j] = epilogue(three[i][j] EACH_OPERAND(CHANNEL));
+                if (g.finished) three[i][j] = epilogue(three[i][j]${operand_values});
                 RSTORE(three[i][j], lanes[i * TILE + j]);
             }
         const int count = min((size_t)VECTOR, (size_t)g.tiles - group * VECTOR);

@@ -16,7 +16,7 @@ from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.dtypes import itemsize
-from netcl.core.tuning.conv_plans import ConvPlan, blocks_of, geometry, plan_of, restricted
+from netcl.core.tuning.conv_plans import ConvPlan, blocks_of, conv_plan, geometry, restricted
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction, Geometry
 from netcl.core.tuning.selector import (
@@ -78,7 +78,7 @@ def conv(
     device = traits(engine)
     if variant is None and (algo is not None or kind == "forward"):
         variant = wished_kernel(device, g, algo)
-    plan = plan_of(kind, g)
+    plan = conv_plan(kind, g)
     # The shape without the dimensions that were put in front.
     spatial = len(a.shape) - 2
     out: TensorData = engine.empty(plan.shape[:2] + plan.shape[5 - spatial :], a.dtype)

@@ -18,10 +18,10 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction import gpu_tiles as gpu
 from netcl.core.backend.opencl.contraction import implicit_gemm, skinny
-from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, definitions, members
+from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype, strides_argument
-from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.tuning.problems import Contraction, Levels
 from netcl.core.tuning.selector import contraction_kernel, possible
 from netcl.core.tuning.tiles import cpu_tile
@@ -34,6 +34,12 @@ _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _LEAST_SPLIT = 1024  # least products of a partial sum
 _FEW_ROWS = 4  # rows up to which the CPU kernel has a smaller tile
+# The vector of values of an operand, for contract_cpu.cl.
+_LAYOUT = "g.operands[{i}]"
+_OPERAND = (
+    f"operand_vector(e{{k}} + {_LAYOUT}.offset + row * {_LAYOUT}.row + outer * {_LAYOUT}.batch[0]"
+    f" + inner * {_LAYOUT}.batch[1], {_LAYOUT}.along, strip_index * COLUMNS, to, to_run, columns, v)"
+)
 _DEPTHWISE_MOST = 64  # terms or columns of the kernels for depthwise convolutions
 
 
@@ -62,9 +68,10 @@ def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
     tile = cpu_tile(device, dtype, few)
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("VECTORS", 2),
-        ("DEPTH", tile.depth), ("CHUNK", tile.chunk), *definitions(epilogue, operands),
+        ("DEPTH", tile.depth), ("CHUNK", tile.chunk), ("OPERANDS", operands),
     )  # fmt: skip
-    return CpuKernel(source(("storage", "contract_operands", "contract_cpu"), defines) + epilogue, *tile[1:])
+    text = source(("storage", "contract_operands", "contract_cpu"), defines)
+    return CpuKernel(filled(text, operand_parts(epilogue, operands, "REALV", _OPERAND)) + epilogue, *tile[1:])
 
 
 def _merge_levels(extents: Levels, strides: Levels, enough: bool) -> tuple[Levels, Levels]:
@@ -138,7 +145,7 @@ def _packed_rows(c: Contraction, program: CpuKernel) -> RowStrides:
 
 
 @lru_cache(maxsize=1024)
-def _plan(
+def _launch_of(
     c: Contraction,
     program: CpuKernel,
     a: RowStrides,
@@ -195,7 +202,7 @@ def contract_rows(
     """The CPU kernel on what ``rows_for`` gave; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
     text, operands, layouts = fused or ("", (), None)
     program = cpu_program(traits(engine), b.dtype, text, max(1, len(operands)), _has_few_rows(c))
-    units, argument = _plan(c, program, a[1], splits, out_part, layouts)
+    units, argument = _launch_of(c, program, a[1], splits, out_part, layouts)
     engine.launch(program.text, "contract", (units,), (1,), [a[0], b, out, argument, *(operands or (b,))])
 
 

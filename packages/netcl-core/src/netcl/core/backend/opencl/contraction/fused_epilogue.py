@@ -49,9 +49,38 @@ def fuse_epilogue(epilogue: Epilogue, layouts: Sequence[OperandLayout | None], l
     return FusedEpilogue(text, epilogue.operands, tuple(layout for layout in layouts if layout is not None))
 
 
-def definitions(text: str, operands: int) -> tuple[tuple[str, int], ...]:
-    """The definitions of a template that has an epilogue."""
-    return (("OPERANDS", operands), *((("EPILOGUE", 1),) if text else ()))
+def operand_parts(epilogue: str, operands: int, kind: str, value: str) -> dict[str, str]:
+    """The parts of contract_operands.cl and of a kernel that passes a sum of type ``kind`` and ``operands`` values to
+    ``epilogue``, or adds a value if that is empty: the function's declaration, the kernel's parameters, the values.
+
+    ``value`` is the text of a value, with ``{k}`` for the number of the operand from 1, ``{i}`` for that from 0.
+    """
+    declared = f"{kind} epilogue({', '.join([f'const {kind}'] * (operands + 1))});"
+    added = f"static inline {kind} epilogue(const {kind} sum, const {kind} operand) {{ return sum + operand; }}"
+    return {
+        "epilogue": declared if epilogue else added,
+        "operand_parameters": _listed(", __global const STORAGE* restrict e{k}", operands),
+        "operand_values": _listed(f", {value}", operands),
+    }
+
+
+def finished_parts(epilogue: str, operands: int) -> dict[str, str]:
+    """The parts of contract_finished.cl and of a kernel for GPUs; without ``operands`` sums are stored as they are."""
+    if not operands:
+        return {"operand_parameters": "", "begin_operands": "", "operand_arguments": ""}
+    parts = operand_parts(epilogue, operands, "REAL", "LOAD(e{k}, operand_offset(layouts.each[{i}], row, column, to))")
+    layout = "layouts.each[{i}]"
+    begin = f"e{{k}} += {layout}.offset + outer * {layout}.batch[0] + inner * {layout}.batch[1];\n"
+    return parts | {
+        "operand_parameters": ", const operands layouts" + parts["operand_parameters"],
+        "operand_pointers": _listed(", __global const STORAGE* e{k}", operands),
+        "begin_operands": _listed(begin, operands).rstrip(),
+        "operand_arguments": ", layouts" + _listed(", e{k}", operands),
+    }
+
+
+def _listed(form: str, operands: int) -> str:
+    return "".join(form.format(k=i + 1, i=i) for i in range(operands))
 
 
 def members(layouts: tuple[OperandLayout, ...] | None) -> list[int]:
@@ -122,7 +151,8 @@ __all__ = [
     "FusedEpilogue",
     "OperandLayout",
     "trailing_args",
-    "definitions",
+    "finished_parts",
     "fuse_epilogue",
     "members",
+    "operand_parts",
 ]

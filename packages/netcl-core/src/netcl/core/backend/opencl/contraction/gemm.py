@@ -107,7 +107,7 @@ def _gemv_program(device: Traits, dtype: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _gemv_plan(c: Contraction, kind: str) -> tuple[int, Any]:
+def _gemv_launch(c: Contraction, kind: str) -> tuple[int, Any]:
     k, n, z = prod(c.k), prod(c.n), prod(c.batch)
     row_blocks = -(-c.m // 4)
     block = _STRIP if kind == "stream" else max(4, -(-n * row_blocks * z // _UNITS))
@@ -121,7 +121,7 @@ def _gemv_plan(c: Contraction, kind: str) -> tuple[int, Any]:
 
 def _gemv(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, kind: str) -> None:
     text = _gemv_program(traits(engine), a.dtype)
-    units, argument = _gemv_plan(c, kind)
+    units, argument = _gemv_launch(c, kind)
     engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
 
 

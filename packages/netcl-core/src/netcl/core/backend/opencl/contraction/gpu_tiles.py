@@ -6,16 +6,18 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, definitions, trailing_args
+from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, finished_parts, trailing_args
 from netcl.core.backend.opencl.contraction.problem import strides_argument
-from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.tuning.problems import Contraction, dense_steps
 from netcl.core.tuning.tiles import SPAN, SUB_GROUPS_TILE, tiled_edge
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-SHORT = ("OFFSET", "int")  # the definition of templates whose offsets within a matrix have 32 bits
+SHORT, LONG = ("OFFSET", "int"), ("OFFSET", "long")  # offsets within a matrix have 32 bits or 64
+_UNFINISHED = ("finished(sum, row, column, to)", "(sum)")  # the definition of templates without an epilogue
+_ROLLED = {"unroll": "", "unroll_by_4": "", "unroll_sums": ""}  # the parts of templates before loops, empty
 EPILOGUE_VARIANTS = ("wide", "broadcast", "tiled", "direct", "windows", "slices")  # the variants that take epilogues
 
 
@@ -28,10 +30,14 @@ def epilogue_source(
     operands: int,
 ) -> str:
     """The templates ``names`` for a dtype, with an epilogue of ``operands`` operands; 0: without one."""
-    own = definitions(epilogue, operands) if operands else ()
-    unroll = () if device.is_cpu else (("UNROLL", 1),)  # it slows the compilers of CPUs, which run it in tests
-    every = ((f"DTYPE_{dtype.upper()}", 1), *defines, *own, *unroll)
-    return source(("storage", "contract_operands", *names), every) + epilogue
+    finishing = ("contract_operands", "contract_finished") if operands else ()
+    own = ("OPERANDS", operands) if operands else _UNFINISHED
+    text = source(("storage", *finishing, *names), ((f"DTYPE_{dtype.upper()}", 1), *defines, own))
+    # Sums stay in registers only if the loops over them are unrolled, which compilers do not do by themselves if a long
+    # epilogue follows. The compilers of CPUs, which run these kernels in tests, become slow by it.
+    unroll = {} if device.is_cpu else {"unroll": "#pragma unroll", "unroll_by_4": "#pragma unroll 4"}
+    sums = {} if device.is_cpu or not operands else {"unroll_sums": "#pragma unroll"}
+    return filled(text, _ROLLED | unroll | sums | finished_parts(epilogue, operands)) + epilogue
 
 
 @lru_cache(maxsize=256)
@@ -39,14 +45,15 @@ def gpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
     """The text and the group's edge of the GPU template."""
     edge = tiled_edge(device)
     names = ("contract_strides", "contract_gpu")
-    return epilogue_source(device, dtype, names, (("EDGE", edge),), epilogue, operands), edge
+    return epilogue_source(device, dtype, names, (("EDGE", edge), LONG), epilogue, operands), edge
 
 
 @lru_cache(maxsize=32)
 def plain_program(dtype: str) -> str:
     """The text of the simplest kernel, for drivers that do not build the others."""
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1))
-    return source(("storage", "contract_operands", "contract_strides", "contract_gpu"), defines)
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1), _UNFINISHED)
+    text = source(("storage", "contract_strides", "contract_gpu"), defines)
+    return filled(text, _ROLLED | finished_parts("", 0))
 
 
 def contract_tiled(

@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
 from netcl.core.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -14,18 +14,20 @@ if TYPE_CHECKING:
 
 Triple = tuple[int, int, int]
 
+_FILES = {"pad": "pad_pad", "sample": "pad_sample", "spread": "pad_spread"}  # of each kernel
+
 
 @lru_cache(maxsize=1024)
 def _launch(
     planes: int, extent: Triple, low: Triple, padded: Triple, first: int, images: int, device: Traits
 ) -> tuple[int, Any]:
     rows = images * planes * padded[0] * padded[1]
-    block = share(rows, device)
+    block = per_work_item(rows, device)
     return -(-rows // block), struct(rows, block, first * planes * prod(extent), extent, padded, low)
 
 
 def _program(dtype: str, kernel: str) -> str:
-    return source(("elements", "pad", f"pad_{kernel}"), (("BYTES", itemsize(dtype)),))
+    return source(("elements", "pad", _FILES[kernel]), (("BYTES", itemsize(dtype)),))
 
 
 def padded_images(
@@ -44,7 +46,7 @@ def padded_images(
 @lru_cache(maxsize=256)
 def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device: Traits) -> tuple[int, Any]:
     rows = planes * result[0] * result[1]
-    block = max(1, share(rows, device))
+    block = max(1, per_work_item(rows, device))
     return -(-rows // block), struct(rows, block, extent, result, step)
 
 

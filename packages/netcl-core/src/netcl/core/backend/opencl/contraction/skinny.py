@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
-from netcl.core.backend.opencl.contraction.gpu_tiles import epilogue_source, wide_argument
+from netcl.core.backend.opencl.contraction.gpu_tiles import LONG, epilogue_source, wide_argument
 from netcl.core.backend.opencl.templates import Traits, traits
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import SKINNY_ROWS, skinny_group
@@ -48,7 +48,7 @@ def tile_of(device: Traits, c: Contraction) -> SkinnyTile:
 def program(device: Traits, dtype: str, tile: SkinnyTile, epilogue: str = "", operands: int = 0) -> str:
     """The text for a dtype and a work-group."""
     defines = (
-        ("GROUP", tile.group), ("ROWS", tile.rows), ("COLUMNS", tile.columns), ("ALONG", int(tile.along)),
+        ("GROUP", tile.group), ("ROWS", tile.rows), ("COLUMNS", tile.columns), ("ALONG", int(tile.along)), LONG,
     )  # fmt: skip
     return epilogue_source(device, dtype, ("contract_product", "contract_skinny"), defines, epilogue, operands)
 

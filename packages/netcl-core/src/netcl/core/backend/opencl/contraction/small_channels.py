@@ -5,26 +5,31 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, definitions, members
+from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
-from netcl.core.backend.opencl.templates import source, struct, traits
+from netcl.core.backend.opencl.templates import filled, source, struct, traits
 from netcl.core.tuning.small_channels import MOST_TAPS, Problem, Tile, share_of, tile_of
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-_KERNELS = {"forward": "channels_forward", "grad_input": "channels_input", "grad_weight": "channels_weights"}
+# The file and the kernel of each direction.
+_KERNELS = {
+    "forward": ("contract_channels_forward", "channels_forward"),
+    "grad_input": ("contract_channels_input", "channels_input"),
+    "grad_weight": ("contract_channels_weights", "channels_weights"),
+}
 
 
-class _Plan(NamedTuple):
+class _Launch(NamedTuple):
     units: int
     scratch: int  # elements of a work-item
     argument: Any
 
 
 @lru_cache(maxsize=512)
-def _plan(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None = None) -> _Plan | None:
+def _launch_of(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None = None) -> _Launch | None:
     """The launch of a problem; None if too little of it fits in the scratch of a work-item."""
     share = share_of(p, tile)
     if share is None:
@@ -34,17 +39,18 @@ def _plan(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None = No
         share.blocks, share.each, share.total, share.scratch, share.strip, share.run,
         int(layouts is not None), members(layouts),
     )  # fmt: skip
-    return _Plan(share.units, share.scratch, argument)
+    return _Launch(share.units, share.scratch, argument)
 
 
 @lru_cache(maxsize=64)
 def _program(kind: str, dtype: str, tile: Tile, epilogue: str, operands: int) -> str:
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("SPAN", tile.span),
-        ("MOST_TAPS", MOST_TAPS), *definitions(epilogue, operands),
+        ("MOST_TAPS", MOST_TAPS), ("OPERANDS", operands),
     )  # fmt: skip
-    names = ("storage", "contract_operands", "contract_channels", f"contract_{_KERNELS[kind]}")
-    return source(names, defines) + epilogue
+    names = ("storage", "contract_operands", "contract_channels", _KERNELS[kind][0])
+    value = "operand_vector(e{k}, g.operands[{i}], filter, start_of_vector, left)"
+    return filled(source(names, defines), operand_parts(epilogue, operands, "REALV", value)) + epilogue
 
 
 def run(
@@ -53,16 +59,16 @@ def run(
     """Runs one direction, with the operands of ``conv``, into ``out``; the forward one takes an epilogue."""
     text, operands, layouts = fused or ("", (), None)
     tile = tile_of(traits(engine), p.kind, out.dtype)
-    plan = _plan(p, tile, layouts)
-    assert plan is not None  # small_channels.chosen has checked it
+    launch = _launch_of(p, tile, layouts)
+    assert launch is not None  # small_channels.chosen has checked it
     weights = p.kind == "grad_weight"
     program = _program(p.kind, out.dtype, tile, text, max(1, len(operands)))
-    scratch: TensorData = engine.empty((plan.units * plan.scratch,), compute_dtype(out.dtype))
-    target = engine.empty((plan.units, out.size), compute_dtype(out.dtype)) if weights else out
+    scratch: TensorData = engine.empty((launch.units * launch.scratch,), compute_dtype(out.dtype))
+    target = engine.empty((launch.units, out.size), compute_dtype(out.dtype)) if weights else out
     more = (operands or (a,)) if p.kind == "forward" else ()
-    engine.launch(program, _KERNELS[p.kind], (plan.units,), (1,), [a, b, target, scratch, plan.argument, *more])
+    engine.launch(program, _KERNELS[p.kind][1], (launch.units,), (1,), [a, b, target, scratch, launch.argument, *more])
     if weights:
-        reduce_partials(engine, target, out, plan.units)
+        reduce_partials(engine, target, out, launch.units)
 
 
 __all__ = ["run"]

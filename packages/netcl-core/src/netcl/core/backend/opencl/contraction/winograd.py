@@ -19,11 +19,11 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     SAME,
     FusedEpilogue,
     OperandLayout,
-    definitions,
     members,
+    operand_parts,
 )
 from netcl.core.backend.opencl.contraction.padding import padded_images
-from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import cpu_tile
 from netcl.core.tuning.winograd import Problem
@@ -43,9 +43,10 @@ def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands
     rows = cpu_tile(device, "float32").rows
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("TILE", tile), ("ROWS", rows),
-        *definitions(epilogue, operands),
+        ("OPERANDS", operands),
     )  # fmt: skip
-    return source(("storage", "contract_operands", "contract_winograd"), defines) + epilogue
+    parts = operand_parts(epilogue, operands, "REALV", "(REALV)(LOAD(e{k}, plane * g.operands[{i}].row))")
+    return filled(source(("storage", "contract_operands", "contract_winograd"), defines), parts) + epilogue
 
 
 def _blocks(p: Problem) -> Iterator[tuple[int, int]]:

@@ -111,19 +111,19 @@ def _closed(
             return None
         if launcher.sink is not None or override_pools:
             return None
-        lease = try_reuse(bucket, bucket, nbytes, note)
-        if lease is None:
+        allocation = try_reuse(bucket, bucket, nbytes, note)
+        if allocation is None:
             try:
-                lease = allocate(nbytes, None, note)
+                allocation = allocate(nbytes, None, note)
             except OutOfMemoryError:  # the long way says of which op
                 return None
-        buffer = lease.buffer
+        buffer = allocation.buffer
         # Tensor._wrap
         t = _new_tensor(Tensor)
         s = t._storage = Storage()
         s.buffer = buffer
         s.array = None
-        s.lease = lease
+        s.allocation = allocation
         s.version = 0
         s.persistent = False
         s.deferred = None
@@ -148,7 +148,7 @@ def _closed(
             if s.deferred is not None:
                 s.materialize()
                 s = args[position]._storage
-            handle = s.lease
+            handle = s.allocation
             if handle is not None and handle.buffer is None:
                 raise released(name, index)
             set_arg(index, s.buffer)

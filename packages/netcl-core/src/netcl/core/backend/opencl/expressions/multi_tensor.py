@@ -44,7 +44,7 @@ _PARTS_EACH = 8  # parts that a compute unit of a CPU finds, so that one that fa
 
 @dataclass(frozen=True)
 class _Ready:
-    """The launches for a list of sets: per launch, the prepared kernel and its tensors; and the leases of the
+    """The launches for a list of sets: per launch, the prepared kernel and its tensors; and the allocations of the
     tables.
     """
 
@@ -52,7 +52,7 @@ class _Ready:
     launches: tuple[tuple[PreparedLaunch, tuple[tuple[int, int], ...]], ...]
     shared: tuple[int, ...]
     rows: int
-    leases: tuple[Any, ...]
+    allocations: tuple[Any, ...]
 
 
 def run_each(
@@ -282,25 +282,25 @@ def _ready(
         return None
     values = [SCALAR_TYPES[compute_type(s.dtype)]((scalars or {})[s.name]) for s in wanted]
     launches: list[tuple[PreparedLaunch, tuple[tuple[int, int], ...]]] = []
-    leases, rows = [], 0
+    allocations, rows = [], 0
     for start in range(0, len(members), most):
         chosen = members[start : start + most]
         places = min(most, 1 << (len(chosen) - 1).bit_length())
         table = _table([prod(spaces[number]) for number in chosen], each)
-        lease = engine.pool.allocate(table.nbytes, None, (table.shape, "int64"))
-        lease.keep = True  # a recording knows nothing of the lease but the buffer
-        leases.append(lease)
-        engine.transfer.upload(lease.buffer, table, private=True)
+        allocation = engine.pool.allocate(table.nbytes, None, (table.shape, "int64"))
+        allocation.keep = True  # a recording knows nothing of the allocation but the buffer
+        allocations.append(allocation)
+        engine.transfer.upload(allocation.buffer, table, private=True)
         filled = [*chosen, *chosen[-1:] * (places - len(chosen))]
         given = tuple((number, column) for column in text.distinct for number in filled)
         buffers = [None] * (len(given) + len(text.shared) + text.parts)
-        args = [lease.buffer, np.uint64(each), np.uint64(rows), *buffers, *values]
+        args = [allocation.buffer, np.uint64(each), np.uint64(rows), *buffers, *values]
         name, source = text.kernel(places)
         size = len(table) * text.group
         prepared = engine.launcher.prepare(source, name, (size,), (text.group,), args, engine.build_options)
         launches.append((prepared, given))
         rows += len(table)
-    return _Ready(spaces, tuple(launches), tuple(slot - width for slot in text.shared), rows, tuple(leases))
+    return _Ready(spaces, tuple(launches), tuple(slot - width for slot in text.shared), rows, tuple(allocations))
 
 
 def _table(lengths: Sequence[int], each: int) -> Any:

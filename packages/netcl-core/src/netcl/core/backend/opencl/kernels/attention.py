@@ -33,7 +33,7 @@ _UNITS = 16  # work-items that keep the cores of a CPU busy
 _MOST = 256  # of a head's sizes; more would not fit registers and local memory
 
 
-class _Plan(NamedTuple):
+class _Launch(NamedTuple):
     """The launch of a kernel; ``units`` are work-items on CPU devices, else (tiles, heads) of groups."""
 
     text: str
@@ -111,7 +111,7 @@ def _gpu_program(dtype: str, edge: int, chunks: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def _cpu_plan(device: Traits, dtype: str, s: _Shape, backward: bool) -> _Plan:
+def _cpu_launch(device: Traits, dtype: str, s: _Shape, backward: bool) -> _Launch:
     """Sizes and the places of the blocks in local memory for the kernel of CPU devices."""
     vector = _vector(device, dtype)
     width, rows = _cpu_tile(device, dtype)
@@ -138,11 +138,13 @@ def _cpu_plan(device: Traits, dtype: str, s: _Shape, backward: bool) -> _Plan:
         s.queries, s.keys, s.width, s.values, s.heads, s.shared, columns, parts, each, width_step, values_step,
         int(s.causal), s.masked, s.mask_steps(), places,
     )  # fmt: skip
-    return _Plan(_cpu_program(device, dtype), (units,), 1, parts, argument, sum(sizes) * itemsize(compute_dtype(dtype)))
+    return _Launch(
+        _cpu_program(device, dtype), (units,), 1, parts, argument, sum(sizes) * itemsize(compute_dtype(dtype))
+    )
 
 
 @lru_cache(maxsize=256)
-def _gpu_plan(device: Traits, dtype: str, s: _Shape, kernel: str) -> _Plan | None:
+def _gpu_launch(device: Traits, dtype: str, s: _Shape, kernel: str) -> _Launch | None:
     """Groups of 16 x 16, or 8 x 8 if these or their tiles do not fit; None if neither fits."""
     for edge in (16, 8):
         tile = 4 * edge
@@ -158,7 +160,7 @@ def _gpu_plan(device: Traits, dtype: str, s: _Shape, kernel: str) -> _Plan | Non
     by_keys = kernel == "gradients_by_k_v"
     tiles = -(-(s.keys if by_keys else s.queries) // tile)
     units = (tiles, s.samples * (s.heads // s.shared if by_keys else s.heads))
-    return _Plan(_gpu_program(dtype, edge, chunks), units, edge, 1, argument, 0)
+    return _Launch(_gpu_program(dtype, edge, chunks), units, edge, 1, argument, 0)
 
 
 def _fits(device: Traits, dtype: str, s: _Shape) -> bool:
@@ -166,8 +168,8 @@ def _fits(device: Traits, dtype: str, s: _Shape) -> bool:
     if min(sizes) < 1 or max(s.width, s.values) > _MOST:
         return False
     if device.is_cpu:
-        return _cpu_plan(device, dtype, s, True).bytes <= device.local_memory
-    return _gpu_plan(device, dtype, s, "attend_tiles") is not None
+        return _cpu_launch(device, dtype, s, True).bytes <= device.local_memory
+    return _gpu_launch(device, dtype, s, "attend_tiles") is not None
 
 
 def _is_online(engine: Any, s: _Shape, dtype: str, variant: str | None) -> bool:
@@ -231,10 +233,12 @@ def _attend(
     engine: Any, s: _Shape, q: TensorData, k: TensorData, v: TensorData, mask: TensorData, scale: float
 ) -> tuple[TensorData, TensorData]:
     device, wide = traits(engine), compute_dtype(q.dtype)
-    plan = _cpu_plan(device, q.dtype, s, False) if device.is_cpu else _gpu_plan(device, q.dtype, s, "attend_tiles")
+    launch = (
+        _cpu_launch(device, q.dtype, s, False) if device.is_cpu else _gpu_launch(device, q.dtype, s, "attend_tiles")
+    )
     out = engine.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     lse = engine.empty(q.shape[:-1], wide)
-    _launch(engine, plan, "attend" if device.is_cpu else "attend_tiles", [q, k, v, mask, out, lse], wide, scale)
+    _enqueue(engine, launch, "attend" if device.is_cpu else "attend_tiles", [q, k, v, mask, out, lse], wide, scale)
     return out, lse
 
 
@@ -244,13 +248,13 @@ def _gradients(
     """By the kernel of CPU devices, whose parts of the keys have gradients by q of their own, added up in order."""
     q, k, v = given[1:4]
     wide = compute_dtype(q.dtype)
-    plan = _cpu_plan(traits(engine), q.dtype, s, True)
+    launch = _cpu_launch(traits(engine), q.dtype, s, True)
     by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
-    whole = plan.parts == 1 and wide == q.dtype
-    parts = by_q if whole else engine.empty((plan.parts, *q.shape), wide)
-    _launch(engine, plan, "attend_gradients", [*given, parts, by_k, by_v], wide, scale)
+    whole = launch.parts == 1 and wide == q.dtype
+    parts = by_q if whole else engine.empty((launch.parts, *q.shape), wide)
+    _enqueue(engine, launch, "attend_gradients", [*given, parts, by_k, by_v], wide, scale)
     if not whole:
-        reduce_partials(engine, parts, by_q, plan.parts)
+        reduce_partials(engine, parts, by_q, launch.parts)
     return by_q, by_k, by_v
 
 
@@ -261,16 +265,20 @@ def _gradients_in_groups(
     wide = compute_dtype(q.dtype)
     by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
     for kernel, results in (("gradients_by_q", [by_q]), ("gradients_by_k_v", [by_k, by_v])):
-        plan = _gpu_plan(traits(engine), q.dtype, s, kernel)
-        _launch(engine, plan, kernel, [*given, *results], wide, scale)
+        launch = _gpu_launch(traits(engine), q.dtype, s, kernel)
+        _enqueue(engine, launch, kernel, [*given, *results], wide, scale)
     return by_q, by_k, by_v
 
 
-def _launch(engine: Any, plan: _Plan | None, kernel: str, buffers: list[TensorData], wide: str, scale: float) -> None:
-    assert plan is not None
-    numbers = [plan.argument, np.dtype(wide).type(scale)]
-    if plan.bytes:
-        engine.launch(plan.text, kernel, plan.units, (1,), [*buffers, *numbers, cl.LocalMemory(plan.bytes)])
+def _enqueue(
+    engine: Any, launch: _Launch | None, kernel: str, buffers: list[TensorData], wide: str, scale: float
+) -> None:
+    assert launch is not None
+    numbers = [launch.argument, np.dtype(wide).type(scale)]
+    if launch.bytes:
+        engine.launch(launch.text, kernel, launch.units, (1,), [*buffers, *numbers, cl.LocalMemory(launch.bytes)])
         return
-    tiles, heads = plan.units
-    engine.launch(plan.text, kernel, (tiles * plan.edge, heads * plan.edge), (plan.edge,) * 2, [*buffers, *numbers])
+    tiles, heads = launch.units
+    engine.launch(
+        launch.text, kernel, (tiles * launch.edge, heads * launch.edge), (launch.edge,) * 2, [*buffers, *numbers]
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.opencl import templates
-from netcl.core.backend.opencl.templates import Traits, share, struct, traits
+from netcl.core.backend.opencl.templates import Traits, per_work_item, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
@@ -82,7 +82,7 @@ def _launches(
         tile = (max(1, _LONG // max(columns, 1)), _LONG)
     counts = (-(-rows // tile[0]), -(-columns // tile[1]))
     tiles = prod(counts) * prod(dim[0] for dim in inner[:-2])
-    block = share(tiles, device)
+    block = per_work_item(tiles, device)
     starts = (out_offset, *(dim[2] for dim in dims[:-1]))
     streams = prod(shape) * size >= STREAMED and not any(start * size % _LINE for start in starts)
     launches = []

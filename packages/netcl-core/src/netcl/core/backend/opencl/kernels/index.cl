@@ -4,7 +4,7 @@
 // take, put and their gradients have one index for a whole row, gather and scatter one for every element.
 //
 // take, gather, put, scatter   move elements as bits. If a position is named twice, the last index wins: on devices with
-//                              many cores only the place that `claim` left in `winner` writes, on others (.._in_order) a
+//                              many cores only the index that `claim` left in `winner` writes, on others (.._in_order) a
 //                              work-item owns a range of rows of the result times a stretch of columns.
 // .._gradient                  add in REAL. `total` limits the indices if the last of `before` parts has fewer.
 //

@@ -1,4 +1,4 @@
-"""Taking, gathering, writing and adding at indices on OpenCL devices, and the places of what is true."""
+"""Taking, gathering, writing and adding at indices on OpenCL devices, and the positions of what is true."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.host_reads import host_read_allowed
-from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 
@@ -25,6 +25,23 @@ _GROUPS = (1 << 16) - 1  # groups in the second and the third dimension
 _TABLES = 1024  # tables that other devices than CPUs sum up at most
 _SHARE = 256  # indices of one table at least
 _SORTED = 512  # indices that other devices than CPUs sort before they add
+
+# The file of each kernel.
+_MOVING = {
+    "take": "index_take",
+    "gather": "index_gather",
+    "put": "index_put",
+    "put_in_order": "index_put_in_order",
+    "scatter": "index_scatter",
+    "scatter_in_order": "index_scatter_in_order",
+    "claim": "index_claim",
+}
+_ADDING = {
+    "take_gradient": "index_take_gradient",
+    "gather_gradient": "index_gather_gradient",
+    "sorted_gradient": "index_sorted_gradient",
+}
+_IN_ORDER = {"put": "put_in_order", "scatter": "scatter_in_order"}
 
 # On a vector an element is a row.
 _BY_ROW = {"gather": "take", "scatter": "put", "gather_grad": "take_grad"}
@@ -86,14 +103,13 @@ def _integer(dtype: str) -> str:
 
 def _program(dtype: str, indices: str, kernel: str) -> str:
     """The text of a kernel that moves elements, which are bytes to it."""
-    return source(("index", "elements", f"index_{kernel}"), (("BYTES", itemsize(dtype)), ("INDEX", _integer(indices))))
+    return source(("index", "elements", _MOVING[kernel]), (("BYTES", itemsize(dtype)), ("INDEX", _integer(indices))))
 
 
 def _sum_program(dtype: str, indices: str, kernel: str) -> str:
     """The text of a kernel that adds elements."""
-    return source(
-        ("storage", "index", f"index_{kernel}"), ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)))
-    )
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)))
+    return source(("storage", "index", _ADDING[kernel]), defines)
 
 
 def index(
@@ -138,7 +154,7 @@ def index(
     text = partial(_program, x.dtype, indices.dtype)
     if out is not None and device.is_cpu:
         size, local, argument = _walking(table, count, before * count, not by_row, True, units, device)
-        name = f"{kind}_in_order"
+        name = _IN_ORDER[kind]
         engine.launch(text(name), name, size, local, [x, indices, target, engine.flag, code, argument])
         return target
     size, local, argument = _moving(*table, count, device)
@@ -212,15 +228,15 @@ class _Sum(NamedTuple):
     def _sorted(self, sums: TensorData) -> None:
         """Many rows on many cores: equal indices side by side, in the order in which they came."""
         engine, (before, extent, after) = self.engine, self.table
-        (places,) = engine.run((_place(self.indices.dtype, int(self.code)),), (self.indices,), {"n": extent})
-        places, order = engine.sort("sort", places._alias((self.length,)), size=self.length)
+        (positions,) = engine.run((_position(self.indices.dtype, int(self.code)),), (self.indices,), {"n": extent})
+        positions, order = engine.sort("sort", positions._alias((self.length,)), size=self.length)
         size, local = _grid(after, self.length, before, traits(engine))
         argument = struct(*self.table, self.length, 1, 1, 1, before * self.length)
-        self._launch("sorted_gradient", (size, local, argument), [places, order], [sums])
+        self._launch("sorted_gradient", (size, local, argument), [positions, order], [sums])
 
 
 @lru_cache(maxsize=64)
-def _place(dtype: str, code: int) -> Expr:
+def _position(dtype: str, code: int) -> Expr:
     return cast(place_of(Load(0, dtype), Scalar("n", "int64"), code), "int32")
 
 
@@ -234,7 +250,7 @@ def nonzero(engine: Any, mask: TensorData) -> TensorData:
     device = traits(engine)
     if mask.size == 0:
         return engine.empty((0,), "int64")  # type: ignore[no-any-return]
-    block = max(share(mask.size, device), -(-mask.size // _LISTERS))
+    block = max(per_work_item(mask.size, device), -(-mask.size // _LISTERS))
     local = (1 if device.is_cpu else min(64, device.group),)
     items = -(-mask.size // block // local[0]) * local[0]
     text, sizes = _nonzero_program(), (np.int64(mask.size), np.int64(block))

@@ -1,10 +1,10 @@
-// Leaves in `winner` the largest place of all indices that name a position, the same in any order of the work-items.
+// Leaves in `winner` the number of the last index that names each position, the same in any order of the work-items.
 __kernel void claim(__global const INDEX* restrict indices, __global int* winner, __global int* flag, const int code,
                     const indexing g) {
     EACH_ROW {
         for (long c = begin; c < end; c++) {
-            const size_t place = checked(indices[row * g.after + c], g.axis, flag, code);
-            atomic_max(winner + (outer * g.axis + place) * g.after + c, (int)i);
+            const size_t position = checked(indices[row * g.after + c], g.axis, flag, code);
+            atomic_max(winner + (outer * g.axis + position) * g.after + c, (int)i);
         }
     }
 }

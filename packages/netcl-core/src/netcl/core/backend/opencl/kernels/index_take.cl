@@ -2,8 +2,8 @@
 __kernel void take(__global const element* restrict x, __global const INDEX* restrict indices, __global element* restrict out,
                    __global int* flag, const int code, const indexing g) {
     EACH_ROW {
-        const size_t place = outer * g.axis + checked(indices[i], g.axis, flag, code);
-        __global const element* from = x + place * g.after;
+        const size_t position = outer * g.axis + checked(indices[i], g.axis, flag, code);
+        __global const element* from = x + position * g.after;
         __global element* to = out + row * g.after;
         for (long c = begin; c < end; c++) to[c] = from[c];
     }

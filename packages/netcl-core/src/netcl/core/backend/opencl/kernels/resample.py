@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -16,25 +16,27 @@ _UNITS = 64  # work-items that keep the cores of a CPU busy
 _GROUP = 64  # sizes of launches on other devices are multiples of this
 
 
-class _Plan(NamedTuple):
+class _Launch(NamedTuple):
     shape: tuple[int, ...]
     size: tuple[int, int, int]
     argument: Any
 
 
 @lru_cache(maxsize=512)
-def _plan(kind: str, x: tuple[int, ...], axis: int, size: int, places: tuple[int, int, int], device: Traits) -> _Plan:
+def _launch_of(
+    kind: str, x: tuple[int, ...], axis: int, size: int, places: tuple[int, int, int], device: Traits
+) -> _Launch:
     shape = (*x[:axis], size, *x[axis + 1 :])
     before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
     extent, out = (x[axis], size) if kind == "forward" else (size, x[axis])
     if device.is_cpu:
-        lines, width = max(1, share(before, device)), max(1, after)
+        lines, width = max(1, per_work_item(before, device)), max(1, after)
         block = max(1, -(-size * min(before, _UNITS) // _UNITS))
         items = (-(-after // width), -(-before // lines), -(-size // block))
     else:
         lines = width = block = 0
         items = (-(-prod(shape) // _GROUP) * _GROUP, 1, 1)
-    return _Plan(shape, items, struct(before, extent, out, after, places, lines, block, width))
+    return _Launch(shape, items, struct(before, extent, out, after, places, lines, block, width))
 
 
 def _program(dtype: str, taps: int) -> str:
@@ -53,11 +55,11 @@ def resample(
     float32 and float64, and so does ``forward`` with more than one tap.
     """
     device = traits(engine)
-    plan = _plan(kind, x.shape, axis, size, places, device)
-    out: TensorData = engine.empty(plan.shape, x.dtype)
+    launch = _launch_of(kind, x.shape, axis, size, places, device)
+    out: TensorData = engine.empty(launch.shape, x.dtype)
     if out.size:
         text = _program(x.dtype, taps)
         name = "resize" if kind == "forward" else "resize_gradient"
         local = (1, 1, 1) if device.is_cpu else None
-        engine.launch(text, name, plan.size, local, [x, out, plan.argument])
+        engine.launch(text, name, launch.size, local, [x, out, launch.argument])
     return out

@@ -32,7 +32,8 @@ typedef struct {
     ulong flip;
 } sorting;
 
-// How many of the first `diagonal` merged elements come from the first run; of equals, those of the first run come first.
+// The number of elements from the first run among the first `diagonal` merged ones; of equal elements, the first run's come
+// first.
 #define DEFINE_PATH(SPACE, NAME) \
     static inline size_t NAME(SPACE const element* a, const size_t m, SPACE const element* b, const size_t n, \
                               const size_t diagonal) { \

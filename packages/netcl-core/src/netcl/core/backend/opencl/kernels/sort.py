@@ -31,13 +31,13 @@ class _Pass(NamedTuple):
     argument: Any
 
 
-class _Plan(NamedTuple):
+class _Passes(NamedTuple):
     passes: tuple[_Pass, ...]
     swapped: bool  # the tiles are sorted into the second scratch
 
 
 @lru_cache(maxsize=512)
-def _plan(rows: int, extent: int, kept: int, descending: bool, device: Traits) -> _Plan:
+def _passes_of(rows: int, extent: int, kept: int, descending: bool, device: Traits) -> _Passes:
     def step(name: str, tile: int, width: int) -> _Pass:
         tiles = -(-extent // tile)
         units, share, local = rows * (tile if name == "unpack" else tiles), 1, None
@@ -62,7 +62,7 @@ def _plan(rows: int, extent: int, kept: int, descending: bool, device: Traits) -
         passes.append(step("merge", merged, width))
         width *= 2
     passes.append(step("unpack", kept, width))
-    return _Plan(tuple(passes), swapped)
+    return _Passes(tuple(passes), swapped)
 
 
 def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[TensorData, TensorData]:
@@ -78,14 +78,14 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
         values, order = _sorted(engine, chosen, kept, descending)
         # The positions of the chosen among all, in their order.
         return values, engine.index("gather", positions, order, axis=-1)
-    plan = _plan(prod(lead), extent, kept, descending, device)
+    planned = _passes_of(prod(lead), extent, kept, descending, device)
     text = _program(x.dtype, device, "sort")
     words = 2 if itemsize(x.dtype) == 8 else 1
     one, two = (engine.empty((x.size * words,), "int64") for _ in range(2))
-    for name, size, local, argument in plan.passes:
+    for name, size, local, argument in planned.passes:
         if name == "tiles":
             buffers = [x, one, two]
-            one, two = (two, one) if plan.swapped else (one, two)
+            one, two = (two, one) if planned.swapped else (one, two)
         elif name == "merge":
             buffers = [one, two]
             one, two = two, one

@@ -1,4 +1,4 @@
-// Sliding windows over the last three dimensions: what the kernels in window_*.cl share.
+// Sliding windows over the last three dimensions: types, functions and macros of the kernels in window_*.cl.
 //
 // One work-item: `block` rows (of the output going forward, of the input in gradients). Gradients gather: each position
 // of the input sums over the windows that hold it, in order, so nothing is written twice and no atomics are needed.
@@ -15,7 +15,7 @@ typedef struct { long first, last; } span;
 
 static inline long up(const long a, const long b) { return (a + b - 1) / b; }
 
-// The taps of the window at `start` that lie in 0 .. extent.
+// The taps of the window at `start` that are inside 0 .. extent.
 static inline span taps_inside(const long start, const long count, const long dilation, const long extent) {
     span s;
     if (start >= 0 && start + (count - 1) * dilation < extent) {  // spares the divisions
@@ -28,7 +28,7 @@ static inline span taps_inside(const long start, const long count, const long di
     return s;
 }
 
-// Where window o begins, and its taps that lie inside.
+// The first position of window o (start_of), its length (section) and its taps inside the extent (taps_of).
 static inline long start_of(const long o, const int d, const window* g) {
     return g->stride[d] ? o * g->stride[d] - g->low[d] : o * g->extent[d] / g->out[d];
 }
@@ -67,7 +67,7 @@ static inline span next_windows(span s, const long padded, const int d, const wi
     return s;
 }
 
-// How many elements along one dimension an average divides by.
+// The number of elements along one dimension by which an average divides.
 static inline long counted(const long o, const int d, const window* g) {
     if (!g->stride[d]) return section(o, d, g);
     const long start = o * g->stride[d] - g->low[d];
@@ -95,9 +95,8 @@ static inline long counted(const long o, const int d, const window* g) {
     const long py = row % SIZE[1], pz = row / SIZE[1] % SIZE[0]; \
     const size_t plane = row / SIZE[1] / SIZE[0]
 
-// Where windows lie inside along the last dimension: a stretch of them is worked on side by side, LANES at a time, one tap
-// after the other, so that the compiler can use vectors. STEP is the stride there: a number where loops of its own are
-// worth it.
+// Windows that are inside along the last dimension are computed LANES at a time, one tap after the other, so that the
+// compiler can use vectors. STEP is the stride there: a number if separate loops are worth it.
 #define LANES 16
 
 static inline span windows_inside(const window* g) {
@@ -112,8 +111,7 @@ static inline span windows_inside(const window* g) {
 // The first tap of a row of taps in a plane.
 #define TAP_LINE(kz, ky) (((z0 + (kz) * g.dilation[0]) * g.extent[1] + y0 + (ky) * g.dilation[1]) * g.extent[2] + x0)
 
-// Gradients of pooling: a row of the input is summed in pieces of PIECE positions, which collect what the windows that
-// reach the piece have for them.
+// Gradients of pooling: a row of the input is summed in pieces of PIECE positions, each over the windows that reach it.
 #define PIECE 128
 
 #define EACH_PIECE \

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.templates import Traits, share, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -17,7 +17,7 @@ _GROUP = 64  # the size of a launch of single outputs is a multiple of this
 _OWN_STEPS = (1, 2)  # strides that are worth loops of their own
 
 
-class _Plan(NamedTuple):
+class _Launch(NamedTuple):
     shape: tuple[int, ...]
     items: int
     argument: Any
@@ -28,7 +28,7 @@ def _triple(values: Sequence[int], fill: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=512)
-def _plan(
+def _launch_of(
     kind: str,
     x: tuple[int, ...],
     kernel: tuple[int, ...],
@@ -39,7 +39,7 @@ def _plan(
     include: bool,
     divisor: int,
     device: Traits,
-) -> _Plan:
+) -> _Launch:
     rank = len(kernel)
     backward = kind in ("max_grad", "avg_grad", "col2im")
     image = shape if backward and shape is not None else x
@@ -60,7 +60,7 @@ def _plan(
     spatial = extent if backward else out
     planes = image[0] if kind == "im2col" else prod(image[:-rank])
     rows = planes * prod(spatial[:-1])
-    block = max(1, share(rows, device))
+    block = max(1, per_work_item(rows, device))
     items = -(-rows // block)
     if kind in ("max", "avg") and not device.is_cpu:
         block, items = 0, -(-rows * out[-1] // _GROUP) * _GROUP
@@ -69,23 +69,24 @@ def _plan(
         _triple(extent, 1), _triple(out, 1), _triple(kernel, 1), _triple(stride, 1), _triple(dilation, 1),
         _triple([low for low, _ in padding], 0), _triple([high for _, high in padding], 0),
     )  # fmt: skip
-    return _Plan(shape, items, argument)
+    return _Launch(shape, items, argument)
 
 
+# The file and the kernel of each kind.
 _KERNELS = {
-    "max": "max_forward",
-    "max_grad": "max_gradient",
-    "avg": "avg_forward",
-    "avg_grad": "avg_gradient",
-    "im2col": "unfold",
-    "col2im": "fold",
+    "max": ("window_max_forward", "max_forward"),
+    "max_grad": ("window_max_gradient", "max_gradient"),
+    "avg": ("window_avg_forward", "avg_forward"),
+    "avg_grad": ("window_avg_gradient", "avg_gradient"),
+    "im2col": ("window_unfold", "unfold"),
+    "col2im": ("window_fold", "fold"),
 }
 
 
 def _program(kind: str, dtype: str, step: int) -> str:
     """The text for windows at a distance of ``step`` along the last dimension."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("STEP", step if step in _OWN_STEPS else "g.stride[2]"))
-    names = ("storage", "window", f"window_{_KERNELS[kind]}")
+    names = ("storage", "window", _KERNELS[kind][0])
     return source(names, defines if kind in ("max", "avg") else defines[:1])
 
 
@@ -112,17 +113,17 @@ def window(
     size / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
     """
     device = traits(engine)
-    plan = _plan(
+    launch = _launch_of(
         kind, x.shape, tuple(kernel), tuple(stride), tuple((low, high) for low, high in padding), tuple(dilation),
         None if shape is None else tuple(shape), count_include_pad, divisor, device,
     )  # fmt: skip
-    out = engine.empty(plan.shape, x.dtype)
+    out = engine.empty(launch.shape, x.dtype)
     args = [x, out]
     if kind == "max":
-        args.append(engine.empty(plan.shape, "int32"))
+        args.append(engine.empty(launch.shape, "int32"))
     elif kind == "max_grad":
         args = [x, indices, out]
     if out.size:
         text, local = _program(kind, x.dtype, stride[-1]), (1,) if device.is_cpu else None
-        engine.launch(text, _KERNELS[kind], (plan.items,), local, [*args, plan.argument])
+        engine.launch(text, _KERNELS[kind][1], (launch.items,), local, [*args, launch.argument])
     return (out, args[2]) if kind == "max" else out

@@ -18,8 +18,8 @@ __kernel LOOPS void avg_forward(__global const STORAGE* restrict x, __global STO
             for (long kz = sz.first; kz < sz.last; kz++)
                 for (long ky = sy.first; ky < sy.last; ky++)
                     for (long kx = sx.first; kx < sx.last; kx++) {
-                        const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
-                        for (long i = 0; i < lanes; i++) sum[i] += LOAD(image, place + i * STEP);
+                        const long offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
+                        for (long i = 0; i < lanes; i++) sum[i] += LOAD(image, offset + i * STEP);
                     }
             const REAL divisor = (REAL)(g.divisor ? g.divisor : max(1L, count * counted(px, 2, &g)));
             for (long i = 0; i < lanes; i++) STORE(sum[i] / divisor, out, row * g.out[2] + px + i);

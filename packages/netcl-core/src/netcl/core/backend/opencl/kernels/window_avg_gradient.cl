@@ -16,9 +16,9 @@ __kernel LOOPS void avg_gradient(__global const STORAGE* restrict grad, __global
                     for (long i = begin; i < end; i++) {
                         const long taps = g.stride[2] ? g.taps[2] : section(i, 2, &g);
                         const REAL share = LOAD(grad, line + i) / (REAL)(g.divisor ? g.divisor : max(1L, count * counted(i, 2, &g)));
-                        long place = start_of(i, 2, &g) - piece;
-                        for (long kx = 0; kx < taps; kx++, place += g.dilation[2])
-                            if (place >= 0 && place < width) sums[place] += share;
+                        long position = start_of(i, 2, &g) - piece;
+                        for (long kx = 0; kx < taps; kx++, position += g.dilation[2])
+                            if (position >= 0 && position < width) sums[position] += share;
                     }
                 }
             }

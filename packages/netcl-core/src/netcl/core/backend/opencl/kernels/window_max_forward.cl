@@ -26,12 +26,12 @@ __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STO
             for (long kz = sz.first; kz < sz.last; kz++)
                 for (long ky = sy.first; ky < sy.last; ky++)
                     for (long kx = sx.first; kx < sx.last; kx++) {
-                        const long place = TAP_LINE(kz, ky) + kx * g.dilation[2];
+                        const long offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
                         for (long i = 0; i < lanes; i++) {
-                            const REAL v = LOAD(image, place + i * STEP);
+                            const REAL v = LOAD(image, offset + i * STEP);
                             const bool better = v > best[i] || (v != v && best[i] == best[i]);
                             best[i] = better ? v : best[i];
-                            at[i] = better ? (int)(place + i * STEP) : at[i];
+                            at[i] = better ? (int)(offset + i * STEP) : at[i];
                         }
                     }
             for (long i = 0; i < lanes; i++) {

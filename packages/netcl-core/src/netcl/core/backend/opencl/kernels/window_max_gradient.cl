@@ -12,8 +12,8 @@ __kernel LOOPS void max_gradient(__global const STORAGE* restrict grad, __global
                 for (long y = oy.first; y < oy.last; y++) {
                     const size_t line = windows + (z * g.out[1] + y) * g.out[2];
                     for (long i = begin; i < end; i++) {
-                        const long place = (long)indices[line + i] - start;
-                        if (place >= 0 && place < width) sums[place] += LOAD(grad, line + i);
+                        const long position = (long)indices[line + i] - start;
+                        if (position >= 0 && position < width) sums[position] += LOAD(grad, line + i);
                     }
                 }
             for (long i = 0; i < width; i++) STORE(sums[i], out, row * g.extent[2] + piece + i);

@@ -137,7 +137,9 @@ _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _MACRO = re.compile(r"#define\s+(\w+)(?:\(([\w, ]*)\))?")  # its name and parameters
 _FUNCTION = re.compile(r"\b(?!return|else|do\b)\w+\*?\s+(\w+)\s*\(")  # a type before a name
 _BY_MACRO = re.compile(r"^[A-Z_]+\(([\w, ]*)\)", re.MULTILINE)  # writes the function that is among its arguments
-_OF_THE_LANGUAGE = frozenset(["__attribute__", "defined", "else", "for", "if", "return", "sizeof", "switch", "while"])
+_OF_THE_LANGUAGE = frozenset(
+    ["_Pragma", "__attribute__", "defined", "else", "for", "if", "return", "sizeof", "switch", "while"]
+)
 _TYPES = r"(?:float|double|half|u?(?:char|short|int|long))(?:2|3|4|8|16)?"
 _CAST = re.compile(rf"as_{_TYPES}|{_TYPES}|__builtin_\w+|vec_type_hint|reqd_work_group_size|aligned|\w*_packed")
 

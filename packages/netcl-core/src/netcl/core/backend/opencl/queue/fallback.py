@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.errors import KernelBuildError
-from netcl.core.tuning.selector import get_kernel_selector
+from netcl.core.tuning.selector import only_plain
 
 __all__ = ["KernelFallback"]
 
@@ -74,7 +74,7 @@ class KernelFallback(Interceptor):
     def _note(self, engine: Any, way: _Way, dtype: str, error: KernelBuildError) -> None:
         self.failed.setdefault((way, dtype), error)
         if way is _CONTRACTION:
-            get_kernel_selector(engine.queue).only_plain(dtype)
+            only_plain(engine.queue, dtype)
 
 
 def _dtype(args: tuple[Any, ...]) -> str:

@@ -370,7 +370,7 @@ def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
     if hasattr(arg, "_storage"):
         argument = _buffer_of(arg, kernel.function_name, index)
     else:
-        argument = getattr(arg, "buffer", arg)  # of a lease
+        argument = getattr(arg, "buffer", arg)  # of an allocation
     if argument is None or isinstance(argument, (bool, int, float, np.ndarray)):
         raise UnsupportedError(
             f"argument {index} of kernel {kernel.function_name} is {arg!r}; "
@@ -380,21 +380,21 @@ def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
 
 
 def _buffer_of(tensor: Any, name: str, index: int) -> Any:
-    """The buffer of a tensor, argument ``index`` of kernel ``name``; UnsupportedError if its lease has ended."""
+    """The buffer of a tensor, argument ``index`` of kernel ``name``; UnsupportedError if its allocation has ended."""
     storage = tensor._storage
     if storage.deferred is not None:
         storage.materialize()
         storage = tensor._storage
-    lease = storage.lease
-    if lease is not None and lease.buffer is None:
+    allocation = storage.allocation
+    if allocation is not None and allocation.buffer is None:
         raise released(name, index)
     return storage.buffer
 
 
 def released(name: str, index: int) -> UnsupportedError:
-    """The error for a tensor whose lease has ended: its buffer may be another tensor's by now."""
+    """The error for a tensor whose allocation has ended: its buffer may be another tensor's by now."""
     return UnsupportedError(
         f"argument {index} of kernel {name} is a tensor whose buffer was released; "
-        "drop a tensor (del t) instead of releasing its lease",
+        "drop a tensor (del t) instead of releasing its pool_handle",
         op=name,
     )

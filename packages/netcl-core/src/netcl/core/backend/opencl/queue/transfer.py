@@ -9,7 +9,7 @@ API for the engine (one Transfer for each queue)::
     transfer.let_go()                                  after a wait, so that no host array is kept for nothing
     pair = transfer.zero_copy(array)                   (buffer, host_ref) on the array itself, or None
     transfer.copy_from(other, source, target, nbytes)  from a buffer of another queue of the device
-    lease = transfer.lease_shared(buffer, nbytes)      keeps such a buffer until the work that uses it has ended
+    allocation = transfer.adopt_shared(buffer, nbytes)      keeps such a buffer until the work that uses it has ended
     transfer.fill(target, nbytes, value, capacity=)    by a kernel, so that it can be recorded
 
 ``upload`` takes the values that ``array`` has at the call, whatever the caller does to it next: an array that no one
@@ -71,8 +71,8 @@ __kernel void fill_tail(__global uchar* out, const ulong value, const ulong star
 
 
 class _SharedBuffers:
-    """The pool of leases of buffers on host arrays: at the end of a lease, the buffer, and with it its array, is kept
-    until the queue has passed the work that was enqueued before.
+    """The pool of buffers on host arrays: at the end of an allocation, the buffer, and with it its array, is kept until
+    the queue has passed the work that was enqueued before.
     """
 
     def __init__(self, queue: Any) -> None:
@@ -184,9 +184,9 @@ class Transfer:
         buffer, kept = create_zero_copy_buffer(self.queue, array)
         return buffer, kept
 
-    def lease_shared(self, buffer: Any, nbytes: int) -> BufferHandle:
-        """A lease of a buffer of ``zero_copy``; when it ends, the buffer and its array stay until the work on the queue
-        that may use them has ended."""
+    def adopt_shared(self, buffer: Any, nbytes: int) -> BufferHandle:
+        """The allocation of a buffer of ``zero_copy``; when it ends, the buffer and its array stay until the work on
+        the queue that may use them has ended."""
         with self.launcher.guard("a marker"):
             self._shared.drop_passed()
         return BufferHandle(buffer, nbytes, nbytes, self._shared)  # type: ignore[arg-type]
@@ -194,8 +194,8 @@ class Transfer:
     def fill(self, target: Any, nbytes: int, value: Any, capacity: int = 0) -> None:
         """Set the first ``nbytes`` bytes of ``target`` (buffer or tensor) to repeats of ``value``, a NumPy scalar.
 
-        ``capacity``, the bytes that may be overwritten (a lease's bucket_size), saves the kernel for the last bytes.
-        The itemsize of the scalar is 1, 2, 4 or 8.
+        ``capacity``, the bytes that may be overwritten (an allocation's bucket_size), saves the kernel for the last
+        bytes. The itemsize of the scalar is 1, 2, 4 or 8.
         """
         if nbytes == 0:
             return
@@ -280,17 +280,17 @@ class Transfer:
         staging = self._staging_queue
         sink = self.launcher.sink
         began = 0.0 if sink is None else perf_counter()
-        lease = pool.allocate(part.nbytes)
+        allocation = pool.allocate(part.nbytes)
         host, _ = cl.enqueue_map_buffer(
-            staging, lease.buffer, cl.map_flags.WRITE, 0, (part.nbytes,), np.dtype(np.uint8), is_blocking=True
+            staging, allocation.buffer, cl.map_flags.WRITE, 0, (part.nbytes,), np.dtype(np.uint8), is_blocking=True
         )
         host[:] = part
         unmapped = host.base.release(staging)
         staging.flush()
         event = cl.enqueue_copy(
-            self.queue, buffer, lease.buffer, byte_count=part.nbytes, dst_offset=start, wait_for=[unmapped]
+            self.queue, buffer, allocation.buffer, byte_count=part.nbytes, dst_offset=start, wait_for=[unmapped]
         )
-        lease.release_after(event)
+        allocation.release_after(event)
         if sink is not None:
             self.queue.flush()
             sink.copy(began, event, "to device", part.nbytes)

@@ -50,9 +50,9 @@ def test_a_warm_call_walks_no_expression() -> None:
 
 def test_a_plan_is_made_once_and_takes_any_shape() -> None:
     total = (reduce("sum", apply("exp", Load(0, "float32")), 1),)
-    plan = numpy_eval.plan_of(total)
-    assert numpy_eval.plan_of(total) is plan
+    evaluator = numpy_eval.evaluator_of(total)
+    assert numpy_eval.evaluator_of(total) is evaluator
     for shape in ((2, 3), (5, 1)):
         x = np.full(shape, 0.5, np.float32)
-        (found,) = plan.run([x], {}, shape)
+        (found,) = evaluator.run([x], {}, shape)
         np.testing.assert_array_equal(found, np.exp(x).sum(1, keepdims=True, dtype=np.float64).astype(np.float32))
