@@ -22,13 +22,14 @@ from netcl.ops.conv import (
 )
 from netcl.ops.conv_transpose import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from netcl.ops.ctc import ctc_loss
+from netcl.ops.distance import cdist, cosine_similarity, pairwise_distance, pdist
 from netcl.ops.einsum import einsum
 from netcl.ops.elementwise import (
-    abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, bias_add, cast, ceil, clamp, clip, clone, cos, cosh,
-    div, elementwise_binary, elementwise_unary, eq, exp, exp2, expm1, floor, floor_divide, ge, gt, hypot, isfinite,
-    isinf, isnan, le, lerp, log, log10, log1p, log2, logaddexp, logical_and, logical_not, logical_or, logical_xor,
-    lt, maximum, minimum, mod, mul, ne, neg, pow, reciprocal, round, rsqrt, sign, sin, sinh, sqrt, square, sub, tan,
-    trunc, where,
+    abs, acos, acosh, add, addcdiv, addcmul, allclose, asin, asinh, atan, atan2, atanh, bias_add, cast, ceil, clamp,
+    clip, clone, copysign, cos, cosh, div, elementwise_binary, elementwise_unary, eq, equal, exp, exp2, expm1, floor,
+    floor_divide, ge, gt, heaviside, hypot, isclose, isfinite, isinf, isnan, le, lerp, log, log10, log1p, log2,
+    logaddexp, logical_and, logical_not, logical_or, logical_xor, lt, maximum, minimum, mod, mul, nan_to_num, ne, neg,
+    nextafter, pow, reciprocal, round, rsqrt, sign, sin, sinh, sqrt, square, sub, tan, trunc, where,
 )
 from netcl.ops.factorizations import det, slogdet
 from netcl.ops.factorizations import inv as inverse
@@ -37,7 +38,7 @@ from netcl.ops.getitem import getitem, index_put, setitem
 from netcl.ops.grid import affine_grid, grid_sample
 from netcl.ops.index import embedding, gather, index_select, one_hot, take, take_along_axis
 from netcl.ops.linalg import (
-    addmm, baddbmm, bmm, build_matmul_kernel, dot, kron, linear, matmul, outer, tensordot, trace,
+    addmm, baddbmm, bmm, build_matmul_kernel, dot, kron, linear, matmul, mm, mv, outer, tensordot, trace,
 )
 from netcl.ops.masking import masked_fill, masked_select, nonzero
 from netcl.ops.matrix import diagonal, logdet, matrix_power, matrix_transpose
@@ -61,37 +62,39 @@ from netcl.ops.scatter import bincount, index_add, index_copy, scatter, scatter_
 from netcl.ops.search import histogram, searchsorted, unique
 from netcl.ops.shape import broadcast_to, cat, expand, flatten, permute, reshape, squeeze, stack, transpose, unsqueeze
 from netcl.ops.sort import argsort, kthvalue, median, quantile, sort, topk
-from netcl.ops.special import digamma, erf, erfc, erfinv, lgamma
+from netcl.ops.special import digamma, erf, erfc, erfinv, i0, lgamma, multigammaln, polygamma, sinc, xlogy
 from netcl.ops.unfold import col2im, im2col
 from netcl.ops.unpool import max_unpool1d, max_unpool2d, max_unpool3d
 
 __all__ = [
     "abs", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "add", "addmm", "affine_grid", "all", "amax", "amin", "any",
-    "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atan2", "atanh", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "baddbmm", "batch_norm", "bernoulli", "bias_add", "bincount", "bitwise_and", "bitwise_not", "bitwise_or",
-    "bitwise_xor", "bmm", "broadcast_to", "build_matmul_kernel", "cast", "cat", "causal_mask", "ceil", "celu", "chunk",
-    "clamp", "clip", "clone", "col2im", "conv1d", "conv1d_grad_input", "conv1d_grad_weight", "conv2d",
-    "conv2d_grad_input", "conv2d_grad_weight", "conv3d", "conv3d_grad_input", "conv3d_grad_weight", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "cos", "cosh", "count_nonzero", "ctc_loss", "cummax", "cummin", "cumprod",
-    "cumsum", "depthwise_conv2d", "det", "diag", "diagonal", "digamma", "div", "dot", "dropout", "einsum",
-    "elementwise_binary", "elementwise_unary", "elu", "embedding", "eq", "erf", "erfc", "erfinv", "exp", "exp2",
-    "expand", "expm1", "flatten", "flip", "floor", "floor_divide", "fold_bn_params", "gather", "ge", "gelu",
-    "get_rng_state", "getitem", "glu", "grid_sample", "group_norm", "gt", "hard_sigmoid", "hard_swish", "hard_tanh",
-    "hardshrink", "histogram", "hypot", "im2col", "index_add", "index_copy", "index_put", "index_select",
-    "instance_norm", "interpolate", "inverse", "isfinite", "isinf", "isnan", "kron", "kthvalue", "l2_normalize",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "add", "addcdiv", "addcmul", "addmm", "affine_grid", "all",
+    "allclose", "amax", "amin", "any", "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atan2", "atanh",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "baddbmm", "batch_norm", "bernoulli", "bias_add", "bincount",
+    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "bmm", "broadcast_to", "build_matmul_kernel", "cast",
+    "cat", "causal_mask", "cdist", "ceil", "celu", "chunk", "clamp", "clip", "clone", "col2im", "conv1d",
+    "conv1d_grad_input", "conv1d_grad_weight", "conv2d", "conv2d_grad_input", "conv2d_grad_weight", "conv3d",
+    "conv3d_grad_input", "conv3d_grad_weight", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign",
+    "cos", "cosh", "cosine_similarity", "count_nonzero", "ctc_loss", "cummax", "cummin", "cumprod", "cumsum",
+    "depthwise_conv2d", "det", "diag", "diagonal", "digamma", "div", "dot", "dropout", "einsum", "elementwise_binary",
+    "elementwise_unary", "elu", "embedding", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expm1",
+    "flatten", "flip", "floor", "floor_divide", "fold_bn_params", "gather", "ge", "gelu", "get_rng_state", "getitem",
+    "glu", "grid_sample", "group_norm", "gt", "hard_sigmoid", "hard_swish", "hard_tanh", "hardshrink", "heaviside",
+    "histogram", "hypot", "i0", "im2col", "index_add", "index_copy", "index_put", "index_select", "instance_norm",
+    "interpolate", "inverse", "isclose", "isfinite", "isinf", "isnan", "kron", "kthvalue", "l2_normalize",
     "layer_norm", "le", "leaky_relu", "left_shift", "lerp", "lgamma", "linear", "linear_recurrence", "log", "log10",
     "log1p", "log2", "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
     "logical_xor", "logit", "logsigmoid", "logsumexp", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed",
     "masked_fill", "masked_select", "matmul", "matrix_power", "matrix_transpose", "max", "max_pool1d", "max_pool2d",
     "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "min", "minimum",
-    "mish", "mod", "mul", "narrow", "ne", "neg", "nonzero", "norm", "normal", "one_hot", "outer", "pad", "permutation",
-    "permute", "pinverse", "pixel_shuffle", "pixel_unshuffle", "pow", "prelu", "prod", "quantile", "rand", "randint",
-    "randn", "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "repeat", "reshape",
+    "mish", "mm", "mod", "mul", "multigammaln", "mv", "nan_to_num", "narrow", "ne", "neg", "nextafter", "nonzero",
+    "norm", "normal", "one_hot", "outer", "pad", "pairwise_distance", "pdist", "permutation", "permute", "pinverse",
+    "pixel_shuffle", "pixel_unshuffle", "polygamma", "pow", "prelu", "prod", "quantile", "rand", "randint", "randn",
+    "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "repeat", "reshape",
     "right_shift", "rms_norm", "roll", "rope", "round", "rsqrt", "scaled_dot_product_attention", "scatter",
-    "scatter_add", "searchsorted", "selu", "set_rng_state", "setitem", "sigmoid", "sign", "silu", "sin", "sinh",
-    "slogdet", "softmax", "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack",
-    "std", "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink", "tensordot", "threshold",
-    "tile", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "uniform", "unique", "unsqueeze",
-    "upsample", "var", "where",
+    "scatter_add", "searchsorted", "selu", "set_rng_state", "setitem", "sigmoid", "sign", "silu", "sin", "sinc",
+    "sinh", "slogdet", "softmax", "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze",
+    "stack", "std", "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink", "tensordot",
+    "threshold", "tile", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "uniform", "unique",
+    "unsqueeze", "upsample", "var", "where", "xlogy",
 ]

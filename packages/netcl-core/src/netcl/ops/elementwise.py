@@ -81,6 +81,37 @@ hypot = elementwise(
     operands="a b",
     domain=few(np.hypot, (0.2, 3), (-3, -0.2)),
 )
+copysign = elementwise(
+    "copysign",
+    "copysign(v0, v1)",
+    "|a| with the sign of b, that of a zero included.",
+    operands="a b",
+    domain=few(np.copysign, (0.2, 3), (-3, -0.2), second=False),
+)
+
+
+@expression(
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(-2, 2, 5)), {})]),
+        reference=lambda a, b: a,  # within a unit in the last place; tests compare the bits
+        gradient=False,
+    )
+)
+def nextafter(a: Expr, b: Expr) -> Expr:
+    """The next number after a towards b, in float32 or float64. Raises DTypeError for other dtypes."""
+    dtype = promote(a.dtype, b.dtype)
+    if dtype not in ("float32", "float64"):
+        raise DTypeError(f"nextafter computes on float32 and float64, not {dtype}; convert with astype", op="nextafter")
+    return apply("nextafter", cast_expr(a, dtype), cast_expr(b, dtype))
+
+
+heaviside = elementwise(
+    "heaviside",
+    "v0 == 0 ? v1 : (v0 > 0)",
+    "0 if a is negative or NaN, 1 if it is positive, b if it is zero.",
+    operands="a b",
+    domain=few(np.heaviside, (-3, 3), (-3, 3), kinks=(0.0,), gradient=False),
+)
 logaddexp = elementwise(
     "logaddexp",
     "logaddexp(v0, v1)",
@@ -173,6 +204,105 @@ def clamp(x: Expr, min: Any = None, max: Any = None) -> Expr:
 
 
 clip = clamp
+
+
+def _finite_cases(rng: np.random.Generator) -> Any:
+    x = rng.uniform(-2, 2, (3, 5))
+    yield (x,), {}
+
+
+@expression(domain=Domain(cases=_finite_cases, reference=np.nan_to_num))
+def nan_to_num(x: Expr, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Expr:
+    """x with ``nan`` for NaN, ``posinf`` for infinity and ``neginf`` for -infinity; None is the largest (smallest)
+    finite number of x's dtype. Their gradient is zero; integers are unchanged.
+    """
+    if not is_floating(x.dtype):
+        return x
+    largest = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float64": float(np.finfo("float64").max)}
+    limit = largest.get(x.dtype, float(np.finfo("float32").max))
+    high, low = limit if posinf is None else posinf, -limit if neginf is None else neginf
+    finite = apply("where", apply("isfinite", x), x, 0.0)
+    infinite = apply("where", x > 0.0, Const(float(high), x.dtype), Const(float(low), x.dtype))
+    beyond = apply("where", apply("isnan", x), nan, infinite)
+    return apply("where", apply("isfinite", x), finite, beyond)
+
+
+def _close_cases(rng: np.random.Generator) -> Any:
+    x = np.array([1.0, 2.0, 0.0, np.nan, np.inf, np.inf, -np.inf])
+    y = np.array([1.0, 2.5, 1e-9, np.nan, np.inf, -np.inf, 3.0])
+    for attributes in ({}, {"rtol": 0.3}, {"atol": 1.0}, {"equal_nan": True}):
+        yield (x, y), attributes
+    yield (rng.integers(0, 3, (4, 5)), rng.integers(0, 3, (5,))), {}
+
+
+@expression(domain=Domain(cases=_close_cases, reference=np.isclose, gradient=False))
+def isclose(a: Expr, b: Expr, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Expr:
+    """True if |a - b| <= atol + rtol |b|, or a equals b; NaN equals NaN with ``equal_nan`` only."""
+    dtype = promote(a.dtype, b.dtype)
+    same = apply("eq", a, b)
+    wide = dtype if is_floating(dtype) else "float64" if dtype == "int64" else "float32"
+    x, y = cast_expr(a, wide), cast_expr(b, wide)
+    near = apply("isfinite", y) & (apply("abs", x - y) <= atol + apply("abs", y * rtol))
+    found = same | near
+    if equal_nan and is_floating(dtype):
+        found = found | (apply("isnan", x) & apply("isnan", y))
+    return found
+
+
+def allclose(a: Tensor, b: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """True if ``isclose`` holds for all elements; a bool, so the result is read on the host."""
+    return bool(isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan).numpy().all())
+
+
+def equal(a: Tensor, b: Tensor) -> bool:
+    """True if a and b have one shape and equal elements; a bool, so the result is read on the host."""
+    return a.shape == b.shape and bool(eq(a, b).numpy().all())
+
+
+_scaled = elementwise(
+    "added_product",
+    "v0 + value * v1 * v2",
+    "a + value b c: the floating part of ``addcmul``.",
+    operands="a b c",
+    value=1.0,
+    domain=few(lambda a, b, c: a + b * c, (-2, 2), (-2, 2), (-2, 2)),
+)
+_divided = elementwise(
+    "added_quotient",
+    "v0 + value * v1 / v2",
+    "a + value b / c: the floating part of ``addcdiv``.",
+    operands="a b c",
+    value=1.0,
+    domain=few(lambda a, b, c: a + b / c, (-2, 2), (-2, 2), (0.5, 2)),
+)
+
+
+def _three(low: float) -> Any:
+    def cases(rng: np.random.Generator) -> Any:
+        x, y, z = (rng.uniform(low, 2, shape) for shape in ((3, 1), (5,), (3, 5)))
+        yield (x, y, z), {"value": -0.5}
+        yield (z, y, x), {}
+
+    return cases
+
+
+@composite(domain=Domain(cases=_three(-2), reference=lambda x, a, b, value=1.0: x + value * a * b))
+def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """x + value tensor1 tensor2, broadcast. Integers stay integers, if ``value`` is one; else raises DTypeError."""
+    if not any(is_floating(one.dtype) for one in (x, tensor1, tensor2)):
+        if value != int(value):
+            raise DTypeError(f"addcmul: value {value} for integers; convert with astype", op="addcmul")
+        product = mul(tensor1, tensor2)
+        return add(x, product if value == 1 else mul(product, int(value)))  # type: ignore[no-any-return]
+    return _scaled(x, tensor1, tensor2, value=float(value))  # type: ignore[no-any-return]
+
+
+@composite(domain=Domain(cases=_three(0.5), reference=lambda x, a, b, value=1.0: x + value * a / b))
+def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """x + value tensor1 / tensor2, broadcast. Raises DTypeError for integers to be divided, as PyTorch does."""
+    if not is_floating(tensor1.dtype) and not is_floating(tensor2.dtype):
+        raise DTypeError("addcdiv does not divide integers; convert with astype, or use floor_divide", op="addcdiv")
+    return _divided(x, tensor1, tensor2, value=float(value))  # type: ignore[no-any-return]
 
 
 def _cast_cases(rng: np.random.Generator) -> Any:

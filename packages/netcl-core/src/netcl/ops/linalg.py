@@ -187,6 +187,22 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
+@composite(amp="half", domain=Domain(cases=_pairs(((3, 5), (5, 4))), reference=np.matmul))
+def mm(a: Tensor, b: Tensor) -> Tensor:
+    """The product of two matrices, (M, K) and (K, N)."""
+    if a.ndim != 2 or b.ndim != 2:
+        raise ShapeError(f"mm: needs shapes (M, K) and (K, N), not {a.shape} and {b.shape}; matmul takes stacks", op="mm")
+    return matmul(a, b)  # type: ignore[no-any-return]
+
+
+@composite(amp="half", domain=Domain(cases=_pairs(((3, 5), (5,))), reference=np.matmul))
+def mv(a: Tensor, b: Tensor) -> Tensor:
+    """The product of a matrix (M, K) and a vector (K,)."""
+    if a.ndim != 2 or b.ndim != 1:
+        raise ShapeError(f"mv: needs shapes (M, K) and (K,), not {a.shape} and {b.shape}; matmul takes stacks", op="mv")
+    return matmul(a, b)  # type: ignore[no-any-return]
+
+
 def _linear_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (4, 5)), rng.uniform(-1, 1, (3, 5)), rng.uniform(-1, 1, 3)), {}
     yield (rng.uniform(-1, 1, (2, 3, 5)), rng.uniform(-1, 1, (1, 5)), rng.uniform(-1, 1, 1)), {}

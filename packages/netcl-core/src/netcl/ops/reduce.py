@@ -200,7 +200,11 @@ def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, spac
 
     Its gradient at 0 is 0. Raises ShapeError for the extremes of no elements.
     """
-    x = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    return p_norm(x if is_floating(x.dtype) else cast_expr(x, "float32"), p, axis, space)
+
+
+def p_norm(x: Expr, p: float, axis: Axis, space: Space) -> Expr:
+    """The p-norm of a floating expression over ``axis``, as in ``norm``."""
     axes, size = space.axes(axis), apply("abs", x)
     if p == 2:
         return safe_root(reduce("sum", x * x, axes))

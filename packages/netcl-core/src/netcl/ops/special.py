@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
+from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply, special
 from netcl.core.expr import cast as cast_expr
 from netcl.core.expr.prims import digamma as digamma_of
 from netcl.core.ops_table.dispatch import Domain
+from netcl.core.tensor import Tensor
 from netcl.ops.domains import few
-from netcl.ops.table import elementwise, expression
+from netcl.ops.table import composite, elementwise, expression
 
 erfc = elementwise("erfc", "erfc(v0)", "1 - erf(x), exact where erf(x) is near 1.", domain=few(special.erfc))
 lgamma = elementwise(
@@ -85,3 +87,156 @@ def erfinv(x: Expr) -> Expr:
     infinite = apply("where", apply("eq", value, 1.0), float("inf"), cast_expr(float("nan"), value.dtype))
     beyond = apply("where", apply("eq", value, -1.0), float("-inf"), infinite)
     return apply("where", inside, y, beyond)
+
+
+xlogy = elementwise(
+    "xlogy",
+    "isnan(v1) ? v1 : (v0 == 0.0f ? 0.0f : v0 * log(v0 == 0.0f ? 1.0f : v1))",
+    "a log(b), 0 if a is 0 and b is not NaN.",
+    operands="a b",
+    domain=few(lambda a, b: a * np.log(b), (0.2, 3), (0.2, 3)),
+    amp="float32",
+)
+sinc = elementwise(
+    "sinc",
+    "v0 == 0.0f ? 1.0f : sin((v0 == 0.0f ? 1.0f : v0) * 3.141592653589793) / "
+    "((v0 == 0.0f ? 1.0f : v0) * 3.141592653589793)",
+    "sin(pi x) / (pi x), 1 at 0.",
+    domain=few(np.sinc, kinks=(0.0,)),
+    amp="float32",
+)
+
+
+@expression(amp="float32", domain=few(np.i0, (-11, 11), kinks=(0.0,)))
+def i0(x: Expr) -> Expr:
+    """The modified Bessel function of order zero: its power series for small |x|, and the asymptotic series beyond
+    (Abramowitz and Stegun 1964, 9.6.12 and 9.7.1).
+    """
+    value = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    exact = value.dtype == "float64"
+    limit, terms, far_terms = (20.0, 52, 30) if exact else (10.0, 28, 12)
+    size = apply("abs", value)
+    near = size < limit
+    inner = apply("where", near, size, 1.0)
+    quarter = inner * inner * 0.25
+    series: Expr = cast_expr(1.0, value.dtype)
+    for k in range(terms, 0, -1):
+        series = series * quarter * (1.0 / (k * k)) + 1.0
+    outer = apply("where", near, limit, size)
+    inverse = 1.0 / outer
+    tail: Expr = cast_expr(1.0, value.dtype)
+    for k in range(far_terms, 0, -1):
+        tail = tail * inverse * ((2 * k - 1) ** 2 / (8.0 * k)) + 1.0
+    half = apply("exp", outer * 0.5)  # twice, as exp(x) overflows before the quotient does
+    return apply("where", near, series, half * (half * (apply("rsqrt", outer * (2 * math.pi)) * tail)))
+
+
+def _cotangent_derivative(n: int) -> list[float]:
+    """Coefficients of the n-th derivative of cot, a polynomial of cot: P[k + 1] = -(1 + c^2) P[k]'."""
+    polynomial = [0.0, 1.0]
+    for _ in range(n):
+        slope = [i * each for i, each in enumerate(polynomial)][1:]
+        polynomial = [-(a + b) for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope])]
+    return polynomial
+
+
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+
+
+def _polygamma(n: int, x: Expr) -> Expr:
+    """The n-th derivative of digamma, n >= 1: its recurrence up to x + 12, then the Euler-Maclaurin series; reflected
+    below 0 (Abramowitz and Stegun 1964, 6.4.6, 6.4.7, 6.4.11).
+    """
+    nearest = apply("round", x)
+    negative = apply("le", x, 0.0)
+    a = apply("where", negative, 1.0 - x, x)
+    steps: Expr = cast_expr(0.0, x.dtype)
+    for k in range(12):
+        steps = steps + _power(1.0 / (a + float(k)), n + 1)
+    inverse = 1.0 / (a + 12.0)
+    square = inverse * inverse
+    series: Expr = cast_expr(0.0, x.dtype)
+    for j in range(len(_BERNOULLI), 0, -1):
+        factor = _BERNOULLI[j - 1] * math.factorial(2 * j + n - 1) / (math.factorial(2 * j) * math.factorial(n))
+        series = (series + factor) * square
+    tail = _power(inverse, n) * (1.0 / n + 0.5 * inverse + series)
+    sign = (-1.0) ** (n + 1)
+    value = (steps + tail) * (sign * math.factorial(n))
+    fraction = apply("where", negative, x - nearest, 0.25)
+    cot = 1.0 / apply("tan", fraction * math.pi)
+    derivative: Expr = cast_expr(0.0, x.dtype)
+    for coefficient in reversed(_cotangent_derivative(n)):
+        derivative = derivative * cot + coefficient
+    turned = value * -sign - derivative * math.pi ** (n + 1)
+    pole = apply("eq", x, nearest)
+    infinite = cast_expr(math.inf if n % 2 else -math.inf, x.dtype)
+    return apply("where", negative, apply("where", pole, infinite, turned), value)
+
+
+def _power(x: Expr, n: int) -> Expr:
+    result = x
+    for _ in range(n - 1):
+        result = result * x
+    return result
+
+
+def _polygamma_reference(n: int, x: Any) -> Any:
+    """By the recurrence up to x + 60 and the leading terms of the series."""
+    if n == 0:
+        return _digamma_reference(x)
+    k = np.arange(60).reshape(-1, *(1,) * np.ndim(x))
+    y = x + 60
+    tail = y**-n / n + y ** -(n + 1) / 2 + (n + 1) * y ** -(n + 2) / 12
+    tail -= (n + 1) * (n + 2) * (n + 3) * y ** -(n + 4) / 720
+    return (-1) ** (n + 1) * math.factorial(n) * (((x + k) ** -(n + 1.0)).sum(0) + tail)
+
+
+def _polygamma_cases(rng: np.random.Generator) -> Any:
+    for n in (0, 1, 2, 4):
+        x = np.concatenate([rng.uniform(0.4, 1.3, 9), rng.uniform(1.6, 20, 9)])
+        yield (np.concatenate([x, rng.uniform(-1.8, -1.2, 5)]) if n < 2 else x,), {"n": n}
+
+
+@expression(
+    amp="float32", domain=Domain(cases=_polygamma_cases, reference=lambda x, n: _polygamma_reference(n, x))
+)
+def polygamma_of(x: Expr, n: int) -> Expr:
+    """``polygamma`` with its operand first."""
+    value = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    return digamma_of(value) if n == 0 else _polygamma(n, value)
+
+
+@composite(
+    amp="float32",
+    domain=Domain(
+        cases=lambda rng: (((at["n"], x), {}) for (x,), at in _polygamma_cases(rng)), reference=_polygamma_reference
+    ),
+)
+def polygamma(n: int, x: Tensor) -> Tensor:
+    """The n-th derivative of ``digamma``, n from 0. Raises ValueError for a negative n."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise ValueError(f"polygamma: n is a whole number from 0, not {n!r}")
+    return polygamma_of(x, n=n)  # type: ignore[no-any-return]
+
+
+def _multigammaln(x: Any, p: int) -> Any:
+    return p * (p - 1) / 4 * math.log(math.pi) + sum(special.lgamma(x - j / 2) for j in range(p))
+
+
+@expression(
+    amp="float32",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(2.2, 9, (3, 5)),), {"p": p}) for p in (1, 3)]), reference=_multigammaln
+    ),
+)
+def multigammaln(x: Expr, p: int) -> Expr:
+    """The logarithm of the multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. Raises ShapeError for a
+    p below 1.
+    """
+    if p < 1:
+        raise ShapeError(f"multigammaln: p {p} is a dimension, from 1", op="multigammaln", parameter="p")
+    value = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    total: Expr = cast_expr(p * (p - 1) / 4 * math.log(math.pi), value.dtype)
+    for j in range(p):
+        total = total + apply("lgamma", value - j / 2)
+    return total

@@ -168,6 +168,15 @@ _row(
     "float",
 )
 _row("hypot", 2, "hypot({0}, {1})", np.hypot, lambda g, out, a, b: (g * a / out, g * b / out), "float")
+_exact(
+    "copysign",
+    2,
+    "copysign({0}, {1})",
+    np.copysign,
+    lambda g, out, a, b: (g * apply("where", apply("eq", a, 0.0), 0.0, out / a), None),
+    "float",
+)
+_exact("nextafter", 2, "nextafter({0}, {1})", np.nextafter, None, "float")
 _row(
     "logaddexp",
     2,

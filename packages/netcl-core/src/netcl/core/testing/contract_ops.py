@@ -16,9 +16,12 @@ OPS: dict[str, dict[str, str]] = {
         "adaptive_max_pool2d": "(x, output_size, return_indices=False)",
         "adaptive_max_pool3d": "(x, output_size, return_indices=False)",
         "add": "(a, b)",
+        "addcdiv": "(x, tensor1, tensor2, *, value=1)",
+        "addcmul": "(x, tensor1, tensor2, *, value=1)",
         "addmm": "(x, a, b, beta=1.0, alpha=1.0)",
         "affine_grid": "(theta, size, align_corners=False)",
         "all": "(x, axis=None, keepdims=False)",
+        "allclose": "(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)",
         "amax": "(x, axis=None, keepdims=False)",
         "amin": "(x, axis=None, keepdims=False)",
         "any": "(x, axis=None, keepdims=False)",
@@ -31,17 +34,21 @@ OPS: dict[str, dict[str, str]] = {
         "atan2": "(a, b)",
         "atanh": "(x)",
         "avg_pool1d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+            "divisor_override=None)"
         ),
         "avg_pool2d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+            "divisor_override=None)"
         ),
         "avg_pool3d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+            "divisor_override=None)"
         ),
         "baddbmm": "(x, a, b, beta=1.0, alpha=1.0)",
         "batch_norm": (
-            "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)"
+            "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, "
+            "eps=1e-05)"
         ),
         "bernoulli": "(p, shape=None, dtype='float32', queue=None)",
         "bias_add": "(x, bias, axis=None)",
@@ -56,6 +63,7 @@ OPS: dict[str, dict[str, str]] = {
         "cast": "(x, *, dtype='float32')",
         "cat": "(tensors, axis=0)",
         "causal_mask": "(queries, keys=None, offset=0, queue=None)",
+        "cdist": "(a, b, p=2.0)",
         "ceil": "(x)",
         "celu": "(x, alpha=1.0)",
         "chunk": "(x, chunks, axis=0)",
@@ -75,8 +83,10 @@ OPS: dict[str, dict[str, str]] = {
         "conv_transpose1d": "(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)",
         "conv_transpose2d": "(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)",
         "conv_transpose3d": "(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)",
+        "copysign": "(a, b)",
         "cos": "(x)",
         "cosh": "(x)",
+        "cosine_similarity": "(a, b, axis=1, eps=1e-08)",
         "count_nonzero": "(x, axis=None, keepdims=False)",
         "ctc_loss": (
             "(log_probs, targets, input_lengths, target_lengths, blank=0, reduction='mean', zero_infinity=False)"
@@ -99,6 +109,7 @@ OPS: dict[str, dict[str, str]] = {
         "elu": "(x, alpha=1.0)",
         "embedding": "(indices, weight, padding_idx=None)",
         "eq": "(a, b)",
+        "equal": "(a, b)",
         "erf": "(x)",
         "erfc": "(x)",
         "erfinv": "(x)",
@@ -124,8 +135,10 @@ OPS: dict[str, dict[str, str]] = {
         "hard_swish": "(x)",
         "hard_tanh": "(x, min_val=-1.0, max_val=1.0)",
         "hardshrink": "(x, lambd=0.5)",
+        "heaviside": "(a, b)",
         "histogram": "(x, bins=10, range=None, density=False)",
         "hypot": "(a, b)",
+        "i0": "(x)",
         "im2col": "(x, kernel_size, stride=1, padding=0, dilation=1)",
         "index_add": "(x, axis, index, source, alpha=1)",
         "index_copy": "(x, axis, index, source)",
@@ -134,6 +147,7 @@ OPS: dict[str, dict[str, str]] = {
         "instance_norm": "(x, weight=None, bias=None, eps=1e-05)",
         "interpolate": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
         "inverse": "(x)",
+        "isclose": "(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)",
         "isfinite": "(x)",
         "isinf": "(x)",
         "isnan": "(x)",
@@ -186,22 +200,30 @@ OPS: dict[str, dict[str, str]] = {
         "min": "(x, axis=None, keepdims=False)",
         "minimum": "(a, b)",
         "mish": "(x)",
+        "mm": "(a, b)",
         "mod": "(a, b)",
         "mul": "(a, b)",
+        "multigammaln": "(x, p)",
+        "mv": "(a, b)",
+        "nan_to_num": "(x, nan=0.0, posinf=None, neginf=None)",
         "narrow": "(x, axis, start, length)",
         "ne": "(a, b)",
         "neg": "(x)",
+        "nextafter": "(a, b)",
         "nonzero": "(x, as_tuple=False)",
         "norm": "(x, p=2, axis=None, keepdims=False)",
         "normal": "(mean=0.0, std=1.0, shape=(), dtype='float32', queue=None)",
         "one_hot": "(indices, num_classes=None, dtype='int64')",
         "outer": "(a, b)",
         "pad": "(x, pads, mode='constant', value=0.0)",
+        "pairwise_distance": "(a, b, p=2.0, eps=1e-06, keepdims=False)",
+        "pdist": "(x, p=2.0)",
         "permutation": "(x, axis=0)",
         "permute": "(x, axes)",
         "pinverse": "(x, *, atol=None, rtol=None, hermitian=False)",
         "pixel_shuffle": "(x, upscale_factor)",
         "pixel_unshuffle": "(x, downscale_factor)",
+        "polygamma": "(n, x)",
         "pow": "(a, b)",
         "prelu": "(x, alpha)",
         "prod": "(x, axis=None, keepdims=False)",
@@ -237,6 +259,7 @@ OPS: dict[str, dict[str, str]] = {
         "sign": "(x)",
         "silu": "(x)",
         "sin": "(x)",
+        "sinc": "(x)",
         "sinh": "(x)",
         "slogdet": "(x)",
         "softmax": "(x, axis=-1)",
@@ -274,6 +297,7 @@ OPS: dict[str, dict[str, str]] = {
         "upsample": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
         "var": "(x, axis=None, keepdims=False, ddof=0)",
         "where": "(condition, a, b)",
+        "xlogy": "(a, b)",
     },
     "netcl.ops.table": {
         "OpFunction": "",

@@ -1,0 +1,134 @@
+"""Distances and similarities of vectors: one reducing expression each, so that the differences are not stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dtypes import is_floating, promote
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.expr import Expr, apply, reduce
+from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.tensor import Tensor
+from netcl.ops.index import index_select
+from netcl.ops.reduce import p_norm
+from netcl.ops.shape import unsqueeze
+from netcl.ops.table import composite, engine_of, expression, reduced
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _reference(a: Any, b: Any, p: float = 2.0, axis: int = -1, keepdims: bool = False, eps: float = 0.0) -> Any:
+    d = np.abs(a - b + eps)
+    if np.isinf(p):
+        return d.max(axis, keepdims=keepdims)
+    return (d**p).sum(axis, keepdims=keepdims) ** (1 / p) if p else (d != 0).sum(axis, keepdims=keepdims) * 1.0
+
+
+def _cases(rng: np.random.Generator) -> Cases:
+    a, b = rng.uniform(-2, 2, (2, 3, 1, 4)), rng.uniform(-2, 2, (2, 1, 5, 4))
+    for p in (2.0, 1.0, 3.0, float("inf")):
+        yield (a, b), {"p": p}
+    yield (rng.uniform(-2, 2, (3, 4)), rng.uniform(-2, 2, (3, 4))), {"axis": 0, "keepdims": True, "eps": 1e-3}
+
+
+def _checked(op: str, a: Expr, b: Expr) -> None:
+    if not is_floating(promote(a.dtype, b.dtype)):
+        raise DTypeError(f"{op} computes on floating dtypes, not {a.dtype} and {b.dtype}; convert with astype", op=op)
+
+
+@expression(
+    name="norm_of_difference", shapes=reduced, amp="float32",
+    domain=Domain(cases=_cases, reference=_reference, second=False),
+)  # fmt: skip
+def norm_of_difference(
+    a: Expr, b: Expr, p: Any = 2, axis: int = -1, keepdims: bool = False, eps: float = 0.0, *, space: Space
+) -> Expr:
+    """The p-norm of a - b + eps along ``axis``, broadcast; its gradient at 0 is 0."""
+    _checked(space.op, a, b)
+    if p < 0:
+        raise ValueError(f"{space.op}: p is not negative, but {p}")
+    return p_norm(a - b + eps, p, axis, space)
+
+
+def _cdist_cases(rng: np.random.Generator) -> Cases:
+    for p in (2.0, 1.0):
+        yield (rng.uniform(-2, 2, (2, 3, 4)), rng.uniform(-2, 2, (5, 4))), {"p": p}
+
+
+@composite(
+    amp="float32",
+    domain=Domain(
+        cases=_cdist_cases,
+        reference=lambda a, b, p=2.0: _reference(a[..., None, :], b[..., None, :, :], p),
+        second=False,
+    ),
+)
+def cdist(a: Tensor, b: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of all pairs of rows: a (..., P, M) and b (..., R, M) give (..., P, R).
+
+    Leading axes broadcast. Computed directly, without the expansion of the square. Raises ShapeError if the rows differ
+    in length.
+    """
+    engine_of("cdist", a, b)
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
+        raise ShapeError(f"cdist: needs shapes (..., P, M) and (..., R, M), not {a.shape} and {b.shape}", op="cdist")
+    return norm_of_difference(unsqueeze(a, -2), unsqueeze(b, -3), float(p))  # type: ignore[no-any-return]
+
+
+@composite(
+    amp="float32",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(-2, 2, (5, 3)),), {"p": p}) for p in (2.0, 3.0)]),
+        reference=lambda x, p=2.0: _reference(x[:, None], x[None], p)[np.triu_indices(len(x), 1)],
+        second=False,
+    ),
+)
+def pdist(x: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of all pairs of rows i < j of x (N, M), row by row: (N (N - 1) / 2,)."""
+    engine_of("pdist", x)
+    if x.ndim != 2:
+        raise ShapeError(f"pdist: needs shape (N, M), not {x.shape}", op="pdist")
+    first, second = np.triu_indices(x.shape[0], 1)
+    return norm_of_difference(index_select(x, 0, first), index_select(x, 0, second), float(p))  # type: ignore[no-any-return]
+
+
+def _pair_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (3, 4)), rng.uniform(-2, 2, (3, 4))), {}
+    yield (rng.uniform(-2, 2, (3, 4)), rng.uniform(-2, 2, (4,))), {"p": 1.0, "keepdims": True}
+
+
+@composite(
+    amp="float32",
+    domain=Domain(
+        cases=_pair_cases,
+        reference=lambda a, b, p=2.0, eps=1e-6, keepdims=False: _reference(a, b, p, -1, keepdims, eps),
+        second=False,
+    ),
+)
+def pairwise_distance(a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Tensor:
+    """The p-norm of a - b + eps over the last axis, broadcast."""
+    engine_of("pairwise_distance", a, b)
+    return norm_of_difference(a, b, float(p), -1, keepdims, eps=float(eps))  # type: ignore[no-any-return]
+
+
+def _similarity_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-2, 2, (3, 4)), rng.uniform(-2, 2, (3, 4))), {}
+    yield (rng.uniform(-2, 2, (2, 3, 4)), rng.uniform(-2, 2, (3, 1))), {"axis": -1}
+
+
+def _similarity(a: Any, b: Any, axis: int = 1, eps: float = 1e-8) -> Any:
+    a, b = np.broadcast_arrays(a, b)
+    return (a * b).sum(axis) / np.sqrt((a * a).sum(axis) * (b * b).sum(axis))
+
+
+@expression(shapes=reduced, amp="float32", domain=Domain(cases=_similarity_cases, reference=_similarity))
+def cosine_similarity(a: Expr, b: Expr, axis: int = 1, eps: float = 1e-8, *, space: Space) -> Expr:
+    """a b / (max(|a|, eps) max(|b|, eps)) along ``axis``, broadcast."""
+    _checked(space.op, a, b)
+    at = space.axis(axis)
+    # The square of eps within the root: no gradient is infinite at 0.
+    lengths = [apply("sqrt", apply("maximum", reduce("sum", x * x, at), eps * eps)) for x in (a, b)]
+    return reduce("sum", a * b, at) / (lengths[0] * lengths[1])
