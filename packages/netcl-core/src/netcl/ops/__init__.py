@@ -37,6 +37,10 @@ from netcl.ops.factorizations import pinv as pinverse
 from netcl.ops.getitem import getitem, index_put, setitem
 from netcl.ops.grid import affine_grid, grid_sample
 from netcl.ops.index import embedding, gather, index_select, one_hot, take, take_along_axis
+from netcl.ops.join import (
+    atleast_1d, atleast_2d, atleast_3d, blackman_window, cartesian_prod, column_stack, combinations, diff, dstack,
+    hamming_window, hann_window, hstack, rot90, tril_indices, triu_indices, vstack,
+)
 from netcl.ops.linalg import (
     addmm, baddbmm, bmm, build_matmul_kernel, dot, kron, linear, matmul, mm, mv, outer, tensordot, trace,
 )
@@ -58,11 +62,12 @@ from netcl.ops.reduce import (
 )
 from netcl.ops.resample import interpolate, pixel_shuffle, pixel_unshuffle, upsample
 from netcl.ops.scan import cummax, cummin, cumprod, cumsum, linear_recurrence, logcumsumexp
-from netcl.ops.scatter import bincount, index_add, index_copy, scatter, scatter_add
-from netcl.ops.search import histogram, searchsorted, unique
+from netcl.ops.scatter import bincount, index_add, index_copy, index_reduce, scatter, scatter_add, scatter_reduce
+from netcl.ops.search import bucketize, histogram, searchsorted, unique, unique_consecutive
 from netcl.ops.shape import broadcast_to, cat, expand, flatten, permute, reshape, squeeze, stack, transpose, unsqueeze
 from netcl.ops.sort import argsort, kthvalue, median, quantile, sort, topk
 from netcl.ops.special import digamma, erf, erfc, erfinv, i0, lgamma, multigammaln, polygamma, sinc, xlogy
+from netcl.ops.statistics import corrcoef, cov, histc, renorm
 from netcl.ops.unfold import col2im, im2col
 from netcl.ops.unpool import max_unpool1d, max_unpool2d, max_unpool3d
 
@@ -70,17 +75,19 @@ __all__ = [
     "abs", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool2d", "adaptive_max_pool3d", "add", "addcdiv", "addcmul", "addmm", "affine_grid", "all",
     "allclose", "amax", "amin", "any", "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atan2", "atanh",
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "baddbmm", "batch_norm", "bernoulli", "bias_add", "bincount",
-    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "bmm", "broadcast_to", "build_matmul_kernel", "cast",
-    "cat", "causal_mask", "cdist", "ceil", "celu", "chunk", "clamp", "clip", "clone", "col2im", "conv1d",
+    "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "baddbmm", "batch_norm",
+    "bernoulli", "bias_add", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "blackman_window",
+    "bmm", "broadcast_to", "bucketize", "build_matmul_kernel", "cartesian_prod", "cast", "cat", "causal_mask", "cdist",
+    "ceil", "celu", "chunk", "clamp", "clip", "clone", "col2im", "column_stack", "combinations", "conv1d",
     "conv1d_grad_input", "conv1d_grad_weight", "conv2d", "conv2d_grad_input", "conv2d_grad_weight", "conv3d",
     "conv3d_grad_input", "conv3d_grad_weight", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign",
-    "cos", "cosh", "cosine_similarity", "count_nonzero", "ctc_loss", "cummax", "cummin", "cumprod", "cumsum",
-    "depthwise_conv2d", "det", "diag", "diagonal", "digamma", "div", "dot", "dropout", "einsum", "elementwise_binary",
-    "elementwise_unary", "elu", "embedding", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expm1",
-    "flatten", "flip", "floor", "floor_divide", "fold_bn_params", "gather", "ge", "gelu", "get_rng_state", "getitem",
-    "glu", "grid_sample", "group_norm", "gt", "hard_sigmoid", "hard_swish", "hard_tanh", "hardshrink", "heaviside",
-    "histogram", "hypot", "i0", "im2col", "index_add", "index_copy", "index_put", "index_select", "instance_norm",
+    "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "ctc_loss", "cummax", "cummin", "cumprod",
+    "cumsum", "depthwise_conv2d", "det", "diag", "diagonal", "diff", "digamma", "div", "dot", "dropout", "dstack",
+    "einsum", "elementwise_binary", "elementwise_unary", "elu", "embedding", "eq", "equal", "erf", "erfc", "erfinv",
+    "exp", "exp2", "expand", "expm1", "flatten", "flip", "floor", "floor_divide", "fold_bn_params", "gather", "ge",
+    "gelu", "get_rng_state", "getitem", "glu", "grid_sample", "group_norm", "gt", "hamming_window", "hann_window",
+    "hard_sigmoid", "hard_swish", "hard_tanh", "hardshrink", "heaviside", "histc", "histogram", "hstack", "hypot",
+    "i0", "im2col", "index_add", "index_copy", "index_put", "index_reduce", "index_select", "instance_norm",
     "interpolate", "inverse", "isclose", "isfinite", "isinf", "isnan", "kron", "kthvalue", "l2_normalize",
     "layer_norm", "le", "leaky_relu", "left_shift", "lerp", "lgamma", "linear", "linear_recurrence", "log", "log10",
     "log1p", "log2", "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
@@ -90,11 +97,12 @@ __all__ = [
     "mish", "mm", "mod", "mul", "multigammaln", "mv", "nan_to_num", "narrow", "ne", "neg", "nextafter", "nonzero",
     "norm", "normal", "one_hot", "outer", "pad", "pairwise_distance", "pdist", "permutation", "permute", "pinverse",
     "pixel_shuffle", "pixel_unshuffle", "polygamma", "pow", "prelu", "prod", "quantile", "rand", "randint", "randn",
-    "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "repeat", "reshape",
-    "right_shift", "rms_norm", "roll", "rope", "round", "rsqrt", "scaled_dot_product_attention", "scatter",
-    "scatter_add", "searchsorted", "selu", "set_rng_state", "setitem", "sigmoid", "sign", "silu", "sin", "sinc",
-    "sinh", "slogdet", "softmax", "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze",
-    "stack", "std", "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink", "tensordot",
-    "threshold", "tile", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "uniform", "unique",
-    "unsqueeze", "upsample", "var", "where", "xlogy",
+    "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "renorm", "repeat",
+    "reshape", "right_shift", "rms_norm", "roll", "rope", "rot90", "round", "rsqrt", "scaled_dot_product_attention",
+    "scatter", "scatter_add", "scatter_reduce", "searchsorted", "selu", "set_rng_state", "setitem", "sigmoid", "sign",
+    "silu", "sin", "sinc", "sinh", "slogdet", "softmax", "softplus", "softshrink", "softsign", "sort", "split", "sqrt",
+    "square", "squeeze", "stack", "std", "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink",
+    "tensordot", "threshold", "tile", "topk", "trace", "transpose", "tril", "tril_indices", "triu", "triu_indices",
+    "trunc", "unbind", "uniform", "unique", "unique_consecutive", "unsqueeze", "upsample", "var", "vstack", "where",
+    "xlogy",
 ]

@@ -191,7 +191,9 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
 def mm(a: Tensor, b: Tensor) -> Tensor:
     """The product of two matrices, (M, K) and (K, N)."""
     if a.ndim != 2 or b.ndim != 2:
-        raise ShapeError(f"mm: needs shapes (M, K) and (K, N), not {a.shape} and {b.shape}; matmul takes stacks", op="mm")
+        raise ShapeError(
+            f"mm: needs shapes (M, K) and (K, N), not {a.shape} and {b.shape}; matmul takes stacks", op="mm"
+        )
     return matmul(a, b)  # type: ignore[no-any-return]
 
 

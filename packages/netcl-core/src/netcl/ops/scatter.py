@@ -19,9 +19,10 @@ from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import cast as cast_op
-from netcl.ops.elementwise import mul
-from netcl.ops.index import cropped, index_select_grad, indices_on, per_element
+from netcl.ops.elementwise import div, floor_divide, maximum, minimum, mul, neg
+from netcl.ops.index import cropped, index_select_grad, indices_on, per_element, take_at
 from netcl.ops.shape import expand, strided_slice, write_slice
+from netcl.ops.sort import sort
 from netcl.ops.table import composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -264,6 +265,161 @@ def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     addable("scatter_add", x)
     at, positions, values = _elements("scatter_add", x, axis, index, src)
     return add_at(x, positions, values, at, False, "scatter_add")  # type: ignore[no-any-return]
+
+
+# -- reductions by index -----------------------------------------------------------------------------------------------
+
+_REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+def _reduce_reference(x: Any, index: Any, source: Any, axis: int, how: str, include_self: bool = True) -> Any:
+    out = np.array(x)
+    key = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    key[axis] = index
+    places = tuple(key)
+    neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": -np.inf, "amin": np.inf}
+    function = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+    if not include_self:
+        out[places] = neutral[how]
+    function[how].at(out, places, source)
+    if how == "mean":
+        count = np.full(x.shape, float(include_self))
+        np.add.at(count, places, 1.0)
+        out = out / np.maximum(count, 1)
+    return out
+
+
+def _reduce_cases(rng: np.random.Generator) -> Cases:
+    for how in _REDUCTIONS:
+        x = rng.permutation(np.linspace(-2, 2, 24))
+        for include_self in (True, False):
+            yield (
+                (x[:12].reshape(4, 3), rng.integers(0, 4, (6, 2)), x[12:].reshape(6, 2)),
+                {"axis": 0, "how": how, "include_self": include_self},
+            )
+
+
+def _marked(x: Tensor, index: Tensor, axis: int, value: float) -> Tensor:
+    """x with ``value`` at the positions that ``index`` names."""
+    filled = x.engine.empty(index.shape, x.dtype)
+    x.engine.fill(filled, value)
+    return put_at(x, index, filled, axis, False, "scatter_reduce")  # type: ignore[no-any-return]
+
+
+@computed(dtypes="numbers", domain=Domain(cases=_reduce_cases, reference=_reduce_reference, second=False))
+def reduce_at(x: Tensor, index: Tensor, source: Tensor, axis: int, how: str, include_self: bool = True) -> Tensor:
+    """x with the elements of ``source`` combined at [.., index[.., i, ..], ..] along ``axis``: sum, prod, mean, amax or
+    amin, together with x's own element if ``include_self``. The same bits on every run.
+    """
+    engine_of("scatter_reduce", x, index, source)
+    if index.size == 0:
+        return _on_copy(x, x.shape, lambda part: None)
+    if how in ("sum", "mean"):
+        start = x if include_self else _marked(x, index, axis, 0)
+        total = add_at(start, index, source, axis, False, "scatter_reduce")
+        return total if how == "sum" else _averaged(total, _counts(x, index, axis, include_self))
+    if how == "prod":
+        return _product_at(x, index, source, axis, include_self)
+    # In rising order along the axis the largest of equal indices is written last, and wins; NaN is the largest.
+    signed = source if how == "amax" else neg(source)
+    (at,) = normalize_axes(axis, x.ndim, "scatter_reduce")
+    values, order = sort(signed, at)
+    values = values if how == "amax" else neg(values)
+    written = put_at(x, take_at(index, order, at, False), values, at, False, "scatter_reduce")
+    if not include_self:
+        return written  # type: ignore[no-any-return]
+    return (maximum if how == "amax" else minimum)(written, x)  # type: ignore[no-any-return]
+
+
+def _counts(x: Tensor, index: Tensor, axis: int, include_self: bool) -> Tensor:
+    """The number of elements that are combined at each position of x, at least 1."""
+    start, ones = x.engine.empty(x.shape, "int32"), x.engine.empty(index.shape, "int32")
+    x.engine.fill(start, int(include_self))
+    x.engine.fill(ones, 1)
+    count = add_at(start, index, ones, axis, False, "scatter_reduce")
+    return maximum(count, 1)  # type: ignore[no-any-return]
+
+
+def _averaged(total: Tensor, count: Tensor) -> Tensor:
+    if is_floating(total.dtype):
+        return cast_op(div(total, count), dtype=total.dtype)  # type: ignore[no-any-return]
+    return cast_op(floor_divide(total, count), dtype=total.dtype)  # type: ignore[no-any-return]
+
+
+def _product_at(x: Tensor, index: Tensor, source: Tensor, axis: int, include_self: bool) -> Tensor:
+    """On the host: no engine multiplies at indices."""
+    engine = x.engine
+    host_read_allowed(engine)
+    out, factors = (np.array(one.numpy()) for one in (x, source))
+    key = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    places = index.numpy().astype(np.int64)
+    extent = out.shape[axis]
+    if places.min() < -extent or places.max() >= extent:
+        raise IndexError(f"scatter_reduce: an index is out of range for axis {axis} of length {extent}")
+    key[axis] = places
+    if not include_self:
+        out[tuple(key)] = 1
+    np.multiply.at(out, tuple(key), factors)
+    return engine.tensor(out, x.dtype)  # type: ignore[no-any-return]
+
+
+def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
+    if reduce not in allowed:
+        raise ValueError(f"{op}: reduce is one of {', '.join(allowed)}, not {reduce!r}")
+    return reduce
+
+
+@composite(
+    domain=Domain(
+        cases=lambda rng: (
+            ((x, at["axis"], index, source, at["how"]), {"include_self": at["include_self"]})
+            for (x, index, source), at in _reduce_cases(rng)
+        ),
+        reference=lambda x, axis, index, source, how, include_self: _reduce_reference(
+            x, np.asarray(index), source, axis, how, include_self
+        ),
+        second=False,
+    )
+)
+def scatter_reduce(x: Tensor, axis: int, index: Any, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """x with src[.., i, ..] combined at [.., index[.., i, ..], ..] along ``axis`` by ``reduce``: sum, prod, mean, amax
+    or amin; without ``include_self`` the elements of x that are named do not take part. Shapes as in ``scatter``.
+
+    Equal extremes share the gradient evenly. The mean of integers is rounded down.
+    """
+    how = _how("scatter_reduce", reduce, _REDUCTIONS)
+    addable("scatter_reduce", x)
+    at, positions, values = _elements("scatter_reduce", x, axis, index, src)
+    return reduce_at(x, positions, values, at, how, include_self)  # type: ignore[no-any-return]
+
+
+def _index_reduce_cases(rng: np.random.Generator) -> Cases:
+    for how in _REDUCTIONS[1:]:
+        x = rng.permutation(np.linspace(-2, 2, 30))
+        yield (x[:12].reshape(4, 3), 0, np.array([1, 3, 1, 0, 1, 3]), x[12:].reshape(6, 3), how), {}
+        yield (x[:12].reshape(4, 3), 0, np.array([1, 3]), x[12:18].reshape(2, 3), how), {"include_self": False}
+
+
+@composite(
+    domain=Domain(
+        cases=_index_reduce_cases,
+        reference=lambda x, axis, index, source, how, include_self=True: _reduce_reference(
+            x, np.broadcast_to(np.asarray(index)[:, None], source.shape), source, axis, how, include_self
+        ),
+        second=False,
+    )
+)
+def index_reduce(x: Tensor, axis: int, index: Any, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """``scatter_reduce`` of whole slices: source[.., i, ..] at [.., index[i], ..] by prod, mean, amax or amin; index
+    (n,), source x's shape with n for the axis.
+    """
+    how = _how("index_reduce", reduce, _REDUCTIONS[1:])
+    addable("index_reduce", x)
+    at, positions, values = _slices("index_reduce", x, axis, index, source)
+    if positions.ndim != 1:
+        raise ShapeError(f"index_reduce: index {positions.shape}; expected (n,)", op="index_reduce")
+    column = positions._alias((1,) * at + positions.shape + (1,) * (x.ndim - at - 1))
+    return reduce_at(x, expand(column, values.shape), values, at, how, include_self)  # type: ignore[no-any-return]
 
 
 # -- counting ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from netcl.core.backend.host_reads import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
+from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
@@ -20,6 +21,7 @@ from netcl.ops.elementwise import add, div, mul, ne, sub
 from netcl.ops.index import index_select
 from netcl.ops.masking import true_positions
 from netcl.ops.pad import pad
+from netcl.ops.reduce import any as any_of
 from netcl.ops.reduce import max as largest_of
 from netcl.ops.reduce import min as smallest_of
 from netcl.ops.reduce import sum as sum_of
@@ -71,6 +73,27 @@ def searchsorted(
     rows, given = as_dtype(sorted_sequence, dtype), as_dtype(values, dtype)
     found = engine.sort("search", rows, given, right=right or side == "right")
     return as_dtype(found, "int32") if out_int32 else found
+
+
+@composite(
+    domain=Domain(
+        cases=lambda rng: (
+            ((v, s), attributes)
+            for (s, v), attributes in _search_cases(rng)
+            if s.ndim == 1 and "side" not in attributes
+        ),
+        reference=lambda x, edges, right=False: np.searchsorted(edges, x, "right" if right else "left"),
+        gradient=False,
+    )
+)
+def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """The number of rising ``boundaries`` (n,) below each element of x, or with ``right`` not above it: int64, or int32
+    with ``out_int32``; x's shape.
+    """
+    engine_of("bucketize", x, boundaries)
+    if boundaries.ndim != 1:
+        raise ShapeError(f"bucketize: boundaries {boundaries.shape}; expected (n,)", op="bucketize")
+    return searchsorted(boundaries, x, out_int32=out_int32, right=right)  # type: ignore[no-any-return]
 
 
 def _histogram_cases(rng: np.random.Generator) -> Cases:
@@ -181,6 +204,61 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     if return_inverse:
         rank = pad(cumsum(other, 0), (1, 0))
         found.append(reshape(put_along_axis(rank, order, 0, (count,)), x.shape))
+    if return_counts:
+        ends = pad(part(starts, 0, 1, starts.size - 1), (0, 1), value=count)
+        found.append(sub(ends, starts))
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def _consecutive(x: Any, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
+    rows = x.reshape(-1) if axis is None else np.moveaxis(x, axis, 0)
+    starts = [i for i in range(len(rows)) if i == 0 or (rows[i] != rows[i - 1]).any()]
+    values = rows[starts] if axis is None else np.moveaxis(rows[starts], 0, axis)
+    inverse = np.searchsorted(starts, np.arange(len(rows)), "right") - 1
+    counts = np.diff([*starts, len(rows)])
+    found = [values]
+    found += [inverse.reshape(x.shape) if axis is None else inverse] if return_inverse else []
+    found += [counts] if return_counts else []
+    return tuple(found) if len(found) > 1 else values
+
+
+def _consecutive_cases(rng: np.random.Generator) -> Cases:
+    x = rng.integers(0, 2, (4, 9)) / 2
+    yield (x,), {}
+    yield (x,), {"return_inverse": True, "return_counts": True}
+    yield (np.repeat(x, 2, 1),), {"axis": 1, "return_inverse": True, "return_counts": True}
+    yield (np.repeat(x, [2, 1, 1, 3], 0),), {"axis": 0, "return_counts": True}
+
+
+@composite(domain=Domain(cases=_consecutive_cases, reference=_consecutive, gradient=False))
+def unique_consecutive(
+    x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
+) -> Any:
+    """x without the elements that equal the one before them: of the flattened tensor, (n,), or slices along ``axis``.
+
+    With the position of each element (or slice) among them and the number in each run, int64. One host read, for n;
+    raises CaptureError while a step is captured.
+    """
+    engine = engine_of("unique_consecutive", x)
+    host_read_allowed(engine)
+    if axis is None:
+        rows, at = reshape(x, (x.size,)), 0
+    else:
+        rows, (at,) = x, normalize_axes(axis, x.ndim, "unique_consecutive")
+    count = rows.shape[at]
+    if count == 0:
+        empty = engine.empty((0,), "int64")
+        inverse = empty._alias(x.shape) if axis is None else empty
+        found = [rows, *([inverse] if return_inverse else []), *([empty] if return_counts else [])]
+        return tuple(found) if len(found) > 1 else rows
+    other = ne(part(rows, at, 1, count - 1), part(rows, at, 0, count - 1))
+    if rows.ndim > 1:
+        other = any_of(other, tuple(a for a in range(rows.ndim) if a != at))
+    starts = pad(add(true_positions("unique_consecutive", other), 1), (1, 0))
+    found = [index_select(rows, at, starts)]
+    if return_inverse:
+        rank = pad(cumsum(other, 0), (1, 0))
+        found.append(reshape(rank, x.shape) if axis is None else rank)
     if return_counts:
         ends = pad(part(starts, 0, 1, starts.size - 1), (0, 1), value=count)
         found.append(sub(ends, starts))

@@ -197,9 +197,7 @@ def _polygamma_cases(rng: np.random.Generator) -> Any:
         yield (np.concatenate([x, rng.uniform(-1.8, -1.2, 5)]) if n < 2 else x,), {"n": n}
 
 
-@expression(
-    amp="float32", domain=Domain(cases=_polygamma_cases, reference=lambda x, n: _polygamma_reference(n, x))
-)
+@expression(amp="float32", domain=Domain(cases=_polygamma_cases, reference=lambda x, n: _polygamma_reference(n, x)))
 def polygamma_of(x: Expr, n: int) -> Expr:
     """``polygamma`` with its operand first."""
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")

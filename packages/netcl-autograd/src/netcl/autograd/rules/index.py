@@ -65,3 +65,70 @@ def put_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 def _taken(call: RecordedCall, grad: Any) -> Any:
     return call.op("index_select" if call.rows else "gather", grad, call.axis, call.index)
+
+
+@rule("reduce_at", x="x index source out", source="x index source out")
+def reduce_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+    """By the reduction: sums pass the gradient, means divide it by the number of elements, products multiply it by
+    the product of the others, and equal extremes share it.
+    """
+    x, index, source, out, axis = call.x, call.index, call.source, call.out, call.axis
+
+    def at(values: Any) -> Any:
+        return call.op("gather", values, axis, index)
+
+    def counted(start: Any, values: Any) -> Any:
+        return call.op("add_at", start, index, values, axis, False)
+
+    def numbers(mask: Any) -> Any:
+        return call.op("cast", mask, dtype=grad.dtype)
+
+    def filled(like: Any, value: float) -> Any:
+        made = like.engine.empty(like.shape, grad.dtype)
+        like.engine.fill(made, value)
+        return made
+
+    by_x = by_source = None
+    if call.how in ("sum", "mean"):
+        if call.how == "mean":
+            count = counted(filled(x, float(call.include_self)), filled(source, 1.0))
+            grad = call.op("div", grad, call.op("maximum", count, 1.0))
+        by_x, by_source = grad, at(grad)
+    elif call.how == "prod":
+        by_x, by_source = _by_factors(call, grad, at, counted, numbers, filled)
+    else:
+        chosen_x = numbers(call.op("eq", x, out))
+        if not call.include_self:
+            chosen_x = call.op("put_at", chosen_x, index, filled(source, 0.0), axis, False)
+        chosen = numbers(call.op("eq", source, at(out)))
+        share = call.op("div", grad, call.op("maximum", counted(chosen_x, chosen), 1.0))
+        by_x, by_source = call.op("mul", share, chosen_x), call.op("mul", at(share), chosen)
+    if not call.include_self and call.wants("x"):
+        if call.how not in ("amax", "amin"):
+            by_x = call.op("put_at", by_x, index, filled(source, 0.0), axis, False)
+        else:  # positions that nothing is written to keep their element
+            untouched = call.op("put_at", filled(x, 1.0), index, filled(source, 0.0), axis, False)
+            by_x = call.op("mul", grad, untouched)
+    return {"x": by_x, "source": by_source}
+
+
+def _by_factors(call: RecordedCall, grad: Any, at: Any, counted: Any, numbers: Any, filled: Any) -> tuple[Any, Any]:
+    """The product of all other factors at each position: of those that are not zero, if at most this one is zero."""
+    x, source, out = call.x, call.source, call.out
+    zero_x, zero = call.op("eq", x, 0.0), call.op("eq", source, 0.0)
+    own = numbers(zero_x) if call.include_self else filled(x, 0.0)
+    zeros = counted(own, numbers(zero))
+    # The product without its zeros.
+    rest = call.op(
+        "reduce_at", call.op("where", zero_x, 1.0, x), call.index, call.op("where", zero, 1.0, source), call.axis,
+        "prod", call.include_self,
+    )  # fmt: skip
+
+    def others(values: Any, is_zero: Any, count: Any, rest: Any, product: Any) -> Any:
+        alone = call.op("logical_and", is_zero, call.op("le", count, 1.0))
+        quotient = call.op("div", product, call.op("where", is_zero, 1.0, values))
+        return call.op("where", alone, rest, call.op("where", is_zero, 0.0, quotient))
+
+    by_x = call.op("mul", grad, others(x, zero_x, zeros, rest, out))
+    by_source = call.op("mul", at(grad), others(source, zero, at(zeros), at(rest), at(out)))
+    return by_x, by_source

@@ -33,22 +33,21 @@ OPS: dict[str, dict[str, str]] = {
         "atan": "(x)",
         "atan2": "(a, b)",
         "atanh": "(x)",
+        "atleast_1d": "(x)",
+        "atleast_2d": "(x)",
+        "atleast_3d": "(x)",
         "avg_pool1d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
-            "divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
         ),
         "avg_pool2d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
-            "divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
         ),
         "avg_pool3d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
-            "divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
         ),
         "baddbmm": "(x, a, b, beta=1.0, alpha=1.0)",
         "batch_norm": (
-            "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, "
-            "eps=1e-05)"
+            "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)"
         ),
         "bernoulli": "(p, shape=None, dtype='float32', queue=None)",
         "bias_add": "(x, bias, axis=None)",
@@ -57,9 +56,12 @@ OPS: dict[str, dict[str, str]] = {
         "bitwise_not": "(x)",
         "bitwise_or": "(a, b)",
         "bitwise_xor": "(a, b)",
+        "blackman_window": "(window_length, periodic=True, *, dtype='float32', device=None)",
         "bmm": "(a, b)",
         "broadcast_to": "(x, shape)",
+        "bucketize": "(x, boundaries, *, out_int32=False, right=False)",
         "build_matmul_kernel": "(context=None, tile=16, dtype='float')",
+        "cartesian_prod": "(*tensors)",
         "cast": "(x, *, dtype='float32')",
         "cat": "(tensors, axis=0)",
         "causal_mask": "(queries, keys=None, offset=0, queue=None)",
@@ -71,6 +73,8 @@ OPS: dict[str, dict[str, str]] = {
         "clip": "(x, min=None, max=None)",
         "clone": "(x)",
         "col2im": "(columns, shape, kernel_size, stride=1, padding=0, dilation=1)",
+        "column_stack": "(tensors)",
+        "combinations": "(x, r=2, with_replacement=False)",
         "conv1d": "(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, algo=None)",
         "conv1d_grad_input": "(grad_output, weight, shape, stride=1, padding=0, dilation=1, groups=1)",
         "conv1d_grad_weight": "(x, grad_output, shape, stride=1, padding=0, dilation=1, groups=1)",
@@ -84,10 +88,12 @@ OPS: dict[str, dict[str, str]] = {
         "conv_transpose2d": "(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)",
         "conv_transpose3d": "(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)",
         "copysign": "(a, b)",
+        "corrcoef": "(x)",
         "cos": "(x)",
         "cosh": "(x)",
         "cosine_similarity": "(a, b, axis=1, eps=1e-08)",
         "count_nonzero": "(x, axis=None, keepdims=False)",
+        "cov": "(x, *, correction=1, fweights=None, aweights=None)",
         "ctc_loss": (
             "(log_probs, targets, input_lengths, target_lengths, blank=0, reduction='mean', zero_infinity=False)"
         ),
@@ -99,10 +105,12 @@ OPS: dict[str, dict[str, str]] = {
         "det": "(x)",
         "diag": "(x, diagonal=0)",
         "diagonal": "(x, offset=0, dim1=0, dim2=1)",
+        "diff": "(x, n=1, axis=-1, prepend=None, append=None)",
         "digamma": "(x)",
         "div": "(a, b)",
         "dot": "(a, b)",
         "dropout": "(x, p=0.5, training=True, seed=None, return_mask=False)",
+        "dstack": "(tensors)",
         "einsum": "(equation, *operands)",
         "elementwise_binary": "(a, b, expression='')",
         "elementwise_unary": "(x, expression='')",
@@ -131,18 +139,23 @@ OPS: dict[str, dict[str, str]] = {
         "grid_sample": "(x, grid, mode='bilinear', padding_mode='zeros', align_corners=False)",
         "group_norm": "(x, num_groups, weight=None, bias=None, eps=1e-05)",
         "gt": "(a, b)",
+        "hamming_window": "(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype='float32', device=None)",
+        "hann_window": "(window_length, periodic=True, *, dtype='float32', device=None)",
         "hard_sigmoid": "(x)",
         "hard_swish": "(x)",
         "hard_tanh": "(x, min_val=-1.0, max_val=1.0)",
         "hardshrink": "(x, lambd=0.5)",
         "heaviside": "(a, b)",
+        "histc": "(x, bins=100, min=0, max=0)",
         "histogram": "(x, bins=10, range=None, density=False)",
+        "hstack": "(tensors)",
         "hypot": "(a, b)",
         "i0": "(x)",
         "im2col": "(x, kernel_size, stride=1, padding=0, dilation=1)",
         "index_add": "(x, axis, index, source, alpha=1)",
         "index_copy": "(x, axis, index, source)",
         "index_put": "(x, indices, values, accumulate=False)",
+        "index_reduce": "(x, axis, index, source, reduce, *, include_self=True)",
         "index_select": "(x, axis, index)",
         "instance_norm": "(x, weight=None, bias=None, eps=1e-05)",
         "interpolate": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
@@ -238,12 +251,14 @@ OPS: dict[str, dict[str, str]] = {
         "reduce_sum": "(x, axis=None, keepdims=False)",
         "relu": "(x)",
         "relu6": "(x)",
+        "renorm": "(x, p, axis, maxnorm)",
         "repeat": "(x, repeats, axis=None)",
         "reshape": "(x, shape)",
         "right_shift": "(a, b)",
         "rms_norm": "(x, normalized_shape, weight=None, eps=1e-06)",
         "roll": "(x, shift, axis=None)",
         "rope": "(x, positions=None, base=10000.0, interleaved=False)",
+        "rot90": "(x, k=1, dims=(0, 1))",
         "round": "(x)",
         "rsqrt": "(x)",
         "scaled_dot_product_attention": (
@@ -251,6 +266,7 @@ OPS: dict[str, dict[str, str]] = {
         ),
         "scatter": "(x, axis, index, src)",
         "scatter_add": "(x, axis, index, src)",
+        "scatter_reduce": "(x, axis, index, src, reduce, *, include_self=True)",
         "searchsorted": "(sorted_sequence, values, right=False, side=None, out_int32=False)",
         "selu": "(x)",
         "set_rng_state": "(state)",
@@ -288,14 +304,18 @@ OPS: dict[str, dict[str, str]] = {
         "trace": "(x, diagonal=0)",
         "transpose": "(x, axes=(), *more)",
         "tril": "(x, diagonal=0)",
+        "tril_indices": "(row, col, offset=0, *, dtype='int64', device=None)",
         "triu": "(x, diagonal=0)",
+        "triu_indices": "(row, col, offset=0, *, dtype='int64', device=None)",
         "trunc": "(x)",
         "unbind": "(x, axis=0)",
         "uniform": "(low=0.0, high=1.0, shape=(), dtype='float32', queue=None)",
         "unique": "(x, sorted=True, return_inverse=False, return_counts=False)",
+        "unique_consecutive": "(x, return_inverse=False, return_counts=False, axis=None)",
         "unsqueeze": "(x, axis)",
         "upsample": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
         "var": "(x, axis=None, keepdims=False, ddof=0)",
+        "vstack": "(tensors)",
         "where": "(condition, a, b)",
         "xlogy": "(a, b)",
     },

@@ -1,0 +1,267 @@
+"""Joining tensors by rows, columns and depth, differences along an axis, quarter turns, products and combinations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from netcl.core.backend.registry import engine_for
+from netcl.core.dtypes import canonical, is_floating
+from netcl.core.errors import ShapeError
+from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Domain
+from netcl.core.tensor import Tensor
+from netcl.ops.arrange import flip, part
+from netcl.ops.elementwise import clone, ne, sub
+from netcl.ops.index import index_select
+from netcl.ops.shape import cat, permute, reshape, sampled, stack
+from netcl.ops.table import composite, computed, engine_of
+
+# -- axes in front and behind ------------------------------------------------------------------------------------------
+
+
+@composite(domain=sampled(np.atleast_1d, ((), {}), ((2, 3), {})))
+def atleast_1d(x: Tensor) -> Tensor:
+    """x, of shape (1,) if it is 0-d."""
+    return x if x.ndim else reshape(x, (1,))
+
+
+@composite(domain=sampled(np.atleast_2d, ((), {}), ((3,), {}), ((2, 3), {})))
+def atleast_2d(x: Tensor) -> Tensor:
+    """x with two axes or more: (n,) gives (1, n)."""
+    return x if x.ndim > 1 else reshape(x, (1,) * (2 - x.ndim) + x.shape)
+
+
+@composite(domain=sampled(np.atleast_3d, ((), {}), ((3,), {}), ((2, 3), {}), ((2, 3, 4), {})))
+def atleast_3d(x: Tensor) -> Tensor:
+    """x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1)."""
+    if x.ndim > 2:
+        return x
+    return reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))  # type: ignore[no-any-return]
+
+
+# -- joining -----------------------------------------------------------------------------------------------------------
+
+
+def _lists(function: Any, *shapes: tuple[int, ...]) -> Domain:
+    # Lists of operands; the gradient is concatenate's.
+    return Domain(
+        gradient=False,
+        cases=lambda rng: iter([(([rng.uniform(-2, 2, shape), rng.uniform(-2, 2, shape)],), {}) for shape in shapes]),
+        reference=function,
+    )
+
+
+def _given(op: str, tensors: Any) -> list[Tensor]:
+    given = list(tensors)
+    if not given:
+        raise ShapeError(f"{op}: there is no tensor to join", op=op)
+    return given
+
+
+@composite(domain=_lists(np.hstack, (3,), (2, 3), (2, 3, 2)))
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors of a list joined along axis 1, or along axis 0 if they have one axis or none."""
+    given = [atleast_1d(x) for x in _given("hstack", tensors)]
+    return cat(given, 0 if given[0].ndim == 1 else 1)  # type: ignore[no-any-return]
+
+
+@composite(domain=_lists(np.vstack, (3,), (2, 3), (2, 3, 2)))
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors of a list joined along axis 0; vectors are rows."""
+    return cat([atleast_2d(x) for x in _given("vstack", tensors)], 0)  # type: ignore[no-any-return]
+
+
+@composite(domain=_lists(np.dstack, (3,), (2, 3), (2, 3, 2)))
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors of a list joined along axis 2, as ``atleast_3d`` gives them."""
+    return cat([atleast_3d(x) for x in _given("dstack", tensors)], 2)  # type: ignore[no-any-return]
+
+
+@composite(domain=_lists(np.column_stack, (3,), (2, 3)))
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors of a list joined along axis 1; vectors are columns."""
+    given = [x if x.ndim > 1 else reshape(x, (x.size, 1)) for x in _given("column_stack", tensors)]
+    return cat(given, 1)  # type: ignore[no-any-return]
+
+
+# -- differences and turns ---------------------------------------------------------------------------------------------
+
+
+@composite(
+    domain=sampled(
+        np.diff, ((7,), {}), ((3, 5), {"axis": 0}), ((2, 5), {"n": 2}), ((2, 3), {"n": 0}), ((2, 2), {"n": 3})
+    )
+)
+def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    """x[i + 1] - x[i] along ``axis``, ``n`` times; for bool, True where they differ.
+
+    ``prepend`` and ``append`` are joined to x along the axis first. Raises ShapeError for a 0-d tensor, ValueError for
+    a negative n.
+    """
+    engine_of("diff", x, prepend, append)
+    (at,) = normalize_axes(axis, x.ndim, "diff")
+    if as_index(n) < 0:
+        raise ValueError(f"diff: n is the number of differences, not {n}")
+    if prepend is not None or append is not None:
+        x = cat([one for one in (prepend, x, append) if one is not None], at)
+    for _ in range(min(as_index(n), x.shape[at])):
+        length = max(x.shape[at] - 1, 0)
+        later, earlier = part(x, at, min(1, x.shape[at]), length), part(x, at, 0, length)
+        x = ne(later, earlier) if x.dtype == "bool" else sub(later, earlier)
+    return x
+
+
+@composite(
+    domain=sampled(
+        lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims),
+        ((2, 3), {}),
+        ((2, 3), {"k": 2}),
+        ((2, 3), {"k": -1}),
+        ((2, 3, 4), {"k": 5, "dims": (1, 2)}),
+        ((2, 3), {"k": 0}),
+    )
+)
+def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """x turned ``k`` times by 90 degrees in the plane of the two axes ``dims``, from the first towards the second."""
+    axes = tuple(dims)
+    if len(axes) != 2:
+        raise ShapeError(f"rot90: dims {axes} are two axes", op="rot90", parameter="dims")
+    first, second = (normalize_axes(axis, x.ndim, "rot90")[0] for axis in axes)
+    if first == second:
+        raise ShapeError(f"rot90: dims {axes} are one axis of shape {x.shape}", op="rot90", parameter="dims")
+    turns = as_index(k) % 4
+    if turns == 0:
+        return clone(x)  # type: ignore[no-any-return]
+    if turns == 2:
+        return flip(x, (first, second))  # type: ignore[no-any-return]
+    order = list(range(x.ndim))
+    order[first], order[second] = second, first
+    return flip(permute(x, order), first if turns == 1 else second)  # type: ignore[no-any-return]
+
+
+# -- products and combinations of elements -----------------------------------------------------------------------------
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All tuples of one element of each vector, the last vector fastest: (n, number of tensors), or the vector itself
+    if there is one. Raises ShapeError for no tensors, or one that is no vector.
+    """
+    engine_of("cartesian_prod", *_given("cartesian_prod", tensors))
+    if any(x.ndim != 1 for x in tensors):
+        raise ShapeError(f"cartesian_prod: needs vectors, not shapes {' and '.join(str(x.shape) for x in tensors)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    places = np.indices([x.size for x in tensors]).reshape(len(tensors), -1)
+    return stack([index_select(x, 0, place) for x, place in zip(tensors, places)], 1)  # type: ignore[no-any-return]
+
+
+def _combined(x: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    of = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    return np.array(list(of(x, r))).reshape(-1, r)
+
+
+@composite(domain=sampled(_combined, ((4,), {}), ((4,), {"r": 3}), ((3,), {"r": 2, "with_replacement": True})))
+def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All combinations of ``r`` elements of the vector x, in the order of `itertools`: (n, r)."""
+    engine_of("combinations", x)
+    if x.ndim != 1 or as_index(r) < 0:
+        raise ShapeError(f"combinations: needs a vector and r from 0, not {x.shape} and r {r}", op="combinations")
+    places = _combined(np.arange(x.size), as_index(r), with_replacement).astype(np.int64)
+    if r == 0:
+        return x.engine.empty((0,), x.dtype)  # type: ignore[no-any-return]
+    return index_select(x, 0, places)  # type: ignore[no-any-return]
+
+
+# -- tables of indices and windows -------------------------------------------------------------------------------------
+
+
+def _triangle(op: str, upper: bool, row: int, col: int, offset: int, dtype: Any, queue: Any) -> Tensor:
+    if as_index(row) < 0 or as_index(col) < 0:
+        raise ShapeError(f"{op}: row {row} and col {col} must not be negative", op=op)
+    places = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
+    return engine_for(queue).tensor(np.stack(places), canonical(dtype))  # type: ignore[no-any-return]
+
+
+def _triangle_cases(rng: np.random.Generator) -> Any:
+    yield from (((3, 4), {}), ((4, 3), {"offset": 1}), ((3, 3), {"offset": -1}), ((0, 3), {}))
+
+
+@computed(
+    domain=Domain(
+        cases=_triangle_cases,
+        reference=lambda row, col, offset=0: np.stack(np.tril_indices(row, offset, col)),
+        gradient=False,
+    )
+)
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
+    """The positions of the lower triangle of a (row, col) matrix up to the diagonal ``offset``, by rows: (2, n)."""
+    return _triangle("tril_indices", False, row, col, offset, dtype, device)
+
+
+@computed(
+    domain=Domain(
+        cases=_triangle_cases,
+        reference=lambda row, col, offset=0: np.stack(np.triu_indices(row, offset, col)),
+        gradient=False,
+    )
+)
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
+    """The positions of the upper triangle of a (row, col) matrix from the diagonal ``offset`` on, by rows: (2, n)."""
+    return _triangle("triu_indices", True, row, col, offset, dtype, device)
+
+
+def _window(op: str, length: int, periodic: bool, weights: Sequence[float], dtype: Any, device: Any) -> Tensor:
+    """Returns w[k] = sum of (-1)^j weights[j] cos(2 pi j k / N), with N = length if periodic, else length - 1."""
+    name = canonical(dtype)
+    if as_index(length) < 0:
+        raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
+    if not is_floating(name):
+        raise ValueError(f"{op}: dtype is floating, not {name}")
+    values = np.ones(length)
+    if length > 1:
+        angle = 2 * np.pi * np.arange(length) / (length if periodic else length - 1)
+        values = sum((-1) ** j * weight * np.cos(j * angle) for j, weight in enumerate(weights))
+    return engine_for(device).tensor(np.asarray(values), name)  # type: ignore[no-any-return]
+
+
+def _window_domain(function: Any) -> Domain:
+    def cases(rng: np.random.Generator) -> Any:
+        yield (8,), {}
+        yield (7,), {"periodic": False}
+        yield (1,), {}
+
+    def reference(window_length: int, periodic: bool = True) -> Any:
+        return function(window_length + 1)[:-1] if periodic and window_length > 1 else function(window_length)
+
+    return Domain(cases=cases, reference=reference, gradient=False)
+
+
+@computed(domain=_window_domain(np.hanning))
+def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = "float32", device: Any = None) -> Tensor:
+    """(1 - cos(2 pi k / N)) / 2, N the length, or one less if not ``periodic``: (window_length,)."""
+    return _window("hann_window", window_length, periodic, (0.5, 0.5), dtype, device)
+
+
+@computed(domain=_window_domain(np.hamming))
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: Any = "float32",
+    device: Any = None,
+) -> Tensor:
+    """alpha - beta cos(2 pi k / N), N the length, or one less if not ``periodic``: (window_length,)."""
+    return _window("hamming_window", window_length, periodic, (alpha, beta), dtype, device)
+
+
+@computed(domain=_window_domain(np.blackman))
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = "float32", device: Any = None) -> Tensor:
+    """0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N), N as in ``hann_window``: (window_length,)."""
+    return _window("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), dtype, device)

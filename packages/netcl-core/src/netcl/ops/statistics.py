@@ -1,0 +1,160 @@
+"""Covariances, correlations, renormalized slices and histograms with equal bins."""
+
+from __future__ import annotations
+
+import warnings
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.expr import Expr, apply
+from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import cast, clamp, div, mul, sqrt, sub
+from netcl.ops.linalg import matmul
+from netcl.ops.matrix import diagonal
+from netcl.ops.reduce import mean, p_norm
+from netcl.ops.reduce import sum as sum_of
+from netcl.ops.search import histogram
+from netcl.ops.shape import reshape
+from netcl.ops.table import composite, computed, engine_of, expression
+
+# -- covariance --------------------------------------------------------------------------------------------------------
+
+
+def _cov_cases(rng: np.random.Generator) -> Any:
+    yield (rng.uniform(-2, 2, (3, 7)),), {}
+    yield (rng.uniform(-2, 2, 7),), {"correction": 0}
+    yield (rng.uniform(-2, 2, (2, 1)),), {"correction": 0}
+
+
+def _weights(op: str, name: str, x: Tensor, weights: Tensor | None, floating: bool) -> None:
+    if weights is None:
+        return
+    if weights.shape != x.shape[-1:]:
+        raise ShapeError(f"{op}: {name} {weights.shape} for {x.shape[-1:]} observations", op=op, parameter=name)
+    if is_floating(weights.dtype) != floating or weights.dtype == "bool":
+        raise DTypeError(f"{op}: {name} are {'floats' if floating else 'whole numbers'}, not {weights.dtype}", op=op)
+
+
+@composite(
+    amp="float32",
+    domain=Domain(cases=_cov_cases, reference=lambda x, correction=1: np.cov(x, ddof=correction)),
+)
+def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """The covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector.
+
+    The divisor is n - ``correction``. ``fweights`` (whole numbers) count, ``aweights`` weigh the observations. Warns if
+    the divisor is not positive, and divides by zero, as PyTorch does.
+    """
+    engine_of("cov", x, fweights, aweights)
+    if x.ndim > 2:
+        raise ShapeError(f"cov: needs (variables, observations) or a vector, not shape {x.shape}", op="cov")
+    rows = reshape(x, (1, -1)) if x.ndim < 2 else x
+    rows = rows if is_floating(rows.dtype) else cast(rows, dtype="float32")
+    _weights("cov", "fweights", rows, fweights, False)
+    _weights("cov", "aweights", rows, aweights, True)
+    given = [cast(one, dtype=rows.dtype) for one in (fweights, aweights) if one is not None]
+    if not given:
+        divisor: Any = max(rows.shape[1] - correction, 0)
+        if divisor == 0:
+            warnings.warn(
+                f"cov: {rows.shape[1]} observations less correction {correction} leave no divisor", stacklevel=4
+            )
+        centred = sub(rows, mean(rows, 1, keepdims=True))
+        weighted = centred
+    else:
+        weights = given[0] if len(given) == 1 else mul(given[0], given[1])
+        total = sum_of(weights)
+        centred = sub(rows, div(sum_of(mul(rows, weights), 1, keepdims=True), total))
+        weighted = mul(centred, weights)
+        share = correction
+        if aweights is not None and correction:
+            share = mul(div(sum_of(mul(weights, cast(aweights, dtype=rows.dtype))), total), correction)
+        divisor = clamp(sub(total, share), min=0.0)
+    result = div(matmul(centred, weighted, transpose_b=True), divisor if given else float(divisor))
+    return reshape(result, ()) if x.ndim < 2 else result  # type: ignore[no-any-return]
+
+
+@composite(
+    amp="float32",
+    domain=Domain(cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 7)),), {})]), reference=np.corrcoef),
+)
+def corrcoef(x: Tensor) -> Tensor:
+    """The correlations of the rows of x (variables, observations), in [-1, 1]; 1, 0-d, for a vector."""
+    c = cov(x)
+    if c.ndim == 0:
+        return div(c, c)  # type: ignore[no-any-return]
+    deviations = sqrt(diagonal(c))
+    scaled = div(div(c, reshape(deviations, (-1, 1))), reshape(deviations, (1, -1)))
+    return clamp(scaled, min=-1.0, max=1.0)  # type: ignore[no-any-return]
+
+
+# -- norms of slices ---------------------------------------------------------------------------------------------------
+
+
+def _renorm(x: Any, p: float, axis: int, maxnorm: float) -> Any:
+    others = tuple(a for a in range(x.ndim) if a != axis % x.ndim)
+    size = (np.abs(x) ** p).sum(others, keepdims=True) ** (1 / p)
+    return np.where(size > maxnorm, x * maxnorm / (size + 1e-7), x)
+
+
+def _renorm_cases(rng: np.random.Generator) -> Any:
+    yield (rng.uniform(-2, 2, (4, 5)),), {"p": 2, "axis": 0, "maxnorm": 1.5}
+    yield (rng.uniform(-1, 1, (2, 3, 4)),), {"p": 1, "axis": -1, "maxnorm": 2.9}
+
+
+@expression(name="renormed", amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False))
+def renormed(x: Expr, p: Any, axis: int, maxnorm: Any, *, space: Space) -> Expr:
+    """``renorm`` of checked arguments."""
+    at = space.axis(axis)
+    size = p_norm(x, p, tuple(a for a in range(space.rank) if a != at), space)
+    return apply("where", size > maxnorm, x * (maxnorm / (size + 1e-7)), x)
+
+
+@composite(amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False))
+def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
+    """x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
+    engine_of("renorm", x)
+    if x.ndim < 2 or p <= 0 or maxnorm < 0 or not is_floating(x.dtype):
+        raise ShapeError(
+            f"renorm: needs a floating x of two axes or more, p > 0 and maxnorm >= 0, not {x.dtype} {x.shape}, p {p}, "
+            f"maxnorm {maxnorm}",
+            op="renorm",
+        )
+    normalize_axes(axis, x.ndim, "renorm")
+    return renormed(x, p, axis, float(maxnorm))  # type: ignore[no-any-return]
+
+
+# -- histogram ---------------------------------------------------------------------------------------------------------
+
+
+def _histc_cases(rng: np.random.Generator) -> Any:
+    x = (rng.integers(0, 40, (7, 31)) + 0.5) / 10
+    yield (x,), {"bins": 4, "min": 0, "max": 4}
+    yield (x,), {"bins": 4, "min": 1, "max": 3}
+    yield (np.append(x, [0.0, 4.0]),), {"bins": 8}
+
+
+@computed(
+    dtypes="floating",
+    domain=Domain(
+        cases=_histc_cases,
+        reference=lambda x, bins=100, min=0, max=0: np.histogram(x, bins, None if min == max else (min, max))[0] * 1.0,
+        gradient=False,
+    ),
+)
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """The number of elements in each of ``bins`` equal bins from ``min`` to ``max``, in x's dtype: (bins,).
+
+    Of equal min and max the range is that of the elements. The last bin includes its upper edge; elements outside are
+    not counted. Raises ValueError for no bins, or a min above max.
+    """
+    if as_index(bins) < 1 or not min <= max:
+        raise ValueError(f"histc: bins is from 1 and min at most max, not bins {bins}, min {min}, max {max}")
+    counts, _ = histogram(x, bins=as_index(bins), range=None if min == max else (float(min), float(max)))
+    return cast(counts, dtype=x.dtype)  # type: ignore[no-any-return]
