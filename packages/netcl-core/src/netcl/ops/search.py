@@ -189,7 +189,11 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     host_read_allowed(engine)
     count = x.size
     flat = reshape(x, (count,))
-    values, order = sort(flat)
+    order = None
+    if return_inverse:
+        values, order = sort(flat)
+    else:
+        values = engine.sort("values", flat)
     if count == 0:
         empty = engine.empty((0,), "int64")
         found = [

@@ -120,10 +120,11 @@ def renormed(x: Expr, p: Any, axis: int, maxnorm: Any, *, space: Space) -> Expr:
 def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     """x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
     engine_of("renorm", x)
-    if x.ndim < 2 or p <= 0 or maxnorm < 0 or not is_floating(x.dtype):
+    if not is_floating(x.dtype):
+        raise DTypeError(f"renorm computes on floating dtypes, not {x.dtype}; convert with astype", op="renorm")
+    if x.ndim < 2 or p <= 0 or maxnorm < 0:
         raise ShapeError(
-            f"renorm: needs a floating x of two axes or more, p > 0 and maxnorm >= 0, not {x.dtype} {x.shape}, p {p}, "
-            f"maxnorm {maxnorm}",
+            f"renorm: needs two axes or more, p > 0 and maxnorm >= 0, not {x.shape}, p {p}, maxnorm {maxnorm}",
             op="renorm",
         )
     normalize_axes(axis, x.ndim, "renorm")

@@ -113,7 +113,7 @@ def reduce_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 
 def _by_factors(call: RecordedCall, grad: Any, at: Any, counted: Any, numbers: Any, filled: Any) -> tuple[Any, Any]:
-    """The product of all other factors at each position: of those that are not zero, if at most this one is zero."""
+    """The product of all other factors at each position; it is zero if another factor is."""
     x, source, out = call.x, call.source, call.out
     zero_x, zero = call.op("eq", x, 0.0), call.op("eq", source, 0.0)
     own = numbers(zero_x) if call.include_self else filled(x, 0.0)

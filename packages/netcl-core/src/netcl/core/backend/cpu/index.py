@@ -17,6 +17,8 @@ _Report = Callable[[int], None]
 
 
 def _checked(indices: Array, extent: int, report: _Report, code: int) -> Array:
+    if indices.size and indices.min() >= 0 and indices.max() < extent:
+        return indices
     wrapped = np.where(indices < 0, indices.astype(np.int64) + extent, indices.astype(np.int64))
     if bool(((wrapped < 0) | (wrapped >= extent)).any()):
         report(code)
@@ -24,7 +26,8 @@ def _checked(indices: Array, extent: int, report: _Report, code: int) -> Array:
 
 
 def _take(x: Array, indices: Array, out: Array, axis: int, report: _Report, code: int) -> None:
-    out[...] = np.take(x, _checked(indices, x.shape[axis], report, code), axis=axis)
+    # In range by now: "clip" writes into out directly, "raise" into a buffer first.
+    np.take(x, _checked(indices, x.shape[axis], report, code), axis=axis, out=out, mode="clip")
 
 
 def _gather(x: Array, indices: Array, out: Array, axis: int, report: _Report, code: int) -> None:

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, widened
+from netcl.core.backend.host_sort import packs, sorted_rows, sorted_values
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 
 def _sort(x: Array, values: Array, places: Array, descending: bool, dtype: str) -> None:
-    keys, size = widened(x, dtype), values.shape[-1]
+    size = values.shape[-1]
+    if packs(x, dtype):
+        ordered, order = sorted_rows(x, dtype, descending)
+        values[...], places[...] = ordered[..., :size], order[..., :size]
+        return
+    keys = widened(x, dtype)
     if descending:
         # Reversed before and after, so that equal elements keep their order and NaN, which is last, comes first.
         order = x.shape[-1] - 1 - np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
@@ -21,6 +27,10 @@ def _sort(x: Array, values: Array, places: Array, descending: bool, dtype: str) 
         order = np.argsort(keys, axis=-1, kind="stable")
     places[...] = order[..., :size]
     values[...] = np.take_along_axis(x, places, -1)
+
+
+def _values(x: Array, out: Array, dtype: str) -> None:
+    out[...] = sorted_values(x, dtype)
 
 
 def _kth(x: Array, other: Array, out: Array, dtype: str) -> None:
@@ -71,6 +81,10 @@ def sort(
         values, places = (engine.empty((*x.shape[:-1], size), dtype) for dtype in (x.dtype, "int64"))
         engine.launch(_sort, x.storage, values.storage, places.storage, descending, x.dtype)
         return values, places
+    if kind == "values":
+        out = engine.empty(x.shape, x.dtype)
+        engine.launch(_values, x.storage, out.storage, x.dtype)
+        return out
     assert other is not None
     if kind == "kth":
         out = engine.empty(other.shape, "int64")

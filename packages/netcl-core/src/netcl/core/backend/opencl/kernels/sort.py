@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from netcl.core.backend.host_sort import packs, sorted_rows, sorted_values
 from netcl.core.backend.opencl.kernels.select import are_few, are_short, few, first, kth, kth_of_row, worth
 from netcl.core.backend.opencl.kernels.sort_keys import keys_text
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
@@ -21,6 +22,7 @@ _UNITS = 64  # work-items of a CPU
 _EIGHT = 8  # elements that a work-item sorts in registers
 _TILE = 4096  # elements that a work-item of a CPU sorts within its cache
 _GROUP = 128  # work-items that share a tile elsewhere: 16 KB of local memory at most
+_FOR_HOST = 1 << 14  # elements from which NumPy sorts for a CPU, whose memory it shares
 _COUNTS = 1 << 16  # counts of all tables together, where many work-items count at once
 
 
@@ -73,6 +75,11 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
     device = traits(engine)
     if are_few(prod(lead), extent, kept, device):
         return few(engine, x, kept, descending)
+    if kept == extent and _on_host(engine, x, device):
+        host = engine.read(x)
+        if packs(host, x.dtype):
+            ordered, order = sorted_rows(host, x.dtype, descending)
+            return engine.tensor(ordered, x.dtype), engine.tensor(order, "int64")
     if worth(extent, kept):
         chosen, positions = first(engine, x, kept, descending)
         values, order = _sorted(engine, chosen, kept, descending)
@@ -93,6 +100,17 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
             buffers = [x, one, values, places]
         engine.launch(text, name, size, local, [*buffers, argument])
     return values, places
+
+
+def _on_host(engine: Any, x: TensorData, device: Traits) -> bool:
+    """True if NumPy sorts ``x`` faster than the device, a CPU, and nothing is being recorded."""
+    return device.is_cpu and x.size >= _FOR_HOST and engine.recording is None
+
+
+def _values(engine: Any, x: TensorData) -> TensorData:
+    if _on_host(engine, x, traits(engine)):
+        return engine.tensor(sorted_values(engine.read(x), x.dtype), x.dtype)  # type: ignore[no-any-return]
+    return _sorted(engine, x, x.shape[-1], False)[0]
 
 
 def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
@@ -125,6 +143,8 @@ def sort(
     """See ``DeviceBackend.sort``."""
     if kind == "sort":
         return _sorted(engine, x, size, descending)
+    if kind == "values":
+        return _values(engine, x)
     assert other is not None
     if kind == "kth":
         return _kth(engine, x, other)
