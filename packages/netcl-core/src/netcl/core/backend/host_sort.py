@@ -11,13 +11,14 @@ from netcl.core.dtypes import from_bfloat16
 Array = np.ndarray[Any, Any]
 
 _LARGEST = 0x7FFFFFFF
+_WIDE = ("int64", "uint32", "uint64")  # whose values int32 does not hold: sorted if their range fits
 
 
 def packs(x: Array, dtype: str) -> bool:
     """True if ``sorted_rows`` sorts ``x``, stored as ``dtype``: its keys and positions fit into 32 bits each."""
     if x.size == 0 or x.shape[-1] > _LARGEST or dtype == "float64":
         return False
-    return dtype != "int64" or int(x.max()) - int(x.min()) <= _LARGEST
+    return dtype not in _WIDE or int(x.max()) - int(x.min()) <= _LARGEST
 
 
 def _keys(x: Array, dtype: str) -> Array:
@@ -30,7 +31,7 @@ def _keys(x: Array, dtype: str) -> Array:
             keys[missing] = _LARGEST
         keys ^= (keys >> 31) & _LARGEST
         return keys
-    return (x - x.min()).astype(np.int32) if dtype == "int64" else x.astype(np.int32)
+    return (x - x.min()).astype(np.int32) if dtype in _WIDE else x.astype(np.int32)
 
 
 def sorted_rows(x: Array, dtype: str, descending: bool) -> tuple[Array, Array]:
