@@ -110,8 +110,6 @@ WITHOUT_CASES = {
 }
 # The way back through a recurrent net is tested as the gradient of recurrence, by differences.
 ROWS = sorted(set(TABLE) - WITHOUT_CASES - {"recurrence_back"})
-# The step to the next number is defined by the dtype: it is refused in 16 bits, where arithmetic is in float32.
-IN_HALF = sorted(set(ROWS) - {"nextafter"})
 
 
 def wanted(name: str, case: Any, dtype: str) -> tuple[Any, ...]:
@@ -172,7 +170,7 @@ def check_half(name: str, engine: Any) -> None:
     check(name, engine, "float16", islice(op_cases(name), first, last))
 
 
-@pytest.mark.parametrize("name", IN_HALF)
+@pytest.mark.parametrize("name", ROWS)
 def test_forward_in_float16_on_numpy(name: str) -> None:
     handle = manager.default("cpu")
     with device(handle):
@@ -185,7 +183,7 @@ def test_forward_in_float16(name: str, engine: Any) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", IN_HALF)
+@pytest.mark.parametrize("name", ROWS)
 def test_every_forward_in_float16(name: str, engine: Any) -> None:
     check_half(name, engine)
 

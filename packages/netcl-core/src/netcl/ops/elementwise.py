@@ -98,11 +98,34 @@ copysign = elementwise(
     )
 )
 def nextafter(a: Expr, b: Expr) -> Expr:
-    """The next number after a towards b, in float32 or float64. Raises DTypeError for other dtypes."""
+    """The next number after a towards b in the dtype that the two promote to; integers are compared as float32."""
     dtype = promote(a.dtype, b.dtype)
-    if dtype not in ("float32", "float64"):
-        raise DTypeError(f"nextafter computes on float32 and float64, not {dtype}; convert with astype", op="nextafter")
+    if dtype in _SIXTEEN_BITS:
+        return cast_expr(_next_of_16_bits(cast_expr(a, "float32"), cast_expr(b, "float32"), dtype), dtype)
+    dtype = dtype if is_floating(dtype) else "float32"
     return apply("nextafter", cast_expr(a, dtype), cast_expr(b, dtype))
+
+
+# Bits of the fraction, the smallest exponent and the largest number.
+_SIXTEEN_BITS = {"float16": (10, -14, 65504.0), "bfloat16": (7, -126, 3.3895313892515355e38)}
+
+
+def _next_of_16_bits(a: Expr, b: Expr, dtype: str) -> Expr:
+    """Steps by the distance of neighbors, which arithmetic in float32 represents."""
+    bits, least, largest = _SIXTEEN_BITS[dtype]
+    size = apply("abs", a)
+    # Just below a power of two the logarithm is smaller by at least 7e-4, so that 1e-4 covers its rounding error.
+    exponent = apply("floor", apply("log2", apply("where", size > 0.0, size, 1.0)) + 1e-4)
+    exponent = apply("maximum", exponent, float(least))
+    unit = apply("exp2", exponent - float(bits))
+    up = apply("gt", b, a)
+    inward = apply("ne", a > 0.0, up)
+    edge = inward & apply("eq", size, apply("exp2", exponent)) & (exponent > float(least))
+    step = apply("where", apply("eq", a, 0.0), 2.0 ** (least - bits), apply("where", edge, unit * 0.5, unit))
+    moved = apply("where", up, a + step, a - step)
+    moved = apply("where", apply("isinf", a), apply("where", up, -largest, largest), moved)
+    moved = apply("where", apply("eq", a, b), b, moved)
+    return apply("where", apply("ne", a, a), a, apply("where", apply("ne", b, b), b, moved))
 
 
 heaviside = elementwise(
