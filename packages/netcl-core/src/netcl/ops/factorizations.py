@@ -103,8 +103,8 @@ def cholesky(x: Tensor, *, upper: bool = False) -> Tensor:
     x (..., n, n), symmetric and positive definite; only the lower (upper) triangle is read. Raises
     SingularMatrixError if a matrix is not positive definite.
     """
-    _matrix("linalg.cholesky", x)
-    return _like(x, _solved("linalg.cholesky", _cholesky, _host(x), upper=upper))
+    _matrix("linalg_cholesky", x)
+    return _like(x, _solved("linalg_cholesky", _cholesky, _host(x), upper=upper))
 
 
 _MODES = ("reduced", "complete", "r")
@@ -128,9 +128,9 @@ def qr(x: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     ``mode``: ``reduced`` gives (..., m, k) and (..., k, n); ``complete`` (..., m, m) and (..., m, n); ``r`` an empty Q
     and R (..., k, n). Raises ValueError for another mode.
     """
-    _matrix("linalg.qr", x, square=False)
+    _matrix("linalg_qr", x, square=False)
     if mode not in _MODES:
-        raise ValueError(f"linalg.qr: mode is one of {', '.join(_MODES)}, not {mode!r}")
+        raise ValueError(f"linalg_qr: mode is one of {', '.join(_MODES)}, not {mode!r}")
     q, r = _qr(_host(x), mode)
     return _like(x, q), _like(x, r)
 
@@ -149,8 +149,8 @@ def svd(x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     x (..., m, n); U (..., m, m) and Vh (..., n, n), or (..., m, k) and (..., k, n) without ``full_matrices``. The
     gradient is finite only if the singular values are distinct, and for ``full_matrices`` uses the first k vectors.
     """
-    _matrix("linalg.svd", x, square=False)
-    return tuple(_like(x, part) for part in _solved("linalg.svd", _svd, _host(x), full_matrices=full_matrices))  # type: ignore[return-value]
+    _matrix("linalg_svd", x, square=False)
+    return tuple(_like(x, part) for part in _solved("linalg_svd", _svd, _host(x), full_matrices=full_matrices))  # type: ignore[return-value]
 
 
 @computed(
@@ -161,8 +161,8 @@ def svd(x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
 )  # fmt: skip
 def svdvals(x: Tensor) -> Tensor:
     """The singular values of x (..., m, n), falling: (..., min(m, n))."""
-    _matrix("linalg.svdvals", x, square=False)
-    return _like(x, _solved("linalg.svdvals", np.linalg.svd, _host(x), compute_uv=False))
+    _matrix("linalg_svdvals", x, square=False)
+    return _like(x, _solved("linalg_svdvals", np.linalg.svd, _host(x), compute_uv=False))
 
 
 def _eigh(x: Any, UPLO: Any = "L") -> Any:
@@ -191,8 +191,8 @@ def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
 
     The gradient by the vectors is finite only if the eigenvalues are distinct.
     """
-    _matrix("linalg.eigh", x)
-    found = _solved("linalg.eigh", _eigh, _host(x), UPLO=_triangle("linalg.eigh", UPLO))
+    _matrix("linalg_eigh", x)
+    found = _solved("linalg_eigh", _eigh, _host(x), UPLO=_triangle("linalg_eigh", UPLO))
     return tuple(_like(x, part) for part in found)  # type: ignore[return-value]
 
 
@@ -202,8 +202,8 @@ def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
 )  # fmt: skip
 def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric x, (..., n) rising, as in ``eigh``."""
-    _matrix("linalg.eigvalsh", x)
-    return _like(x, _solved("linalg.eigvalsh", np.linalg.eigvalsh, _host(x), UPLO=_triangle("linalg.eigvalsh", UPLO)))
+    _matrix("linalg_eigvalsh", x)
+    return _like(x, _solved("linalg_eigvalsh", np.linalg.eigvalsh, _host(x), UPLO=_triangle("linalg_eigvalsh", UPLO)))
 
 
 # -- inverses and systems ----------------------------------------------------------------------------------------------
@@ -212,8 +212,8 @@ def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
 @computed(name="linalg_inv", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.inv))
 def inv(x: Tensor) -> Tensor:
     """The inverse of x (..., n, n). Raises SingularMatrixError if there is none."""
-    _matrix("linalg.inv", x)
-    return _like(x, _solved("linalg.inv", np.linalg.inv, _host(x)))
+    _matrix("linalg_inv", x)
+    return _like(x, _solved("linalg_inv", np.linalg.inv, _host(x)))
 
 
 def _pinv(x: Any, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Any:
@@ -249,8 +249,8 @@ def pinv(x: Tensor, *, atol: float | None = None, rtol: float | None = None, her
     Singular values up to max(atol, rtol * the largest) count as zero; by default atol is 0, and rtol max(m, n) times
     the machine epsilon, or 0 with a given atol. ``hermitian``: x is symmetric, of which the lower triangle is read.
     """
-    _matrix("linalg.pinv", x, square=hermitian)
-    return _like(x, _solved("linalg.pinv", _pinv, _host(x), atol=atol, rtol=rtol, hermitian=hermitian))
+    _matrix("linalg_pinv", x, square=hermitian)
+    return _like(x, _solved("linalg_pinv", _pinv, _host(x), atol=atol, rtol=rtol, hermitian=hermitian))
 
 
 def _vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -283,7 +283,7 @@ def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
     Leading axes broadcast. b (n,), or of a's shape without its last axis, is a vector for each matrix. Raises
     SingularMatrixError if a matrix is singular, ShapeError if the shapes do not match.
     """
-    op = "linalg.solve"
+    op = "linalg_solve"
     _matrix(op, a)
     engine_of(op, a, b)
     vector = _vector(a.shape, b.shape)
@@ -344,7 +344,7 @@ def lstsq(
     all ranks are n. Singular values up to ``rcond`` times the largest count as zero (default: max(m, n) machine
     epsilons). ``driver`` is None or "gelsd". Only the solution has a gradient.
     """
-    op = "linalg.lstsq"
+    op = "linalg_lstsq"
     _matrix(op, a, square=False)
     engine_of(op, a, b)
     if driver not in (None, "gelsd"):
@@ -363,7 +363,7 @@ def lstsq(
 @computed(name="linalg_det", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.det))
 def det(x: Tensor) -> Tensor:
     """The determinant of x (..., n, n): (...); also the gradient of a singular matrix is exact."""
-    _matrix("linalg.det", x)
+    _matrix("linalg_det", x)
     return _like(x, np.linalg.det(_host(x)))
 
 
@@ -384,7 +384,7 @@ def _cofactors(x: Any) -> Any:
 )  # fmt: skip
 def cofactors(x: Tensor) -> Tensor:
     """The matrix of cofactors of x (..., n, n), det(x) times the transposed inverse: the gradient of ``det``."""
-    _matrix("linalg.cofactors", x)
+    _matrix("linalg_cofactors", x)
     return _like(x, _cofactors(_host(x)))
 
 
@@ -394,7 +394,7 @@ def cofactors(x: Tensor) -> Tensor:
 )  # fmt: skip
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     """(sign, log |det|) of x (..., n, n), each (...); (0, -inf) if it is singular."""
-    _matrix("linalg.slogdet", x)
+    _matrix("linalg_slogdet", x)
     sign, logarithm = np.linalg.slogdet(_host(x))
     return _like(x, sign), _like(x, logarithm)
 
@@ -419,5 +419,5 @@ def _rank_cases(rng: np.random.Generator) -> Cases:
 )  # fmt: skip
 def matrix_rank(x: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
     """The number of singular values of x (..., m, n) above the limit of ``pinv``: (...), int64."""
-    _matrix("linalg.matrix_rank", x, square=hermitian)
-    return _like(x, _solved("linalg.matrix_rank", _rank, _host(x), atol=atol, rtol=rtol, hermitian=hermitian), "int64")
+    _matrix("linalg_matrix_rank", x, square=hermitian)
+    return _like(x, _solved("linalg_matrix_rank", _rank, _host(x), atol=atol, rtol=rtol, hermitian=hermitian), "int64")

@@ -54,7 +54,7 @@ def _vector_norm(x: Any, ord: float = 2, axis: Any = None, keepdims: bool = Fals
 )  # fmt: skip
 def vector_norm(x: Tensor, ord: float = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """(sum |x|^ord)^(1/ord) over ``axis`` (None: all); ord inf and -inf are the extremes of |x|, 0 counts nonzeros."""
-    return norm(_floating("linalg.vector_norm", x, dtype), ord, axis, keepdims)  # type: ignore[no-any-return]
+    return norm(_floating("linalg_vector_norm", x, dtype), ord, axis, keepdims)  # type: ignore[no-any-return]
 
 
 def _matrix_norm_cases(rng: np.random.Generator) -> Any:
@@ -82,7 +82,7 @@ def matrix_norm(
     singular value), 1 and -1 (largest and smallest column sum of |x|), inf and -inf (row sums). Raises ValueError for
     another order.
     """
-    op = "linalg.matrix_norm"
+    op = "linalg_matrix_norm"
     x = _floating(op, x, dtype)
     if isinstance(axis, (int, np.integer)) or len(tuple(axis)) != 2:
         raise ShapeError(f"{op}: axis {axis} names two axes", op=op, parameter="axis")
@@ -133,14 +133,14 @@ def matrix_or_vector_norm(
     axes = None if axis is None else (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
     if axes is None and x.ndim not in (1, 2) or axes is not None and len(axes) not in (1, 2):
         raise ShapeError(
-            f"linalg.norm: with ord {ord!r}, axis {axis} of shape {x.shape} has to name one or two axes",
+            f"linalg_norm: with ord {ord!r}, axis {axis} of shape {x.shape} has to name one or two axes",
             op="linalg_norm",
             parameter="axis",
         )
     if len(axes if axes is not None else x.shape) == 2:
         return matrix_norm(x, ord, (-2, -1) if axes is None else axes, keepdims, dtype=dtype)  # type: ignore[no-any-return]
     if isinstance(ord, str):
-        raise ValueError(f"linalg.norm: ord {ord!r} is a norm of matrices; axis {axis} of {x.shape} has vectors")
+        raise ValueError(f"linalg_norm: ord {ord!r} is a norm of matrices; axis {axis} of {x.shape} has vectors")
     return vector_norm(x, ord, axis, keepdims, dtype=dtype)  # type: ignore[no-any-return]
 
 
@@ -161,7 +161,7 @@ def _power_cases(rng: np.random.Generator) -> Any:
 )  # fmt: skip
 def matrix_power(x: Tensor, n: int) -> Tensor:
     """x (..., k, k) multiplied by itself: x^n by repeated squaring, the identity for 0, of the inverse if n < 0."""
-    op = "linalg.matrix_power"
+    op = "linalg_matrix_power"
     engine_of(op, x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{op}: needs a matrix or a stack of them, (..., n, n), not shape {x.shape}", op=op)
@@ -268,7 +268,7 @@ def _pairs(*pairs: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]) -> A
 )
 def cross(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
     """The vector products of a and b, which broadcast, along ``axis``, whose length is 3."""
-    op = "linalg.cross"
+    op = "linalg_cross"
     engine_of(op, a, b)
     if a.ndim != b.ndim and axis >= 0:
         raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} have as many axes, or axis is negative", op=op)
@@ -293,5 +293,5 @@ def cross(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
 )
 def vecdot(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
     """The inner products of a and b, which broadcast, along ``axis``; integers are summed in int64."""
-    engine_of("linalg.vecdot", a, b)
+    engine_of("linalg_vecdot", a, b)
     return sum_of(mul(a, b), axis)  # type: ignore[no-any-return]
