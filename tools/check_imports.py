@@ -20,6 +20,7 @@ DEVICE_MODULES = (Path("data/augment_gpu.py"), Path("data/device_augment.py"))
 # netcl.ops (ADR 0004), what measures kernels is in netcl.profiling (ADR 0012). Statements: tools/check_layers.py.
 LOADED_BY_NAME = {
     Path("core/ops_table/table.py"): "netcl.ops",
+    Path("core/tensor/tensor.py"): "netcl.array_api",
     Path("core/testing/conformance.py"): "netcl.ops",
     Path("core/tuning/measurements.py"): "netcl.profiling.autotuner",
 }

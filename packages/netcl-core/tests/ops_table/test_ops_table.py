@@ -81,6 +81,7 @@ REFERENCES: dict[str, Any] = {
     "logical_not": np.logical_not,
     "isnan": np.isnan,
     "isinf": np.isinf,
+    "signbit": np.signbit,
     "isfinite": np.isfinite,
     "clone": np.copy,
     "relu": lambda x: np.maximum(x, 0),

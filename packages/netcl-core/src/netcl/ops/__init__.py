@@ -29,7 +29,7 @@ from netcl.ops.elementwise import (
     clip, clone, copysign, cos, cosh, div, elementwise_binary, elementwise_unary, eq, equal, exp, exp2, expm1, floor,
     floor_divide, ge, gt, heaviside, hypot, isclose, isfinite, isinf, isnan, le, lerp, log, log10, log1p, log2,
     logaddexp, logical_and, logical_not, logical_or, logical_xor, lt, maximum, minimum, mod, mul, nan_to_num, ne, neg,
-    nextafter, pow, reciprocal, round, rsqrt, sign, sin, sinh, sqrt, square, sub, tan, trunc, where,
+    nextafter, pow, reciprocal, round, rsqrt, sign, signbit, sin, sinh, sqrt, square, sub, tan, trunc, where,
 )
 from netcl.ops.factorizations import det, slogdet
 from netcl.ops.factorizations import inv as inverse
@@ -100,8 +100,8 @@ __all__ = [
     "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "renorm", "repeat",
     "reshape", "right_shift", "rms_norm", "roll", "rope", "rot90", "round", "rsqrt", "scaled_dot_product_attention",
     "scatter", "scatter_add", "scatter_reduce", "searchsorted", "selu", "set_rng_state", "setitem", "sigmoid", "sign",
-    "silu", "sin", "sinc", "sinh", "slogdet", "softmax", "softplus", "softshrink", "softsign", "sort", "split", "sqrt",
-    "square", "squeeze", "stack", "std", "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink",
+    "signbit", "silu", "sin", "sinc", "sinh", "slogdet", "softmax", "softplus", "softshrink", "softsign", "sort", "split",
+    "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink",
     "tensordot", "threshold", "tile", "topk", "trace", "transpose", "tril", "tril_indices", "triu", "triu_indices",
     "trunc", "unbind", "uniform", "unique", "unique_consecutive", "unsqueeze", "upsample", "var", "vstack", "where",
     "xlogy",

@@ -193,6 +193,7 @@ logical_xor = elementwise(
 )
 logical_not = elementwise("logical_not", "!v0", "True if x is zero.", domain=BOOLS)
 isnan = elementwise("isnan", "isnan(v0)", "True if x is NaN.", domain=BOOLS)
+signbit = elementwise("signbit", "signbit(v0)", "True if the sign bit of x is set, also of -0 and NaN.", domain=BOOLS)
 isinf = elementwise("isinf", "isinf(v0)", "True if x is infinite.", domain=BOOLS)
 isfinite = elementwise("isfinite", "isfinite(v0)", "True if x is neither infinite nor NaN.", domain=BOOLS)
 

@@ -64,8 +64,8 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     promoted.
 
     ``transpose_a`` and ``transpose_b`` swap the last two axes of an operand without a copy (no effect on vectors). Sums
-    are accumulated in float32 for the half types; integers give exact int64. ``tile`` is the edge of a plain kernel's
-    tile, and changes no result beyond rounding. Raises ShapeError, which names the shapes.
+    are accumulated in float32 for the half types, and in int64 for integers, whose dtype is kept. ``tile`` is the edge
+    of a plain kernel's tile, and changes no result beyond rounding. Raises ShapeError, which names the shapes.
     """
     engine_of("matmul", a, b)
     if tile <= 0:
@@ -87,7 +87,7 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     final = (*batch, *((rows,) if a.ndim > 1 else ()), *((columns,) if b.ndim > 1 else ()))
     dtype = a.dtype if a.dtype == b.dtype else promote(a.dtype, b.dtype)
     if not is_floating(dtype):
-        return _whole_matmul(a, b, transpose_a, transpose_b, final)
+        return _whole_matmul(a, b, transpose_a, transpose_b, final, dtype)
     if inner == 0 or 0 in final:
         return a.engine.zeros(final, dtype)  # type: ignore[no-any-return]
     left = a._alias((1, inner)) if a.ndim == 1 else a
@@ -109,8 +109,12 @@ def _matrix(shape: tuple[int, ...], transposed: bool, row: bool) -> tuple[int, i
     return (shape[-1], shape[-2]) if transposed else (shape[-2], shape[-1])
 
 
-def _whole_matmul(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, final: tuple[int, ...]) -> Tensor:
-    """The product of integers as one reducing expression over (..., row, inner, column), exact in int64."""
+def _whole_matmul(
+    a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, final: tuple[int, ...], dtype: str
+) -> Tensor:
+    """The product of integers as one reducing expression over (..., row, inner, column), in the low bits of int64; of
+    bool, True for a nonzero sum.
+    """
     left = _swapped(a) if transpose_a else a
     right = _swapped(b) if transpose_b else b
     left = left._alias((*(left.shape if left.ndim > 1 else (1, *left.shape)), 1))
@@ -119,7 +123,8 @@ def _whole_matmul(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, fi
     space = broadcast_shapes((left.shape, right.shape), "matmul")
     kept = (*space[:-2], 1, space[-1])
     product = cast(Load(0, a.dtype), "int64") * cast(Load(1, b.dtype), "int64")
-    (result,) = a.engine.run((reduce("sum", product, len(space) - 2),), (left, right), shapes=(kept,))
+    total = cast(reduce("sum", product, len(space) - 2), dtype)
+    (result,) = a.engine.run((total,), (left, right), shapes=(kept,))
     set_shape(result, final)
     return result
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from netcl.core.dtypes import canonical, is_floating, promote
+from netcl.core.dtypes import canonical, integer_range, is_floating, promote
 from netcl.core.errors import DTypeError, ExpressionError
 
 Number: TypeAlias = "bool | int | float"
@@ -251,8 +251,13 @@ def as_expr(value: Operand, like: str | None = None) -> Expr:
         return value
     if isinstance(value, bool):
         return Const(value, "bool")
-    if like is not None and (is_floating(like) or (isinstance(value, int) and like != "bool")):
-        return Const(float(value) if is_floating(like) else int(value), like)
+    if like is not None and is_floating(like):
+        return Const(float(value), like)
+    if like is not None and isinstance(value, int) and like != "bool":
+        low, high = integer_range(like)
+        if not low <= value <= high:
+            raise OverflowError(f"{value} does not fit {like}, the dtype of the operands; convert them with astype")
+        return Const(value, like)
     if isinstance(value, int):
         return Const(value, "int32" if -(2**31) <= value < 2**31 else "int64")
     return Const(float(value), "float32")

@@ -4,6 +4,7 @@ name.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -237,6 +238,19 @@ class Tensor(Creation["Tensor"]):
         values = self.to_host()
         return values if dtype is None else values.astype(dtype, copy=False)
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the array API standard on tensors, netcl.array_api; ValueError for an unknown version."""
+        namespace = importlib.import_module("netcl.array_api")
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", namespace.__array_api_version__):
+            raise ValueError(f"netcl.array_api has version {namespace.__array_api_version__}, not {api_version!r}")
+        return namespace
+
+    def to_device(self, device: Any, /, *, stream: None = None) -> Tensor:
+        """``to(device)``, by the name of the array API standard; raises ValueError for a ``stream``."""
+        if stream is not None:
+            raise ValueError("to_device: a device of netcl has its own queue and takes no stream")
+        return self.to(device)
+
     def __dlpack__(self, **kwargs: Any) -> Any:
         if self.array is None or self.dtype == "bfloat16":
             raise BufferError(
@@ -286,6 +300,9 @@ class Tensor(Creation["Tensor"]):
 
     def __float__(self) -> float:
         return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
 
     def __index__(self) -> int:
         if dtypes.is_floating(self.dtype):

@@ -273,6 +273,7 @@ OPS: dict[str, dict[str, str]] = {
         "setitem": "(x, key, value)",
         "sigmoid": "(x)",
         "sign": "(x)",
+        "signbit": "(x)",
         "silu": "(x)",
         "sin": "(x)",
         "sinc": "(x)",

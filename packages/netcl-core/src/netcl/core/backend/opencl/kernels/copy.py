@@ -129,7 +129,7 @@ def copy(
 
 def fill(engine: Any, tensor: TensorData, value: float) -> None:
     """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
-    stored = to_storage(np.asarray(value), tensor.dtype)[0]
+    stored = to_storage(value, tensor.dtype)[0]
     launcher = engine.launcher
     recording, launcher.recording = launcher.recording, None if tensor.persistent else launcher.recording
     try:

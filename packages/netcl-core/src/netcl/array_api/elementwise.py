@@ -1,0 +1,177 @@
+"""Elementwise functions of the array API standard: rows of the op table, with the standard's promotion."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from netcl.array_api.creation import full_like, zeros_like
+from netcl.array_api.data_types import converted, together
+from netcl.array_api.rows import row
+from netcl.core.dtypes import integer_range, is_floating, is_integer, promote
+from netcl.core.errors import DTypeError
+from netcl.core.tensor import Tensor
+
+Unary = Callable[[Tensor], Tensor]
+Binary = Callable[[Any, Any], Tensor]
+
+
+def _unary(name: str, of: str) -> Unary:
+    op = row(of)
+
+    def function(x: Tensor, /) -> Tensor:
+        return op(x)  # type: ignore[no-any-return]
+
+    return _named(function, name, op.row.doc)
+
+
+def _rounding(name: str) -> Unary:
+    """A function that returns integers as they are."""
+    op = row(name)
+
+    def function(x: Tensor, /) -> Tensor:
+        return x.clone() if is_integer(x.dtype) else op(x)  # type: ignore[no-any-return]
+
+    return _named(function, name, op.row.doc)
+
+
+def _binary(name: str, of: str) -> Binary:
+    op = row(of)
+
+    def function(x1: Any, x2: Any, /) -> Tensor:
+        return op(*together(x1, x2))  # type: ignore[no-any-return]
+
+    return _named(function, name, op.row.doc)
+
+
+def _named(function: Any, name: str, doc: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+abs = _unary("abs", "abs")
+acos = _unary("acos", "acos")
+acosh = _unary("acosh", "acosh")
+add = _binary("add", "add")
+asin = _unary("asin", "asin")
+asinh = _unary("asinh", "asinh")
+atan = _unary("atan", "atan")
+atan2 = _binary("atan2", "atan2")
+atanh = _unary("atanh", "atanh")
+bitwise_and = _binary("bitwise_and", "bitwise_and")
+bitwise_invert = _unary("bitwise_invert", "bitwise_not")
+bitwise_left_shift = _binary("bitwise_left_shift", "left_shift")
+bitwise_or = _binary("bitwise_or", "bitwise_or")
+bitwise_right_shift = _binary("bitwise_right_shift", "right_shift")
+bitwise_xor = _binary("bitwise_xor", "bitwise_xor")
+ceil = _rounding("ceil")
+cos = _unary("cos", "cos")
+cosh = _unary("cosh", "cosh")
+divide = _binary("divide", "div")
+equal = _binary("equal", "eq")
+exp = _unary("exp", "exp")
+expm1 = _unary("expm1", "expm1")
+floor = _rounding("floor")
+greater = _binary("greater", "gt")
+greater_equal = _binary("greater_equal", "ge")
+hypot = _binary("hypot", "hypot")
+isfinite = _unary("isfinite", "isfinite")
+isinf = _unary("isinf", "isinf")
+isnan = _unary("isnan", "isnan")
+less = _binary("less", "lt")
+less_equal = _binary("less_equal", "le")
+log = _unary("log", "log")
+log10 = _unary("log10", "log10")
+log1p = _unary("log1p", "log1p")
+log2 = _unary("log2", "log2")
+logaddexp = _binary("logaddexp", "logaddexp")
+logical_and = _binary("logical_and", "logical_and")
+logical_not = _unary("logical_not", "logical_not")
+logical_or = _binary("logical_or", "logical_or")
+logical_xor = _binary("logical_xor", "logical_xor")
+maximum = _binary("maximum", "maximum")
+minimum = _binary("minimum", "minimum")
+multiply = _binary("multiply", "mul")
+negative = _unary("negative", "neg")
+not_equal = _binary("not_equal", "ne")
+pow = _binary("pow", "pow")
+reciprocal = _unary("reciprocal", "reciprocal")
+remainder = _binary("remainder", "mod")
+round = _rounding("round")
+sign = _unary("sign", "sign")
+signbit = _unary("signbit", "signbit")
+sin = _unary("sin", "sin")
+sinh = _unary("sinh", "sinh")
+sqrt = _unary("sqrt", "sqrt")
+square = _unary("square", "square")
+subtract = _binary("subtract", "sub")
+tan = _unary("tan", "tan")
+tanh = _unary("tanh", "tanh")
+trunc = _rounding("trunc")
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Tensor:
+    """floor(x1 / x2). Of floats it is the floor of the rounded quotient, with the standard's special cases: infinity
+    divided by a finite number is infinity, and -1 by infinity -0. The op and the operator have Python's and NumPy's.
+    """
+    left, right = together(x1, x2)
+    if is_floating(_common(left, right)):
+        return floor(divide(left, right))
+    return row("floor_divide")(left, right)  # type: ignore[no-any-return]
+
+
+def _common(*values: Any) -> str:
+    return promote(*(value.dtype if isinstance(value, Tensor) else type(value) for value in values))
+
+
+def copysign(x1: Any, x2: Any, /) -> Tensor:
+    """|x1| with the sign of x2."""
+    size, sign_of = together(x1, x2)
+    if not isinstance(sign_of, Tensor):
+        sign_of = full_like(size, sign_of)
+    size = abs(size) if isinstance(size, Tensor) else builtins.abs(size)
+    return row("where")(signbit(sign_of), negative(size) if isinstance(size, Tensor) else -size, size)  # type: ignore[no-any-return]
+
+
+def positive(x: Tensor, /) -> Tensor:
+    """A copy of x."""
+    return x.clone()
+
+
+def conj(x: Tensor, /) -> Tensor:
+    """A copy of x, which is real."""
+    return x.clone()
+
+
+def real(x: Tensor, /) -> Tensor:
+    """A copy of x, which is real."""
+    return x.clone()
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """Zeros: x is real."""
+    return zeros_like(x)
+
+
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """min(max(x, min), max) in x's dtype; None is no limit. Bounds are numbers or tensors that broadcast with ``x``."""
+    result = x if min is not None or max is not None else x.clone()
+    for bound, of in ((min, maximum), (max, minimum)):
+        if bound is None:
+            continue
+        if isinstance(bound, Tensor):
+            bound = converted(bound, x.dtype)
+        elif is_integer(x.dtype):
+            if isinstance(bound, float) and not bound.is_integer():
+                raise DTypeError(f"clip: the bound {bound} is no {x.dtype}; convert x with astype", op="clip")
+            low, high = integer_range(x.dtype)
+            bound = _limited(int(bound), low, high)
+        result = of(result, bound)
+    return result
+
+
+def _limited(number: int, low: int, high: int) -> int:
+    """Returns ``number`` limited to [low, high]."""
+    return low if number < low else high if number > high else number

@@ -1,0 +1,17 @@
+"""The rows of the op table as functions that record, by name."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import netcl.ops  # noqa: F401  (fills the op table)
+from netcl.core.ops_table.dispatch import row_of
+from netcl.ops.table import OpFunction, as_function
+
+__all__ = ["row"]
+
+
+@cache
+def row(name: str) -> OpFunction:
+    """Returns the function that calls the row ``name``, recorded for gradients if netcl.autograd is loaded."""
+    return as_function(row_of(name), True)

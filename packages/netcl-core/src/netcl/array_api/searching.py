@@ -1,0 +1,124 @@
+"""Searching, sorting and set functions of the array API standard."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from netcl.array_api.data_types import together
+from netcl.array_api.manipulation import take
+from netcl.array_api.rows import row
+from netcl.core.errors import ShapeError
+from netcl.core.tensor import Tensor
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the position of the first largest element along ``axis`` (None: of the flattened tensor), int64."""
+    return row("argmax")(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the position of the first smallest element along ``axis`` (None: of the flattened tensor), int64."""
+    return row("argmin")(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """Returns the positions of nonzero elements, one int64 vector per axis; raises ShapeError for a 0-d tensor."""
+    if not x.ndim:
+        raise ShapeError("nonzero: a 0-d tensor has no axis", op="nonzero")
+    return tuple(row("nonzero")(x, as_tuple=True))
+
+
+def searchsorted(
+    x1: Tensor, x2: Tensor, /, *, side: Literal["left", "right"] = "left", sorter: Tensor | None = None
+) -> Tensor:
+    """Returns the positions, int64, at which elements of ``x2`` keep the vector ``x1`` sorted; ``sorter`` sorts it."""
+    edges, values = together(x1 if sorter is None else take(x1, sorter), x2)
+    return row("searchsorted")(edges, values, side=side)  # type: ignore[no-any-return]
+
+
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """Returns x1 where the condition holds, else x2; tensors or numbers, whose dtypes are promoted."""
+    return row("where")(condition, *together(x1, x2))  # type: ignore[no-any-return]
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Returns the elements sorted along ``axis``; always stable."""
+    return row("sort")(x, axis=axis, descending=descending)[0]  # type: ignore[no-any-return]
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Returns the positions, int64, in the order of the sorted elements along ``axis``; always stable."""
+    return row("argsort")(x, axis=axis, descending=descending)  # type: ignore[no-any-return]
+
+
+class UniqueAll(NamedTuple):
+    """The result of ``unique_all``."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """The result of ``unique_counts``."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """The result of ``unique_inverse``."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """Returns the distinct elements, sorted, the position of the first of each, the place of each element of ``x``
+    among them, and their counts, int64. Each NaN is distinct. Computed on the host.
+    """
+    stored = x.numpy()
+    values, first, inverse, counts = np.unique(
+        stored, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    queue = x.queue
+    positions = (first, inverse.reshape(x.shape), counts)
+    return UniqueAll(
+        Tensor.from_host(queue, values, x.dtype), *(Tensor.from_host(queue, one, "int64") for one in positions)
+    )
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """Returns the distinct elements, sorted, and their counts, int64; each NaN is distinct."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """Returns the distinct elements, sorted, and the place of each element of ``x`` among them; each NaN is
+    distinct.
+    """
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """Returns the distinct elements, sorted; each NaN is distinct."""
+    return unique_all(x).values
