@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
-from netcl.array_api.creation import full_like, zeros_like
+from netcl.array_api.creation import zeros_like
 from netcl.array_api.data_types import converted, together
 from netcl.array_api.rows import row
 from netcl.core.dtypes import integer_range, is_floating, is_integer, promote
@@ -67,6 +66,7 @@ bitwise_or = _binary("bitwise_or", "bitwise_or")
 bitwise_right_shift = _binary("bitwise_right_shift", "right_shift")
 bitwise_xor = _binary("bitwise_xor", "bitwise_xor")
 ceil = _rounding("ceil")
+copysign = _binary("copysign", "copysign")
 cos = _unary("cos", "cos")
 cosh = _unary("cosh", "cosh")
 divide = _binary("divide", "div")
@@ -95,6 +95,7 @@ maximum = _binary("maximum", "maximum")
 minimum = _binary("minimum", "minimum")
 multiply = _binary("multiply", "mul")
 negative = _unary("negative", "neg")
+nextafter = _binary("nextafter", "nextafter")
 not_equal = _binary("not_equal", "ne")
 pow = _binary("pow", "pow")
 reciprocal = _unary("reciprocal", "reciprocal")
@@ -124,15 +125,6 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
 
 def _common(*values: Any) -> str:
     return promote(*(value.dtype if isinstance(value, Tensor) else type(value) for value in values))
-
-
-def copysign(x1: Any, x2: Any, /) -> Tensor:
-    """|x1| with the sign of x2."""
-    size, sign_of = together(x1, x2)
-    if not isinstance(sign_of, Tensor):
-        sign_of = full_like(size, sign_of)
-    size = abs(size) if isinstance(size, Tensor) else builtins.abs(size)
-    return row("where")(signbit(sign_of), negative(size) if isinstance(size, Tensor) else -size, size)  # type: ignore[no-any-return]
 
 
 def positive(x: Tensor, /) -> Tensor:

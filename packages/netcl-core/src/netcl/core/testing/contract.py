@@ -288,7 +288,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "grad": "",
         "grad_fn": "",
         "item": "()",
-        "__array_namespace__": "(*, api_version=None)",
         "to_device": "(device, /, *, stream=None)",
         "log": "()",
         "max": "(axis=None, keepdims=False)",
