@@ -14,6 +14,7 @@ from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.tensor.gradients import attach
+from netcl.core.tensor.views import separate
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()
@@ -53,6 +54,8 @@ class GradContext:
             return
         if grad.storage_id in self._borrowed:
             grad = self.call("clone", grad)
+        elif not self.create_graph:
+            grad = separate(grad)  # a view would keep what it is a view of
         self.borrow(grad)
         leaf.grad = grad
 

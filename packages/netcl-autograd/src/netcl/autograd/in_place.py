@@ -6,9 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from netcl.autograd.grad_node import GradContext, GradNode, Grads, belongs, edge_of, edges_of
+from netcl.autograd import views
+from netcl.autograd.grad_node import Edge, GradContext, GradNode, Grads, belongs, edge_of, edges_of
 from netcl.autograd.mode import state
 from netcl.core import Tensor, dispatch
+from netcl.core.errors import UnsupportedError
+from netcl.core.tensor import in_place
+from netcl.ops.keys import is_array, spread
 
 
 @contextmanager
@@ -17,35 +21,72 @@ def writing(target: Tensor, value: Tensor, replaces: bool) -> Iterator[Tensor]:
 
     ``value`` is the result of an op; with ``replaces`` it is any tensor, and a copy of it is the op.
     """
-    if not state.enabled:
+    view = target._base
+    in_view = type(view) is views.View
+    if not state.enabled or not (value.requires_grad or _takes_part(target)):
         yield value
         return
+    refuse_leaf(target)
+    if in_view:
+        views.check(view)
+    if value.dtype != target.dtype and value.requires_grad:
+        value, replaces = value.astype(target.dtype), False
+    if value.shape != target.shape and value.requires_grad:
+        value, replaces = dispatch.call("expand", value, target.shape, record=True), False
+    outputs: list[int] = []
+    if replaces or not value.requires_grad:
+        step = GradNode("copy", _copied, edges_of((target, value)), (), 1)
+        edge: Edge = step, 0
+    else:
+        edge = edge_of(value)
+        if isinstance(edge[0], GradNode):
+            step = edge[0]
+            outputs = _keep_saved(step, target, value)
+        else:
+            step = GradNode("copy", _copied, (None, edge), (), 1)
+            edge = step, 0
+    yield value
+    if in_view:
+        views.rebase(view, edge)
+    else:
+        belongs(target, step, edge[1])
+        if type(view) is views.Group:
+            views.renew(view)
+    if state.tape is not None:
+        state.tape.nodes.append(target)
+    _save_again(step, outputs, target)
+
+
+def assigned(target: Tensor, key: Any, value: Any) -> bool:
+    """Records and runs ``target[key] = value``; False if there is nothing to record."""
+    if not state.enabled or not (_takes_part(target) or (isinstance(value, Tensor) and value.requires_grad)):
+        return False
+    refuse_leaf(target)
+    items = spread("setitem", key, target.shape)
+    if not any(map(is_array, items)):
+        in_place.copy(target[key], value, "assignment")
+        return True
+    if any(item is None for item in items):
+        raise UnsupportedError(
+            "assignment to a key with arrays and None has no gradient; reshape the tensor and leave None out"
+        )
+    in_place.write(target, dispatch.call("index_put", target, items, value, record=True))
+    return True
+
+
+def refuse_leaf(target: Tensor) -> None:
+    """RuntimeError if ``target`` is a leaf that requires grad."""
     if target.requires_grad and target.grad_fn is None:
         raise RuntimeError(
             "a leaf tensor that requires grad is written in place while grad is enabled; write under no_grad(), or "
             "into a clone()"
         )
-    if value.dtype != target.dtype and value.requires_grad:
-        value, replaces = value.astype(target.dtype), False
-    if value.shape != target.shape and value.requires_grad:
-        value, replaces = dispatch.call("expand", value, target.shape, record=True), False
-    if replaces or not value.requires_grad:
-        step = GradNode("copy", _copied, edges_of((target, value)), (), 1)
-        yield value
-        _belongs(target, (step, 0))
-        return
-    edge = edge_of(value)
-    step = edge[0] if isinstance(edge[0], GradNode) else GradNode("copy", _copied, (None, edge), (), 1)
-    outputs = _keep_saved(step, target, value)
-    yield value
-    _belongs(target, (step, max(edge[1], 0)))
-    _save_again(step, outputs, target)
 
 
-def _belongs(target: Tensor, edge: tuple[GradNode, int]) -> None:
-    belongs(target, *edge)
-    if state.tape is not None:
-        state.tape.nodes.append(target)
+def _takes_part(target: Tensor) -> bool:
+    """True if ``target`` is in the graph, or what it is a view of."""
+    view = target._base
+    return target.requires_grad or (type(view) is views.View and view.group.base_edge() is not None)
 
 
 def _keep_saved(step: GradNode, target: Tensor, value: Tensor) -> list[int]:
@@ -54,20 +95,14 @@ def _keep_saved(step: GradNode, target: Tensor, value: Tensor) -> list[int]:
     kept = list(step.saved or ())
     for position, tensor in enumerate(kept):
         if tensor.storage_id == target.storage_id:
-            kept[position] = dispatch.call("clone", tensor.detach(), record=False)
-            step.versions[position] = kept[position].version
-            _mark(tensor, kept[position])
+            copy = kept[position] = dispatch.call("clone", tensor.detach(), record=False)
+            copy._requires_grad, copy._grad_fn = tensor._requires_grad, tensor._grad_fn
+            step.versions[position] = copy.version
         elif tensor.storage_id == value.storage_id and tensor.dtype == target.dtype:
             outputs.append(position)
     if step.saved is not None:
         step.saved = tuple(kept)
     return outputs
-
-
-def _mark(tensor: Tensor, kept: Tensor) -> None:
-    """Gives the copy of a saved tensor its place in the graph, for second derivatives."""
-    kept._requires_grad = tensor._requires_grad
-    kept._grad_fn = tensor._grad_fn
 
 
 def _save_again(step: GradNode, outputs: Sequence[int], target: Tensor) -> None:

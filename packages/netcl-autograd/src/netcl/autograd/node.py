@@ -72,6 +72,9 @@ class Methods:
     def writing(self, target: Tensor, value: Tensor, replaces: bool) -> AbstractContextManager[Tensor]:
         return in_place.writing(target, value, replaces)
 
+    def assigned(self, target: Tensor, key: Any, value: Any) -> bool:
+        return in_place.assigned(target, key, value)
+
 
 class _Recorded(type):
     """The class of Node: results of recorded ops and tensors that require grad are instances."""

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from netcl.autograd import views
 from netcl.autograd.derive.fused_plan import fused_plan
 from netcl.autograd.derive.run import run_plan
 from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of
@@ -43,6 +44,8 @@ def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, An
     result = next(row, args, kwargs)
     if isinstance(result, Tensor):
         mark_recorded(result)
+        if row.name in views.ROWS:
+            views.track(row, args, kwargs, result)
     elif isinstance(result, tuple):
         for each in result:
             if isinstance(each, Tensor):
@@ -72,7 +75,10 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
             state.enabled, state.tape = outer
         results = result if isinstance(result, tuple) else (result,)
         step = record_call(row, args, kwargs, results)
-        return _outputs(step, results, isinstance(result, tuple), given=True)
+        outputs = _outputs(step, results, isinstance(result, tuple), given=True)
+        if row.name in views.ROWS:
+            views.track(row, args, kwargs, outputs)
+        return outputs
     ready = bound(row, args, kwargs)
     single = ready.program.single
     if next is execute:

@@ -18,10 +18,11 @@ from netcl.core.layout import aligned, contiguous_strides
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.host import to_storage
+from netcl.core.tensor.views import check_writable, flush
 from netcl.ops.index import broadcasts, select, take_at
 from netcl.ops.keys import Block, Selection, block_of, check_mask, is_array, is_mask, row_positions, select_by, spread
 from netcl.ops.scatter import add_at, addable, fitting, put_at
-from netcl.ops.shape import expand, permute, reshape, strided_slice
+from netcl.ops.shape import expand, permute, reshape, strided_copy, strided_slice
 from netcl.ops.table import as_dtype, composite, computed, engine_of
 
 Shape = tuple[int, ...]
@@ -97,12 +98,18 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     the value has an element for each true position.
     """
     engine_of("setitem", x)
+    check_writable(x)
     items = spread("setitem", key, x.shape)
     source = _value(x, value)
     if not any(map(is_array, items)):
         _set_block(x, block_of("setitem", items, x.shape), source)
-    elif not _set_masked(x, items, source):
+    elif _set_masked(x, items, source):
+        flush((x,))  # the engine has counted this write
+        return
+    else:
         _set_rows(x, select_by("setitem", items, x.shape), source)
+    x._storage.written()
+    flush((x,))
 
 
 def _value(x: Tensor, value: Any) -> Tensor:
@@ -118,7 +125,7 @@ def _value(x: Tensor, value: Any) -> Tensor:
 
 
 def _copied(x: Tensor) -> Tensor:
-    return strided_slice.row.call(x, (0,) * x.ndim, (1,) * x.ndim, x.shape)  # type: ignore[misc, no-any-return]
+    return strided_copy(x, x.shape, contiguous_strides(x.shape))
 
 
 def _fitted(source: Tensor, shape: Shape) -> Tensor:

@@ -15,13 +15,13 @@ from netcl.core.backend.host_reads import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast, reduce
-from netcl.core.layout import normalize_axes
+from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import div, floor_divide, maximum, minimum, mul, neg
 from netcl.ops.index import cropped, index_select_grad, indices_on, per_element, take_at
-from netcl.ops.shape import expand, strided_slice, write_slice
+from netcl.ops.shape import expand, strided_copy, write_slice
 from netcl.ops.sort import sort
 from netcl.ops.table import composite, computed, engine_of
 
@@ -33,14 +33,14 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 def _on_copy(x: Tensor, region: tuple[int, ...], change: Callable[[Tensor], object]) -> Tensor:
     """Returns a copy of ``x`` with the first ``region`` positions of each axis written by ``change``."""
-    zeros, ones = [0] * x.ndim, [1] * x.ndim
-    result: Tensor = strided_slice.row.call(x, zeros, ones, x.shape)  # type: ignore[misc]
+    strides = contiguous_strides(x.shape)
+    result = strided_copy(x, x.shape, strides)
     if region == x.shape:
         change(result)
     else:
-        part: Tensor = strided_slice.row.call(x, zeros, ones, region)  # type: ignore[misc]
+        part = strided_copy(x, region, strides)
         change(part)
-        write_slice(part, result, zeros, ones)
+        write_slice(part, result, [0] * x.ndim, [1] * x.ndim)
     return result
 
 

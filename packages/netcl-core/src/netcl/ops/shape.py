@@ -15,7 +15,8 @@ from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
-from netcl.core.tensor import Tensor
+from netcl.core.tensor import Tensor, views
+from netcl.core.tensor.views import Geometry, ViewStorage
 from netcl.ops.table import as_dtype, composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -62,7 +63,7 @@ def reshape(x: Tensor, shape: Any) -> Tensor:
     shapes.
     """
     engine_of("reshape", x)
-    return x._alias(_resolved(x.shape, shape))
+    return views.reshaped(x, _resolved(x.shape, shape))  # type: ignore[no-any-return]
 
 
 @composite(
@@ -116,7 +117,7 @@ def unsqueeze(x: Tensor, axis: Axes) -> Tensor:
 # -- strided copies ----------------------------------------------------------------------------------------------------
 
 
-def _copied(
+def strided_copy(
     x: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int = 0, out: Tensor | None = None
 ) -> Tensor:
     """Returns a new tensor of ``shape``; its element i is ``x`` at offset + i * strides."""
@@ -132,6 +133,17 @@ def _copied(
             out_offset=0,
         )
     return result
+
+
+def _view(x: Tensor, walk: Geometry, how: str, *args: Any) -> Tensor:
+    """Returns the elements of ``x`` that ``walk`` names as a view; ``how(*args)`` of a Geometry gives ``walk``."""
+    if walk.offset == 0 and math.prod(walk.shape) == x.size and walk.is_contiguous and x.size:
+        return x._alias(walk.shape)
+    result = strided_copy(x, walk.shape, walk.strides, walk.offset)
+    if type(x._storage) is not ViewStorage:
+        return views.link(result, x, walk)  # type: ignore[no-any-return]
+    own = views.geometry_of(x)
+    return views.link(result, x, own and getattr(own, how)(*args))  # type: ignore[no-any-return]
 
 
 @computed(
@@ -154,8 +166,7 @@ def permute(x: Tensor, axes: Sequence[int]) -> Tensor:
             parameter="axes",
         )
     normalize_axes(order, x.ndim, "permute")
-    strides = contiguous_strides(x.shape)
-    return _copied(x, [x.shape[axis] for axis in order], [strides[axis] for axis in order])
+    return _view(x, Geometry(x.shape, contiguous_strides(x.shape)).permuted(order), "permuted", order)
 
 
 def _transposed(x: Any, axes: Any = ()) -> Any:
@@ -197,8 +208,7 @@ def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
         raise ShapeError(
             f"expand: shape {x.shape} does not broadcast to {tuple(wanted)}", op="expand", parameter="shape"
         )
-    strides = [0 if size == 1 else stride for size, stride in zip(x.shape, contiguous_strides(x.shape))]
-    return _copied(x, sizes, [0] * lead + strides)
+    return _view(x, Geometry(x.shape, contiguous_strides(x.shape)).expanded(sizes), "expanded", sizes)
 
 
 broadcast_to = expand
@@ -220,9 +230,8 @@ def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any) -> Any:
 def strided_slice(x: Tensor, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """The block of ``x`` at starts + i * steps, i < sizes, one each per axis. Its gradient is ``strided_scatter``."""
     engine_of("strided_slice", x)
-    strides = contiguous_strides(x.shape)
-    offset = builtins.sum(start * stride for start, stride in zip(starts, strides))
-    return _copied(x, sizes, [step * stride for step, stride in zip(steps, strides)], offset)
+    whole = Geometry(x.shape, contiguous_strides(x.shape))
+    return _view(x, whole.sliced(starts, steps, sizes), "sliced", starts, steps, sizes)
 
 
 def _place_reference(x: Any, shape: Any, starts: Any, steps: Any, value: float = 0.0) -> Any:

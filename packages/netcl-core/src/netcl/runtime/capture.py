@@ -23,6 +23,7 @@ from netcl.core.capture.rerecord import rerecord
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.views import ViewStorage, invalidate_views
 from netcl.ops import random
 from netcl.runtime.dependencies import Dependencies
 
@@ -144,9 +145,17 @@ class CapturedStep:
             for gradient in self._gradients:
                 gradient.parameter.grad = gradient.before
         self._finish(recording, calls)
+        outside = {id(tensor._storage): tensor._storage for tensor in calls.outside.values()}
+        self._views = [storage for storage in outside.values() if isinstance(storage, ViewStorage)]
         self._written = [calls.outside[number]._storage for number in calls.written()]
         for number, version in calls.begun.items():
-            calls.outside[number]._storage.version = version  # nothing has been written yet
+            storage = calls.outside[number]._storage
+            if not isinstance(storage, ViewStorage):
+                storage.version = version  # nothing has been written yet
+                invalidate_views(storage)
+        for view in self._views:
+            view.pinned = True
+            view.invalidate()
 
     @contextmanager
     def _recorded_into(self, recording: Any, *entries: Interceptor) -> Iterator[None]:
@@ -214,11 +223,16 @@ class CapturedStep:
                     static.write(value)
         if self._draws:
             random.position(self._engine, random.tell() - self._drawn_at)
+        for view in self._views:
+            view.materialize()
         self._recording.replay()
         if self._draws:
             random.advance(self._engine, self._draws)
         for storage in self._written:
-            storage.version += 1
+            if isinstance(storage, ViewStorage):
+                storage.invalidate()
+            else:
+                storage.written()
         for gradient in self._gradients:
             gradient.parameter.grad = gradient.after
         return replaced(self._result, _copy)

@@ -13,6 +13,7 @@ from netcl.autograd.derive.region import overhead, results_kept
 from netcl.autograd.grad_node import FLOATING, belongs
 from netcl.autograd.mode import state
 from netcl.autograd.recorder import step_of
+from netcl.autograd.views import track_alias
 from netcl.core import Tensor, config
 from netcl.core.backend.protocol import KernelText
 from netcl.core.dispatch import Bound, OpRow, Program, pop_hook, push_hook
@@ -90,6 +91,7 @@ class _Trace(Trace):
         finally:
             state.trace, state.enabled = outer
         alias_in_graph(tensor, result)
+        track_alias(tensor, result)
 
 
 def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:

@@ -79,7 +79,7 @@ def record_call(
     """The node of a call that returned ``results``; None if none of them is floating."""
     if not any(isinstance(result, Tensor) and result.dtype in FLOATING for result in results):
         return None
-    given = _arguments(row, args, kwargs)
+    given = arguments_of(row, args, kwargs)
     edges: list[Edge] = []
     inputs: list[TensorMeta] = []
     places: list[tuple[str, int | None]] = []
@@ -131,7 +131,7 @@ def _back(value: Any, saved: Sequence[Tensor]) -> Any:
 _names: dict[OpRow, tuple[str, ...] | None] = {}
 
 
-def _arguments(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_of(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """All arguments by name, defaults included; without a full binding for plain positional calls."""
     if row not in _names:
         parameters = row.signature.parameters.values()
@@ -143,6 +143,13 @@ def _arguments(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     found = row.signature.bind(*args, **kwargs)
     found.apply_defaults()
     return found.arguments
+
+
+def node_of(row: OpRow, arguments: dict[str, Any], x: TensorMeta, edge: Edge) -> GradNode:
+    """The node of a row with one tensor ``x`` that saves nothing, as of a call on a tensor whose gradient goes to
+    ``edge``.
+    """
+    return GradNode(row.name, run_rule, (edge,), (), 1, _Static(row, arguments, (("x", None),), (x,), {}))
 
 
 def _holds_tensors(value: Any) -> bool:

@@ -16,6 +16,7 @@ from netcl.core.expr.kernel_source import KernelSource, joined, kernel_text
 from netcl.core.kernels import work_group_tuner
 from netcl.core.kernels.signature import Parameter, convert_scalar, parameters_of
 from netcl.core.memory.queue_pools import BufferHandle, opencl_queue
+from netcl.core.tensor.views import flush
 
 try:
     import pyopencl as cl
@@ -176,7 +177,8 @@ class BuiltKernel:
         launcher_for(queue).launch(self.source, self.spec.name, size, local, arguments, self.options)
         for arg, parameter in zip(args, self._parameters or ()):
             if parameter.writes and hasattr(arg, "_storage"):
-                arg._storage.version += 1
+                arg._storage.written()
+                flush((arg,))
 
     def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...] | None:
         """Returns the fastest local size for these arguments, see ``KernelSpec.tune``."""

@@ -18,6 +18,7 @@ from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.views import flush
 
 Shape = tuple[int, ...]
 
@@ -75,6 +76,8 @@ class Bound:
         for result, final in zip(results, program.finals):
             if result.shape != final:
                 set_shape(result, final)
+        if out is not None:
+            flush(out)
         return results
 
 
@@ -263,6 +266,7 @@ def assign(target: Any, source: Any) -> None:
     """Writes ``source`` (same shape and engine) into ``target``, converted to its dtype."""
     before_write()
     target.engine.run(_converted(source.dtype, target.dtype), (source,), out=(target,))
+    flush((target,))
 
 
 def evaluate(
@@ -272,7 +276,9 @@ def evaluate(
     if not inputs:
         raise ExpressionError("expressions without inputs have no engine to run on")
     before_write()
-    return inputs[0].engine.run(outputs, inputs, scalars, **kwargs)  # type: ignore[no-any-return]
+    results: tuple[Any, ...] = inputs[0].engine.run(outputs, inputs, scalars, **kwargs)
+    flush(kwargs.get("out") or ())
+    return results
 
 
 def evaluate_each(
@@ -290,7 +296,10 @@ def evaluate_each(
     if not inputs:
         return []
     before_write()
-    return inputs[0][0].engine.run_each(outputs, inputs, shared, scalars, **kwargs)  # type: ignore[no-any-return]
+    results: list[tuple[Any, ...]] = inputs[0][0].engine.run_each(outputs, inputs, shared, scalars, **kwargs)
+    for targets in kwargs.get("out") or ():
+        flush(targets)
+    return results
 
 
 def reduce_each(kind: str, expression: Expr, inputs: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> Any:

@@ -35,9 +35,8 @@ class TensorData:
     """A contiguous block of memory on a device, with its shape and dtype, and its place in the gradient graph.
 
     The memory is in a ``Storage`` that aliases share: on OpenCL a ``buffer``, on the NumPy backend an ``array``; to ask
-    for them computes deferred storage. ``_base``, ``_offset`` and ``_strides`` are reserved for views: a tensor that
-    has them, elements from an offset on and by strides of the storage of its base. They are None now, for every tensor
-    begins where its storage does and is in C order.
+    for them computes deferred storage. ``_base`` is the place of a tensor among the views of one tensor in the gradient
+    graph; it is None outside of the graph.
     """
 
     __slots__ = (
@@ -45,10 +44,8 @@ class TensorData:
         "_base",
         "_grad",
         "_grad_fn",
-        "_offset",
         "_requires_grad",
         "_storage",
-        "_strides",
         "dtype",
         "engine",
         "shape",
@@ -58,8 +55,6 @@ class TensorData:
     dtype: str
     _storage: Storage
     _base: Any
-    _offset: Any
-    _strides: Any
     _requires_grad: bool
     _grad: Any
     _grad_fn: Any
@@ -74,8 +69,6 @@ class TensorData:
         self._grad = None
         self._grad_fn = None
         self._base = None
-        self._offset = None
-        self._strides = None
         return self
 
     # -- the storage ---------------------------------------------------------------------------------------------

@@ -61,6 +61,11 @@ class Gradients(Protocol):
         ...
 
 
+    def assigned(self, target: Any, key: Any, value: Any) -> bool:
+        """Records and runs ``target[key] = value``; False if there is nothing to record."""
+        ...
+
+
 _registered: Gradients | None = None
 _looked_up = False
 

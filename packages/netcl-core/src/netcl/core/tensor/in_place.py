@@ -10,10 +10,12 @@ from netcl.core import dtypes
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
 from netcl.core.layout import aligned
 from netcl.core.ops_table import dispatch
-from netcl.core.tensor import gradients
+from netcl.core.ops_table.hook_stack import before_write
+from netcl.core.tensor import gradients, views
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.host import to_storage
 
+DATA = gradients.Mark("data of another tensor")
 _NUMBERS = (bool, int, float, np.generic)
 
 
@@ -38,13 +40,28 @@ def fill(target: Any, value: Any) -> Any:
     return _write(target, _operand(target, value), same_kind=False, what="fill_")
 
 
+def assign(target: Any, key: Any, value: Any) -> None:
+    """``target[key] = value``: writes ``value``, which broadcasts, in place, by the rules of ``copy``."""
+    recorded = None
+    if target._requires_grad or target._base is not None or getattr(value, "_requires_grad", False):
+        recorded = gradients.registered()
+    if recorded is None or not recorded.assigned(target, key, value):
+        version = target._storage.version
+        dispatch.call("setitem", target, key, value)
+        if target._base is DATA:
+            target._storage.version = version
+
+
 def _write(target: Any, value: Any, same_kind: bool, what: str = "") -> Any:
     name = what or "an in-place operation"
     if same_kind and dtypes.promote(target.dtype, value.dtype) != target.dtype and not _castable(value, target):
         raise DTypeError(f"{name}: a {value.dtype} result cannot be stored in a {target.dtype} tensor; use copy_()")
     if not _broadcasts(value.shape, target.shape):
         raise ShapeError(f"{name}: values of shape {value.shape} do not broadcast to the tensor of {target.shape}")
-    recorded = gradients.registered() if target._requires_grad or value._requires_grad else None
+    views.check_writable(target)
+    recorded = None
+    if target._requires_grad or value._requires_grad or target._base is not None:
+        recorded = gradients.registered()
     if recorded is None:
         _store(target, value)
         return target
@@ -55,9 +72,36 @@ def _write(target: Any, value: Any, same_kind: bool, what: str = "") -> Any:
 
 def _store(target: Any, value: Any) -> None:
     """Writes ``value`` into the memory of ``target``."""
-    if value.shape != target.shape:
-        value = dispatch.call("expand", value, target.shape)
-    dispatch.assign(target, value)
+    storage = target._storage
+    version = storage.version
+    if not (type(storage) is views.ViewStorage and views.store(target, value)):
+        if value.shape != target.shape:
+            value = dispatch.call("expand", value, target.shape)
+        dispatch.assign(target, value)
+    if target._base is DATA:
+        storage.version = version
+
+
+def data_of(tensor: Any) -> Any:
+    """A tensor on the storage of ``tensor`` outside of the graph; writes into it are not counted as writes in place."""
+    alias = tensor.detach()
+    alias._base = DATA
+    return alias
+
+
+def set_data(tensor: Any, data: Any) -> None:
+    """Puts ``tensor`` on the storage of ``data``, whose shape and dtype it takes.
+
+    DTypeError if a tensor that requires grad would become an integer tensor; RuntimeError for the result of an op.
+    """
+    if not isinstance(data, TensorData):
+        raise TypeError(f"data is set to a Tensor, not {type(data).__name__}")
+    if tensor._requires_grad and not dtypes.is_floating(data.dtype):
+        raise DTypeError(f"the data of a tensor that requires grad cannot be {data.dtype}")
+    before_write()
+    alias: Any = data.detach()  # type: ignore[attr-defined]
+    tensor.engine, tensor._storage, tensor.shape, tensor.dtype = alias.engine, alias._storage, alias.shape, alias.dtype
+    tensor._base = None
 
 
 def _operand(target: Any, value: Any) -> Any:
@@ -95,4 +139,4 @@ def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return all(size in (1, whole) for size, whole in zip(aligned(shape, len(wanted)), wanted))
 
 
-__all__ = ["copy", "fill", "write"]
+__all__ = ["DATA", "assign", "copy", "data_of", "fill", "set_data", "write"]

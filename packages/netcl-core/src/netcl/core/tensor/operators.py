@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Generic, TypeVar
 
 from netcl.core.ops_table import dispatch
+from netcl.core.tensor import in_place
 from netcl.core.tensor.data import TensorData
 
 ResultT = TypeVar("ResultT")
@@ -132,9 +133,7 @@ class Operators(TensorData, Generic[ResultT]):
         return self._call("getitem", self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._refuse_in_place("assignment")
-        dispatch.call("setitem", self, key, value)
-        self._storage.version += 1
+        in_place.assign(self, key, value)
 
     # -- methods: the rows of the same name ------------------------------------------------------------------------
 

@@ -40,10 +40,21 @@ class Storage:
     ``allocation`` returns the buffer to its pool when the last tensor on it is gone. ``version`` counts writes in
     place. ``persistent`` storage never goes into a free list. ``upload`` is the last copy from the host, None for none.
     ``deferred`` is None once the memory is there; before, it is the computation and the number of the value in it. A
-    computation that failed is replaced by ``Failed``, which raises its error again.
+    computation that failed is replaced by ``Failed``, which raises its error again. ``views`` are weak references to
+    the storages of views, None for none; see ``views.py``.
     """
 
-    __slots__ = ("__weakref__", "allocation", "array", "buffer", "deferred", "persistent", "upload", "version")
+    __slots__ = (
+        "__weakref__",
+        "allocation",
+        "array",
+        "buffer",
+        "deferred",
+        "persistent",
+        "upload",
+        "version",
+        "views",
+    )
 
     buffer: Any
     array: Any
@@ -52,6 +63,7 @@ class Storage:
     persistent: bool
     deferred: tuple[Computation, int] | None
     upload: Upload | None
+    views: list[Any] | None
 
     @staticmethod
     def of(buffer: Any, array: Any, allocation: Any) -> Storage:
@@ -66,6 +78,7 @@ class Storage:
         self.persistent = False
         self.deferred = None
         self.upload = None
+        self.views = None
         return self
 
     def materialize(self) -> None:
@@ -76,6 +89,15 @@ class Storage:
                 work.materialize()
                 if self.deferred is not None:
                     raise RuntimeError(f"a tensor was left pending by {work!r}")
+
+    def written(self) -> None:
+        """Counts a write in place, and makes views of this storage stale; called after the write."""
+        self.version += 1
+        if self.views is not None:
+            for ref in self.views:
+                view = ref()
+                if view is not None:
+                    view.invalidate()
 
     def fill(self, other: Storage) -> None:
         """Gives deferred storage the memory of ``other``, which becomes its own."""

@@ -21,6 +21,7 @@ from netcl.core.tensor import gradients
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.storage import Storage, Upload, lock
+from netcl.core.tensor.views import flush
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -219,7 +220,8 @@ class Tensor(Creation["Tensor"]):
             if stored.shape != self.shape:
                 raise ShapeError(f"write: values of shape {stored.shape} into a tensor of shape {self.shape}")
             self.engine.write(self, stored)
-        self._storage.version += 1
+            self._storage.written()
+            flush((self,))
         return self
 
     def item(self) -> Any:

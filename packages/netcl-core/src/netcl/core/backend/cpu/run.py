@@ -41,7 +41,7 @@ def run(
     engine.launch(_evaluate, ready.evaluator, arrays, dict(scalars or {}), ready.space, stores, engine.raise_flag)
     for target in out or ():
         if target is not None:
-            target._storage.version += 1
+            target._storage.written()
     return results
 
 

@@ -192,7 +192,6 @@ def matmul(
         result = engine.empty(plan.shape, a.dtype)
     else:
         result = out
-        result._storage.version += 1
     first, second = (b, a) if plan.swapped else (a, b)
     variant = variant or _measured(engine, plan, a.dtype) or plan.variant
     fused = None if epilogue is None else _fuse(engine, plan, epilogue, result, variant)
@@ -205,4 +204,6 @@ def matmul(
             contract(engine, c, first, second, result, variant=variant, fused=fused)
     if epilogue is not None and fused is None and result.size:
         run_alone(engine, epilogue, result)
+    if out is not None:
+        out._storage.written()
     return result

@@ -128,6 +128,7 @@ def _closed(
         s.persistent = False
         s.deferred = None
         s.upload = None
+        s.views = None
         t.engine = engine  # type: ignore[assignment]
         t.shape = shape
         t.dtype = dtype
@@ -135,8 +136,6 @@ def _closed(
         t._grad = None
         t._grad_fn = None
         t._base = None
-        t._offset = None
-        t._strides = None
         # Taken, not shared: another thread, or a finaliser that runs in the middle, may call the same op.
         try:
             taken = kernels.pop()

@@ -107,13 +107,13 @@ def _in_few_launches(
         results = [tuple(engine.empty(space, dtype) for dtype in dtypes) for space in ready.spaces]
     else:
         results = [tuple(targets) for targets in out]
-        for targets in results:
-            for target in targets:
-                target._storage.version += 1
     sets = [(*one, *made) for one, made in zip(inputs, results)]
     given = [shared[at] for at in ready.shared]
     for prepared, places in ready.launches:
         prepared(*[sets[number][column] for number, column in places], *given)
+    for targets in out or ():
+        for target in targets:
+            target._storage.written()
     return results
 
 

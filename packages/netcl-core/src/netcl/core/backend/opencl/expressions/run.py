@@ -156,13 +156,14 @@ def run(
         target = out[k] if out is not None else None
         if target is None:
             target = engine.empty(shape, dtype)
-        else:
-            target._storage.version += 1
         results.append(target)
     if not prepared.empty:
         storages = [*inputs, *results, *(engine.empty(shape, dtype) for shape, dtype in prepared.plan.temporaries)]
         for launch in prepared.launches:
             launch(storages, scalars or {})
+    for target in out or ():
+        if target is not None:
+            target._storage.written()
     return tuple(results)
 
 

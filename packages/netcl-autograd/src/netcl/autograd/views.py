@@ -1,0 +1,231 @@
+"""Views in the gradient graph: all views of one tensor, the base, form a group.
+
+A write in place into a view makes the base the result of a copy of slices, and every view of the base, as after a write
+into the base itself, is again the result of the ops that gave it, now on the new base.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grads, TensorMeta, belongs, edge_of
+from netcl.autograd.mode import state
+from netcl.autograd.rules.rule import arguments_of, node_of
+from netcl.core import Tensor, dispatch
+from netcl.core.dispatch import OpRow
+from netcl.core.layout import contiguous_strides
+from netcl.core.tensor import in_place
+from netcl.core.tensor.views import Geometry, root_of
+
+ROWS = frozenset(("reshape", "permute", "expand", "strided_slice"))
+
+
+class Group:
+    """A base and its views. ``edge``: the base's place in the graph, for when the base itself is gone."""
+
+    __slots__ = ("base", "edge", "members", "shape")
+
+    def __init__(self, base: Tensor) -> None:
+        self.base = weakref.ref(base)
+        self.shape = base.shape
+        self.members: list[weakref.ref[Tensor]] = []
+        self.edge: Edge | None = None
+        self.keep_edge(base)
+
+    def keep_edge(self, base: Tensor) -> None:
+        """Stores the place of ``base`` in the graph; of a leaf nothing is stored, since that would be a cycle."""
+        self.edge = edge_of(base) if base._requires_grad and base.grad_fn is not None else None
+
+    def base_edge(self) -> Edge | None:
+        """The target of the gradient of the base; None if it takes none."""
+        base = self.base()
+        if base is None:
+            return self.edge
+        return edge_of(base) if base.requires_grad and base.dtype in FLOATING else None
+
+    def add(self, view: Tensor) -> None:
+        """Adds a member."""
+        members = self.members
+        if len(members) >= 8 and len(members) & (len(members) - 1) == 0:
+            self.members = members = [ref for ref in members if ref() is not None]
+        members.append(weakref.ref(view))
+
+
+class View:
+    """How a view was taken: by ``row`` from the view ``parent`` of the group, or from its base (None).
+
+    ``several``: it is one of several results of one function; ``recorded``: grad was enabled.
+    """
+
+    __slots__ = ("arguments", "group", "meta", "parent", "recorded", "row", "several")
+
+    def __init__(
+        self, group: Group, parent: View | None, row: OpRow, arguments: Mapping[str, Any], meta: TensorMeta
+    ) -> None:
+        self.group = group
+        self.parent = parent
+        self.row = row
+        self.arguments = arguments
+        self.meta = meta  # of what it was taken from
+        self.several = False
+        self.recorded = state.enabled
+
+    def chain(self) -> list[View]:
+        """The views from the base on, this one last."""
+        found: list[View] = []
+        view: View | None = self
+        while view is not None:
+            found.append(view)
+            view = view.parent
+        return found[::-1]
+
+    def geometry(self) -> Geometry:
+        """The elements of the base that the view shows."""
+        shape = self.group.shape
+        found = Geometry(shape, contiguous_strides(shape))
+        for view in self.chain():
+            found = _STEPS[view.row.name](found, view.arguments)
+        return found
+
+    def taken(self, context: GradContext, base: Tensor) -> Tensor:
+        """The same elements of another tensor of the base's shape."""
+        for view in self.chain():
+            base = context.call(view.row.name, base, *view.arguments.values())
+        return base
+
+
+def _reshaped(geometry: Geometry, arguments: Mapping[str, Any]) -> Geometry:
+    found = geometry.reshaped(arguments["shape"])
+    assert found is not None  # else it would be no view
+    return found
+
+
+_STEPS: dict[str, Any] = {
+    "reshape": _reshaped,
+    "permute": lambda geometry, given: geometry.permuted(given["axes"]),
+    "expand": lambda geometry, given: geometry.expanded(given["shape"]),
+    "strided_slice": lambda geometry, given: geometry.sliced(given["starts"], given["steps"], given["sizes"]),
+}
+
+
+def track(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tensor) -> None:
+    """Notes that ``result`` was given by the row of a view; nothing if it has memory of its own."""
+    given = arguments_of(row, args, kwargs)
+    x = given.pop("x")
+    if x._base is in_place.DATA:
+        result._base = in_place.DATA
+        return
+    if root_of(result) is not root_of(x):
+        return
+    if row.name in ("reshape", "expand"):
+        given["shape"] = result.shape
+    elif row.name == "permute":
+        given["axes"] = tuple(int(axis) % x.ndim for axis in given["axes"])
+    parent = x._base
+    if type(parent) is View:
+        group = parent.group
+    else:
+        group = parent if type(parent) is Group else Group(x)
+        x._base, parent = group, None
+    result._base = View(group, parent, row, given, TensorMeta(x.shape, x.dtype, x.queue))
+    group.add(result)
+
+
+def track_alias(tensor: Tensor, result: Tensor) -> None:
+    """Gives ``tensor``, which stands for ``result``, its place among the views."""
+    if type(result._base) is View:
+        tensor._base = result._base
+        result._base.group.add(tensor)
+
+
+def mark_several(results: Sequence[Any]) -> None:
+    """Notes that ``results`` are the views that one function returns together."""
+    for result in results:
+        if isinstance(result, Tensor) and type(result._base) is View:
+            result._base.several = True
+
+
+def check(view: View) -> None:
+    """RuntimeError if a view must not be written in place while the graph is recorded."""
+    base = view.group.base()
+    if base is not None and base._requires_grad and base.grad_fn is None:
+        raise RuntimeError(
+            "a view of a leaf tensor that requires grad is written in place while grad is enabled; write under "
+            "no_grad(), or into a view of a clone()"
+        )
+    if any(one.several for one in view.chain()):
+        raise RuntimeError(
+            "writing in place into one of several views that one function returned, as of split, chunk or unbind; "
+            "take the view by narrow(), select() or x[...] instead"
+        )
+    if not all(one.recorded for one in view.chain()):
+        raise RuntimeError(
+            "writing in place into a view that was taken under no_grad while grad is enabled; take it with grad "
+            "enabled, or write under no_grad()"
+        )
+
+
+def rebase(view: View, edge: Edge) -> None:
+    """Makes the base of ``view`` the result of writing the value at ``edge`` into it, and renews all its views."""
+    group = view.group
+    step = GradNode("copy_slices", _copy_slices, (group.base_edge(), edge), (), 1, view)
+    base = group.base()
+    if base is not None:
+        belongs(base, step, 0)
+        if state.tape is not None:
+            state.tape.nodes.append(base)
+    group.edge = step, 0
+    renew(group)
+
+
+def renew(group: Group) -> None:
+    """Makes the views of a group results of the base as it is now."""
+    edge = group.base_edge()
+    if edge is None:
+        return
+    base = group.base()
+    if base is not None:
+        group.keep_edge(base)
+    for ref in group.members:
+        member = ref()
+        if member is None or member.dtype not in FLOATING:
+            continue
+        to = edge
+        for one in member._base.chain():
+            to = node_of(one.row, {"x": one.meta, **one.arguments}, one.meta, to), 0
+        belongs(member, *to)  # type: ignore[arg-type]
+
+
+def _copy_slices(context: GradContext, node: GradNode, grads: list[Any], wanted: Sequence[bool]) -> Grads:
+    """To the base its gradient with zeros where the view was written, to the value that of these elements."""
+    (grad,) = grads
+    view: View = node.static
+    if context.create_graph:
+        written = grad.engine.zeros(grad.shape, "bool")
+        in_place.fill(view.taken(GradContext(create_graph=False), written), True)
+        before = context.call("where", written, 0.0, grad) if wanted[0] else None
+        return before, view.taken(context, grad) if wanted[1] else None
+    geometry = view.geometry()
+    walk = {"shape": geometry.shape, "out_offset": 0}
+    before = value = None
+    if wanted[1]:
+        value = grad.engine.empty(geometry.shape, grad.dtype)
+        if value.size:
+            value.engine.copy(
+                grad, value, source_strides=geometry.strides, source_offset=geometry.offset,
+                out_strides=contiguous_strides(geometry.shape), **walk,
+            )  # fmt: skip
+    if wanted[0]:
+        before = dispatch.call("clone", grad, record=False)
+        if 0 not in geometry.shape:
+            zero = grad.engine.zeros((1,), grad.dtype)
+            grad.engine.copy(
+                zero, before, source_strides=(0,) * len(geometry.shape), source_offset=0,
+                out_strides=geometry.strides, shape=geometry.shape, out_offset=geometry.offset,
+            )  # fmt: skip
+    return before, value
+
+
+__all__ = ["ROWS", "Group", "View", "check", "mark_several", "rebase", "renew", "track", "track_alias"]

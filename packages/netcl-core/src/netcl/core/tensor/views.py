@@ -1,0 +1,374 @@
+"""Views: tensors that show elements of another tensor's storage, by shape, strides and offset.
+
+Kernels read contiguous memory only. So a view has storage of its own, a copy of its elements; the storage that it is a
+view of (the root, which is never a view itself) has weak references to its views. A write into the root, or through a
+view, makes the copies of all other views stale, which is a state of deferred storage: they are gathered again at their
+next use. A write through a view is scattered into the root.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from netcl.core.errors import UnsupportedError
+from netcl.core.layout import aligned, contiguous_strides
+from netcl.core.ops_table.hook_stack import before_write
+from netcl.core.tensor.storage import Storage, lock
+
+if TYPE_CHECKING:
+    from netcl.core.tensor.tensor import Tensor
+
+Shape = tuple[int, ...]
+
+
+class Geometry(NamedTuple):
+    """The elements of a storage that a tensor shows: its shape, and strides and offset in elements."""
+
+    shape: Shape
+    strides: Shape
+    offset: int = 0
+
+    @property
+    def is_contiguous(self) -> bool:
+        """True if the elements follow each other in C order."""
+        return 0 in self.shape or _same_walk(self.shape, self.strides, contiguous_strides(self.shape))
+
+    @property
+    def overlaps(self) -> bool:
+        """True if an element may be shown twice."""
+        reach = 0
+        walked = sorted((abs(step), size) for size, step in zip(self.shape, self.strides) if size > 1)
+        for step, size in walked:
+            if step <= reach:
+                return 0 not in self.shape
+            reach += step * (size - 1)
+        return False
+
+    def reshaped(self, shape: Shape) -> Geometry | None:
+        """The same elements in another shape of the same size; None if no strides give them."""
+        strides = _strides_in(self, shape)
+        return None if strides is None else Geometry(shape, strides, self.offset)
+
+    def permuted(self, order: Sequence[int]) -> Geometry:
+        """The axes in another order."""
+        shape = tuple([self.shape[axis] for axis in order])
+        return Geometry(shape, tuple([self.strides[axis] for axis in order]), self.offset)
+
+    def sliced(self, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Geometry:
+        """The block at starts + i * steps, i < sizes."""
+        offset = self.offset + sum(start * stride for start, stride in zip(starts, self.strides))
+        strides = tuple([step * stride for step, stride in zip(steps, self.strides)])
+        return Geometry(tuple(sizes), strides, offset)
+
+    def expanded(self, shape: Shape) -> Geometry:
+        """Broadcast to ``shape``."""
+        strides = [0 if size != whole else stride for size, whole, stride in
+                   zip(self.shape, shape[len(shape) - len(self.shape) :], self.strides)]  # fmt: skip
+        return Geometry(shape, aligned_strides(strides, len(shape)), self.offset)
+
+
+def aligned_strides(strides: Sequence[int], rank: int) -> Shape:
+    """``strides`` behind zeros for the axes that broadcasting adds."""
+    return (0,) * (rank - len(strides)) + tuple(strides)
+
+
+def _same_walk(shape: Shape, strides: Sequence[int], others: Sequence[int]) -> bool:
+    return all(size == 1 or one == other for size, one, other in zip(shape, strides, others))
+
+
+def _strides_in(geometry: Geometry, shape: Shape) -> Shape | None:
+    """The strides that show the elements of ``geometry`` in ``shape``: each group of axes of ``shape`` has to fit into
+    a group of axes of ``geometry`` that are walked as one.
+    """
+    if geometry.shape == shape:
+        return geometry.strides
+    if 0 in shape:
+        return contiguous_strides(shape)
+    groups: list[list[int]] = []  # elements and innermost stride of axes that are one, outermost first
+    for size, step in zip(geometry.shape, geometry.strides):
+        if size == 1:
+            continue
+        if groups and groups[-1][1] == step * size:
+            groups[-1] = [groups[-1][0] * size, step]
+        else:
+            groups.append([size, step])
+    strides = [0] * len(shape)
+    at = len(shape) - 1
+    for count, step in reversed(groups):
+        while at >= 0 and count > 1:
+            size = shape[at]
+            if count % size:
+                return None
+            strides[at] = step
+            count //= size
+            step *= size
+            at -= 1
+        if count != 1:
+            return None
+    outer = 1
+    for axis in range(len(shape) - 1, -1, -1):  # axes of one element: as in C order
+        if shape[axis] == 1:
+            strides[axis] = outer
+        outer = strides[axis] * shape[axis]
+    return tuple(strides)
+
+
+class _Gather:
+    """The computation of a stale view: its elements are copied from the root."""
+
+    def __init__(self, storage: ViewStorage) -> None:
+        self._storage = weakref.ref(storage)  # no cycle: storage is released by reference counts
+
+    def materialize(self) -> None:
+        """Makes the view up to date."""
+        storage = self._storage()
+        if storage is not None:
+            storage.materialize()
+
+    def keep(self, tensor: Any) -> None:
+        """Nothing: what is on the storage computes it."""
+
+
+class ViewStorage(Storage):
+    """The storage of a view: a copy of the elements of ``root`` that ``geometry`` names.
+
+    ``given``: another storage has taken the memory over, so that the next gather needs new memory. ``pinned``: a
+    captured step reads this memory, which is kept. ``extent``: the elements of the root. ``recording`` is the one in which the view was made.
+    """
+
+    __slots__ = ("dtype", "engine", "extent", "gather", "geometry", "given", "pinned", "recording", "root")
+
+    root: Storage
+    extent: int
+    geometry: Geometry
+    engine: Any
+    dtype: str
+    gather: _Gather | None
+    given: bool
+    pinned: bool
+    recording: Any
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        """The number of writes in place into the root."""
+        return self.root.version
+
+    @version.setter
+    def version(self, version: int) -> None:
+        self.root.version = version
+
+    def materialize(self) -> None:
+        """Gathers the elements, unless the copy is up to date."""
+        with lock:
+            if self.deferred is None:
+                return
+            root, geometry = _tensor(self, self.root), self.geometry
+            if self.given:
+                fresh = self.engine.empty(geometry.shape, self.dtype)
+                self.allocation, self.buffer, self.array = fresh._storage.allocation, fresh._storage.buffer, fresh._storage.array
+                self.given = False
+            self.deferred = None  # before the copy, whose target this is
+            self.engine.copy(
+                root,
+                _tensor(self, self),
+                shape=geometry.shape,
+                source_strides=geometry.strides,
+                source_offset=geometry.offset,
+                out_strides=contiguous_strides(geometry.shape),
+                out_offset=0,
+            )
+
+    def invalidate(self) -> None:
+        """Makes the copy stale: the root has changed."""
+        if self.gather is None:
+            self.gather = _Gather(self)
+        self.deferred = self.gather, 0
+
+    def written(self) -> None:
+        """Notes that a kernel has written into the copy; ``scatter`` then has to follow."""
+        changed(self.root, self)
+
+    def scatter(self, source: Any = None, strides: Shape | None = None) -> None:
+        """Copies the elements into the root: those of the copy, or of ``source`` by ``strides``, of the same dtype."""
+        geometry = self.geometry
+        if geometry.overlaps:
+            raise _overlapping()
+        if 0 in geometry.shape:
+            return
+        self.engine.copy(
+            _tensor(self, self) if source is None else source,
+            _tensor(self, self.root),
+            shape=geometry.shape,
+            source_strides=contiguous_strides(geometry.shape) if strides is None else strides,
+            source_offset=0,
+            out_strides=geometry.strides,
+            out_offset=geometry.offset,
+        )
+        if source is not None:
+            changed(self.root)
+
+    def handed_over(self) -> Storage | None:
+        """The memory of the copy as storage of its own, which this view leaves to it; None if it is needed here."""
+        recording = self.engine.recording
+        if self.pinned or (recording is not None and (self.recording is None or self.recording() is not recording)):
+            return None
+        with lock:
+            self.materialize()
+            other = Storage.of(self.buffer, self.array, self.allocation)
+            self.invalidate()
+            self.given = True
+        return other
+
+
+def _tensor(view: ViewStorage, storage: Storage) -> Any:
+    """A tensor on ``storage``, the one of ``view`` or its root."""
+    from netcl.core.tensor.tensor import Tensor
+
+    size = math.prod(view.geometry.shape) if storage is view else view.extent
+    return Tensor.__new__(Tensor)._begin(view.engine, storage, (size,), view.dtype)
+
+
+def changed(root: Storage, besides: Storage | None = None) -> None:
+    """Counts a write into ``root`` and makes its views stale, except for ``besides``."""
+    root.version += 1
+    if root.views is not None:
+        invalidate_views(root, besides)
+
+
+def invalidate_views(root: Storage, besides: Storage | None = None) -> None:
+    """Makes the views of ``root`` stale, except for ``besides``."""
+    for ref in root.views or ():
+        view = ref()
+        if view is not None and view is not besides:
+            view.invalidate()
+
+
+def root_of(tensor: Any) -> Storage:
+    """The storage that has the elements of ``tensor``: its own, or of a view the one that it is a view of."""
+    storage = tensor._storage
+    return storage.root if type(storage) is ViewStorage else storage
+
+
+def geometry_of(tensor: Any) -> Geometry | None:
+    """The elements of its root that ``tensor`` shows; None for an alias of a view whose shape no strides give."""
+    storage = tensor._storage
+    if type(storage) is ViewStorage:
+        return storage.geometry.reshaped(tensor.shape)  # type: ignore[no-any-return]
+    return Geometry(tensor.shape, contiguous_strides(tensor.shape))
+
+
+def link(result: Any, source: Any, geometry: Geometry | None) -> Any:
+    """Makes ``result``, a fresh copy of elements of ``source``, a view: of the root of ``source``, by ``geometry``."""
+    if geometry is None or 0 in geometry.shape:
+        return result
+    fresh, base = result._storage, source._storage
+    storage = ViewStorage()
+    if type(base) is ViewStorage:
+        root, storage.extent = base.root, base.extent
+    else:
+        root, storage.extent = base, math.prod(source.shape)
+    storage.buffer = fresh.buffer
+    storage.array = fresh.array
+    storage.allocation = fresh.allocation
+    storage.persistent = fresh.persistent
+    storage.upload = None
+    storage.deferred = None
+    storage.views = None
+    storage.root = root
+    storage.geometry = geometry
+    storage.engine = result.engine
+    storage.dtype = result.dtype
+    storage.gather = None
+    storage.given = storage.pinned = False
+    recording = result.engine.recording
+    storage.recording = None if recording is None else weakref.ref(recording)
+    result._storage = storage
+    views = root.views
+    if views is None:
+        root.views = [weakref.ref(storage)]
+    else:
+        count = len(views)
+        if count >= 8 and count & (count - 1) == 0:  # from time to time, those that are gone
+            views = root.views = [ref for ref in views if ref() is not None]
+        views.append(weakref.ref(storage))
+    return result
+
+
+def reshaped(x: Any, shape: Shape) -> Any:
+    """``x`` in another shape: on the same storage if strides give it, else a copy."""
+    storage = x._storage
+    if type(storage) is ViewStorage and storage.geometry.reshaped(shape) is None:
+        return copied(x, shape)
+    return x._alias(shape)
+
+
+def copied(x: Any, shape: Shape) -> Any:
+    """The elements of a view ``x`` as a tensor of ``shape`` with storage of its own."""
+    other = x._storage.handed_over()
+    if other is None:
+        fresh = x.engine.empty(shape, x.dtype)
+        strides = contiguous_strides(shape)
+        x.engine.copy(
+            x, fresh, shape=shape, source_strides=strides, source_offset=0, out_strides=strides, out_offset=0
+        )
+        return fresh
+    return x._on(other, shape, x.dtype)
+
+
+def separate(x: Any) -> Any:
+    """``x`` with storage that is no view: a view's copy becomes storage of its own."""
+    return copied(x, x.shape) if type(x._storage) is ViewStorage else x
+
+
+def flush(targets: Iterable[Any]) -> None:
+    """Scatters what kernels have written into the copies of views among ``targets``."""
+    for target in targets:
+        if target is not None and type(target._storage) is ViewStorage:
+            target._storage.scatter()
+
+
+def store(target: Any, value: Any) -> bool:
+    """Writes ``value``, which broadcasts, into the elements of the view ``target``; False if it has to be converted."""
+    storage = target._storage
+    geometry = storage.geometry
+    if value.dtype != target.dtype or geometry.shape != target.shape:
+        return False
+    before_write()
+    strides = [0 if size == 1 else step for size, step in zip(value.shape, contiguous_strides(value.shape))]
+    if value._storage is storage or value._storage is storage.root:
+        return False
+    storage.scatter(value, aligned_strides(strides, len(target.shape)))
+    return True
+
+
+def _overlapping() -> UnsupportedError:
+    return UnsupportedError(
+        "writing in place into an expanded tensor, of which several elements are one element in memory; write into a "
+        "clone(), or into the tensor before expand"
+    )
+
+
+def check_writable(target: Any) -> None:
+    """UnsupportedError if elements of ``target`` share memory with each other, so that a write is ambiguous."""
+    if type(target._storage) is ViewStorage and target._storage.geometry.overlaps:
+        raise _overlapping()
+
+
+__all__ = [
+    "Geometry",
+    "ViewStorage",
+    "changed",
+    "check_writable",
+    "copied",
+    "flush",
+    "geometry_of",
+    "invalidate_views",
+    "link",
+    "reshaped",
+    "root_of",
+    "separate",
+    "store",
+]
