@@ -102,15 +102,20 @@ def test_an_update_in_place_counts_as_a_write(leaf: Any) -> None:
         loss.backward()
 
 
-def test_writing_into_a_recorded_value_is_refused(leaf: Any) -> None:
-    y = leaf(3) * 2
-    with pytest.raises(RuntimeError, match="result of mul"):
-        y[0] = 1.0
+def test_writing_host_values_into_a_recorded_value_is_refused(leaf: Any) -> None:
+    w = leaf(3)
+    y = w * 2
     with pytest.raises(RuntimeError, match="result of mul"):
         y.write(np.zeros(3))
-    with ag.no_grad():
-        y[0] = 1.0
+    with pytest.raises(RuntimeError, match="leaf tensor that requires grad"):
+        w[0] = 1.0
+    y[0] = 1.0
+    y.sum().backward()
     assert y.numpy()[0] == 1
+    assert w.grad.tolist() == [0, 2, 2]
+    with ag.no_grad():
+        y[1] = 1.0
+    assert y.numpy()[1] == 1
 
 
 def test_errors_say_what_to_do(leaf: Any) -> None:

@@ -90,11 +90,18 @@ def _takes_part(target: Tensor) -> bool:
 
 
 def _keep_saved(step: GradNode, target: Tensor, value: Tensor) -> list[int]:
-    """Saves copies of what ``step`` has saved of ``target``; returns the positions of saved outputs."""
+    """Saves a copy of what ``step`` has saved of ``target``; returns the positions of saved outputs.
+
+    As in PyTorch, ``target`` as a second operand too is not copied: ``x *= x`` makes backward raise.
+    """
     outputs: list[int] = []
     kept = list(step.saved or ())
+    copied = False
     for position, tensor in enumerate(kept):
         if tensor.storage_id == target.storage_id:
+            if copied:
+                continue
+            copied = True
             copy = kept[position] = dispatch.call("clone", tensor.detach(), record=False)
             copy._requires_grad, copy._grad_fn = tensor._requires_grad, tensor._grad_fn
             step.versions[position] = copy.version

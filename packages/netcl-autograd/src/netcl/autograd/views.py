@@ -140,13 +140,6 @@ def track_alias(tensor: Tensor, result: Tensor) -> None:
         result._base.group.add(tensor)
 
 
-def mark_several(results: Sequence[Any]) -> None:
-    """Notes that ``results`` are the views that one function returns together."""
-    for result in results:
-        if isinstance(result, Tensor) and type(result._base) is View:
-            result._base.several = True
-
-
 def check(view: View) -> None:
     """RuntimeError if a view must not be written in place while the graph is recorded."""
     base = view.group.base()
@@ -190,7 +183,7 @@ def renew(group: Group) -> None:
         group.keep_edge(base)
     for ref in group.members:
         member = ref()
-        if member is None or member.dtype not in FLOATING:
+        if member is None or type(member._base) is not View or member.dtype not in FLOATING:
             continue
         to = edge
         for one in member._base.chain():
@@ -228,4 +221,4 @@ def _copy_slices(context: GradContext, node: GradNode, grads: list[Any], wanted:
     return before, value
 
 
-__all__ = ["ROWS", "Group", "View", "check", "mark_several", "rebase", "renew", "track", "track_alias"]
+__all__ = ["ROWS", "Group", "View", "check", "rebase", "renew", "track", "track_alias"]

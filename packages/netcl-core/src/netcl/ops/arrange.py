@@ -13,6 +13,7 @@ from netcl.core.expr import Expr, Index, apply
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Space
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.views import mark_several, owned
 from netcl.ops.shape import (
     Axes,
     concatenate,
@@ -67,7 +68,8 @@ def split(x: Tensor, size: int | Sequence[int], axis: int = 0) -> tuple[Tensor, 
         raise ShapeError(
             f"split: sizes {tuple(sizes)} do not make up axis {axis} of shape {x.shape}", op="split", parameter="size"
         )
-    return tuple(part(x, at, builtins.sum(sizes[:i]), one) for i, one in enumerate(sizes))
+    parts = tuple(part(x, at, builtins.sum(sizes[:i]), one) for i, one in enumerate(sizes))
+    return mark_several(parts)  # type: ignore[no-any-return]
 
 
 @composite(domain=sampled(lambda x, chunks, axis: (x[:, :3], x[:, 3:6], x[:, 6:]), ((2, 7), {"chunks": 3, "axis": 1})))
@@ -83,7 +85,8 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along ``axis``, without it."""
     (at,) = normalize_axes(axis, x.ndim, "unbind")
-    return tuple(squeeze(part(x, at, i, 1), at) for i in range(x.shape[at]))
+    parts = tuple(squeeze(part(x, at, i, 1), at) for i in range(x.shape[at]))
+    return mark_several(parts)  # type: ignore[no-any-return]
 
 
 @composite(domain=sampled(np.flip, ((2, 3, 4), {}), ((2, 3, 4), {"axis": (0, 2)}), ((0, 3), {"axis": 1})))
@@ -92,7 +95,7 @@ def flip(x: Tensor, axis: Axes = None) -> Tensor:
     axes = normalize_axes(axis, x.ndim, "flip")
     back = [a in axes and x.shape[a] > 0 for a in range(x.ndim)]
     starts = [x.shape[a] - 1 if back[a] else 0 for a in range(x.ndim)]
-    return strided_slice(x, starts, [-1 if b else 1 for b in back], x.shape)  # type: ignore[no-any-return]
+    return owned(strided_slice(x, starts, [-1 if b else 1 for b in back], x.shape), x)  # type: ignore[no-any-return]
 
 
 @composite(
@@ -132,7 +135,7 @@ def tile(x: Tensor, reps: int | Sequence[int]) -> Tensor:
     apart = expand(
         reshape(x, tuple(n for size in sizes for n in (1, size))), tuple(n for pair in zip(counts, sizes) for n in pair)
     )
-    return reshape(apart, tuple(count * size for count, size in zip(counts, sizes)))  # type: ignore[no-any-return]
+    return owned(reshape(apart, tuple(count * size for count, size in zip(counts, sizes))), x)  # type: ignore[no-any-return]
 
 
 @composite(domain=sampled(np.repeat, ((2, 3), {"repeats": 2, "axis": 1}), ((2, 3), {"repeats": 3})))
@@ -145,7 +148,7 @@ def repeat(x: Tensor, repeats: int, axis: int | None = None) -> Tensor:
         raise ShapeError(f"repeat: {repeats} repeats must not be negative", op="repeat", parameter="repeats")
     before, behind = x.shape[: at + 1], x.shape[at + 1 :]
     apart = expand(unsqueeze(x, at + 1), (*before, repeats, *behind))
-    return reshape(apart, (*before[:-1], before[-1] * repeats, *behind))  # type: ignore[no-any-return]
+    return owned(reshape(apart, (*before[:-1], before[-1] * repeats, *behind)), x)  # type: ignore[no-any-return]
 
 
 def _below(space: Space, diagonal: int) -> Expr:

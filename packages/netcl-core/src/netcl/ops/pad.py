@@ -8,6 +8,7 @@ import numpy as np
 
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.views import owned
 from netcl.ops.arrange import part
 from netcl.ops.shape import concatenate, expand, sampled, strided_scatter, strided_slice
 from netcl.ops.table import composite, engine_of
@@ -72,7 +73,7 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
     or a ``circular`` one wider.
     """
     engine_of("pad", x)
-    pairs = _pairs(pads, x.ndim)
+    pairs, whole = _pairs(pads, x.ndim), x
     if mode != "constant" and mode not in _BORDERS:
         raise ValueError(f"pad: mode is constant, reflect, replicate or circular, not {mode!r}")
     if any(low < 0 or high < 0 for low, high in pairs):
@@ -90,7 +91,7 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
                     f"pad: {mode} padding ({low}, {high}) is too wide for axis {axis} of shape {x.shape}", op="pad"
                 )
             x = concatenate(*_BORDERS[mode](x, axis, low, high), axis=axis)
-    return x
+    return owned(x, whole)  # type: ignore[no-any-return]
 
 
 def _cut(x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:

@@ -66,6 +66,14 @@ def reshape(x: Tensor, shape: Any) -> Tensor:
     return views.reshaped(x, _resolved(x.shape, shape))  # type: ignore[no-any-return]
 
 
+@computed(domain=sampled(lambda x: x, ((2, 3), {}), ((), {})))
+def contiguous(x: Tensor) -> Tensor:
+    """The same storage if it has the elements of ``x`` in C order, else a copy."""
+    engine_of("contiguous", x)
+    own = views.geometry_of(x)
+    return x._alias(x.shape) if own is not None and own.is_contiguous else views.copied(x, x.shape)  # type: ignore[no-any-return]
+
+
 @composite(
     domain=sampled(lambda x, start_dim, end_dim: x.reshape(2, 12, 1), ((2, 3, 4, 1), {"start_dim": 1, "end_dim": 2}))
 )

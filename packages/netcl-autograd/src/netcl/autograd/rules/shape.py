@@ -14,6 +14,12 @@ def reshape(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     return {"x": call.op("reshape", grad, call.x.shape)}
 
 
+@rule("contiguous")
+def contiguous(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+    """The gradient as it is."""
+    return {"x": grad}
+
+
 @rule("permute")
 def permute(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """The inverse permutation."""

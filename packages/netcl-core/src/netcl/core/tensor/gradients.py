@@ -60,7 +60,6 @@ class Gradients(Protocol):
         """
         ...
 
-
     def assigned(self, target: Any, key: Any, value: Any) -> bool:
         """Records and runs ``target[key] = value``; False if there is nothing to record."""
         ...

@@ -45,7 +45,11 @@ def assign(target: Any, key: Any, value: Any) -> None:
     recorded = None
     if target._requires_grad or target._base is not None or getattr(value, "_requires_grad", False):
         recorded = gradients.registered()
-    if recorded is None or not recorded.assigned(target, key, value):
+    if recorded is not None and recorded.assigned(target, key, value):
+        return
+    if views.overlaps(target):
+        copy(target[key], value, "assignment")
+    else:
         version = target._storage.version
         dispatch.call("setitem", target, key, value)
         if target._base is DATA:
@@ -58,7 +62,8 @@ def _write(target: Any, value: Any, same_kind: bool, what: str = "") -> Any:
         raise DTypeError(f"{name}: a {value.dtype} result cannot be stored in a {target.dtype} tensor; use copy_()")
     if not _broadcasts(value.shape, target.shape):
         raise ShapeError(f"{name}: values of shape {value.shape} do not broadcast to the tensor of {target.shape}")
-    views.check_writable(target)
+    if not (what and value.size == 1):  # one number for all is not ambiguous
+        views.check_writable(target)
     recorded = None
     if target._requires_grad or value._requires_grad or target._base is not None:
         recorded = gradients.registered()

@@ -15,13 +15,14 @@ from netcl.core import dtypes
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError
+from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write
-from netcl.core.tensor import gradients
+from netcl.core.tensor import gradients, in_place
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.storage import Storage, Upload, lock
-from netcl.core.tensor.views import flush
+from netcl.core.tensor.views import Geometry, UntypedStorage, ViewStorage, flush, geometry_of, root_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -54,8 +55,8 @@ class _FromHost:
 class Tensor(Creation["Tensor"]):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
 
-    On OpenCL the data are in ``buffer``, on the NumPy backend in ``array``. There are no views: ``reshape`` shares the
-    storage, everything else copies. Results of ops, leaves and plain tensors are all of this one class; gradients are
+    On OpenCL the data are in ``buffer``, on the NumPy backend in ``array``. Results of reshape, transpose, basic indexing
+    and the like are views: writes in place show in what they are views of, and the reverse. Results of ops, leaves and plain tensors are all of this one class; gradients are
     computed by netcl-autograd, which is loaded by ``backward`` or ``requires_grad = True``.
     """
 
@@ -343,6 +344,59 @@ class Tensor(Creation["Tensor"]):
     def detach(self) -> Tensor:
         """The same storage outside of the gradient graph."""
         return self._alias(self.shape)
+
+    # -- memory --------------------------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> Tensor:
+        """The same storage outside of the gradient graph; writes into it are not counted, so that backward does not
+        see them. To set it puts this tensor on the storage of another one.
+        """
+        return in_place.data_of(self)  # type: ignore[no-any-return]
+
+    @data.setter
+    def data(self, data: Tensor) -> None:
+        in_place.set_data(self, data)
+
+    def _geometry(self) -> Geometry:
+        found = geometry_of(self)
+        return Geometry(self.shape, contiguous_strides(self.shape)) if found is None else found
+
+    def stride(self, dim: int | None = None) -> Any:
+        """The steps between elements along the axes, or along ``dim``, in elements of the storage; of a view in those
+        of what it is a view of.
+        """
+        strides = self._geometry().strides
+        return strides if dim is None else strides[normalize_axes(dim, self.ndim, "stride")[0]]
+
+    def storage_offset(self) -> int:
+        """The position of the first element in the storage, of a view in that of what it is a view of."""
+        return self._geometry().offset
+
+    def is_contiguous(self) -> bool:
+        """True if the elements follow each other in C order in the storage, of a view in what it is a view of."""
+        return self._geometry().is_contiguous
+
+    def contiguous(self) -> Tensor:
+        """This tensor if it is contiguous, else a copy of its own, part of the gradient graph."""
+        return self if self.is_contiguous() else dispatch.call("contiguous", self, record=True)
+
+    @property
+    def _version(self) -> int:
+        return self._storage.version
+
+    def untyped_storage(self) -> UntypedStorage:
+        """The storage that this tensor shares with what it is a view of and with all its views."""
+        root = root_of(self)
+        view = self._storage
+        elements = view.extent if isinstance(view, ViewStorage) else self.size
+        return UntypedStorage(root, elements * dtypes.itemsize(self.dtype), self.device)
+
+    def data_ptr(self) -> int:
+        """A number for the place of the first element: equal for tensors that begin at the same element of a storage,
+        different for others. On the NumPy backend it is the address; on OpenCL it is no address that a program can use.
+        """
+        return self.untyped_storage().data_ptr() + self.storage_offset() * dtypes.itemsize(self.dtype)
 
     # -- gradients: netcl-autograd does what these ask for ---------------------------------------------------------
 

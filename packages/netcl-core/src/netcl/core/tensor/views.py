@@ -14,12 +14,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.errors import UnsupportedError
-from netcl.core.layout import aligned, contiguous_strides
+from netcl.core.layout import contiguous_strides
 from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.tensor.storage import Storage, lock
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.tensor import Tensor
+    pass
 
 Shape = tuple[int, ...]
 
@@ -194,7 +194,7 @@ class ViewStorage(Storage):
     def scatter(self, source: Any = None, strides: Shape | None = None) -> None:
         """Copies the elements into the root: those of the copy, or of ``source`` by ``strides``, of the same dtype."""
         geometry = self.geometry
-        if geometry.overlaps:
+        if geometry.overlaps and (source is None or source.size != 1):
             raise _overlapping()
         if 0 in geometry.shape:
             return
@@ -311,9 +311,7 @@ def copied(x: Any, shape: Shape) -> Any:
     if other is None:
         fresh = x.engine.empty(shape, x.dtype)
         strides = contiguous_strides(shape)
-        x.engine.copy(
-            x, fresh, shape=shape, source_strides=strides, source_offset=0, out_strides=strides, out_offset=0
-        )
+        x.engine.copy(x, fresh, shape=shape, source_strides=strides, source_offset=0, out_strides=strides, out_offset=0)
         return fresh
     return x._on(other, shape, x.dtype)
 
@@ -323,6 +321,27 @@ def separate(x: Any) -> Any:
     return copied(x, x.shape) if type(x._storage) is ViewStorage else x
 
 
+def owned(result: Any, x: Any) -> Any:
+    """``result``, which an op has just made of ``x``, on storage of its own: a copy if it shares that of ``x``."""
+    if root_of(result) is not root_of(x):
+        return result
+    storage = result._storage
+    if type(storage) is ViewStorage and storage is not x._storage:
+        own = storage.handed_over()
+        if own is not None:
+            result._storage, result._base = own, None
+            return result
+    return result.clone()
+
+
+def mark_several(results: Sequence[Any]) -> Any:
+    """Notes in the graph that ``results`` are views that one function returns together; returns them."""
+    for result in results:
+        if getattr(result._base, "several", None) is False:
+            result._base.several = True
+    return results
+
+
 def flush(targets: Iterable[Any]) -> None:
     """Scatters what kernels have written into the copies of views among ``targets``."""
     for target in targets:
@@ -330,12 +349,49 @@ def flush(targets: Iterable[Any]) -> None:
             target._storage.scatter()
 
 
+class UntypedStorage:
+    """The memory that a tensor shares with its views, for comparison: ``data_ptr()``, ``nbytes()``, ``==``."""
+
+    def __init__(self, root: Storage, nbytes: int, device: Any) -> None:
+        self._root = root
+        self._nbytes = nbytes
+        self.device = device
+
+    def data_ptr(self) -> int:
+        """A number that only tensors on this storage have: the address on NumPy, else the identity of the buffer."""
+        root = self._root
+        if root.deferred is not None:
+            root.materialize()
+        if root.array is not None:
+            return int(root.array.__array_interface__["data"][0])
+        return int(getattr(root.buffer, "int_ptr", id(root)))
+
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._nbytes
+
+    size = nbytes
+
+    def __len__(self) -> int:
+        return self._nbytes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other._root is self._root
+
+    def __hash__(self) -> int:
+        return hash(id(self._root))
+
+
 def store(target: Any, value: Any) -> bool:
     """Writes ``value``, which broadcasts, into the elements of the view ``target``; False if it has to be converted."""
     storage = target._storage
     geometry = storage.geometry
-    if value.dtype != target.dtype or geometry.shape != target.shape:
+    if geometry.shape != target.shape:
         return False
+    if value.dtype != target.dtype:
+        if not geometry.overlaps:
+            return False
+        value = value.astype(target.dtype)
     before_write()
     strides = [0 if size == 1 else step for size, step in zip(value.shape, contiguous_strides(value.shape))]
     if value._storage is storage or value._storage is storage.root:
@@ -351,14 +407,20 @@ def _overlapping() -> UnsupportedError:
     )
 
 
+def overlaps(target: Any) -> bool:
+    """True if elements of ``target`` share memory with each other."""
+    return type(target._storage) is ViewStorage and target._storage.geometry.overlaps
+
+
 def check_writable(target: Any) -> None:
     """UnsupportedError if elements of ``target`` share memory with each other, so that a write is ambiguous."""
-    if type(target._storage) is ViewStorage and target._storage.geometry.overlaps:
+    if overlaps(target):
         raise _overlapping()
 
 
 __all__ = [
     "Geometry",
+    "UntypedStorage",
     "ViewStorage",
     "changed",
     "check_writable",
@@ -367,6 +429,9 @@ __all__ = [
     "geometry_of",
     "invalidate_views",
     "link",
+    "mark_several",
+    "overlaps",
+    "owned",
     "reshaped",
     "root_of",
     "separate",
