@@ -2,8 +2,8 @@
 
 Both give the same values and gradients, or both refuse. netcl alone may refuse, by a named error, in at most 2 % of the
 programs. Two kinds of programs end early: one that uses a result of split or chunk whose base has been written, which
-PyTorch refuses and netcl computes, and one in which PyTorch refuses an operand that overlaps what is written, since the order of its loop would
-show: netcl computes before it writes. Run by `nox -s parity`.
+PyTorch refuses and netcl computes, and one in which PyTorch refuses an operand that overlaps what is written, since the
+order of its loop would show: netcl computes before it writes. Run by `nox -s parity`.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Program:
             try:
                 run(side)
                 errors.append(None)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001, what a side refuses is compared
                 errors.append(error)
         theirs, ours = errors
         if theirs is None and ours is None:

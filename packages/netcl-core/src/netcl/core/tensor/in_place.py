@@ -122,8 +122,10 @@ def _operand(target: Any, value: Any) -> Any:
             )
         return value
     if isinstance(value, _NUMBERS):
-        dtype = str(dtypes.promote(target.dtype, type(value.item() if isinstance(value, np.generic) else value)))
-        return engine.tensor(np.asarray(value), dtype)
+        number = value.item() if isinstance(value, np.generic) else value
+        source = engine.empty((), dtypes.promote(target.dtype, type(number)))
+        engine.fill(source, number)  # which a capture records, unlike a copy from the host
+        return source
     return engine.tensor(*to_storage(value, None))
 
 

@@ -55,9 +55,10 @@ class _FromHost:
 class Tensor(Creation["Tensor"]):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
 
-    On OpenCL the data are in ``buffer``, on the NumPy backend in ``array``. Results of reshape, transpose, basic indexing
-    and the like are views: writes in place show in what they are views of, and the reverse. Results of ops, leaves and plain tensors are all of this one class; gradients are
-    computed by netcl-autograd, which is loaded by ``backward`` or ``requires_grad = True``.
+    On OpenCL the data are in ``buffer``, on the NumPy backend in ``array``. Results of reshape, transpose, basic
+    indexing and the like are views: writes in place show in what they are views of, and the reverse. Results of ops,
+    leaves and plain tensors are all of this one class; gradients are computed by netcl-autograd, which is loaded by
+    ``backward`` or ``requires_grad = True``.
     """
 
     __slots__ = ()

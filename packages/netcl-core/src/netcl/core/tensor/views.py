@@ -136,7 +136,8 @@ class ViewStorage(Storage):
     """The storage of a view: a copy of the elements of ``root`` that ``geometry`` names.
 
     ``given``: another storage has taken the memory over, so that the next gather needs new memory. ``pinned``: a
-    captured step reads this memory, which is kept. ``extent``: the elements of the root. ``recording`` is the one in which the view was made.
+    captured step reads this memory, which is kept. ``recording`` is the one in which the view was made. ``extent``:
+    the elements of the root.
     """
 
     __slots__ = ("dtype", "engine", "extent", "gather", "geometry", "given", "pinned", "recording", "root")
@@ -168,7 +169,11 @@ class ViewStorage(Storage):
             root, geometry = _tensor(self, self.root), self.geometry
             if self.given:
                 fresh = self.engine.empty(geometry.shape, self.dtype)
-                self.allocation, self.buffer, self.array = fresh._storage.allocation, fresh._storage.buffer, fresh._storage.array
+                self.allocation, self.buffer, self.array = (
+                    fresh._storage.allocation,
+                    fresh._storage.buffer,
+                    fresh._storage.array,
+                )
                 self.given = False
             self.deferred = None  # before the copy, whose target this is
             self.engine.copy(

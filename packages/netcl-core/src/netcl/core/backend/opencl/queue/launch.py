@@ -91,6 +91,10 @@ class Launcher:
         """
         if 0 in global_size:
             return
+        for arg in args:  # now: it may launch this kernel itself, whose arguments are being set later
+            storage = getattr(arg, "_storage", None)
+            if storage is not None and storage.deferred is not None:
+                storage.materialize()
         local_size = self.fit(kernel_name, global_size, local_size)
         recording = self.recording
         if recording is not None and recording.thread == get_ident():
