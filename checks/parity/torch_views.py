@@ -230,6 +230,7 @@ def outcome_of(program: list[Statement]) -> str:
     return run.backward()
 
 
+@pytest.mark.timeout(3600)
 def test_random_programs() -> None:
     outcomes: Counter[str] = Counter()
 

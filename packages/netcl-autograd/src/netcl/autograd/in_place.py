@@ -12,6 +12,7 @@ from netcl.autograd.mode import state
 from netcl.core import Tensor, dispatch
 from netcl.core.errors import UnsupportedError
 from netcl.core.tensor import in_place
+from netcl.core.tensor.views import check_writable
 from netcl.ops.keys import is_array, spread
 
 
@@ -27,6 +28,7 @@ def writing(target: Tensor, value: Tensor, replaces: bool) -> Iterator[Tensor]:
         yield value
         return
     refuse_leaf(target)
+    check_writable(target)
     if in_view:
         views.check(view)
     if value.dtype != target.dtype and value.requires_grad:

@@ -54,23 +54,42 @@ class Group:
 
 
 class View:
-    """How a view was taken: by ``row`` from the view ``parent`` of the group, or from its base (None).
+    """The origin of a view: a call of ``row`` on the view ``parent`` of the group, or on its base (None).
 
     ``several``: it is one of several results of one function; ``recorded``: grad was enabled.
     """
 
-    __slots__ = ("arguments", "group", "meta", "parent", "recorded", "row", "several")
+    __slots__ = ("_arguments", "_call", "group", "meta", "parent", "recorded", "row", "several", "shape")
 
-    def __init__(
-        self, group: Group, parent: View | None, row: OpRow, arguments: Mapping[str, Any], meta: TensorMeta
-    ) -> None:
-        self.group = group
-        self.parent = parent
+    def __init__(self, x: Tensor, row: OpRow, call: tuple[tuple[Any, ...], Mapping[str, Any]], result: Tensor) -> None:
+        parent = x._base
+        if type(parent) is View:
+            self.group: Group = parent.group
+            self.parent: View | None = parent
+        else:
+            if type(parent) is not Group:
+                parent = x._base = Group(x)
+            self.group, self.parent = parent, None
         self.row = row
-        self.arguments = arguments
-        self.meta = meta  # of what it was taken from
+        self.meta = TensorMeta(x.shape, x.dtype, x.engine.queue)
+        self.shape = result.shape
         self.several = False
         self.recorded = state.enabled
+        self._call = call
+        self._arguments: dict[str, Any] | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the call but for the tensor; found at the first use, as most views are never written."""
+        if self._arguments is None:
+            given = arguments_of(self.row, (None, *self._call[0]), self._call[1])
+            del given["x"]
+            if "shape" in given:
+                given["shape"] = self.shape  # without -1
+            elif "axes" in given:
+                given["axes"] = tuple(int(axis) % len(self.shape) for axis in given["axes"])
+            self._arguments = given
+        return self._arguments
 
     def chain(self) -> list[View]:
         """The views from the base on, this one last."""
@@ -112,25 +131,15 @@ _STEPS: dict[str, Any] = {
 
 def track(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tensor) -> None:
     """Notes that ``result`` was given by the row of a view; nothing if it has memory of its own."""
-    given = arguments_of(row, args, kwargs)
-    x = given.pop("x")
+    if args:
+        x, args = args[0], args[1:]
+    else:
+        x, kwargs = kwargs["x"], {name: value for name, value in kwargs.items() if name != "x"}
     if x._base is in_place.DATA:
         result._base = in_place.DATA
-        return
-    if root_of(result) is not root_of(x):
-        return
-    if row.name in ("reshape", "expand"):
-        given["shape"] = result.shape
-    elif row.name == "permute":
-        given["axes"] = tuple(int(axis) % x.ndim for axis in given["axes"])
-    parent = x._base
-    if type(parent) is View:
-        group = parent.group
-    else:
-        group = parent if type(parent) is Group else Group(x)
-        x._base, parent = group, None
-    result._base = View(group, parent, row, given, TensorMeta(x.shape, x.dtype, x.queue))
-    group.add(result)
+    elif root_of(result) is root_of(x):
+        view = result._base = View(x, row, (args, kwargs), result)
+        view.group.add(result)
 
 
 def track_alias(tensor: Tensor, result: Tensor) -> None:

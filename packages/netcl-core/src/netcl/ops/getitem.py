@@ -1,6 +1,6 @@
-"""Indexing with brackets: ``x[key]`` copies, ``x[key] = value`` writes in place, both by NumPy's rules.
+"""Indexing with brackets: ``x[key]`` and ``x[key] = value``, which writes in place, both by NumPy's rules.
 
-Ints, slices with any step, Ellipsis and None are one strided copy. Arrays and tensors of integers, on host or device,
+Ints, slices with any step, Ellipsis and None give a view. Arrays and tensors of integers, on host or device,
 select rows of the result; a mask is replaced by its true positions.
 """
 
@@ -63,7 +63,7 @@ def _block(x: Tensor, block: Block) -> Tensor:
 
 @composite(domain=Domain(cases=_cases, reference=lambda x, key: x[key]))
 def getitem(x: Tensor, key: Any) -> Tensor:
-    """A copy of ``x[key]``.
+    """``x[key]``: a view for a key of ints, slices, Ellipsis and None, else a copy.
 
     Raises IndexError for a host index out of range at once; for one on the device at the next host read. A mask on the
     device costs a host read of its number of true elements. Raises UnsupportedError for any other key.

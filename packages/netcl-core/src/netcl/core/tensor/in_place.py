@@ -47,9 +47,10 @@ def assign(target: Any, key: Any, value: Any) -> None:
         recorded = gradients.registered()
     if recorded is not None and recorded.assigned(target, key, value):
         return
-    if views.overlaps(target):
-        copy(target[key], value, "assignment")
-    else:
+    part = target[key] if views.overlaps(target) else None
+    if part is not None and views.root_of(part) is views.root_of(target):
+        copy(part, value, "assignment")
+    else:  # refuses what overlaps
         version = target._storage.version
         dispatch.call("setitem", target, key, value)
         if target._base is DATA:

@@ -11,15 +11,12 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from netcl.core.errors import UnsupportedError
 from netcl.core.layout import contiguous_strides
 from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.tensor.storage import Storage, lock
-
-if TYPE_CHECKING:
-    pass
 
 Shape = tuple[int, ...]
 
@@ -137,15 +134,16 @@ class ViewStorage(Storage):
 
     ``given``: another storage has taken the memory over, so that the next gather needs new memory. ``pinned``: a
     captured step reads this memory, which is kept. ``recording`` is the one in which the view was made. ``extent``:
-    the elements of the root.
+    the elements of the root. ``kind``: Tensor.
     """
 
-    __slots__ = ("dtype", "engine", "extent", "gather", "geometry", "given", "pinned", "recording", "root")
+    __slots__ = ("dtype", "engine", "extent", "gather", "geometry", "given", "kind", "pinned", "recording", "root")
 
     root: Storage
     extent: int
     geometry: Geometry
     engine: Any
+    kind: type[Any]
     dtype: str
     gather: _Gather | None
     given: bool
@@ -153,7 +151,7 @@ class ViewStorage(Storage):
     recording: Any
 
     @property
-    def version(self) -> int:  # type: ignore[override]
+    def version(self) -> int:
         """The number of writes in place into the root."""
         return self.root.version
 
@@ -230,10 +228,9 @@ class ViewStorage(Storage):
 
 def _tensor(view: ViewStorage, storage: Storage) -> Any:
     """A tensor on ``storage``, the one of ``view`` or its root."""
-    from netcl.core.tensor.tensor import Tensor
-
     size = math.prod(view.geometry.shape) if storage is view else view.extent
-    return Tensor.__new__(Tensor)._begin(view.engine, storage, (size,), view.dtype)
+    kind = view.kind
+    return kind.__new__(kind)._begin(view.engine, storage, (size,), view.dtype)
 
 
 def changed(root: Storage, besides: Storage | None = None) -> None:
@@ -261,7 +258,7 @@ def geometry_of(tensor: Any) -> Geometry | None:
     """The elements of its root that ``tensor`` shows; None for an alias of a view whose shape no strides give."""
     storage = tensor._storage
     if type(storage) is ViewStorage:
-        return storage.geometry.reshaped(tensor.shape)  # type: ignore[no-any-return]
+        return storage.geometry.reshaped(tensor.shape)
     return Geometry(tensor.shape, contiguous_strides(tensor.shape))
 
 
@@ -286,6 +283,7 @@ def link(result: Any, source: Any, geometry: Geometry | None) -> Any:
     storage.geometry = geometry
     storage.engine = result.engine
     storage.dtype = result.dtype
+    storage.kind = type(result)
     storage.gather = None
     storage.given = storage.pinned = False
     recording = result.engine.recording
@@ -296,7 +294,7 @@ def link(result: Any, source: Any, geometry: Geometry | None) -> Any:
         root.views = [weakref.ref(storage)]
     else:
         count = len(views)
-        if count >= 8 and count & (count - 1) == 0:  # from time to time, those that are gone
+        if count >= 8 and count & (count - 1) == 0:  # from time to time, without views that are gone
             views = root.views = [ref for ref in views if ref() is not None]
         views.append(weakref.ref(storage))
     return result
