@@ -25,6 +25,7 @@ from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.ops_table.dispatch import TABLE, Domain, OpRow, call_row, row_of
 from netcl.core.tensor.tensor import Tensor
 from netcl.core.testing.contract import CONTRACT
+from netcl.core.testing.extremes import disagreement, extreme_ops
 from netcl.core.testing.op_families import DTYPES, families, ops_of
 
 __all__ = [
@@ -395,11 +396,17 @@ def resolve(name: str) -> Any:
 
 
 def check_core() -> Report:
-    """Checks that this netcl-core has every name of CONTRACT with its signature, and computes every
-    op right on NumPy.
+    """Checks that this netcl-core has every name of CONTRACT with its signature, and computes every op right on NumPy,
+    also on infinities, NaN, zeros of both signs, subnormals and the ends of the integers.
     """
     report = check_backend(cpu_engine())
     report.subject = "netcl-core"
+    for name in extreme_ops():
+        for dtype in ("float32", "int32", "uint8"):
+            if fault := disagreement(name, cpu_engine(), dtype):
+                report.failed[f"{name} ({dtype}, extremes)"] = fault
+            else:
+                report.passed += 1
     for name, signature in CONTRACT.items():
         try:
             found = signature_of(resolve(name))
