@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from netcl import ops
-from netcl.core import Tensor, device
+from netcl.core import Tensor
+from netcl.core.device import device
 from netcl.core.dtypes import SUPPORTED, promote
 from netcl.core.errors import DTypeError
 

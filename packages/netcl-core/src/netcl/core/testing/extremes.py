@@ -81,7 +81,7 @@ def extremes(dtype: str) -> Array:
 
 
 def extreme_ops() -> tuple[str, ...]:
-    """Returns the elementwise rows of the op table, and those that reduce, scan or sort an axis."""
+    """Returns the rows of the op table that are elementwise, reduce, scan or sort."""
     importlib.import_module("netcl.ops")
     return tuple(name for name, row in TABLE.items() if name in _ALONG or name == "clamp" or _is_elementwise(row))
 
