@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core.errors import ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
-from netcl.ops.pool import LAYOUT
+from netcl.ops.pool import LAYOUT, in_batch
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
 from netcl.ops.windows import per_axis
 
@@ -178,18 +178,15 @@ def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
 def _pools(n: int) -> tuple[OpFunction, OpFunction]:
     """adaptive_avg_pool{n}d and adaptive_max_pool{n}d."""
 
-    def checked(op: str, x: Tensor) -> None:
-        engine_of(op, x)
-        if x.ndim != n + 2:
-            raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]})", op=op)
-
     def average(x: Tensor, output_size: Any) -> Tensor:
-        checked(f"adaptive_avg_pool{n}d", x)
-        return adaptive_avg_pool(x, output_size)  # type: ignore[no-any-return]
+        name = f"adaptive_avg_pool{n}d"
+        engine_of(name, x)
+        return in_batch(name, x, n, lambda batch: adaptive_avg_pool(batch, output_size))  # type: ignore[no-any-return]
 
     def maximum(x: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        checked(f"adaptive_max_pool{n}d", x)
-        y, positions = adaptive_max_pool(x, output_size)
+        name = f"adaptive_max_pool{n}d"
+        engine_of(name, x)
+        y, positions = in_batch(name, x, n, lambda batch: adaptive_max_pool(batch, output_size))
         return (y, positions) if return_indices else y
 
     sections = (
@@ -204,13 +201,13 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         row(
             "avg",
             average,
-            f"The averages of x (N, C, {LAYOUT[n]}) over {sections}.",
+            f"The averages of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}.",
             Domain(cases=_cases(n), reference=adaptive_reference(np.mean)),
         ),
         row(
             "max",
             maximum,
-            f"The maxima of x (N, C, {LAYOUT[n]}) over {sections}; return_indices adds their flat positions within a "
+            f"The maxima of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}; return_indices adds their flat positions within a "
             "plane, int32.",
             Domain(cases=_cases(n), reference=adaptive_reference(np.max), second=False),
         ),

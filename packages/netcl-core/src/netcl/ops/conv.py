@@ -15,7 +15,7 @@ import numpy as np
 from netcl.core.backend.epilogue import added, run_alone
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Domain, set_shape
 from netcl.core.tensor import Tensor
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating
@@ -85,7 +85,7 @@ def _check(op: str, n: int, x: Sequence[int], weight: Sequence[int], groups: int
         given = "" if bias is None else f", bias {bias.shape}"
         raise ShapeError(
             f"{op}: x {tuple(x)}, weight {tuple(weight)}{given}, groups {groups}; expected x (N, C, "
-            f"{', '.join(LAYOUT[n])}), weight "
+            f"{', '.join(LAYOUT[n])}) or without N, weight "
             "(F, C / groups, kernel...), bias (F,), F a multiple of groups",
             op=op,
         )
@@ -108,6 +108,11 @@ def _forward(
     engine = engine_of(op, x, weight, bias)
     if algo is not None and algo not in ALGORITHMS:
         raise ValueError(f"{op}: algo is one of {', '.join(ALGORITHMS)}, not {algo!r}")
+    if x.ndim == n + 1:  # without a batch
+        batch = x._alias((1, *x.shape))
+        single = _forward(op, n, batch, weight, bias, stride, padding, dilation, groups, algo)
+        set_shape(single, single.shape[1:])
+        return single
     _check(op, n, x.shape, weight.shape, groups, bias)
     geometry = geometry_of(op, n, weight.shape, stride, padding, dilation)
     sizes = output_sizes(op, x.shape[2:], weight.shape[2:], **geometry)
@@ -198,7 +203,7 @@ def _gradient_cases(n: int, kind: str) -> Callable[[np.random.Generator], Cases]
     return cases
 
 
-_CONV_DOC = """The convolution of x (N, C, {axes}) with weight (F, C / groups, kernel...), plus bias (F,).
+_CONV_DOC = """The convolution of x (N, C, {axes}), or (C, {axes}), with weight (F, C / groups, kernel...), plus bias (F,).
 
 out[n, f, o] = bias[f] + sum over c, k of x[n, c, o * stride + k * dilation - padding] * weight[f, c, k]: not flipped,
 as in PyTorch. ``padding`` is an int, one int or (before, after) pair per axis, "valid" or "same"; ``algo`` is a
@@ -299,9 +304,9 @@ def depthwise_conv2d(
 
     ``stride``, ``padding`` and ``dilation`` are conv2d's; raises ShapeError if x has another rank.
     """
-    if x.ndim != 4:
-        raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W)", op="depthwise_conv2d")
-    return conv2d(x, weight, bias, stride, padding, dilation, groups=x.shape[1])  # type: ignore[no-any-return]
+    if x.ndim not in (3, 4):
+        raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W) or (C, H, W)", op="depthwise_conv2d")
+    return conv2d(x, weight, bias, stride, padding, dilation, groups=x.shape[-3])  # type: ignore[no-any-return]
 
 
 # -- folding batch normalization into the convolution before it --------------------------------------------------------

@@ -24,10 +24,14 @@ def _transposed(
 ) -> Tensor:
     op = f"conv_transpose{n}d"
     engine_of(op, x, weight, bias)
+    if x.ndim == n + 1:  # without a batch
+        batch = reshape(x, (1, *x.shape))
+        y = _transposed(n, batch, weight, bias, stride, padding, output_padding, groups, dilation)
+        return reshape(y, y.shape[1:])  # type: ignore[no-any-return]
     if x.ndim != n + 2 or weight.ndim != n + 2 or groups < 1 or x.shape[1] != weight.shape[0] or x.shape[1] % groups:
         raise ShapeError(
             f"{op}: x {x.shape}, weight {weight.shape}, groups {groups}; expected x (N, C, "
-            f"{', '.join(LAYOUT[n])}), weight "
+            f"{', '.join(LAYOUT[n])}) or without N, weight "
             "(C, F / groups, kernel...)",
             op=op,
         )
@@ -103,7 +107,7 @@ def _conv_transpose(n: int) -> OpFunction:
 
     doc = f"""The transposed convolution: the gradient of conv{n}d by its input, as a separate op.
 
-    x (N, C, {", ".join(LAYOUT[n])}), weight (C, F / groups, kernel...), bias (F,). Output size:
+    x (N, C, {", ".join(LAYOUT[n])}), or without N, weight (C, F / groups, kernel...), bias (F,). Output size:
     (size - 1) * stride - padding (both sides) + dilation * (kernel - 1) + output_padding + 1."""
     domain = Domain(cases=cases, reference=_transposed_reference)
     return composite(name=f"conv_transpose{n}d", amp="half", doc=doc, domain=domain)(transposed)

@@ -12,6 +12,7 @@ from netcl.core.errors import ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import abs, pow
+from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
@@ -263,9 +264,20 @@ def avg_pool_grad(
 
 
 def check_rank(op: str, x: Tensor, n: int) -> None:
-    """Raises ShapeError unless x is (N, C, n spatial axes)."""
-    if x.ndim != n + 2:
-        raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]})", op=op)
+    """Raises ShapeError unless x is (N, C, n spatial axes), or (C, n spatial axes)."""
+    if x.ndim not in (n + 1, n + 2):
+        raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]})", op=op)
+
+
+def in_batch(op: str, x: Tensor, n: int, pool: Callable[[Tensor], Any]) -> Any:
+    """``pool(x)`` of x (N, C, spatial...), or its one item for x (C, spatial...) as a batch of one."""
+    check_rank(op, x, n)
+    if x.ndim == n + 2:
+        return pool(x)
+    found = pool(reshape(x, (1, *x.shape)))
+    if isinstance(found, tuple):
+        return tuple(reshape(each, each.shape[1:]) for each in found)
+    return reshape(found, found.shape[1:])
 
 
 def _pools(n: int) -> tuple[OpFunction, OpFunction]:
@@ -280,8 +292,10 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        check_rank(f"max_pool{n}d", x, n)
-        y, indices = max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
+        name = f"max_pool{n}d"
+        y, indices = in_batch(
+            name, x, n, lambda batch: max_pool(batch, kernel_size, stride, padding, dilation, ceil_mode)
+        )
         return (y, indices) if return_indices else y
 
     def average(
@@ -293,10 +307,8 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        check_rank(f"avg_pool{n}d", x, n)
-        return avg_pool(  # type: ignore[no-any-return]
-            x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-        )
+        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return in_batch(f"avg_pool{n}d", x, n, lambda batch: avg_pool(batch, *options))  # type: ignore[no-any-return]
 
     layout = LAYOUT[n]
     windows = "Windows of kernel_size every stride (default: kernel_size) over the padded input"
@@ -309,7 +321,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         row(
             "max",
             maximum,
-            f"The largest element of each window of x (N, C, {layout}); NaN wins. {windows}; ceil_mode rounds "
+            f"The largest element of each window of x (N, C, {layout}) or (C, {layout}); NaN wins. {windows}; ceil_mode rounds "
             "sizes up.\n\nThe padding is "
             "never chosen. "
             "return_indices adds the flat positions within a plane, int32.",
@@ -318,7 +330,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         row(
             "avg",
             average,
-            f"The average of each window of x (N, C, {layout}). {windows}; ceil_mode rounds sizes up.\n\nThe "
+            f"The average of each window of x (N, C, {layout}) or (C, {layout}). {windows}; ceil_mode rounds sizes up.\n\nThe "
             "padding counts as zeros unless "
             "count_include_pad is False; divisor_override replaces the count as the divisor.",
             Domain(cases=_avg_cases(n), reference=_avg_reference),
@@ -344,18 +356,18 @@ def _power(n: int) -> OpFunction:
 
     def pooled(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
         engine_of(name, x)
-        check_rank(name, x, n)
         if not norm_type > 0:
             raise ValueError(f"{name}: norm_type is a positive number, not {norm_type!r}")
         powers = pow(abs(x), float(norm_type))
-        return pow(avg_pool(powers, kernel_size, stride, 0, ceil_mode, True, 1), 1 / norm_type)  # type: ignore[no-any-return]
+        sums = in_batch(name, powers, n, lambda batch: avg_pool(batch, kernel_size, stride, 0, ceil_mode, True, 1))
+        return pow(sums, 1 / norm_type)  # type: ignore[no-any-return]
 
     def cases(rng: np.random.Generator) -> Cases:
         for shape, attributes in (((2, 2, *(5,) * n), {"kernel_size": 2}), ((1, 2, *(5,) * n), {"kernel_size": 3})):
             values = rng.uniform(0.3, 1, shape) * rng.choice([-1, 1], shape)
             yield (values,), {"norm_type": 2.0 if attributes["kernel_size"] == 2 else 3.0, "stride": 1, **attributes}
 
-    doc = f"""(sum of |x|^p over each window)^(1 / p), p = norm_type, of x (N, C, {LAYOUT[n]}).
+    doc = f"""(sum of |x|^p over each window)^(1 / p), p = norm_type, of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}).
 
     ``stride`` defaults to kernel_size; ceil_mode rounds sizes up."""
     return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_power_reference))(pooled)

@@ -63,6 +63,10 @@ def _unpool(n: int) -> OpFunction:
         check_rank(name, x, n)
         if indices.shape != x.shape:
             raise ShapeError(f"{name}: indices {indices.shape} for x {x.shape}; expected one for each element", op=name)
+        if x.ndim == n + 1:
+            batch, places = reshape(x, (1, *x.shape)), reshape(indices, (1, *x.shape))
+            y = unpool(batch, places, kernel_size, stride, padding, output_size)
+            return reshape(y, y.shape[1:])  # type: ignore[no-any-return]
         sizes = _unpooled(x.shape, kernel_size, stride, padding, output_size, name)
         planes = (*x.shape[:2], math.prod(x.shape[2:]))
         whole = (*x.shape[:2], math.prod(sizes))
@@ -78,7 +82,7 @@ def _unpool(n: int) -> OpFunction:
             more = {"output_size": shape[2:]} if kernel == stride else {}
             yield positions_reference(values, **attributes), {**attributes, **more}
 
-    doc = f"""The inverse of max_pool{n}d, with zeros for dropped elements: x (N, C, {LAYOUT[n]}) at ``indices``.
+    doc = f"""The inverse of max_pool{n}d, with zeros for dropped elements: x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) at ``indices``.
 
     ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) returns them; of elements
     with equal indices the last stays. ``output_size`` gives the sizes (spatial, or all) if several lead to x's;

@@ -26,10 +26,10 @@ def per_axis(name: str, value: Size, rank: int) -> tuple[int, ...]:
 
 
 def check_channels(layer: Module, x: Tensor, rank: int, channels: int) -> None:
-    """Raises ShapeError with the layer's name unless x is (N, channels, spatial...)."""
-    if x.ndim != rank + 2 or x.shape[1] != channels:
-        wanted = ", ".join(("N", str(channels), *AXES[rank]))
-        raise ShapeError(f"{layer!r} takes x ({wanted}), not {x.shape}", op=type(layer).__name__)
+    """Raises ShapeError with the layer's name unless x is (N, channels, spatial...) or (channels, spatial...)."""
+    if x.ndim not in (rank + 1, rank + 2) or x.shape[-rank - 1] != channels:
+        wanted = ", ".join((str(channels), *AXES[rank]))
+        raise ShapeError(f"{layer!r} takes x (N, {wanted}) or ({wanted}), not {x.shape}", op=type(layer).__name__)
 
 
 class _Conv(Module):

@@ -15,11 +15,10 @@ class _Spatial(Module):
     rank: ClassVar[int]
 
     def check(self, x: Tensor) -> None:
-        """Raises ShapeError with the layer's name unless x is (N, C, spatial...)."""
-        if x.ndim != self.rank + 2:
-            raise ShapeError(
-                f"{self!r} takes x ({', '.join(('N', 'C', *AXES[self.rank]))}), not {x.shape}", op=type(self).__name__
-            )
+        """Raises ShapeError with the layer's name unless x is (N, C, spatial...) or (C, spatial...)."""
+        if x.ndim not in (self.rank + 1, self.rank + 2):
+            axes = ", ".join(("C", *AXES[self.rank]))
+            raise ShapeError(f"{self!r} takes x (N, {axes}) or ({axes}), not {x.shape}", op=type(self).__name__)
 
 
 class _MaxPool(_Spatial):
@@ -204,13 +203,13 @@ class AdaptiveMaxPool3d(_Adaptive):
 
 
 class GlobalAvgPool2d(_Spatial):
-    """The mean of each plane: (N, C, H, W) gives (N, C)."""
+    """The mean of each plane: (N, C, H, W) gives (N, C), (C, H, W) gives (C,)."""
 
     rank = 2
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
-        return ag.mean(x, axis=(2, 3))  # type: ignore[no-any-return]
+        return ag.mean(x, axis=(-2, -1))  # type: ignore[no-any-return]
 
 
 class _Pad(_Spatial):

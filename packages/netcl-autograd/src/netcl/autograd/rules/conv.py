@@ -18,10 +18,18 @@ def _rules(n: int) -> None:
     @rule(name, x="weight", weight="x")
     def forward(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         found = {}
+        shape = call.x.shape
+        single = len(shape) == n + 1  # without a batch
+        if single:
+            grad = call.op("reshape", grad, (1, *grad.shape))
         if call.wants("x"):
-            found["x"] = call.op(f"{name}_grad_input", grad, call.weight, call.x.shape, **_geometry(call))
+            wide = (1, *shape) if single else shape
+            found["x"] = call.op(f"{name}_grad_input", grad, call.weight, wide, **_geometry(call))
+            if single:
+                found["x"] = call.op("reshape", found["x"], shape)
         if call.wants("weight"):
-            found["weight"] = call.op(f"{name}_grad_weight", call.x, grad, call.weight.shape, **_geometry(call))
+            x = call.op("reshape", call.x, (1, *shape)) if single else call.x
+            found["weight"] = call.op(f"{name}_grad_weight", x, grad, call.weight.shape, **_geometry(call))
         if call.wants("bias"):
             found["bias"] = call.op("sum", grad, axis=(0, *range(2, grad.ndim)))
         return found
