@@ -100,15 +100,17 @@ def _take_at_reference(x: Any, index: Any, axis: int, rows: bool = True) -> Any:
 
 
 @computed(domain=Domain(cases=_take_at_cases, reference=_take_at_reference))
-def take_at(x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "take") -> Tensor:
+def take_at(
+    x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "take", wrap: bool = True
+) -> Tensor:
     """np.take(x, index, axis) for ``rows``, else np.take_along_axis; an index out of range is reported under the name
-    ``op``.
+    ``op``, a negative one if not ``wrap``.
     """
     engine = engine_of(op, x, index)
     final = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]) if rows else index.shape
     if 0 in final:
         return engine.empty(final, x.dtype)  # type: ignore[no-any-return]
-    return engine.index("take" if rows else "gather", x, index, axis=axis, op=op)
+    return engine.index("take" if rows else "gather", x, index, axis=axis, op=op, wrap=wrap)
 
 
 def _select_grad_reference(grad: Any, index: Any, axis: int, shape: Any) -> Any:
@@ -272,7 +274,7 @@ def _rows_cases(rng: np.random.Generator) -> Cases:
 @computed(domain=Domain(cases=_rows_cases, reference=lambda index, weight, padding: weight[index]))
 def embedding_rows(index: Tensor, weight: Tensor, padding: int) -> Tensor:
     """``take_at`` on axis 0 with a gradient that omits the row ``padding``."""
-    return take_at.row.call(weight, index, 0, True, "embedding")  # type: ignore[misc, no-any-return]
+    return take_at.row.call(weight, index, 0, True, "embedding", False)  # type: ignore[misc, no-any-return]
 
 
 def _embedding_cases(rng: np.random.Generator) -> Cases:
@@ -283,16 +285,18 @@ def _embedding_cases(rng: np.random.Generator) -> Cases:
 def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> Tensor:
     """The rows of weight (num, dim) at ``indices`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
 
-    The gradients of equal indices are added in their order: the same bits each time. Raises IndexError for a
-    ``padding_idx`` outside [-num, num).
+    The gradients of equal indices are added in their order: the same bits each time. Raises IndexError for an index
+    outside [0, num), or a ``padding_idx`` outside [-num, num).
     """
     engine = engine_of("embedding", weight)
     if weight.ndim != 2:
         raise ShapeError(f"embedding: weight {weight.shape}; expected (num, dim)", op="embedding")
     count = weight.shape[0]
+    if not isinstance(indices, Tensor) and np.size(indices) and np.min(indices) < 0:
+        raise IndexError(f"embedding: index {np.min(indices)} is negative; rows are 0..{count - 1}")
     places = indices_on("embedding", engine, indices, count)
     if padding_idx is None:
-        return take_at(weight, places, 0, True, "embedding")  # type: ignore[no-any-return]
+        return take_at(weight, places, 0, True, "embedding", False)  # type: ignore[no-any-return]
     if not -count <= padding_idx < count:
         raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {count} rows")
     return embedding_rows(places, weight, padding_idx % count)  # type: ignore[no-any-return]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from netcl.autograd.losses.reduction import averaged, reduced, whole, zero_at_least
+from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
-from netcl.core.expr import Expr, apply, size_of
-from netcl.ops.table import expression
+from netcl.core.expr import Const, Expr, apply, size_of
+from netcl.ops.table import composite, expression
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -77,12 +78,28 @@ def _bce(p: Any, t: Any) -> Any:
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(_bce, 0.1, 0.9, 0.0, 1.0))
-def binary_cross_entropy(
-    x: Expr, target: Expr, weight: Expr | None = None, reduction: str = "mean", *, space: Space
+def cross_entropy_of_two(
+    x: Expr, target: Expr, weight: Expr | None = None, reduction: str = "mean", code: int = 0, *, space: Space
 ) -> Expr:
-    """-(t log x + (1 - t) log(1 - x)) of probabilities x, times ``weight``; logarithms are clamped at -100."""
+    """``binary_cross_entropy``; values outside [0, 1], and NaN, set the device's error flag."""
+    if code:
+        x, target = (
+            apply("require", (value >= 0.0) & (value <= 1.0), value, Const(code, "int32")) for value in (x, target)
+        )
     value = -(target * _log(x) + (1.0 - target) * _log(1.0 - x))
     return reduced(value if weight is None else value * weight, reduction, space.axes(None))
+
+
+@composite(amp="float32", domain=_domain(_bce, 0.1, 0.9, 0.0, 1.0))
+def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """-(t log x + (1 - t) log(1 - x)) of probabilities x, times ``weight``; logarithms are clamped at -100.
+
+    x or a target outside [0, 1], or NaN, raises ValueError when the loss is read.
+    """
+    code = x.engine.flag_code(
+        "binary_cross_entropy: x and target are in [0, 1]; binary_cross_entropy_with_logits takes logits", ValueError
+    )
+    return cross_entropy_of_two(x, target, weight, reduction=reduction, code=code)  # type: ignore[no-any-return]
 
 
 def _bce_logits(x: Any, t: Any) -> Any:

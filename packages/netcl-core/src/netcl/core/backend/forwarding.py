@@ -133,9 +133,9 @@ class ForwardedCalls:
         tensor: TensorT = engine.tensor(source.engine.read(source), source.dtype)
         return tensor
 
-    def flag_code(self, message: str) -> int:
-        """The code under which a check raises ``message`` at the next host read."""
-        return flags.code(message)
+    def flag_code(self, message: str, error: type[Exception] = IndexError) -> int:
+        """The code under which a check raises ``error(message)`` at the next host read."""
+        return flags.code(message, error)
 
     def forbid_upload(self) -> None:
         """Raises CaptureError while this thread records: a replay would see the values of the recording."""

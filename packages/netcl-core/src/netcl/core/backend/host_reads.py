@@ -17,18 +17,19 @@ class DeviceFlags:
     """
 
     def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
+        self._codes: dict[tuple[str, type[Exception]], int] = {}
         self._lock = threading.Lock()
 
-    def code(self, message: str) -> int:
-        """The code of a message, from 1."""
+    def code(self, message: str, error: type[Exception] = IndexError) -> int:
+        """The code of a message that is raised as ``error``, from 1."""
         with self._lock:
-            return self._codes.setdefault(message, len(self._codes) + 1)
+            return self._codes.setdefault((message, error), len(self._codes) + 1)
 
-    def message(self, code: int) -> str:
-        """The message of a code."""
+    def error(self, code: int) -> Exception:
+        """The error of a code, with its message."""
         with self._lock:
-            return next(text for text, number in self._codes.items() if number == code)
+            text, error = next(entry for entry, number in self._codes.items() if number == code)
+        return error(text)
 
 
 flags: DeviceFlags = DeviceFlags()

@@ -146,8 +146,8 @@ class DeviceBackend(Protocol):
         """Waits for ``event`` (None: nothing pending) and raises what the device has reported."""
         ...
 
-    def flag_code(self, message: str) -> int:
-        """The code under which a check in a kernel raises ``message`` at the next host read."""
+    def flag_code(self, message: str, error: type[Exception] = IndexError) -> int:
+        """The code under which a check in a kernel raises ``error(message)`` at the next host read."""
         ...
 
     def run(
@@ -249,9 +249,11 @@ class DeviceBackend(Protocol):
         shape: Sequence[int] | None = None,
         out: TensorT | None = None,
         op: str = "",
+        wrap: bool = True,
     ) -> TensorT:
         """Data-dependent addressing: ``take`` (whole rows), ``gather`` (elements), their gradients ``take_grad``,
         ``gather_grad`` (into ``out`` where given), and ``put``, ``scatter``, which write into ``out``.
+        Negative indices count from the end if ``wrap``, else they are out of range.
         """
         ...
 

@@ -187,14 +187,14 @@ class CPUBackend(ForwardedCalls):
     # -- deferred checks -----------------------------------------------------------------------------------------------
 
     def raise_flag(self, code: int) -> None:
-        """Reports a failed check: the next host read raises IndexError with its message."""
+        """Reports a failed check: the next host read raises its error."""
         self._flag[0] = max(int(self._flag[0]), code)
 
     def _raise_flag(self) -> None:
         code = int(self._flag[0])
         if code:
             self._flag[0] = 0
-            raise IndexError(flags.message(code))
+            raise flags.error(code)
 
 
 __all__ = ["CPUBackend"]

@@ -17,11 +17,12 @@ _Report = Callable[[int], None]
 
 
 def _checked(indices: Array, extent: int, report: _Report, code: int) -> Array:
+    """Indices from 0; those out of range are reported and clamped, negative ones among them if ``code`` is negative."""
     if indices.size and indices.min() >= 0 and indices.max() < extent:
         return indices
     wrapped = np.where(indices < 0, indices.astype(np.int64) + extent, indices.astype(np.int64))
-    if bool(((wrapped < 0) | (wrapped >= extent)).any()):
-        report(code)
+    if bool(((wrapped < 0) | (wrapped >= extent)).any()) or (code < 0 and bool((indices < 0).any())):
+        report(abs(code))
     return np.clip(wrapped, 0, max(extent - 1, 0))
 
 
@@ -105,6 +106,7 @@ def index(
     shape: Sequence[int] | None = None,
     out: TensorData | None = None,
     op: str = "",
+    wrap: bool = True,
 ) -> TensorData:
     """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes off the axis), and their inverses.
 
@@ -124,7 +126,8 @@ def index(
         target = engine.empty(result, x.dtype)
     if target.size == 0 or out is not None and x.size == 0:
         return target
-    arrays = (x.storage, indices.storage, target.storage, axis, engine.raise_flag, code)
+    # A negative code: negative indices are out of range.
+    arrays = (x.storage, indices.storage, target.storage, axis, engine.raise_flag, code if wrap else -code)
     engine.launch(_FUNCTIONS[kind], *arrays, *((x.dtype,) if kind.endswith("_grad") else ()))
     return target
 

@@ -341,7 +341,7 @@ class OpenCLBackend(ForwardedCalls):
         self.transfer.download(self._flag.buffer, code)
         if code[0]:
             self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
-            raise IndexError(flags.message(int(code[0])))
+            raise flags.error(int(code[0]))
 
 
 def _check_allocation(tensor: TensorData) -> None:

@@ -122,6 +122,7 @@ def index(
     shape: Sequence[int] | None = None,
     out: TensorData | None = None,
     op: str = "",
+    wrap: bool = True,
 ) -> TensorData:
     """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and what undoes them.
 
@@ -133,7 +134,8 @@ def index(
     whole = tuple(out.shape if out is not None else x.shape if shape is None else shape)
     axis %= len(whole)
     before, extent, after = prod(whole[:axis]), whole[axis], prod(whole[axis + 1 :])
-    code = np.int32(engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range"))
+    number = engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range")
+    code = np.int32(number if wrap else -number)  # the kernels take a negative code as: no negative indices
     kind = _BY_ROW.get(kind, kind) if len(whole) == 1 else kind
     by_row = kind in ("take", "take_grad", "put")
     count = indices.size if by_row else indices.shape[axis]
