@@ -53,9 +53,10 @@ swish = silu
 mish = elementwise("mish", "v0 * tanh(logaddexp(v0, 0.0f))", "x * tanh(softplus(x)) (Misra 2019).")
 softplus = elementwise(
     "softplus",
-    "logaddexp(v0 * beta, 0.0f) / beta",
-    "log(1 + exp(beta x)) / beta.",
+    "v0 * beta > threshold ? v0 : logaddexp(v0 * beta, 0.0f) / beta",
+    "log(1 + exp(beta x)) / beta; x if beta x is above the threshold, where the two are equal to rounding.",
     beta=1.0,
+    threshold=20.0,
 )
 softsign = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=KINK)
 logsigmoid = elementwise(

@@ -100,9 +100,7 @@ def _take_at_reference(x: Any, index: Any, axis: int, rows: bool = True) -> Any:
 
 
 @computed(domain=Domain(cases=_take_at_cases, reference=_take_at_reference))
-def take_at(
-    x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "take", wrap: bool = True
-) -> Tensor:
+def take_at(x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "take", wrap: bool = True) -> Tensor:
     """np.take(x, index, axis) for ``rows``, else np.take_along_axis; an index out of range is reported under the name
     ``op``, a negative one if not ``wrap``.
     """

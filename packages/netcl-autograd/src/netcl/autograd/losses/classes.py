@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from netcl import ops
 from netcl.autograd.losses.reduction import averaged, reduced, zero_at_least
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
@@ -359,3 +360,72 @@ def multi_margin_loss(
     code = _code("multi_margin_loss", scores, None)
     result = multi_margin_ids(scores, labels, classes, p=p, reduction=reduction, code=code, margin=margin)
     return _single(result, x)
+
+
+def _listed_reference(x: Any, target: Any, reduction: str = "mean") -> Any:
+    values = []
+    for row, labels in zip(x, target):
+        chosen = labels[: int(np.argmax(labels < 0)) if (labels < 0).any() else len(labels)]
+        others = np.setdiff1d(np.arange(len(row)), chosen)
+        values.append(np.maximum(0, 1 - row[chosen][:, None] + row[others][None]).sum() / len(row))
+    return averaged(np.array(values), reduction)
+
+
+def _listed_cases(rng: np.random.Generator) -> Cases:
+    target = np.array([[1, 4, -1, 2, 0], [3, -1, -1, -1, -1], [0, 1, 2, 3, 4], [-1, 0, 0, 0, 0]])
+    for reduction in ("mean", "sum", "none"):
+        yield (rng.permutation(np.linspace(-1.93, 1.9, 20)).reshape(4, 5), target), {"reduction": reduction}
+
+
+def _margins_cases(rng: np.random.Generator) -> Cases:
+    x = rng.permutation(np.linspace(-1.93, 1.9, 20)).reshape(4, 1, 5)
+    own = rng.permutation(np.linspace(-1.96, 1.87, 20)).reshape(4, 5, 1)
+    yield (x, own, rng.integers(0, 2, (4, 5, 1)) > 0, rng.integers(0, 2, (4, 1, 5)) > 0), {}
+
+
+@expression(
+    amp="float32",
+    shapes=lambda shape, operands, attributes: shape[:1] if attributes["reduction"] == "none" else (),
+    domain=Domain(
+        cases=_margins_cases,
+        reference=lambda x, own, listed, label, reduction="mean": averaged(
+            (np.maximum(1 - own + x, 0) * listed * ~label).sum((1, 2)) / x.shape[2], reduction
+        ),
+    ),
+)
+def listed_margins(x: Expr, own: Expr, listed: Expr, label: Expr, reduction: str = "mean", *, space: Space) -> Expr:
+    """``multilabel_margin_loss`` of scores (N, 1, C), those of the listed labels (N, C, 1), which of these count, and
+    which classes are labels (N, 1, C).
+    """
+    counts = cast(listed, "bool") & ~cast(label, "bool")
+    value = apply("where", counts, zero_at_least(1.0 - own + x), 0.0)
+    return reduced(reduce("sum", value, (1, 2)) / size_of((2,), x.dtype), reduction, (0,))
+
+
+@composite(amp="float32", domain=Domain(cases=_listed_cases, reference=_listed_reference))
+def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The sum over labels y and other classes i of max(0, 1 - x[y] + x[i]), divided by C: scores x (N, C) or (C,), and
+    class ids of the same shape, of which those before the first -1 count.
+
+    An id from C on raises IndexError when the loss is read.
+    """
+    op = "multilabel_margin_loss"
+    if x.ndim not in (1, 2) or target.shape != x.shape:
+        raise ShapeError(f"{op}: x {x.shape} and target {target.shape}; expected both (N, C) or (C,)", op=op)
+    if is_floating(target.dtype) or target.dtype == "bool":
+        raise DTypeError(f"{op}: class ids are whole numbers, not {target.dtype}", op=op, parameter="target")
+    if x.ndim == 1:
+        found = multilabel_margin_loss(reshape(x, (1, -1)), reshape(target, (1, -1)), reduction)
+        return reshape(found, ())  # type: ignore[no-any-return]
+    n, classes = x.shape
+    listed = ops.cumprod(ops.ge(target, 0), 1)
+    ids = ops.where(ops.ne(listed, 0), target, 0)
+    label = ops.scatter_add(x.engine.zeros(x.shape, "int32"), 1, ids, ops.cast(listed, dtype="int32"))
+    own = ops.gather(x, 1, ids)
+    return listed_margins(  # type: ignore[no-any-return]
+        reshape(x, (n, 1, classes)),
+        reshape(own, (n, classes, 1)),
+        reshape(ops.ne(listed, 0), (n, classes, 1)),
+        reshape(ops.ne(label, 0), (n, 1, classes)),
+        reduction=reduction,
+    )

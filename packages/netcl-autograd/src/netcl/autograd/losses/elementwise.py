@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from netcl.autograd.losses.reduction import averaged, reduced, whole, zero_at_least
+from netcl.autograd.losses.reduction import averaged, per_row, reduced, whole, zero_at_least
+from netcl.autograd.user_frame import level_outside
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
-from netcl.core.expr import Const, Expr, apply, size_of
+from netcl.core.errors import ShapeError
+from netcl.core.expr import Const, Expr, apply, mean, size_of
+from netcl.core.layout import broadcast_shapes
+from netcl.ops import reshape
 from netcl.ops.table import composite, expression
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -33,14 +39,14 @@ def _domain(reference: Any, low: float = -2.0, high: float = 2.0, t_low: float =
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t: (x - t) ** 2))
-def mse_loss(x: Expr, target: Expr, reduction: str = "mean", *, space: Space) -> Expr:
-    """(x - target)^2."""
+def squared_error(x: Expr, target: Expr, reduction: str = "mean", *, space: Space) -> Expr:
+    """``mse_loss``, broadcast."""
     return reduced((x - target) * (x - target), reduction, space.axes(None))
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t: np.abs(x - t)))
-def l1_loss(x: Expr, target: Expr, reduction: str = "mean", *, space: Space) -> Expr:
-    """|x - target|."""
+def absolute_error(x: Expr, target: Expr, reduction: str = "mean", *, space: Space) -> Expr:
+    """``l1_loss``, broadcast."""
     return reduced(apply("abs", x - target), reduction, space.axes(None))
 
 
@@ -50,18 +56,173 @@ def _huber(x: Any, t: Any, delta: float = 1.0) -> Any:
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(_huber))
-def huber_loss(x: Expr, target: Expr, reduction: str = "mean", delta: float = 1.0, *, space: Space) -> Expr:
-    """d^2 / 2 for d = |x - target| up to delta, then delta (d - delta / 2) (Huber 1964)."""
+def huber_error(x: Expr, target: Expr, reduction: str = "mean", delta: float = 1.0, *, space: Space) -> Expr:
+    """``huber_loss``, broadcast."""
     d = apply("abs", x - target)
     return reduced(apply("where", d < delta, d * d * 0.5, delta * (d - delta * 0.5)), reduction, space.axes(None))
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t, beta=1.0: _huber(x, t, beta) / beta))
-def smooth_l1_loss(x: Expr, target: Expr, reduction: str = "mean", beta: float = 1.0, *, space: Space) -> Expr:
-    """d^2 / (2 beta) for d = |x - target| below beta, then d - beta / 2; beta 0 is ``l1_loss``."""
+def smooth_error(x: Expr, target: Expr, reduction: str = "mean", beta: float = 1.0, *, space: Space) -> Expr:
+    """``smooth_l1_loss``, broadcast."""
     d = apply("abs", x - target)
     divisor = apply("where", beta > 0.0, beta, 1.0)
     return reduced(apply("where", d < beta, d * d * 0.5 / divisor, d - beta * 0.5), reduction, space.axes(None))
+
+
+def _alike(reference: Any) -> Domain:
+    def cases(rng: np.random.Generator) -> Cases:
+        for reduction in ("mean", "sum", "none"):
+            yield (rng.uniform(-2, 2, (3, 5)), rng.uniform(-2, 2, (3, 5))), {"reduction": reduction}
+
+    return Domain(
+        cases=cases, reference=lambda x, t, reduction="mean", **kw: averaged(reference(x, t, **kw), reduction)
+    )
+
+
+def _compare(op: str, x: Tensor, target: Tensor) -> None:
+    """Warns if the shapes differ, as PyTorch does; raises ShapeError if they do not even broadcast."""
+    if x.shape != target.shape:
+        broadcast_shapes((x.shape, target.shape), op)
+        warnings.warn(
+            f"{op}: the target's shape {target.shape} differs from the input's {x.shape}, and is broadcast, which is "
+            "rarely intended; give both the same shape",
+            stacklevel=level_outside(),
+        )
+
+
+@composite(amp="float32", domain=_alike(lambda x, t: (x - t) ** 2))
+def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """(x - target)^2. Warns if the shapes differ."""
+    _compare("mse_loss", x, target)
+    return squared_error(x, target, reduction)  # type: ignore[no-any-return]
+
+
+@composite(amp="float32", domain=_alike(lambda x, t: np.abs(x - t)))
+def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """|x - target|. Warns if the shapes differ."""
+    _compare("l1_loss", x, target)
+    return absolute_error(x, target, reduction)  # type: ignore[no-any-return]
+
+
+@composite(amp="float32", domain=_alike(_huber))
+def huber_loss(x: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """d^2 / 2 for d = |x - target| up to delta, then delta (d - delta / 2) (Huber 1964). Warns if the shapes differ."""
+    _compare("huber_loss", x, target)
+    return huber_error(x, target, reduction, delta=delta)  # type: ignore[no-any-return]
+
+
+@composite(amp="float32", domain=_alike(lambda x, t, beta=1.0: _huber(x, t, beta) / beta))
+def smooth_l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """d^2 / (2 beta) for d = |x - target| below beta, then d - beta / 2; beta 0 is ``l1_loss``. Warns if the shapes
+    differ.
+    """
+    _compare("smooth_l1_loss", x, target)
+    return smooth_error(x, target, reduction, beta=beta)  # type: ignore[no-any-return]
+
+
+def _counts(x: Any, t: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8) -> Any:
+    value = np.exp(x) - t * x if log_input else x - t * np.log(x + eps)
+    if full:
+        value = value + np.where(t > 1, t * np.log(t) - t + 0.5 * np.log(2 * np.pi * t), 0)
+    return value
+
+
+def _count_cases(rng: np.random.Generator) -> Cases:
+    for attributes in ({}, {"full": True}, {"log_input": False}, {"reduction": "none", "eps": 0.1, "log_input": False}):
+        yield (rng.uniform(0.2, 2, (3, 5)), rng.uniform(0.3, 4, (3, 5))), attributes
+
+
+@expression(
+    amp="float32",
+    shapes=whole,
+    domain=Domain(
+        cases=_count_cases,
+        reference=lambda x, t, reduction="mean", **kw: averaged(_counts(x, t, **kw), reduction),
+    ),
+)
+def poisson_nll_loss(
+    x: Expr,
+    target: Expr,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: str = "mean",
+    *,
+    space: Space,
+) -> Expr:
+    """exp(x) - target x, or without ``log_input`` x - target log(x + eps); ``full`` adds Stirling's approximation of
+    log(target!) for targets above 1.
+    """
+    value = apply("exp", x) - target * x if log_input else x - target * apply("log", x + eps)
+    if full:
+        more = target > 1.0
+        t = apply("where", more, target, 1.0)
+        stirling = t * apply("log", t) - t + 0.5 * apply("log", t * (2 * math.pi))
+        value = value + apply("where", more, stirling, 0.0)
+    return reduced(value, reduction, space.axes(None))
+
+
+def _gaussian(x: Any, t: Any, var: Any, full: bool = False, eps: float = 1e-6) -> Any:
+    var = np.maximum(var, eps)
+    return 0.5 * (np.log(var) + (x - t) ** 2 / var) + (0.5 * np.log(2 * np.pi) if full else 0)
+
+
+def _gaussian_cases(rng: np.random.Generator) -> Cases:
+    for attributes in ({}, {"full": True}, {"reduction": "sum"}, {"reduction": "none"}):
+        yield (rng.uniform(-2, 2, (3, 5)), rng.uniform(-2, 2, (3, 5)), rng.uniform(0.3, 2, (3, 5))), attributes
+    yield (rng.uniform(-2, 2, (3, 5)), rng.uniform(-2, 2, (3, 5)), rng.uniform(0.3, 2, (3, 1))), {}
+
+
+def _gaussian_reference(x: Any, t: Any, var: Any, reduction: str = "mean", **attributes: Any) -> Any:
+    return averaged(_gaussian(x, t, var, **attributes), reduction)
+
+
+@expression(amp="float32", shapes=whole, domain=Domain(cases=_gaussian_cases, reference=_gaussian_reference))
+def gaussian_errors(
+    x: Expr,
+    target: Expr,
+    var: Expr,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+    code: int = 0,
+    *,
+    space: Space,
+) -> Expr:
+    """``gaussian_nll_loss`` with a variance that broadcasts; a negative one sets the device's error flag."""
+    if code:
+        var = apply("require", var >= 0.0, var, Const(code, "int32"))
+    # The limit has no part in the gradient: below it that of the variance is the one at the limit.
+    spread = var + apply("stop_gradient", apply("where", var < eps, eps - var, 0.0))
+    value = 0.5 * (apply("log", spread) + (x - target) * (x - target) / spread)
+    if full:
+        value = value + 0.5 * math.log(2 * math.pi)
+    return reduced(value, reduction, space.axes(None))
+
+
+@composite(amp="float32", domain=Domain(cases=_gaussian_cases, reference=_gaussian_reference))
+def gaussian_nll_loss(
+    x: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """(log(var) + (x - target)^2 / var) / 2 with var at least ``eps``; ``full`` adds log(2 pi) / 2.
+
+    ``var``: a number, x's shape, that shape with 1 for the last length, or without the last axis. A negative one raises
+    ValueError when the loss is read. Raises ShapeError for another shape.
+    """
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError(f"gaussian_nll_loss: var {var} is negative")
+        filled = x.engine.empty((1,) * x.ndim, x.dtype)
+        x.engine.fill(filled, var)
+        var = filled
+    elif var.shape != x.shape:
+        if var.shape == x.shape[:-1]:
+            var = reshape(var, (*var.shape, 1))
+        elif var.shape[:-1] != x.shape[:-1] or var.shape[-1:] != (1,):
+            raise ShapeError(f"gaussian_nll_loss: var {var.shape} for x {x.shape}", op="gaussian_nll_loss")
+    code = x.engine.flag_code("gaussian_nll_loss: var has a negative element", ValueError)
+    return gaussian_errors(x, target, var, full=full, eps=eps, reduction=reduction, code=code)  # type: ignore[no-any-return]
 
 
 # -- two classes and distributions -----------------------------------------------------------------------------------
@@ -195,3 +356,71 @@ def _hinge_cases(rng: np.random.Generator) -> Cases:
 def hinge_loss(x: Expr, target: Expr, reduction: str = "mean", margin: float = 1.0, *, space: Space) -> Expr:
     """max(0, margin - x target) for targets -1 and 1."""
     return reduced(zero_at_least(margin - x * target), reduction, space.axes(None))
+
+
+def _not_negative(value: Expr) -> Expr:
+    """max(value, 0), with gradient 1 at 0, as PyTorch's clamp."""
+    return apply("where", value >= 0.0, value, 0.0)
+
+
+@expression(amp="float32", shapes=whole, domain=_domain(lambda x, t: np.log1p(np.exp(-t * x))))
+def soft_margin_loss(x: Expr, target: Expr, reduction: str = "mean", *, space: Space) -> Expr:
+    """log(1 + exp(-target x)) for targets -1 and 1, without overflow."""
+    return reduced(apply("logaddexp", -(target * x), 0.0), reduction, space.axes(None))
+
+
+def _embedding_reference(x: Any, t: Any, margin: float = 1.0, reduction: str = "mean") -> Any:
+    return averaged(np.where(t == 1, x, np.maximum(margin - x, 0)), reduction)
+
+
+@expression(amp="float32", shapes=whole, domain=Domain(cases=_hinge_cases, reference=_embedding_reference))
+def hinge_embedding_loss(x: Expr, target: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
+    """x if target is 1, max(0, margin - x) if it is -1."""
+    far = apply("where", apply("ne", target, 1.0), _not_negative(margin - x), 0.0)
+    near = apply("where", apply("ne", target, -1.0), x, 0.0)
+    return reduced(far + near, reduction, space.axes(None))
+
+
+def _ranking_cases(rng: np.random.Generator) -> Cases:
+    for (x, target), attributes in _hinge_cases(rng):
+        yield (x, rng.permutation(x.reshape(-1)).reshape(x.shape) + 0.03, target), {"margin": 0.5, **attributes}
+
+
+@expression(
+    amp="float32",
+    shapes=whole,
+    domain=Domain(
+        cases=_ranking_cases,
+        reference=lambda a, b, t, margin=0.0, reduction="mean": averaged(
+            np.maximum(-t * (a - b) + margin, 0), reduction
+        ),
+    ),
+)
+def margin_ranking_loss(
+    x1: Expr, x2: Expr, target: Expr, margin: float = 0.0, reduction: str = "mean", *, space: Space
+) -> Expr:
+    """max(0, -target (x1 - x2) + margin): target 1 if x1 is to be the larger, -1 if x2."""
+    return reduced(_not_negative(-(target * (x1 - x2)) + margin), reduction, space.axes(None))
+
+
+def _labels_reference(x: Any, t: Any, weight: Any = 1.0, reduction: str = "mean") -> Any:
+    return averaged((_bce_logits(x, t) * weight).mean(-1), reduction)
+
+
+def _labels_cases(rng: np.random.Generator) -> Cases:
+    for reduction in ("mean", "sum", "none"):
+        x, t = rng.uniform(-2, 2, (3, 5)), rng.integers(0, 2, (3, 5)) * 1.0
+        yield (x, t, rng.uniform(0.5, 2, 5))[: 2 + (reduction == "sum")], {"reduction": reduction}
+
+
+@expression(amp="float32", shapes=per_row, domain=Domain(cases=_labels_cases, reference=_labels_reference))
+def multilabel_soft_margin_loss(
+    x: Expr, target: Expr, weight: Expr | None = None, reduction: str = "mean", *, space: Space
+) -> Expr:
+    """The mean over the last axis of the binary cross entropy of logits x (..., C) and targets 0 or 1, times ``weight``
+    (C,).
+    """
+    value = _with_logits(x, target)
+    axes = space.axes(None)
+    rows = mean(value if weight is None else value * weight, axes[-1])
+    return reduced(rows, reduction, axes[:-1])

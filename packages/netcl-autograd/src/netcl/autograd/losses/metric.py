@@ -117,6 +117,70 @@ def triplet_loss(
     return reduced(zero_at_least(gap + margin), reduction, space.axes(None)[:-1])
 
 
+def _margin_triplets(
+    a: Any, p: Any, n: Any, margin: float = 1.0, power: float = 2.0, eps: float = 1e-6, swap: bool = False,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    def distance(x: Any, y: Any) -> Any:
+        return (np.abs(x - y + eps) ** power).sum(-1) ** (1 / power)
+
+    far = np.minimum(distance(a, n), distance(p, n)) if swap else distance(a, n)
+    return averaged(np.maximum(distance(a, p) - far + margin, 0), reduction)
+
+
+def _margin_triplet_cases(rng: np.random.Generator) -> Cases:
+    for attributes in ({}, {"swap": True}, {"p": 3.0, "margin": 0.4, "reduction": "sum"}, {"reduction": "none"}):
+        yield tuple(rng.normal(size=(6, 4)) for _ in range(3)), attributes
+
+
+@composite(
+    amp="float32",
+    domain=Domain(
+        cases=_margin_triplet_cases,
+        reference=lambda a, p_, n, p=2.0, **attributes: _margin_triplets(a, p_, n, power=p, **attributes),
+        second=False,
+    ),
+)
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d(x, y) the p-norm of x - y + eps over the last axis.
+
+    ``swap`` takes the smaller of d(anchor, negative) and d(positive, negative) (Balntas et al. 2016).
+    """
+    if len({anchor.ndim, positive.ndim, negative.ndim}) > 1:
+        shapes = f"{anchor.shape}, {positive.shape} and {negative.shape}"
+        raise ShapeError(f"triplet_margin_loss: shapes {shapes} have as many axes", op="triplet_margin_loss")
+    near = ops.pairwise_distance(anchor, positive, p, eps)
+    far = ops.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = ops.minimum(far, ops.pairwise_distance(positive, negative, p, eps))
+    return ranked(near, far, margin=margin, reduction=reduction)  # type: ignore[no-any-return]
+
+
+@expression(
+    amp="float32",
+    shapes=whole,
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(1, 2, 7), rng.uniform(0, 0.9, 7)), {})]),
+        reference=lambda near, far, margin=1.0, reduction="mean": averaged(
+            np.maximum(near - far + margin, 0), reduction
+        ),
+    ),
+)
+def ranked(near: Expr, far: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
+    """max(0, near - far + margin): the last step of ``triplet_margin_loss``."""
+    value = near - far + margin
+    return reduced(apply("where", value >= 0.0, value, 0.0), reduction, space.axes(None))
+
+
 def _contrastive_cases(rng: np.random.Generator) -> Cases:
     for reduction in ("mean", "sum", "none"):
         yield (
