@@ -207,8 +207,8 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         row(
             "max",
             maximum,
-            f"The maxima of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}; return_indices adds their flat positions within a "
-            "plane, int32.",
+            f"The maxima of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}; return_indices adds their flat "
+            "positions within a plane, int32.",
             Domain(cases=_cases(n), reference=adaptive_reference(np.max), second=False),
         ),
     )

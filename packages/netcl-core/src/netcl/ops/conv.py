@@ -203,7 +203,7 @@ def _gradient_cases(n: int, kind: str) -> Callable[[np.random.Generator], Cases]
     return cases
 
 
-_CONV_DOC = """The convolution of x (N, C, {axes}), or (C, {axes}), with weight (F, C / groups, kernel...), plus bias (F,).
+_CONV_DOC = """The convolution of x (N, C, {axes}) or (C, {axes}) with weight (F, C / groups, kernel...), and bias (F,).
 
 out[n, f, o] = bias[f] + sum over c, k of x[n, c, o * stride + k * dilation - padding] * weight[f, c, k]: not flipped,
 as in PyTorch. ``padding`` is an int, one int or (before, after) pair per axis, "valid" or "same"; ``algo`` is a

@@ -147,6 +147,16 @@ def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 # -- products and combinations of elements -----------------------------------------------------------------------------
 
 
+def _product_cases(rng: np.random.Generator) -> Any:
+    yield (rng.uniform(-2, 2, 2), rng.uniform(-2, 2, 3), rng.uniform(-2, 2, 2)), {}
+    yield (rng.uniform(-2, 2, 4),), {}
+
+
+def _product(*vectors: Any) -> Any:
+    return np.array(list(itertools.product(*vectors))) if len(vectors) > 1 else vectors[0]
+
+
+@composite(domain=Domain(cases=_product_cases, reference=_product))
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All tuples of one element of each vector, the last vector fastest: (n, number of tensors), or the vector itself
     if there is one. Raises ShapeError for no tensors, or one that is no vector.
@@ -155,7 +165,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     if any(x.ndim != 1 for x in tensors):
         raise ShapeError(f"cartesian_prod: needs vectors, not shapes {' and '.join(str(x.shape) for x in tensors)}")
     if len(tensors) == 1:
-        return tensors[0]
+        return clone(tensors[0])  # type: ignore[no-any-return]
     places = np.indices([x.size for x in tensors]).reshape(len(tensors), -1)
     return stack([index_select(x, 0, place) for x, place in zip(tensors, places)], 1)  # type: ignore[no-any-return]
 

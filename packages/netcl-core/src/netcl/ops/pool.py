@@ -321,8 +321,8 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         row(
             "max",
             maximum,
-            f"The largest element of each window of x (N, C, {layout}) or (C, {layout}); NaN wins. {windows}; ceil_mode rounds "
-            "sizes up.\n\nThe padding is "
+            f"The largest element of each window of x (N, C, {layout}) or (C, {layout}); NaN wins. {windows}; "
+            "ceil_mode rounds sizes up.\n\nThe padding is "
             "never chosen. "
             "return_indices adds the flat positions within a plane, int32.",
             Domain(cases=_cases(n, dilated), reference=_max_reference, second=False),
@@ -330,8 +330,8 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         row(
             "avg",
             average,
-            f"The average of each window of x (N, C, {layout}) or (C, {layout}). {windows}; ceil_mode rounds sizes up.\n\nThe "
-            "padding counts as zeros unless "
+            f"The average of each window of x (N, C, {layout}) or (C, {layout}). {windows}; ceil_mode rounds sizes "
+            "up.\n\nThe padding counts as zeros unless "
             "count_include_pad is False; divisor_override replaces the count as the divisor.",
             Domain(cases=_avg_cases(n), reference=_avg_reference),
         ),

@@ -14,8 +14,9 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.adaptive import adaptive_avg_pool, adaptive_reference
+from netcl.ops.linalg import matmul
 from netcl.ops.shape import permute, reshape
-from netcl.ops.table import as_dtype, composite, computed, engine_of
+from netcl.ops.table import as_dtype, composite, computed, engine_of, floating
 from netcl.ops.windows import per_axis
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -121,13 +122,19 @@ def resample_grad(grad_output: Tensor, shape: Any, taps: int, places: Any) -> Te
 # -- interpolation as in PyTorch ---------------------------------------------------------------------------------------
 
 
-def _target(op: str, shape: Sequence[int], size: Any, scale_factor: Any) -> tuple[tuple[int, ...], list[Fraction]]:
-    """Returns the spatial sizes, and the input positions per output position of each axis."""
+def _target(
+    op: str, shape: Sequence[int], size: Any, scale_factor: Any, recompute: bool | None = None
+) -> tuple[tuple[int, ...], list[Fraction]]:
+    """Returns the spatial sizes, and the input positions per output position of each axis: by the sizes if
+    ``recompute``.
+    """
     n = len(shape) - 2
     if (size is None) == (scale_factor is None):
         given = f"size={size}, scale_factor={scale_factor}"
         raise ShapeError(f"{op}: give size or scale_factor, one of them, not {given}", op=op, parameter="size")
     if size is not None:
+        if recompute:
+            raise ValueError(f"{op}: recompute_scale_factor goes with scale_factor, not with size {size}")
         sizes = per_axis(op, "size", size, n)
         return sizes, [Fraction(extent, out) for extent, out in zip(shape[2:], sizes)]
     factors = [float(factor) for factor in np.ravel(scale_factor)]
@@ -139,6 +146,8 @@ def _target(op: str, shape: Sequence[int], size: Any, scale_factor: Any) -> tupl
             parameter="scale_factor",
         )
     sizes = per_axis(op, "scale_factor", tuple(math.floor(extent * f) for extent, f in zip(shape[2:], factors)), n)
+    if recompute:
+        return sizes, [Fraction(extent, out) for extent, out in zip(shape[2:], sizes)]
     return sizes, [1 / Fraction(factor).limit_denominator(2**16) for factor in factors]
 
 
@@ -154,7 +163,48 @@ def _places(mode: str, extent: int, out: int, scale: Fraction, align_corners: bo
     return 2 * num, num - den, 2 * den  # (o + 1/2) * scale - 1/2: pixels are squares
 
 
-def _interpolate(op: str, x: Tensor, size: Any, scale_factor: Any, mode: str, align_corners: bool) -> Tensor:
+def _smooth(extent: int, out: int, taps: int, scale: float) -> Any:
+    """The weights (out, extent) of one axis with antialiasing: the triangle (``taps`` 2) or Keys' cubic filter with
+    a = -1/2 (4), stretched by ``scale`` if the axis shrinks, and normalized.
+    """
+    stretch = max(scale, 1.0)
+    support = taps / 2 * stretch
+    matrix = np.zeros((out, extent))
+    for o in range(out):
+        centre = scale * (o + 0.5)
+        first, last = max(int(centre - support + 0.5), 0), min(int(centre + support + 0.5), extent)
+        at = np.abs((np.arange(first, last) - centre + 0.5) / stretch)
+        if taps == 2:
+            weights = np.maximum(1 - at, 0)
+        else:
+            near, far = (1.5 * at - 2.5) * at * at + 1, ((-0.5 * at + 2.5) * at - 4) * at + 2
+            weights = np.where(at < 1, near, np.where(at < 2, far, 0))
+        matrix[o, first:last] = weights / weights.sum()
+    return matrix
+
+
+def _antialiased(x: Tensor, sizes: Sequence[int], scales: Sequence[Fraction], taps: int, align_corners: bool) -> Tensor:
+    """Each axis multiplied by its matrix of weights, the last axis first."""
+    (wide,) = floating("interpolate", x)
+    for axis in (3, 2):
+        extent, out, scale = wide.shape[axis], sizes[axis - 2], float(scales[axis - 2])
+        if align_corners:
+            scale = (extent - 1) / (out - 1) if out > 1 else 0.0
+        weights = wide.engine.tensor(_smooth(extent, out, taps, scale), wide.dtype)
+        wide = matmul(wide, weights, transpose_b=True) if axis == 3 else matmul(weights, wide)
+    return wide
+
+
+def _interpolate(
+    op: str,
+    x: Tensor,
+    size: Any,
+    scale_factor: Any,
+    mode: str,
+    align_corners: bool | None,
+    recompute: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
     engine_of(op, x)
     if mode not in _MODES:
         raise ValueError(f"{op}: mode is one of {', '.join(_MODES)}, not {mode!r}")
@@ -162,15 +212,19 @@ def _interpolate(op: str, x: Tensor, size: Any, scale_factor: Any, mode: str, al
     if x.ndim - 2 not in ranks:
         wanted = " or ".join(str(rank + 2) for rank in ranks)
         raise ShapeError(f"{op}: mode {mode!r} is for {wanted} dimensions, and x is {x.shape}", op=op)
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(f"{op}: antialias is for bilinear and bicubic, not {mode!r}")
     if align_corners and taps < 2:
         raise ValueError(f"{op}: align_corners is for linear, bilinear, bicubic and trilinear, not {mode!r}")
-    sizes, scales = _target(op, x.shape, size, scale_factor)
+    sizes, scales = _target(op, x.shape, size, scale_factor, recompute)
     if 0 in x.shape[2:]:
         raise ShapeError(f"{op}: x {x.shape} has no spatial elements", op=op)
     if mode == "area":
         return adaptive_avg_pool(x, sizes)  # type: ignore[no-any-return]
+    if antialias:
+        return _antialiased(x, sizes, scales, taps, bool(align_corners))
     rows = zip(x.shape[2:], sizes, scales)
-    places = tuple(_places(mode, extent, out, scale, align_corners) for extent, out, scale in rows)
+    places = tuple(_places(mode, extent, out, scale, bool(align_corners)) for extent, out, scale in rows)
     return resample(x, sizes, taps, places)  # type: ignore[no-any-return]
 
 
@@ -211,7 +265,13 @@ def _resized(*which: int) -> Domain:
 
 @composite(domain=_resized(*range(len(_RESIZED))))
 def interpolate(
-    x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool = False
+    x: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:
     """x (N, C, spatial...) resized to ``size``, or by ``scale_factor`` (sizes are rounded down): numbers for all axes
     or one per axis.
@@ -219,15 +279,18 @@ def interpolate(
     ``mode``: nearest (input floor(o * in / out)) and nearest-exact (the nearest centre) for one to three axes, linear
     for one, bilinear and bicubic (a = -0.75) for two, trilinear for three, area (the mean of the section) for one to
     three. Output o is at (o + 1/2) * in / out - 1/2; with ``align_corners`` at o * (in - 1) / (out - 1). Neighbors
-    outside take the border's value. Raises ShapeError if both or neither of size and scale_factor are given, or if the
+    outside take the border's value. ``recompute_scale_factor`` uses in / out of the rounded sizes in place of the given
+    factor. ``antialias`` (bilinear and bicubic) averages over a filter as wide as the step between outputs, with
+    weights from the host. Raises ShapeError if both or neither of size and scale_factor are given, or if the
     mode does not support the rank.
     """
-    return _interpolate("interpolate", x, size, scale_factor, mode, align_corners)
+    options = (align_corners, recompute_scale_factor, antialias)
+    return _interpolate("interpolate", x, size, scale_factor, mode, *options)
 
 
 @composite(domain=_resized(0, 1, 5))
 def upsample(
-    x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool = False
+    x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
     """x (N, C, spatial...) resized to ``size`` or by ``scale_factor``; the same as ``interpolate``."""
     return _interpolate("upsample", x, size, scale_factor, mode, align_corners)

@@ -238,3 +238,6 @@ def multigammaln(x: Expr, p: int) -> Expr:
     for j in range(p):
         total = total + apply("lgamma", value - j / 2)
     return total
+
+
+mvlgamma = multigammaln

@@ -160,12 +160,10 @@ class Tanh(_Activation):
 
 
 class Softplus(_Activation):
-    """log(1 + exp(beta x)) / beta. PyTorch's ``threshold``, above which it returns x, has no effect: this form does not
-    overflow.
-    """
+    """log(1 + exp(beta x)) / beta, or x if beta x is above ``threshold``."""
 
     function = "softplus"
-    options: ClassVar = {"beta": "beta"}
+    options: ClassVar = {"beta": "beta", "threshold": "threshold"}
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()

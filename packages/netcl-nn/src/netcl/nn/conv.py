@@ -11,7 +11,7 @@ from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import init
 from netcl.nn.module import Module
-from netcl.nn.placement import new_parameter
+from netcl.nn.placement import check_precision, new_parameter
 
 AXES = {1: ("L",), 2: ("H", "W"), 3: ("D", "H", "W")}
 Size = Any  # an int, or one per spatial axis
@@ -129,6 +129,7 @@ class _Convolution(_Conv):
 
     def forward(self, x: Tensor) -> Tensor:
         check_channels(self, x, self.rank, self.in_channels)
+        check_precision(self, x, self.weight)
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             x, padding = ag.pad(x, tuple(self._pads()), mode=_MODES[self.padding_mode]), 0
@@ -213,6 +214,7 @@ class _Transposed(_Conv):
 
     def forward(self, x: Tensor) -> Tensor:
         check_channels(self, x, self.rank, self.in_channels)
+        check_precision(self, x, self.weight)
         convolve = getattr(ag, f"conv_transpose{self.rank}d")
         return convolve(  # type: ignore[no-any-return]
             x, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation

@@ -6,6 +6,7 @@ of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import netcl.autograd as ag
@@ -175,26 +176,54 @@ def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12, *, d
 # -- distances and losses ----------------------------------------------------------------------------------------------
 
 
-def cosine_similarity(a: Tensor, b: Tensor, axis: int = 1, eps: float = 1e-8, *, dim: int | None = None) -> Tensor:
-    """a b / (max(||a||, eps) max(||b||, eps)) along ``axis``."""
-    at = _axis(axis, dim)
-    product = ag.sum(ag.mul(a, b), axis=at)
-    lengths = [ag.maximum(ag.norm(x, axis=at), eps) for x in (a, b)]
-    return ag.div(product, ag.mul(*lengths))  # type: ignore[no-any-return]
-
-
-def pairwise_distance(a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """||a - b + eps||_p over the last axis."""
-    return ag.norm(ag.add(ag.sub(a, b), eps), p=p, axis=-1, keepdims=keepdim)  # type: ignore[no-any-return]
-
-
-def triplet_margin_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, reduction: str = "mean"
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
 ) -> Tensor:
-    """max(0, ||anchor - positive|| - ||anchor - negative|| + margin), with Euclidean distances."""
-    return ag.triplet_loss(  # type: ignore[no-any-return]
-        anchor, positive, negative, margin=margin, distance="euclidean", reduction=reduction
-    )
+    """``triplet_margin_loss`` with the distance of a function of two tensors; None is ``pairwise_distance``."""
+    distance: Any = ag.pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = ag.minimum(far, distance(positive, negative))
+    return ag.ranked(near, far, margin=float(margin), reduction=reduction)  # type: ignore[no-any-return]
+
+
+# -- windows of images -------------------------------------------------------------------------------------------------
+
+
+def unfold(x: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The windows of images x (N, C, H, W) as columns: (N, C * prod(kernel), windows); without N also without it."""
+    if x.ndim == 3:
+        return unfold(x.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
+    if x.ndim != 4:
+        raise ShapeError(f"unfold: x {x.shape}; expected (N, C, H, W) or (C, H, W)", op="unfold")
+    rows = ag.im2col(x, kernel_size, stride, padding, dilation)
+    windows = rows.shape[0] // x.shape[0] if x.shape[0] else 0
+    return ag.transpose(ag.reshape(rows, (x.shape[0], windows, rows.shape[1])), 1, 2)  # type: ignore[no-any-return]
+
+
+def fold(x: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """Columns of windows x (N, C * prod(kernel), windows), summed into images (N, C, *output_size): the adjoint of
+    ``unfold``. Without N also without it.
+    """
+    if x.ndim == 2:
+        return fold(x.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
+    height, width = (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
+    taps = kernel_size**2 if isinstance(kernel_size, int) else kernel_size[0] * kernel_size[1]
+    if x.ndim != 3 or x.shape[1] % taps:
+        raise ShapeError(
+            f"fold: x {x.shape} for kernel_size {kernel_size}; expected (N, C * {taps}, windows) or without N",
+            op="fold",
+        )
+    n, columns, windows = x.shape
+    rows = ag.reshape(ag.transpose(x, 1, 2), (n * windows, columns))
+    return ag.col2im(rows, (n, columns // taps, height, width), kernel_size, stride, padding, dilation)  # type: ignore[no-any-return]
 
 
 # -- products, indices and attention -----------------------------------------------------------------------------------

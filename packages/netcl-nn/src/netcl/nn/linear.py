@@ -11,7 +11,7 @@ from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import functional, init
 from netcl.nn.module import Module
-from netcl.nn.placement import new_parameter
+from netcl.nn.placement import check_precision, new_parameter
 
 
 class Linear(Module):
@@ -38,6 +38,7 @@ class Linear(Module):
     def forward(self, x: Tensor) -> Tensor:
         if not x.shape or x.shape[-1] != self.in_features:
             raise ShapeError(f"{self!r} takes x (..., {self.in_features}), not {x.shape}", op="Linear")
+        check_precision(self, x, self.weight)
         return ag.linear(x, self.weight, self.bias)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
@@ -76,6 +77,8 @@ class Bilinear(Module):
                 f"{self!r} takes x1 (..., {ins[0]}) and x2 (..., {ins[1]}), not {x1.shape} and {x2.shape}",
                 op="Bilinear",
             )
+        check_precision(self, x1, self.weight)
+        check_precision(self, x2, self.weight)
         return functional.bilinear(x1, x2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -126,3 +129,31 @@ class Unflatten(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.sizes}"
+
+
+class PairwiseDistance(Module):
+    """The p-norm of x1 - x2 + eps over the last axis."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.p, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return ag.pairwise_distance(x1, x2, self.p, self.eps, self.keepdim)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, eps={self.eps}, keepdim={self.keepdim}"
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between x1 and x2 along ``dim``."""
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return ag.cosine_similarity(x1, x2, axis=self.dim, eps=float(self.eps))  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, eps={self.eps}"

@@ -170,14 +170,83 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, ||anchor - positive|| - ||anchor - negative|| + margin), with Euclidean distances."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d(x, y) the p-norm of x - y + eps over the last axis.
 
-    function = "triplet_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "margin", "distance")
+    ``swap`` takes the smaller of d(anchor, negative) and d(positive, negative).
+    """
 
-    def __init__(self, margin: float = 1.0, distance: str = "euclidean", reduction: str = "mean") -> None:
+    function = "triplet_margin_loss"
+    options: ClassVar[tuple[str, ...]] = ("reduction", "margin", "p", "eps", "swap")
+
+    def __init__(
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
+    ) -> None:
         super().__init__(reduction)
-        self.margin, self.distance = margin, distance
+        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
+
+
+class MarginRankingLoss(_Loss):
+    """max(0, -target (x1 - x2) + margin) for targets 1 (x1 ranks higher) and -1."""
+
+    function = "margin_ranking_loss"
+    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin
+
+
+class HingeEmbeddingLoss(_Loss):
+    """x for targets 1, max(0, margin - x) for targets -1."""
+
+    function = "hinge_embedding_loss"
+    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin
+
+
+class PoissonNLLLoss(_Loss):
+    """Negative log likelihood of counts: exp(x) - target x, or without ``log_input`` x - target log(x + eps)."""
+
+    function = "poisson_nll_loss"
+    options: ClassVar[tuple[str, ...]] = ("reduction", "log_input", "full", "eps")
+
+    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.log_input, self.full, self.eps = log_input, full, eps
+
+
+class GaussianNLLLoss(_Loss):
+    """Negative log likelihood of Gaussians: ``loss(x, target, var)``, var at least ``eps``."""
+
+    function = "gaussian_nll_loss"
+    options: ClassVar[tuple[str, ...]] = ("reduction", "full", "eps")
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.full, self.eps = full, eps
+
+
+class SoftMarginLoss(_Loss):
+    """log(1 + exp(-target x)) for targets -1 and 1."""
+
+    function = "soft_margin_loss"
+
+
+class MultiLabelMarginLoss(_Loss):
+    """Margins between the listed classes and the others: x (N, C) or (C,), target class ids of that shape, up to
+    the first -1.
+    """
+
+    function = "multilabel_margin_loss"
+
+
+class MultiLabelSoftMarginLoss(_Weighted):
+    """Mean over the classes of the binary cross entropy of logits x (N, C) and targets 0 or 1; weight (C,)."""
+
+    function = "multilabel_soft_margin_loss"
 
 
 class CTCLoss(_Loss):

@@ -15,7 +15,7 @@ from netcl.core.expr import Load
 from netcl.nn import functional, init
 from netcl.nn.conv import AXES
 from netcl.nn.module import Module
-from netcl.nn.placement import new_buffer, new_parameter
+from netcl.nn.placement import check_precision, new_buffer, new_parameter
 
 _COUNT = (Load(0, "int64") + 1,)
 
@@ -98,6 +98,7 @@ class _BatchNorm(_Running):
                 f"({', '.join(('N', str(self.num_features), *AXES.get(rank, ())))})" for rank in self.ranks
             )
             raise ShapeError(f"{self!r} takes x {wanted}, not {x.shape}", op=type(self).__name__)
+        check_precision(self, x, self.weight)
         tracked = self.training and self.track_running_stats
         momentum = self.momentum
         if tracked:
@@ -161,6 +162,7 @@ class LayerNorm(_Affine):
 
     def forward(self, x: Tensor) -> Tensor:
         _check_trailing(self, x, self.normalized_shape)
+        check_precision(self, x, self.weight)
         return ag.layer_norm(x, self.normalized_shape, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
@@ -197,6 +199,7 @@ class RMSNorm(_Affine):
 
     def forward(self, x: Tensor) -> Tensor:
         _check_trailing(self, x, self.normalized_shape)
+        check_precision(self, x, self.weight)
         eps = float(np.finfo("float64" if x.dtype == "float64" else "float32").eps) if self.eps is None else self.eps
         return ag.rms_norm(x, self.normalized_shape, self.weight, eps=eps)  # type: ignore[no-any-return]
 
@@ -227,6 +230,7 @@ class GroupNorm(_Affine):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"{self!r} takes x (N, {self.num_channels}, ...), not {x.shape}", op="GroupNorm")
+        check_precision(self, x, self.weight)
         return ag.group_norm(x, self.num_groups, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
@@ -255,6 +259,7 @@ class _InstanceNorm(_Running):
         if x.ndim != self.rank + 2 or x.shape[1] != self.num_features:
             wanted = ", ".join(("N", str(self.num_features), *AXES[self.rank]))
             raise ShapeError(f"{self!r} takes x ({wanted}), not {x.shape}", op=type(self).__name__)
+        check_precision(self, x, self.weight)
         return functional.instance_norm(
             x,
             self.running_mean,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.nn import functional
 from netcl.nn.conv import AXES, per_axis
 from netcl.nn.module import Module
 
@@ -316,7 +317,12 @@ class Upsample(Module):
     """Resizes x (N, C, spatial...) to ``size`` or by ``scale_factor``, in a mode of ``ag.interpolate``."""
 
     def __init__(
-        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool = False
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
         if (size is None) == (scale_factor is None):
@@ -324,13 +330,49 @@ class Upsample(Module):
                 f"Upsample takes size or scale_factor, one of them, not size={size}, scale_factor={scale_factor}"
             )
         self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, mode, align_corners
+        self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, x: Tensor) -> Tensor:
-        return ag.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners)  # type: ignore[no-any-return]
+        options = (self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
+        return ag.interpolate(x, *options)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         given = f"size={self.size}" if self.scale_factor is None else f"scale_factor={_floats(self.scale_factor)}"
         return f"{given}, mode={self.mode!r}"
+
+
+class Unfold(Module):
+    """The windows of x (N, C, H, W) as columns, (N, C * prod(kernel), windows)."""
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__()
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+
+
+class Fold(Module):
+    """Columns x (N, C * prod(kernel), windows) summed into images (N, C, *output_size); the adjoint of Unfold."""
+
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
+        super().__init__()
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.dilation, self.padding, self.stride = dilation, padding, stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
+            f"padding={self.padding}, stride={self.stride}"
+        )
 
 
 class PixelUnshuffle(Module):

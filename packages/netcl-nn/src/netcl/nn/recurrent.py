@@ -11,7 +11,7 @@ from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import init
 from netcl.nn.module import Module
-from netcl.nn.placement import new_parameter
+from netcl.nn.placement import check_precision, new_parameter
 from netcl.nn.unbind import unbind
 
 State = tuple[Tensor, ...]  # (h,), for an LSTM (h, c)
@@ -140,6 +140,7 @@ class _Recurrent(_Weights):
                 f"{self!r} takes x {axes.format(self.input_size)} or (T, {self.input_size}), not empty; not {x.shape}",
                 op=type(self).__name__,
             )
+        check_precision(self, x, next(iter(self.parameters())))
         single = x.ndim == 2
         if single:
             x = ag.unsqueeze(x, 1)
@@ -277,6 +278,7 @@ class _Cell(_Weights):
                 f"{self!r} takes x (N, {self.input_size}) or ({self.input_size},), not {x.shape}",
                 op=type(self).__name__,
             )
+        check_precision(self, x, next(iter(self.parameters())))
         shape = (*x.shape[:-1], self.hidden_size)
         state = self._zeros(shape, x) if hx is None else self._given(hx, shape)
         product, weight, bias = self._products(x if x.ndim == 2 else ag.unsqueeze(x, 0), "")

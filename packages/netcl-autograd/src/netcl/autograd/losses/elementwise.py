@@ -75,9 +75,10 @@ def _alike(reference: Any) -> Domain:
         for reduction in ("mean", "sum", "none"):
             yield (rng.uniform(-2, 2, (3, 5)), rng.uniform(-2, 2, (3, 5))), {"reduction": reduction}
 
-    return Domain(
-        cases=cases, reference=lambda x, t, reduction="mean", **kw: averaged(reference(x, t, **kw), reduction)
-    )
+    def of(x: Any, t: Any, reduction: str = "mean", **attributes: Any) -> Any:
+        return averaged(reference(x, t, **attributes), reduction)
+
+    return Domain(cases=cases, reference=of)
 
 
 def _compare(op: str, x: Tensor, target: Tensor) -> None:

@@ -37,17 +37,21 @@ OPS: dict[str, dict[str, str]] = {
         "atleast_2d": "(x)",
         "atleast_3d": "(x)",
         "avg_pool1d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+            "divisor_override=None)"
         ),
         "avg_pool2d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+            "divisor_override=None)"
         ),
         "avg_pool3d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+            "divisor_override=None)"
         ),
         "baddbmm": "(x, a, b, beta=1.0, alpha=1.0)",
         "batch_norm": (
-            "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)"
+            "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, "
+            "eps=1e-05)"
         ),
         "bernoulli": "(p, shape=None, dtype='float32', queue=None)",
         "bias_add": "(x, bias, axis=None)",
@@ -158,7 +162,10 @@ OPS: dict[str, dict[str, str]] = {
         "index_reduce": "(x, axis, index, source, reduce, *, include_self=True)",
         "index_select": "(x, axis, index)",
         "instance_norm": "(x, weight=None, bias=None, eps=1e-05)",
-        "interpolate": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
+        "interpolate": (
+            "(x, size=None, scale_factor=None, mode='nearest', align_corners=None, recompute_scale_factor=None, "
+            "antialias=False)"
+        ),
         "inverse": "(x)",
         "isclose": "(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)",
         "isfinite": "(x)",
@@ -218,6 +225,7 @@ OPS: dict[str, dict[str, str]] = {
         "mul": "(a, b)",
         "multigammaln": "(x, p)",
         "mv": "(a, b)",
+        "mvlgamma": "(x, p)",
         "nan_to_num": "(x, nan=0.0, posinf=None, neginf=None)",
         "narrow": "(x, axis, start, length)",
         "ne": "(a, b)",
@@ -280,7 +288,7 @@ OPS: dict[str, dict[str, str]] = {
         "sinh": "(x)",
         "slogdet": "(x)",
         "softmax": "(x, axis=-1)",
-        "softplus": "(x, beta=1.0)",
+        "softplus": "(x, beta=1.0, threshold=20.0)",
         "softshrink": "(x, lambd=0.5)",
         "softsign": "(x)",
         "sort": "(x, axis=-1, descending=False, stable=True)",
@@ -314,7 +322,7 @@ OPS: dict[str, dict[str, str]] = {
         "unique": "(x, sorted=True, return_inverse=False, return_counts=False)",
         "unique_consecutive": "(x, return_inverse=False, return_counts=False, axis=None)",
         "unsqueeze": "(x, axis)",
-        "upsample": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
+        "upsample": "(x, size=None, scale_factor=None, mode='nearest', align_corners=None)",
         "var": "(x, axis=None, keepdims=False, ddof=0)",
         "vstack": "(tensors)",
         "where": "(condition, a, b)",
