@@ -75,14 +75,24 @@ def test_a_number_that_is_not_finite_does_not_spread(handle: Any) -> None:
 
 
 def test_the_padding_of_an_embedding_gets_no_gradient(handle: Any) -> None:
-    weight, ids = leaf(5, 3), np.array([[1, 4, 1], [0, 4, -1]])
+    weight, ids = leaf(5, 3), np.array([[1, 4, 1], [0, 4, 4]])
     for padding, row in ((4, 4), (-1, 4), (None, None)):
         weight.grad = None
         ag.embedding(Tensor.from_host(ids), weight, padding).sum().backward()
-        counts = np.bincount(ids.reshape(-1) % 5, minlength=5)
+        counts = np.bincount(ids.reshape(-1), minlength=5)
         if row is not None:
             counts[row] = 0
         assert weight.grad.tolist() == np.repeat(counts[:, None], 3, 1).tolist()
+
+
+@pytest.mark.parametrize("padding", [None, 2])
+def test_an_embedding_refuses_negative_ids(handle: Any, padding: int | None) -> None:
+    weight, ids = leaf(5, 3), np.array([1, -1])
+    with pytest.raises(IndexError, match="embedding: index -1 is negative"):
+        ag.embedding(ids, weight, padding)
+    rows = ag.embedding(Tensor.from_host(ids), weight, padding)
+    with pytest.raises(IndexError, match="embedding: an index is out of range"):
+        rows.numpy()
 
 
 def test_sums_of_repeated_ids_are_the_same_bits(handle: Any) -> None:

@@ -247,6 +247,16 @@ CASES: dict[str, Case] = {
         (1, 8, 2, 3),
         lambda x, s: x.reshape(1, 2, 2, 2, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(1, 2, 4, 6),
     ),
+    "Unfold": (
+        lambda: nn.Unfold((3, 2)),
+        (1, 2, 3, 3),
+        lambda x, s: np.stack([x[0, :, :, i : i + 2].reshape(-1) for i in (0, 1)], 1)[None],
+    ),
+    "Fold": (
+        lambda: nn.Fold((2, 3), (2, 2)),
+        (1, 4, 2),
+        lambda x, s: np.stack([x[0, ::2, 0], x[0, 1::2, 0] + x[0, ::2, 1], x[0, 1::2, 1]], 1)[None, None],
+    ),
     "Dropout in evaluation": (lambda: nn.Dropout(0.5).eval(), (3, 4), lambda x, s: x),
 }
 
@@ -388,6 +398,8 @@ def test_each_is_rebuilt_from_its_config(name: str) -> None:
 
 def test_every_layer_is_tested_here() -> None:
     elsewhere = {
+        "CosineSimilarity",
+        "PairwiseDistance",
         "Module",
         "Sequential",
         "ModuleList",
@@ -408,3 +420,12 @@ def test_every_layer_is_tested_here() -> None:
     layers = {n for n in nn.__all__ if isinstance(getattr(nn, n), type) and issubclass(getattr(nn, n), nn.Module)}
     layers = {getattr(nn, n).__name__ for n in layers if not n.endswith("Loss")}
     assert layers == {name.split()[0] for name in CASES} | elsewhere
+
+
+def test_distances_of_rows() -> None:
+    a, b = np.random.default_rng(3).normal(size=(2, 4, 5)).astype(np.float32)
+    x, y = Tensor.from_host(a), Tensor.from_host(b)
+    far = np.sqrt(((a - b + 1e-6) ** 2).sum(-1, keepdims=True))
+    np.testing.assert_allclose(nn.PairwiseDistance(keepdim=True)(x, y).numpy(), far, rtol=1e-5)
+    cosine = (a * b).sum(1) / np.sqrt((a * a).sum(1) * (b * b).sum(1))
+    np.testing.assert_allclose(nn.CosineSimilarity()(x, y).numpy(), cosine, rtol=1e-5)

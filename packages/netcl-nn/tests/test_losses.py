@@ -11,6 +11,7 @@ import pytest
 import netcl.autograd as ag
 from netcl import nn
 from netcl.core import Tensor
+from netcl.core.errors import ShapeError
 
 Array = np.ndarray[Any, Any]
 
@@ -106,6 +107,45 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[Array, ...], Any]] = {
         (X, T, SOFT),
         np.maximum(0, distance(X, T) - distance(X, SOFT) + 0.8).mean(),
     ),
+    "MarginRankingLoss": (
+        lambda: nn.MarginRankingLoss(margin=0.3),
+        (X, T, SIGNS),
+        np.maximum(0, -SIGNS * (X - T) + 0.3).mean(),
+    ),
+    "HingeEmbeddingLoss": (
+        lambda: nn.HingeEmbeddingLoss(margin=0.8),
+        (X, SIGNS),
+        np.where(SIGNS > 0, X, np.maximum(0, 0.8 - X)).mean(),
+    ),
+    "PoissonNLLLoss": (nn.PoissonNLLLoss, (X, SOFT), (np.exp(X) - SOFT * X).mean()),
+    "PoissonNLLLoss linear": (
+        lambda: nn.PoissonNLLLoss(log_input=False, full=True, eps=0.1),
+        (SOFT, 2 + SOFT),
+        (
+            SOFT
+            - (2 + SOFT) * np.log(SOFT + 0.1)
+            + (2 + SOFT) * np.log(2 + SOFT)
+            - (2 + SOFT)
+            + 0.5 * np.log(2 * np.pi * (2 + SOFT))
+        ).mean(),
+    ),
+    "GaussianNLLLoss": (nn.GaussianNLLLoss, (X, T, SOFT), 0.5 * (np.log(SOFT) + (X - T) ** 2 / SOFT).mean()),
+    "SoftMarginLoss": (nn.SoftMarginLoss, (X, SIGNS), np.log1p(np.exp(-SIGNS * X)).mean()),
+    "MultiLabelMarginLoss": (
+        nn.MultiLabelMarginLoss,
+        (X, np.where(np.arange(4) == 0, IDS[:, None], -1)),
+        (np.maximum(0, 1 - picked(X, IDS)[:, None] + X) * (1 - HIT)).sum(1).mean() / 4,
+    ),
+    "MultiLabelSoftMarginLoss": (
+        lambda: nn.MultiLabelSoftMarginLoss(weights()),
+        (X, HIT),
+        (logistic(X, HIT) * WEIGHT).mean(),
+    ),
+    "TripletMarginLoss swapped": (
+        lambda: nn.TripletMarginLoss(swap=True),
+        (X, T, SOFT),
+        np.maximum(0, distance(X, T) - np.minimum(distance(X, SOFT), distance(T, SOFT)) + 1).mean(),
+    ),
     "FocalLoss": (
         lambda: nn.FocalLoss(alpha=0.3, gamma=1.5),
         (X, (SOFT > 0.5) * 1.0),
@@ -158,3 +198,46 @@ def test_weights_move_with_the_module() -> None:
 def test_every_loss_is_tested_here() -> None:
     losses = {name for name in nn.__all__ if name.endswith("Loss")}
     assert losses == {name.split()[0] for name in CASES} | {"InfoNCELoss", "ContrastiveLoss", "CTCLoss"}
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss"])
+def test_a_broadcast_target_warns(name: str) -> None:
+    function = getattr(ag, name)
+    with pytest.warns(UserWarning, match=rf"{name}: the target's shape \(3,\) differs from the input's \(3, 1\)"):
+        loss = function(Tensor.ones((3, 1)), Tensor.zeros((3,)))
+    assert loss.shape == ()
+    with pytest.raises(ShapeError, match=name):
+        function(Tensor.ones((3, 2)), Tensor.zeros((3,)))
+
+
+@pytest.mark.parametrize("x, target", [(1.5, 1.0), (-0.1, 1.0), (0.5, 2.0), (float("nan"), 1.0)])
+def test_cross_entropy_of_no_probability_is_refused(x: float, target: float) -> None:
+    loss = nn.BCELoss()(Tensor.from_host([0.5, x]), Tensor.from_host([0.0, target]))
+    with pytest.raises(ValueError, match=r"binary_cross_entropy: x and target are in \[0, 1\]"):
+        loss.item()
+
+
+def test_a_negative_variance_is_refused() -> None:
+    x = Tensor.ones((2, 3))
+    with pytest.raises(ValueError, match="var -1.0 is negative"):
+        ag.gaussian_nll_loss(x, x, -1.0)
+    with pytest.raises(ValueError, match="var has a negative element"):
+        ag.gaussian_nll_loss(x, x, ag.neg(x)).item()
+    with pytest.raises(ShapeError, match="gaussian_nll_loss: var"):
+        ag.gaussian_nll_loss(x, x, Tensor.ones((3,)))
+
+
+@pytest.mark.parametrize("ids", [[[0, 4]], [[7, -1]]])
+def test_labels_beyond_the_classes_are_refused(ids: list[list[int]]) -> None:
+    loss = ag.multilabel_margin_loss(Tensor.ones((1, 2)), Tensor.from_host(ids))
+    with pytest.raises(IndexError, match="out of range"):
+        loss.item()
+
+
+@pytest.mark.parametrize("labels", [[-1, 0], [2, 0], [0.5, 0.0]])
+def test_class_ids_are_whole_numbers_of_the_classes(labels: list[float]) -> None:
+    loss = ag.cross_entropy(Tensor.ones((2, 2)), Tensor.from_host(labels))
+    with pytest.raises(IndexError, match="cross_entropy: a target is no class id"):
+        loss.item()
+    whole = ag.cross_entropy(Tensor.ones((2, 2)), Tensor.from_host([1.0, 0.0]))
+    assert whole.item() == pytest.approx(np.log(2))
