@@ -37,21 +37,17 @@ OPS: dict[str, dict[str, str]] = {
         "atleast_2d": "(x)",
         "atleast_3d": "(x)",
         "avg_pool1d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
-            "divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
         ),
         "avg_pool2d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
-            "divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
         ),
         "avg_pool3d": (
-            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
-            "divisor_override=None)"
+            "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
         ),
         "baddbmm": "(x, a, b, beta=1.0, alpha=1.0)",
         "batch_norm": (
-            "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, "
-            "eps=1e-05)"
+            "(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)"
         ),
         "bernoulli": "(p, shape=None, dtype='float32', queue=None)",
         "bias_add": "(x, bias, axis=None)",
