@@ -288,9 +288,8 @@ def test_values_and_gradients(name: str) -> None:
     if name in FIRST_ONLY or not any(b.requires_grad for b in grads):
         return
     again = torch.autograd.grad([(b * b).sum() for b in grads if b.requires_grad], other, allow_unused=True)
-    total = [
-        ag.sum(ag.mul(a, a)) for a, b in zip(found, grads) if b.requires_grad and a is not None and a.requires_grad
-    ]
+    again_from = [a for a, b in zip(found, grads) if b.requires_grad and a is not None and a.requires_grad]
+    total = [ag.sum(ag.mul(a, a)) for a in again_from]
     second = ag.grad(total, mine, allow_unused=True) if total else [None] * len(mine)
     for a, b, x in zip(second, again, inputs):
         mine_second = np.zeros(x.shape) if a is None else a.numpy()
