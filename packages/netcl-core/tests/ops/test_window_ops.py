@@ -20,9 +20,9 @@ def ones(*shape, dtype="float32"):
     [
         (
             lambda: ops.conv2d(ones(1, 3, 8, 8), ones(4, 2, 3, 3)),
-            r"conv2d: x \(1, 3, 8, 8\), weight \(4, 2, 3, 3\), groups 1; expected x \(N, C, H, W\), weight",
+            r"conv2d: x \(1, 3, 8, 8\), weight \(4, 2, 3, 3\), groups 1; expected x \(N, C, H, W\) or without N, weight",
         ),
-        (lambda: ops.conv2d(ones(3, 8, 8), ones(4, 3, 3, 3)), r"conv2d: x \(3, 8, 8\)"),
+        (lambda: ops.conv2d(ones(8, 8), ones(4, 3, 3, 3)), r"conv2d: x \(8, 8\)"),
         (lambda: ops.conv2d(ones(1, 4, 8, 8), ones(3, 2, 3, 3), groups=2), "F a multiple of groups"),
         (lambda: ops.conv2d(ones(1, 3, 8, 8), ones(4, 3, 3, 3), ones(3)), r"bias \(3,\)"),
         (lambda: ops.conv2d(ones(1, 1, 2, 8), ones(1, 1, 3, 3)), r"a window of \(3, 3\) .* does not fit spatial sizes"),
@@ -33,9 +33,12 @@ def ones(*shape, dtype="float32"):
         (lambda: ops.conv2d(ones(1, 1, 8, 8), ones(1, 1, 3, 3), padding=(1, 2, 3)), "padding is a number from 0 or 2"),
         (lambda: ops.conv2d(ones(1, 1, 8, 8), ones(1, 1, 3, 3), stride=2, padding="same"), "'same' needs stride 1"),
         (lambda: ops.conv2d_grad_weight(ones(1, 1, 8, 8), ones(1, 1, 5, 5), (1, 1, 3, 3)), r"expected \(1, 1, 6, 6\)"),
-        (lambda: ops.conv_transpose2d(ones(1, 2, 4, 4), ones(3, 2, 3, 3)), r"expected x \(N, C, H, W\), weight \(C, F"),
+        (
+            lambda: ops.conv_transpose2d(ones(1, 2, 4, 4), ones(3, 2, 3, 3)),
+            r"expected x \(N, C, H, W\) or without N, weight \(C, F",
+        ),
         (lambda: ops.conv_transpose1d(ones(1, 1, 4), ones(1, 1, 3), output_padding=1), "below stride or dilation"),
-        (lambda: ops.max_pool2d(ones(1, 1, 4), 2), r"max_pool2d: x \(1, 1, 4\); expected \(N, C, H, W\)"),
+        (lambda: ops.max_pool2d(ones(1, 4), 2), r"max_pool2d: x \(1, 4\); expected \(N, C, H, W\) or \(C, H, W\)"),
         (lambda: ops.max_pool2d(ones(1, 1, 4, 4), 2, padding=2), "padding 2 is more than half of kernel_size"),
         (lambda: ops.avg_pool1d(ones(1, 1, 4), 5), r"a window of \(5,\)"),
         (lambda: ops.adaptive_avg_pool2d(ones(1, 1, 4, 4), (1, 2, 3)), "output_size is a number from 1 or 2 of them"),

@@ -13,7 +13,8 @@
 //                              work-item owns a range of rows of the result times a stretch of columns.
 // .._gradient                  add in REAL. `total` limits the indices if the last of `before` parts has fewer.
 //
-// Negative indices count from the end; an index out of range is clamped, and raises `code` in the flag.
+// Negative indices count from the end; an index out of range is clamped, and raises `code` in the flag. With a negative
+// `code` negative indices are out of range, too.
 
 typedef struct {
     long before, axis, after, count;
@@ -26,7 +27,7 @@ static inline long clamped(long i, const long axis) {
 }
 
 static inline long checked(const long i, const long axis, __global int* flag, const int code) {
-    if (i < -axis || i >= axis) atomic_max(flag, code);
+    if (i < (code < 0 ? 0 : -axis) || i >= axis) atomic_max(flag, abs(code));
     return clamped(i, axis);
 }
 
