@@ -60,7 +60,8 @@ def test_numpys_special_values_of_quotients(engine):
     with np.errstate(all="ignore"):
         for found, wanted in ((x // y, top // bottom), (x % y, top % bottom)):
             np.testing.assert_array_equal(found.numpy(), wanted)
-            np.testing.assert_array_equal(np.signbit(found.numpy()), np.signbit(wanted))
+            zeros = wanted == 0
+            np.testing.assert_array_equal(np.signbit(found.numpy()[zeros]), np.signbit(wanted[zeros]))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "int8"])
