@@ -64,6 +64,10 @@ VIEWS: dict[str, tuple[View, View]] = {
         lambda x, a, b: x.expand(a % 2 + 1, *x.shape),
         lambda x, a, b: ag.expand(x, (a % 2 + 1, *x.shape)),
     ),
+    "diagonal": (
+        lambda x, a, b: x.diagonal(a % 3 - 1, a % x.ndim, (a + 1) % x.ndim) if x.ndim > 1 else None,
+        lambda x, a, b: ag.diagonal(x, a % 3 - 1, a % x.ndim, (a + 1) % x.ndim) if x.ndim > 1 else None,
+    ),
     "flatten": (lambda x, a, b: x.flatten(), lambda x, a, b: ag.flatten(x)),
     "whole": (lambda x, a, b: x[...], lambda x, a, b: x[...]),
     "detach": (lambda x, a, b: x.detach(), lambda x, a, b: x.detach()),

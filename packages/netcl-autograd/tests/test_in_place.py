@@ -80,3 +80,119 @@ def test_dtypes_and_shapes_have_to_fit() -> None:
     with pytest.raises(ShapeError, match="do not broadcast"):
         in_place.write(p, Tensor.zeros((3, 2)))
     assert in_place.write(p, whole).numpy().tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+def _matrix() -> Tensor:
+    w = Tensor.from_host(np.arange(1, 7, dtype=np.float32).reshape(2, 3))
+    w.requires_grad = True
+    return w
+
+
+def test_a_write_through_a_view_is_in_the_graph_of_the_base_and_of_all_views() -> None:
+    w = _matrix()
+    y = w * 2
+    row, turned = y[0], y.T
+    in_place.write(row, row * 3)
+    assert "CopySlices" in repr(y.grad_fn)
+    (y * turned.T).sum().backward()  # 36 w^2 in the first row, 4 w^2 in the second
+    np.testing.assert_allclose(w.grad.numpy(), [[72, 144, 216], [32, 40, 48]])
+
+
+def test_a_write_into_the_base_renews_its_views() -> None:
+    w = _matrix()
+    y = w * 2
+    flat, corner = y.reshape(6), ag.diagonal(y)
+    in_place.write(y, y + w)
+    (flat.sum() + corner.sum()).backward()
+    assert w.grad.tolist() == [[6, 3, 3], [3, 6, 3]]
+
+
+def test_a_plain_tensor_takes_values_that_require_grad() -> None:
+    w = _matrix()
+    state = Tensor.zeros((4, 3))
+    state[1] = w[0]
+    in_place.copy(state[2:4], w)
+    assert state.requires_grad
+    (state * state).sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), [[4, 8, 12], [8, 10, 12]])
+
+
+def test_assignment_by_arrays_and_masks_is_recorded() -> None:
+    w = _matrix()
+    y = w * 2
+    y[:, [0, 2]] = w[:, [1, 1]]
+    y[Tensor.from_host(np.array([[False] * 3, [False, True, False]]))] = 0.0
+    y.sum().backward()
+    assert w.grad.tolist() == [[0, 4, 0], [0, 2, 0]]
+
+
+def test_second_derivatives_pass_a_write_through_a_view() -> None:
+    w = _matrix()
+    y = w * 1
+    row = y[0]
+    in_place.write(row, row * row.clone())
+    (first,) = ag.grad((y * y).sum(), w, create_graph=True)
+    first.sum().backward()  # w^4 and w^2: 12 w^2 and 2
+    np.testing.assert_allclose(w.grad.numpy(), [[12, 48, 108], [2, 2, 2]])
+
+
+def test_views_that_must_not_be_written() -> None:
+    w = _matrix()
+    with pytest.raises(RuntimeError, match="a view of a leaf"):
+        in_place.fill(w[0], 0)
+    y = w * 2
+    with pytest.raises(RuntimeError, match="several views"):
+        in_place.fill(ag.chunk(y, 2)[0], 0)
+    with ag.no_grad():
+        quiet = y[0]
+    with pytest.raises(RuntimeError, match="taken under no_grad"):
+        in_place.fill(quiet, 0)
+    with ag.no_grad():
+        in_place.fill(w[0], 0)
+    assert w.tolist() == [[0, 0, 0], [4, 5, 6]]
+    assert w.version == 1
+
+
+def test_detach_shares_the_version_and_data_does_not() -> None:
+    w = _matrix()
+    y = w * 2
+    square = y * y
+    in_place.fill(y.data[0], 1)
+    square.sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), [[4, 4, 4], [32, 40, 48]])
+    y = w * 2
+    square = y * y
+    in_place.fill(y.detach()[0], 1)
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        square.sum().backward()
+
+
+def test_traced_functions_write_as_others_do() -> None:
+    def step(x: Tensor, w: Tensor) -> Tensor:
+        y = x * w
+        turned = y.T
+        in_place.write(y, y + 1.0)
+        y[0] = 2.0
+        in_place.write(turned[1], turned[1] * 0.3)
+        flat = y.reshape(6)
+        in_place.write(flat, flat * 0.5)
+        return (y * turned.T).sum() + ag.exp(flat).sum()
+
+    x = Tensor.from_host(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
+    found = []
+    jitted = ag.jit_compile(step)
+    for function in (step, jitted, jitted):
+        w = _matrix()
+        value = function(x, w)
+        value.backward()
+        found.append((value.item(), w.grad.numpy()))
+    for value, grad in found[1:]:
+        assert value == pytest.approx(found[0][0], rel=1e-5)
+        np.testing.assert_allclose(grad, found[0][1], rtol=1e-5)
+
+
+def test_the_gradient_of_a_leaf_keeps_nothing_that_it_was_a_view_of() -> None:
+    w = _matrix()
+    (w.T * 2).sum().backward()
+    assert w.grad.is_contiguous()
+    assert w.grad.untyped_storage().nbytes() == 24

@@ -19,7 +19,7 @@ from netcl.core.layout import contiguous_strides
 from netcl.core.tensor import in_place
 from netcl.core.tensor.views import Geometry, root_of
 
-ROWS = frozenset(("reshape", "permute", "expand", "strided_slice"))
+ROWS = frozenset(("reshape", "permute", "expand", "strided_slice", "diagonal"))
 
 
 class Group:
@@ -124,6 +124,9 @@ def _reshaped(geometry: Geometry, arguments: Mapping[str, Any]) -> Geometry:
 _STEPS: dict[str, Any] = {
     "reshape": _reshaped,
     "permute": lambda geometry, given: geometry.permuted(given["axes"]),
+    "diagonal": lambda geometry, given: geometry.diagonal(
+        given["offset"], *[given[name] % len(geometry.shape) for name in ("dim1", "dim2")]
+    ),
     "expand": lambda geometry, given: geometry.expanded(given["shape"]),
     "strided_slice": lambda geometry, given: geometry.sliced(given["starts"], given["steps"], given["sizes"]),
 }

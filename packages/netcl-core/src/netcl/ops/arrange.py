@@ -195,4 +195,5 @@ def diag(x: Tensor, diagonal: int = 0) -> Tensor:
         raise ShapeError(f"diag: needs a vector or a matrix, not shape {x.shape}", op="diag")
     rows, columns = x.shape
     length = builtins.max(0, builtins.min(rows - down, columns - right))
-    return strided_slice(reshape(x, (-1,)), (down * columns + right,), (columns + 1,), (length,))  # type: ignore[no-any-return]
+    flat = reshape(x, (-1,))
+    return owned(strided_slice(flat, (down * columns + right,), (columns + 1,), (length,)), x)  # type: ignore[no-any-return]

@@ -21,8 +21,8 @@ from netcl.ops.factorizations import inv, slogdet, svdvals, transposed, well_con
 from netcl.ops.linalg import matmul
 from netcl.ops.reduce import amax, amin, norm
 from netcl.ops.reduce import sum as sum_of
-from netcl.ops.shape import concatenate, expand, permute, reshape, sampled, strided_slice
-from netcl.ops.table import composite, engine_of
+from netcl.ops.shape import concatenate, expand, permute, reshape, sampled, view
+from netcl.ops.table import composite, computed, engine_of
 
 # -- norms -------------------------------------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ def logdet(x: Tensor) -> Tensor:
 # -- views of matrices -------------------------------------------------------------------------------------------------
 
 
-@composite(
+@computed(
     name="diagonal",
     domain=sampled(
         lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),
@@ -209,22 +209,13 @@ def logdet(x: Tensor) -> Tensor:
     ),
 )
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The elements [i, i + offset] of the axes ``dim1`` and ``dim2``, as the last axis of the result."""
+    """The elements [i, i + offset] of the axes ``dim1`` and ``dim2``, as the last axis of the result: a view."""
     op = "diagonal"
     engine_of(op, x)
     (one,), (two,) = normalize_axes(dim1, x.ndim, op), normalize_axes(dim2, x.ndim, op)
     if one == two:
         raise ShapeError(f"{op}: dim1 {dim1} and dim2 {dim2} are one axis of shape {x.shape}", op=op)
-    order = [*(a for a in range(x.ndim) if a not in (one, two)), one, two]
-    if order != list(range(x.ndim)):
-        x = permute(x, order)
-    right, down = max(as_index(offset), 0), max(-as_index(offset), 0)
-    *lead, rows, columns = x.shape
-    length = max(0, min(rows - down, columns - right))
-    flat = reshape(x, (*lead, rows * columns))
-    start = down * columns + right if length else 0
-    zeros, ones = [0] * len(lead), [1] * len(lead)
-    return strided_slice(flat, [*zeros, start], [*ones, columns + 1], [*lead, length])  # type: ignore[no-any-return]
+    return view(x, "diagonal", as_index(offset), one, two)
 
 
 @composite(

@@ -143,8 +143,9 @@ def strided_copy(
     return result
 
 
-def _view(x: Tensor, walk: Geometry, how: str, *args: Any) -> Tensor:
-    """Returns the elements of ``x`` that ``walk`` names as a view; ``how(*args)`` of a Geometry gives ``walk``."""
+def view(x: Tensor, how: str, *args: Any) -> Tensor:
+    """Returns the elements of ``x`` that ``how(*args)`` of its Geometry names: a view."""
+    walk = getattr(Geometry(x.shape, contiguous_strides(x.shape)), how)(*args)
     if walk.offset == 0 and math.prod(walk.shape) == x.size and walk.is_contiguous and x.size:
         return x._alias(walk.shape)
     result = strided_copy(x, walk.shape, walk.strides, walk.offset)
@@ -174,7 +175,7 @@ def permute(x: Tensor, axes: Sequence[int]) -> Tensor:
             parameter="axes",
         )
     normalize_axes(order, x.ndim, "permute")
-    return _view(x, Geometry(x.shape, contiguous_strides(x.shape)).permuted(order), "permuted", order)
+    return view(x, "permuted", order)
 
 
 def _transposed(x: Any, axes: Any = ()) -> Any:
@@ -216,7 +217,7 @@ def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
         raise ShapeError(
             f"expand: shape {x.shape} does not broadcast to {tuple(wanted)}", op="expand", parameter="shape"
         )
-    return _view(x, Geometry(x.shape, contiguous_strides(x.shape)).expanded(sizes), "expanded", sizes)
+    return view(x, "expanded", sizes)
 
 
 broadcast_to = expand
@@ -238,8 +239,7 @@ def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any) -> Any:
 def strided_slice(x: Tensor, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """The block of ``x`` at starts + i * steps, i < sizes, one each per axis. Its gradient is ``strided_scatter``."""
     engine_of("strided_slice", x)
-    whole = Geometry(x.shape, contiguous_strides(x.shape))
-    return _view(x, whole.sliced(starts, steps, sizes), "sliced", starts, steps, sizes)
+    return view(x, "sliced", starts, steps, sizes)
 
 
 def _place_reference(x: Any, shape: Any, starts: Any, steps: Any, value: float = 0.0) -> Any:

@@ -43,6 +43,21 @@ def summed_to(call: RecordedCall, grad: Any, shape: tuple[int, ...]) -> Any:
     return grad if grad.shape == shape else call.op("reshape", grad, shape)
 
 
+@rule("diagonal")
+def diagonal(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+    """Zeros with the gradient on the diagonal."""
+    shape, rank = call.x.shape, call.x.ndim
+    one, two = call.dim1 % rank, call.dim2 % rank
+    order = [*(axis for axis in range(rank) if axis not in (one, two)), one, two]
+    *lead, rows, columns = (shape[axis] for axis in order)
+    down, right = max(-call.offset, 0), max(call.offset, 0)
+    start = down * columns + right if grad.shape[-1] else 0
+    zeros, ones = [0] * len(lead), [1] * len(lead)
+    flat = call.op("strided_scatter", grad, (*lead, rows * columns), (*zeros, start), (*ones, columns + 1))
+    whole = call.op("reshape", flat, (*lead, rows, columns))
+    return {"x": call.op("permute", whole, [order.index(axis) for axis in range(rank)])}
+
+
 @rule("strided_slice")
 def strided_slice(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Zeros with the gradient at the positions of the slice."""

@@ -60,6 +60,16 @@ class Geometry(NamedTuple):
         strides = tuple([step * stride for step, stride in zip(steps, self.strides)])
         return Geometry(tuple(sizes), strides, offset)
 
+    def diagonal(self, offset: int, one: int, two: int) -> Geometry:
+        """The elements [i, i + offset] of the axes ``one`` and ``two``, as the last axis."""
+        down, right = max(-offset, 0), max(offset, 0)
+        length = max(0, min(self.shape[one] - down, self.shape[two] - right))
+        rest = [axis for axis in range(len(self.shape)) if axis not in (one, two)]
+        start = down * self.strides[one] + right * self.strides[two] if length else 0
+        shape = (*[self.shape[axis] for axis in rest], length)
+        strides = (*[self.strides[axis] for axis in rest], self.strides[one] + self.strides[two])
+        return Geometry(shape, strides, self.offset + start)
+
     def expanded(self, shape: Shape) -> Geometry:
         """Broadcast to ``shape``."""
         strides = [0 if size != whole else stride for size, whole, stride in
