@@ -32,9 +32,9 @@ def writing(target: Tensor, value: Tensor, replaces: bool) -> Iterator[Tensor]:
     if in_view:
         views.check(view)
     if value.dtype != target.dtype and value.requires_grad:
-        value, replaces = value.astype(target.dtype), False
+        value = value.astype(target.dtype)
     if value.shape != target.shape and value.requires_grad:
-        value, replaces = dispatch.call("expand", value, target.shape, record=True), False
+        value = dispatch.call("expand", value, target.shape, record=True)
     outputs: list[int] = []
     if replaces or not value.requires_grad:
         step = GradNode("copy", _copied, edges_of((target, value)), (), 1)
