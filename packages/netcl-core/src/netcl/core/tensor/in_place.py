@@ -49,7 +49,10 @@ def assign(target: Any, key: Any, value: Any) -> None:
         return
     part = target[key] if views.overlaps(target) else None
     if part is not None and views.root_of(part) is views.root_of(target):
-        copy(part, value, "assignment")
+        if isinstance(value, _NUMBERS):
+            fill(part, value)
+        else:
+            copy(part, value, "assignment")
     else:  # refuses what overlaps
         version = target._storage.version
         dispatch.call("setitem", target, key, value)
@@ -63,7 +66,7 @@ def _write(target: Any, value: Any, same_kind: bool, what: str = "") -> Any:
         raise DTypeError(f"{name}: a {value.dtype} result cannot be stored in a {target.dtype} tensor; use copy_()")
     if not _broadcasts(value.shape, target.shape):
         raise ShapeError(f"{name}: values of shape {value.shape} do not broadcast to the tensor of {target.shape}")
-    if not (what and value.size == 1):  # one number for all is not ambiguous
+    if what != "fill_":  # one number for all is not ambiguous
         views.check_writable(target)
     recorded = None
     if target._requires_grad or value._requires_grad or target._base is not None:
