@@ -41,7 +41,7 @@ VIEWS: dict[str, tuple[View, View]] = {
         lambda x, a, b: x.reshape(shapes_of(x.numel())[a % len(shapes_of(x.numel()))]),
         lambda x, a, b: x.reshape(shapes_of(numel(x))[a % len(shapes_of(numel(x)))]),
     ),
-    "T": (lambda x, a, b: x.permute(*reversed(range(x.ndim))), lambda x, a, b: ag.transpose(x)),
+    "T": (lambda x, a, b: x.permute(tuple(reversed(range(x.ndim)))), lambda x, a, b: ag.transpose(x)),
     "transpose": (
         lambda x, a, b: x.transpose(a % x.ndim, b % x.ndim) if x.ndim else None,
         lambda x, a, b: ag.transpose(x, (a % x.ndim, b % x.ndim)) if x.ndim else None,
