@@ -192,7 +192,7 @@ def _antialiased(x: Tensor, sizes: Sequence[int], scales: Sequence[Fraction], ta
             scale = (extent - 1) / (out - 1) if out > 1 else 0.0
         weights = wide.engine.tensor(_smooth(extent, out, taps, scale), wide.dtype)
         wide = matmul(wide, weights, transpose_b=True) if axis == 3 else matmul(weights, wide)
-    return wide
+    return wide  # type: ignore[no-any-return]
 
 
 def _interpolate(
