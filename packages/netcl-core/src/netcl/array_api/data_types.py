@@ -183,4 +183,4 @@ def together(*values: Any) -> list[Any]:
 
 def converted(x: Tensor, dtype: str) -> Tensor:
     """Returns ``x`` in ``dtype``, recorded."""
-    return x if x.dtype == dtype else row("cast")(x, dtype=dtype)  # type: ignore[no-any-return]
+    return x if x.dtype == dtype else row("cast")(x, dtype=dtype)

@@ -22,7 +22,7 @@ def _unary(name: str, of: str) -> Unary:
     def function(x: Tensor, /) -> Tensor:
         return op(x)  # type: ignore[no-any-return]
 
-    return _named(function, name, op.row.doc)
+    return _named(function, name, op.row.doc)  # type: ignore[no-any-return]
 
 
 def _rounding(name: str) -> Unary:
@@ -30,9 +30,9 @@ def _rounding(name: str) -> Unary:
     op = row(name)
 
     def function(x: Tensor, /) -> Tensor:
-        return x.clone() if is_integer(x.dtype) else op(x)  # type: ignore[no-any-return]
+        return x.clone() if is_integer(x.dtype) else op(x)
 
-    return _named(function, name, op.row.doc)
+    return _named(function, name, op.row.doc)  # type: ignore[no-any-return]
 
 
 def _binary(name: str, of: str) -> Binary:
@@ -41,7 +41,7 @@ def _binary(name: str, of: str) -> Binary:
     def function(x1: Any, x2: Any, /) -> Tensor:
         return op(*together(x1, x2))  # type: ignore[no-any-return]
 
-    return _named(function, name, op.row.doc)
+    return _named(function, name, op.row.doc)  # type: ignore[no-any-return]
 
 
 def _named(function: Any, name: str, doc: str) -> Any:

@@ -211,5 +211,5 @@ def vector_norm(
     if axis is not None:
         axis = tuple(normalize_axes(axis, x.ndim, "vector_norm"))
     if axis == () or (not x.ndim and math.isfinite(ord)):
-        return row("abs")(x) if ord else converted(row("ne")(x, 0), x.dtype)  # type: ignore[no-any-return]
+        return row("abs")(x) if ord else converted(row("ne")(x, 0), x.dtype)
     return _linalg.vector_norm(x, ord, axis, keepdims)  # type: ignore[no-any-return]

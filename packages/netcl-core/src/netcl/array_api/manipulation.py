@@ -61,7 +61,7 @@ def expand_dims(x: Tensor, /, axis: int) -> Tensor:
 
 def flip(x: Tensor, /, *, axis: Axes = None) -> Tensor:
     """Returns ``x`` with the order of elements reversed along ``axis``, or along all axes."""
-    return row("flip")(x, axis) if x.ndim else x.clone()  # type: ignore[no-any-return]
+    return row("flip")(x, axis) if x.ndim else x.clone()
 
 
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
@@ -131,7 +131,8 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Returns the slices of ``x`` along ``axis``, without that axis."""
     (at,) = normalize_axes(axis, x.ndim, "unstack")
-    return tuple(x[(*[slice(None)] * at, place)] for place in range(x.shape[at]))
+    lead = (slice(None),) * at
+    return tuple(row("getitem")(x, lead + (place,)) for place in range(x.shape[at]))
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:

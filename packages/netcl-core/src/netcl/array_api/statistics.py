@@ -130,6 +130,7 @@ def diff(
     value = concat(parts, axis=at) if len(parts) > 1 else x
     lead = (slice(None),) * at
     for _ in range(n):
-        later, earlier = value[(*lead, slice(1, None))], value[(*lead, slice(None, -1))]
+        later = row("getitem")(value, lead + (slice(1, None),))
+        earlier = row("getitem")(value, lead + (slice(None, -1),))
         value = row("logical_xor" if value.dtype == "bool" else "sub")(later, earlier)
     return value if n else value.clone()
