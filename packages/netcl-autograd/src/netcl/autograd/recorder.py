@@ -78,7 +78,7 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
         outputs = _outputs(step, results, isinstance(result, tuple), given=True)
         if row.name in views.ROWS:
             views.track(row, args, kwargs, outputs)
-        return outputs
+        return type(result)(*outputs) if hasattr(result, "_fields") else outputs
     ready = bound(row, args, kwargs)
     single = ready.program.single
     if next is execute:

@@ -112,6 +112,19 @@ def canonical(dtype: DTypeLike) -> str:
         raise _unsupported(dtype) from None
 
 
+def is_dtype(name: object) -> bool:
+    """True if ``canonical`` has a name for it; False for selectors of devices.
+
+    >>> is_dtype("half"), is_dtype("gpu")
+    (True, False)
+    """
+    try:
+        canonical(cast(DTypeLike, name))
+    except DTypeError:
+        return False
+    return True
+
+
 def numpy_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Returns the NumPy dtype of the storage: uint16 (bit patterns) for bfloat16, else the dtype of that name."""
     return _TABLE[canonical(dtype)].storage

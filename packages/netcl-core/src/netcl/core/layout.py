@@ -52,6 +52,14 @@ def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tupl
     return tuple(result)
 
 
+def reduced_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tuple[int, ...]:
+    """``normalize_axes`` of a reduction: a 0-d tensor takes the axes 0 and -1 too, and has none, as in PyTorch."""
+    if rank or axis is None or (isinstance(axis, Sequence) and not axis):
+        return normalize_axes(axis, rank, op)
+    normalize_axes(axis, 1, op)
+    return ()
+
+
 def contiguous_strides(shape: Sequence[int]) -> Shape:
     """Returns the strides in elements of a C-contiguous array."""
     strides = [1] * len(shape)

@@ -65,7 +65,7 @@ from netcl.ops.scan import cummax, cummin, cumprod, cumsum, linear_recurrence, l
 from netcl.ops.scatter import bincount, index_add, index_copy, index_reduce, scatter, scatter_add, scatter_reduce
 from netcl.ops.search import bucketize, histogram, searchsorted, unique, unique_consecutive
 from netcl.ops.shape import broadcast_to, cat, expand, flatten, permute, reshape, squeeze, stack, transpose, unsqueeze
-from netcl.ops.sort import argsort, kthvalue, median, quantile, sort, topk
+from netcl.ops.sort import argsort, kthvalue, median, mode, quantile, sort, topk
 from netcl.ops.special import digamma, erf, erfc, erfinv, i0, lgamma, multigammaln, mvlgamma, polygamma, sinc, xlogy
 from netcl.ops.statistics import corrcoef, cov, histc, renorm
 from netcl.ops.unfold import col2im, im2col
@@ -86,23 +86,23 @@ __all__ = [
     "einsum", "elementwise_binary", "elementwise_unary", "elu", "embedding", "eq", "equal", "erf", "erfc", "erfinv",
     "exp", "exp2", "expand", "expm1", "flatten", "flip", "floor", "floor_divide", "fold_bn_params", "gather", "ge",
     "gelu", "get_rng_state", "getitem", "glu", "grid_sample", "group_norm", "gt", "hamming_window", "hann_window",
-    "hard_sigmoid", "hard_swish", "hard_tanh", "hardshrink", "heaviside", "histc", "histogram", "hstack", "hypot",
-    "i0", "im2col", "index_add", "index_copy", "index_put", "index_reduce", "index_select", "instance_norm",
-    "interpolate", "inverse", "isclose", "isfinite", "isinf", "isnan", "kron", "kthvalue", "l2_normalize",
-    "layer_norm", "le", "leaky_relu", "left_shift", "lerp", "lgamma", "linear", "linear_recurrence", "log", "log10",
-    "log1p", "log2", "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logsigmoid", "logsumexp", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed",
-    "masked_fill", "masked_select", "matmul", "matrix_power", "matrix_transpose", "max", "max_pool1d", "max_pool2d",
-    "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "min", "minimum",
-    "mish", "mm", "mod", "mul", "multigammaln", "mv", "mvlgamma", "nan_to_num", "narrow", "ne", "neg", "nextafter",
-    "nonzero", "norm", "normal", "one_hot", "outer", "pad", "pairwise_distance", "pdist", "permutation", "permute",
-    "pinverse", "pixel_shuffle", "pixel_unshuffle", "polygamma", "pow", "prelu", "prod", "quantile", "rand", "randint",
-    "randn", "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "renorm", "repeat",
-    "reshape", "right_shift", "rms_norm", "roll", "rope", "rot90", "round", "rsqrt", "scaled_dot_product_attention",
-    "scatter", "scatter_add", "scatter_reduce", "searchsorted", "selu", "set_rng_state", "setitem", "sigmoid", "sign",
-    "signbit", "silu", "sin", "sinc", "sinh", "slogdet", "softmax", "softplus", "softshrink", "softsign", "sort",
-    "split", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "swish", "take", "take_along_axis", "tan",
-    "tanh", "tanhshrink", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "tril", "tril_indices",
-    "triu", "triu_indices", "trunc", "unbind", "uniform", "unique", "unique_consecutive", "unsqueeze", "upsample",
-    "var", "vstack", "where", "xlogy",
+    "hard_sigmoid", "hard_swish", "hard_tanh", "hardshrink", "heaviside", "histc", "histogram", "hstack", "hypot", "i0",
+    "im2col", "index_add", "index_copy", "index_put", "index_reduce", "index_select", "instance_norm", "interpolate",
+    "inverse", "isclose", "isfinite", "isinf", "isnan", "kron", "kthvalue", "l2_normalize", "layer_norm", "le",
+    "leaky_relu", "left_shift", "lerp", "lgamma", "linear", "linear_recurrence", "log", "log10", "log1p", "log2",
+    "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "logit", "logsigmoid", "logsumexp", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed", "masked_fill",
+    "masked_select", "matmul", "matrix_power", "matrix_transpose", "max", "max_pool1d", "max_pool2d", "max_pool3d",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "min", "minimum", "mish", "mm", "mod",
+    "mode", "mul", "multigammaln", "mv", "mvlgamma", "nan_to_num", "narrow", "ne", "neg", "nextafter", "nonzero",
+    "norm", "normal", "one_hot", "outer", "pad", "pairwise_distance", "pdist", "permutation", "permute", "pinverse",
+    "pixel_shuffle", "pixel_unshuffle", "polygamma", "pow", "prelu", "prod", "quantile", "rand", "randint", "randn",
+    "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "renorm", "repeat", "reshape",
+    "right_shift", "rms_norm", "roll", "rope", "rot90", "round", "rsqrt", "scaled_dot_product_attention", "scatter",
+    "scatter_add", "scatter_reduce", "searchsorted", "selu", "set_rng_state", "setitem", "sigmoid", "sign", "signbit",
+    "silu", "sin", "sinc", "sinh", "slogdet", "softmax", "softplus", "softshrink", "softsign", "sort", "split", "sqrt",
+    "square", "squeeze", "stack", "std", "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink",
+    "tensordot", "threshold", "tile", "topk", "trace", "transpose", "tril", "tril_indices", "triu", "triu_indices",
+    "trunc", "unbind", "uniform", "unique", "unique_consecutive", "unsqueeze", "upsample", "var", "vstack", "where",
+    "xlogy",
 ]

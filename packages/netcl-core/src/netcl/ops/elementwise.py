@@ -173,10 +173,37 @@ acosh = elementwise("acosh", "acosh(v0)", "Inverse hyperbolic cosine; NaN below 
 atanh = elementwise(
     "atanh", "atanh(v0)", "Inverse hyperbolic tangent; NaN beyond 1.", domain=few(np.arctanh, (-0.9, 0.9))
 )
-floor = elementwise("floor", "floor(v0)", "The largest integer not above x.", domain=FLAT)
-ceil = elementwise("ceil", "ceil(v0)", "The smallest integer not below x.", domain=FLAT)
-round = elementwise("round", "rint(v0)", "The nearest integer, halves to even.", domain=FLAT)
-trunc = elementwise("trunc", "trunc(v0)", "x truncated towards zero.", domain=FLAT)
+
+
+def _to_whole(op: str, prim: str, x: Expr) -> Expr:
+    if x.dtype == "bool":
+        raise DTypeError(f"{op} is not defined on bool; convert with astype", op=op)
+    return apply(prim, x) if is_floating(x.dtype) else x
+
+
+@expression(domain=FLAT)
+def floor(x: Expr) -> Expr:
+    """The largest integer not above x; integers unchanged."""
+    return _to_whole("floor", "floor", x)
+
+
+@expression(domain=FLAT)
+def ceil(x: Expr) -> Expr:
+    """The smallest integer not below x; integers unchanged."""
+    return _to_whole("ceil", "ceil", x)
+
+
+@expression(domain=FLAT)
+def round(x: Expr) -> Expr:
+    """The nearest integer, halves to even; integers unchanged."""
+    return _to_whole("round", "round", x)
+
+
+@expression(domain=FLAT)
+def trunc(x: Expr) -> Expr:
+    """x truncated towards zero; integers unchanged."""
+    return _to_whole("trunc", "trunc", x)
+
 
 # -- comparison and logic: bool results --------------------------------------------------------------------------------
 

@@ -12,8 +12,12 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Const, Expr, Index, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
 from netcl.core.expr import mean as mean_of
+from netcl.core.layout import reduced_axes
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.data import TensorData
+from netcl.ops.elementwise import maximum, minimum
+from netcl.ops.ranked import Ranked
 from netcl.ops.table import composite, expression, reduced
 
 Axis = Any
@@ -110,20 +114,43 @@ def min_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) 
     return _extremum("min", x, axis, space)
 
 
-@composite(amp="float32", domain=_domain(np.max, second=False))
-def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The largest element over ``axis``; NaN wins. Raises ShapeError for no elements.
+def _found(values: Any, indices: Any) -> Domain:
+    """The cases of ``max`` and ``min``: all elements, or one axis, which gives positions too."""
 
-    As in PyTorch, along one axis the first of equal elements gets the gradient; over several axes, or all, they share
-    it.
+    def reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        found = values(x, axis=axis, keepdims=keepdims)
+        return found if axis is None else (found, indices(x, axis=axis, keepdims=keepdims))
+
+    one_or_all = [case for case in _cases(np.random.default_rng(0)) if not isinstance(case[1]["axis"], tuple)]
+    return Domain(cases=lambda rng: iter(one_or_all), reference=reference, second=False)
+
+
+def _extreme(op: str, x: Tensor, axis: Any, keepdims: bool, rows: tuple[Any, Any, Any, Any]) -> Any:
+    over_all, along, position, of_two = rows
+    if axis is None:
+        return over_all(x, keepdims=keepdims)
+    if isinstance(axis, TensorData):
+        return of_two(x, axis)
+    if not isinstance(axis, (int, np.integer)):
+        raise TypeError(f"{op}: axis is one int, for values and indices; write a{op}() for the values over {axis}")
+    return Ranked(along(x, axis=axis, keepdims=keepdims), position(x, axis=axis, keepdims=keepdims))
+
+
+@composite(amp="float32", domain=_found(np.max, np.argmax))
+def max(x: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest element; along an ``axis`` the largest elements and their positions, int64, as ``values`` and
+    ``indices``; with a tensor in place of an axis, the larger of two elements each, as ``maximum``.
+
+    NaN wins. Along an axis the first of equal elements is taken and gets the gradient; over all elements they share it.
+    For values alone write ``amax``. Raises ShapeError for no elements.
     """
-    return (max_along if isinstance(axis, int) else amax)(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+    return _extreme("max", x, axis, keepdims, (amax, max_along, argmax, maximum))
 
 
-@composite(amp="float32", domain=_domain(np.min, second=False))
-def min(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The smallest element over ``axis``; NaN wins; gradients and errors as in ``max``."""
-    return (min_along if isinstance(axis, int) else amin)(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+@composite(amp="float32", domain=_found(np.min, np.argmin))
+def min(x: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+    """The smallest element, or along an ``axis`` values and positions; NaN wins; all else as in ``max``."""
+    return _extreme("min", x, axis, keepdims, (amin, min_along, argmin, minimum))
 
 
 def _truth(x: Expr) -> Expr:
@@ -149,12 +176,14 @@ def count_nonzero(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: 
     return reduce("sum", cast_expr(x, "bool"), space.axes(axis))
 
 
-def _variance(x: Expr, axis: Axis, ddof: int, space: Space) -> Expr:
+def _variance(x: Expr, axis: Axis, correction: float, space: Space) -> Expr:
+    if isinstance(axis, bool):
+        raise TypeError(f"{space.op}: {axis} is no axis; write unbiased={axis}")
     axes = space.axes(axis)
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     deviation = value - mean_of(value, axes)
     total = reduce("sum", deviation * deviation, axes)
-    return total / (size_of(axes, value.dtype) - Const(float(ddof), value.dtype))
+    return total / (size_of(axes, value.dtype) - Const(float(correction), value.dtype))
 
 
 def safe_root(total: Expr) -> Expr:
@@ -164,21 +193,29 @@ def safe_root(total: Expr) -> Expr:
 
 
 def _spread(function: Any) -> Domain:
-    return Domain(
-        cases=lambda rng: (case for case in _cases(rng) if case[0][0].size > 1), reference=_reference(function)
-    )
+    def reference(x: Any, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> Any:
+        return function(x, axis=axis, ddof=correction, keepdims=keepdims)
+
+    def cases(rng: np.random.Generator) -> Any:
+        yield from (case for case in _cases(rng) if case[0][0].size > 1)
+        yield (rng.uniform(-2, 2, (3, 4)),), {"axis": 1, "correction": 0}
+
+    return Domain(cases=cases, reference=reference)
 
 
 @expression(shapes=reduced, amp="float32", domain=_spread(np.var))
-def var(x: Expr, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *, space: Space) -> Expr:
-    """The variance over ``axis`` with divisor n - ddof, from deviations from the mean."""
-    return _variance(x, axis, ddof, space)
+def var(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, space: Space) -> Expr:
+    """The variance over ``axis`` with divisor n - correction, from deviations from the mean.
+
+    ``unbiased=False`` and ``ddof=0`` are other names of ``correction=0``.
+    """
+    return _variance(x, axis, correction, space)
 
 
 @expression(shapes=reduced, amp="float32", domain=_spread(np.std))
-def std(x: Expr, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *, space: Space) -> Expr:
-    """The standard deviation over ``axis`` with divisor n - ddof."""
-    return safe_root(_variance(x, axis, ddof, space))
+def std(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, space: Space) -> Expr:
+    """The standard deviation over ``axis`` with divisor n - correction, as in ``var``."""
+    return safe_root(_variance(x, axis, correction, space))
 
 
 def _norm_cases(rng: np.random.Generator) -> Any:
@@ -267,7 +304,7 @@ def argmin_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Spac
 
 
 def _whole(x: Tensor, axis: int | None, keepdims: bool, along: Any) -> Tensor:
-    if axis is not None:
+    if reduced_axes(axis, x.ndim, "argmax") and axis is not None:
         return along(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
     flat = along(x.reshape(-1), axis=0, keepdims=False)
     return flat.reshape((1,) * x.ndim) if keepdims else flat  # type: ignore[no-any-return]

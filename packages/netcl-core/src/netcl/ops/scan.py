@@ -12,6 +12,7 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.ranked import Ranked
 from netcl.ops.table import as_dtype, computed, engine_of, floating
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -133,23 +134,23 @@ def _extremum_reference(accumulate: Any) -> Any:
 @computed(
     domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.maximum.accumulate), second=False),
 )
-def cummax(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+def cummax(x: Tensor, axis: int) -> Ranked:
     """The largest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
 
     A NaN is largest, and the last of them counts.
     """
-    return _scanned("max", x, None, axis, False, "cummax")  # type: ignore[no-any-return]
+    return Ranked(*_scanned("max", x, None, axis, False, "cummax"))
 
 
 @computed(
     domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.minimum.accumulate), second=False),
 )
-def cummin(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+def cummin(x: Tensor, axis: int) -> Ranked:
     """The smallest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
 
     A NaN is smallest, and the last of them counts.
     """
-    return _scanned("min", x, None, axis, False, "cummin")  # type: ignore[no-any-return]
+    return Ranked(*_scanned("min", x, None, axis, False, "cummin"))
 
 
 def _logsumexp_reference(x: Any, axis: int) -> Any:

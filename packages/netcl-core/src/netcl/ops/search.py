@@ -21,9 +21,9 @@ from netcl.ops.elementwise import add, div, mul, ne, sub
 from netcl.ops.index import index_select
 from netcl.ops.masking import true_positions
 from netcl.ops.pad import pad
+from netcl.ops.reduce import amax as largest_of
+from netcl.ops.reduce import amin as smallest_of
 from netcl.ops.reduce import any as any_of
-from netcl.ops.reduce import max as largest_of
-from netcl.ops.reduce import min as smallest_of
 from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scan import cumsum
 from netcl.ops.shape import reshape

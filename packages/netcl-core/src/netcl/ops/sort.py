@@ -17,8 +17,11 @@ from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import add, mul, ne, sub, where
 from netcl.ops.index import gather
-from netcl.ops.reduce import max as largest_of
-from netcl.ops.shape import permute, reshape, squeeze, stack
+from netcl.ops.ranked import Ranked
+from netcl.ops.reduce import amax as largest_of
+from netcl.ops.reduce import argmax
+from netcl.ops.scan import cummax
+from netcl.ops.shape import concatenate, permute, reshape, squeeze, stack
 from netcl.ops.table import composite, computed, engine_of, floating
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -79,7 +82,7 @@ def _back(x: Tensor, axis: int) -> Tensor:
     return permute(x, [*range(axis), x.ndim - 1, *range(axis, x.ndim - 1)])  # type: ignore[no-any-return]
 
 
-def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -> tuple[Tensor, Tensor]:
+def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -> Ranked:
     """Returns the first ``size`` (None: all) in order along ``axis``, and their positions; a 0-d tensor is one
     position.
     """
@@ -93,12 +96,12 @@ def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -
         )
     values, places = engine.sort("sort", rows, size=extent if size is None else size, descending=descending)
     if x.ndim == 0 and size != 0:
-        return values._alias(()), places._alias(())
-    return _back(values, at), _back(places, at)
+        return Ranked(values._alias(()), places._alias(()))
+    return Ranked(_back(values, at), _back(places, at))
 
 
 @computed(domain=Domain(cases=_cases, reference=_sort_reference))
-def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> tuple[Tensor, Tensor]:
+def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Ranked:
     """The elements along ``axis`` in order, and the positions they come from, int64; both of x's shape.
 
     NaN is the largest, -0 equals 0. Equal elements keep their order, regardless of ``stable`` and ``descending``.
@@ -137,7 +140,7 @@ def _topk_reference(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any
 
 
 @computed(domain=Domain(cases=_topk_cases, reference=_topk_reference))
-def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> Ranked:
     """The ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis.
 
     In order, regardless of ``sorted``; the earlier of equal elements first; NaN is the largest. Raises ShapeError if k
@@ -217,7 +220,7 @@ def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
 
 
 @composite(domain=Domain(cases=_kth_cases, reference=_kth_reference))
-def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
     """The ``k``-th smallest along ``axis``, from 1, and its position, int64. Raises ShapeError if k is not in 1..n."""
     engine = engine_of("kthvalue", x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
@@ -228,11 +231,11 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple
     return _picked(x, kth_index(x, position, at), at, keepdims)
 
 
-def _picked(x: Tensor, places: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
+def _picked(x: Tensor, places: Tensor, axis: int, keepdims: bool) -> Ranked:
     if x.ndim == 0:
-        return x, places
+        return Ranked(x, places)
     values = gather(x, axis, places)
-    return (values, places) if keepdims else (squeeze(values, axis), squeeze(places, axis))
+    return Ranked(values, places) if keepdims else Ranked(squeeze(values, axis), squeeze(places, axis))
 
 
 def _median_cases(rng: np.random.Generator) -> Cases:
@@ -269,6 +272,43 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     largest = largest_of(x, at, keepdims=True)
     position = where(ne(largest, largest), extent - 1, (extent - 1) // 2)
     return _picked(x, kth_index(x, position, at), at, keepdims)
+
+
+def _modes(x: Any, axis: int = -1) -> tuple[Any, Any]:
+    def found(row: Any) -> Any:
+        elements, counts = np.unique(row, return_counts=True)
+        return elements[counts.argmax()]
+
+    values = np.apply_along_axis(found, axis, x)
+    return values, np.apply_along_axis(lambda row: np.flatnonzero(row == found(row))[-1], axis, x)
+
+
+def _mode_cases(rng: np.random.Generator) -> Cases:
+    yield (np.floor(rng.uniform(0, 3, (4, 7))),), {}
+    yield (np.floor(rng.uniform(0, 3, (5, 2))),), {"axis": 0}
+
+
+@composite(domain=Domain(cases=_mode_cases, reference=_modes, gradient=False))
+def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
+    """The most frequent element along ``axis``, the smallest of several such, and the last of its positions, int64.
+
+    Raises ShapeError for no elements.
+    """
+    (at,) = normalize_axes(axis, max(x.ndim, 1), "mode")
+    extent = x.shape[at] if x.ndim else 1
+    if extent == 0:
+        raise ShapeError(f"mode: no elements along axis {axis} of shape {x.shape}", op="mode")
+    ordered = sort(x, at)
+    if not x.ndim:
+        return ordered  # type: ignore[no-any-return]
+    # Equal elements are a run of the ordered ones: the first position at which a run is longest is where it ends.
+    here = x.engine.tensor(np.arange(extent).reshape([-1 if a == at else 1 for a in range(x.ndim)]), "int64")
+    changed = ne(part(ordered.values, at, 1, extent - 1), part(ordered.values, at, 0, extent - 1))
+    begins = concatenate(ne(part(here, at, 0, 1), part(ordered.indices, at, 0, 1) * 0), changed, axis=at)
+    begin = cummax(where(begins, here, 0), at).values
+    ends = argmax(sub(here, begin), at, True)
+    found = Ranked(gather(ordered.values, at, ends), gather(ordered.indices, at, ends))
+    return found if keepdims else Ranked(squeeze(found.values, at), squeeze(found.indices, at))
 
 
 def _quantile_cases(rng: np.random.Generator) -> Cases:

@@ -11,7 +11,7 @@ from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Load
 from netcl.core.expr import cast as cast_expr
-from netcl.core.layout import normalize_axes
+from netcl.core.layout import reduced_axes
 from netcl.core.ops_table.dispatch import Domain, OpRow, caller, make_row, register_op
 from netcl.core.tensor import Tensor
 
@@ -130,7 +130,7 @@ def reduced(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, An
     """Returns the final shape of a reduction: without the axes ``axis`` unless ``keepdims``."""
     if attributes.get("keepdims"):
         return shape
-    axes = normalize_axes(attributes.get("axis"), len(shape), "reduction")
+    axes = reduced_axes(attributes.get("axis"), len(shape), "reduction")
     return tuple(size for axis, size in enumerate(shape) if axis not in axes)
 
 

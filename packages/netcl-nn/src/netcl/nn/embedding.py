@@ -155,7 +155,7 @@ def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, leng
         table = ag.embedding(Tensor.from_host(rows.queue, place), padded)
     if not length:
         return Tensor.zeros((bags, rows.shape[1]), rows.dtype, queue=rows.queue)
-    result = ag.max(table, axis=1)
+    result = ag.max(table, axis=1).values
     return ag.where(ag.eq(result, never), 0.0, result)  # type: ignore[no-any-return]
 
 

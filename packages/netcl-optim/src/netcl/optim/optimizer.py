@@ -102,6 +102,22 @@ class Optimizer:
         require(group["lr"] >= 0, f"lr is at least 0, not {group['lr']}")
         require(group.get("weight_decay", 0) >= 0, f"weight_decay is at least 0, not {group.get('weight_decay')}")
 
+    # -- copies ------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The options, parameters and states, for pickle and deepcopy; what is derived from them is made again."""
+        made = ("_buckets", "_numbers", "_states", "_clip", "param_groups")
+        state = {name: value for name, value in vars(self).items() if name not in made}
+        return {"fields": state, "groups": [dict(group) for group in self.param_groups], "state": self.state_dict()}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state["fields"])
+        self.param_groups, self._buckets, self._numbers, self._states = [], [], [], {}
+        self._clip = None
+        for group in state["groups"]:
+            self.add_param_group(group)
+        self.load_state_dict(state["state"])
+
     # -- groups ------------------------------------------------------------------------------------------------------
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:

@@ -334,11 +334,11 @@ def apply(name: str, *args: Operand) -> Expr:
 
 
 def reduce(kind: str, arg: Expr, axes: int | Sequence[int]) -> Expr:
-    """``Reduce`` over one axis or several, in any order; no axis at all gives ``arg`` itself."""
+    """``Reduce`` over one axis or several, in any order; no axis at all gives ``arg`` in the result's dtype."""
     axes = (axes,) if isinstance(axes, int) else tuple(sorted(axes))
     if axes and arg.dtype == "bool" and kind in ("max", "min"):
         return cast(Reduce(kind, cast(arg, "uint8"), axes), "bool")
-    return Reduce(kind, arg, axes) if axes else arg
+    return Reduce(kind, arg, axes) if axes else cast(arg, Reduce(kind, arg, (0,)).dtype)
 
 
 def size_of(axes: Sequence[int], dtype: str) -> Expr:

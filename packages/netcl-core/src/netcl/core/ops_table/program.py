@@ -14,7 +14,7 @@ from netcl.core.dtypes import SUPPORTED, integer_range, is_integer, kind, promot
 from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
-from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
+from netcl.core.layout import aligned, broadcast_shapes, normalize_axes, reduced_axes
 from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.tensor.data import TensorData
@@ -35,7 +35,7 @@ class Space:
 
     def axes(self, axis: int | Sequence[int] | None) -> tuple[int, ...]:
         """Sorted non-negative axes; None is all of them. ShapeError names the op where one is out of range."""
-        return normalize_axes(axis, self.rank, self.op)
+        return reduced_axes(axis, self.rank, self.op)
 
     def axis(self, axis: int) -> int:
         """One non-negative axis."""

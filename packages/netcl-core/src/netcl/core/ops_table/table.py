@@ -61,8 +61,12 @@ class OpRow:
 
 TABLE: dict[str, OpRow] = {}
 
-# PyTorch's spelling of a parameter -> NumPy's, which the rows use; both are accepted.
-_SYNONYMS = {"dim": "axis", "keepdim": "keepdims", "pad": "padding", "dims": "axes"}
+# Other spellings of a parameter, PyTorch's or NumPy's -> the one that the rows use; all are accepted. unbiased is
+# correction 1 or 0, as True and False are.
+_SYNONYMS = {
+    "dim": "axis", "keepdim": "keepdims", "pad": "padding", "dims": "axes", "input": "x", "other": "b",
+    "unbiased": "correction", "ddof": "correction",
+}  # fmt: skip
 
 
 def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -70,10 +74,16 @@ def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     known = row.signature.parameters
     for name in kwargs:
         if name in _SYNONYMS and name not in known:
-            return {
-                _SYNONYMS[key] if key in _SYNONYMS and key not in known else key: value for key, value in kwargs.items()
-            }
-    return kwargs
+            break
+    else:
+        return kwargs
+    own: dict[str, Any] = {}
+    for name, value in kwargs.items():
+        key = _SYNONYMS[name] if name in _SYNONYMS and name not in known else name
+        if key in own or (key != name and key in kwargs):
+            raise TypeError(f"{row.name}: {name} is another name of {key}; give one of them")
+        own[key] = value
+    return own
 
 
 def make_row(

@@ -11,7 +11,8 @@ from netcl.core.backend.registry import cpu_engine, engine_for
 from netcl.core.dtypes import canonical
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor.host import check_shape, to_storage
-from netcl.core.tensor.operators import Operators, ResultT
+from netcl.core.tensor.methods import Methods
+from netcl.core.tensor.operators import ResultT
 
 if TYPE_CHECKING:
     from netcl.core.backend.protocol import DeviceBackend
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class Creation(Operators[ResultT]):
+class Creation(Methods[ResultT]):
     """``Tensor.zeros(shape)`` and the like; a base of Tensor. ``queue`` (or handle) None is the active device,
     ``context`` is accepted too and follows from it.
     """
@@ -117,7 +118,7 @@ class Creation(Operators[ResultT]):
         persistent: bool = False,
     ) -> ResultT:
         """Numbers from ``start`` (0 when only a stop is given) to before ``stop``; whole numbers give int64."""
-        data = np.arange(start) if stop is None else np.arange(start, stop, step)
+        data = np.arange(0, start, step) if stop is None else np.arange(start, stop, step)
         return cls._host_made(data, dtype, queue, requires_grad, persistent)
 
     @classmethod

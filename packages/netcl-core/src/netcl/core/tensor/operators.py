@@ -1,18 +1,25 @@
-"""The operators and methods of tensors: each one calls the row of its name in the op table, and is recorded."""
+"""The operators of tensors: each one calls a row of the op table, and is recorded; augmented ones write in place."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import numpy as np
 
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import in_place
 from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.host import to_storage
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 ResultT = TypeVar("ResultT")
+_COMPARABLE = (TensorData, bool, int, float, np.generic, np.ndarray, list, tuple)
 
 
 class Operators(TensorData, Generic[ResultT]):
-    """The operators and methods of a tensor, whose results are of class ``ResultT``; a base of Tensor."""
+    """The operators of a tensor, whose results are of class ``ResultT``; a base of Tensor."""
 
     __slots__ = ()
 
@@ -66,8 +73,72 @@ class Operators(TensorData, Generic[ResultT]):
     def __rpow__(self, other: Any) -> ResultT:
         return self._call("pow", other, self)
 
+    def __divmod__(self, other: Any) -> tuple[ResultT, ResultT]:
+        return self._call("floor_divide", self, other), self._call("mod", self, other)
+
+    def __rdivmod__(self, other: Any) -> tuple[ResultT, ResultT]:
+        return self._call("floor_divide", other, self), self._call("mod", other, self)
+
     def __matmul__(self, other: Any) -> ResultT:
-        return self._call("matmul", self, other)
+        return self._call("matmul", self, self._operand(other))
+
+    def __rmatmul__(self, other: Any) -> ResultT:
+        return self._call("matmul", self._operand(other), self)
+
+    def _operand(self, other: Any) -> Any:
+        """An array as a tensor on this tensor's device."""
+        return self.engine.tensor(*to_storage(other, None)) if isinstance(other, np.ndarray) else other
+
+    # -- augmented assignment writes into the tensor -----------------------------------------------------------------
+
+    def __iadd__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("add", self, other))  # type: ignore[no-any-return]
+
+    def __isub__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("sub", self, other))  # type: ignore[no-any-return]
+
+    def __imul__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("mul", self, other))  # type: ignore[no-any-return]
+
+    def __itruediv__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("div", self, other))  # type: ignore[no-any-return]
+
+    def __ifloordiv__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("floor_divide", self, other))  # type: ignore[no-any-return]
+
+    def __imod__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("mod", self, other))  # type: ignore[no-any-return]
+
+    def __ipow__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("pow", self, other))  # type: ignore[no-any-return]
+
+    def __iand__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("bitwise_and", self, other))  # type: ignore[no-any-return]
+
+    def __ior__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("bitwise_or", self, other))  # type: ignore[no-any-return]
+
+    def __ixor__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("bitwise_xor", self, other))  # type: ignore[no-any-return]
+
+    def __ilshift__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("left_shift", self, other))  # type: ignore[no-any-return]
+
+    def __irshift__(self, other: Any) -> Self:
+        return in_place.write(self, self._call("right_shift", self, other))  # type: ignore[no-any-return]
+
+    # -- unary and comparison ----------------------------------------------------------------------------------------
+
+    def __pos__(self) -> Self:
+        if self.dtype == "bool":
+            raise TypeError("+ is not defined on bool tensors; write x.int()")
+        return self
+
+    def __round__(self, ndigits: int | None = None) -> ResultT:
+        if ndigits is None:
+            return self._call("round", self)
+        scale = 10.0**ndigits
+        return self._call("div", self._call("round", self._call("mul", self, scale)), scale)
 
     def __neg__(self) -> ResultT:
         return self._call("neg", self)
@@ -76,10 +147,15 @@ class Operators(TensorData, Generic[ResultT]):
         return self._call("abs", self)
 
     def __eq__(self, other: object) -> Any:
-        return self._call("eq", self, other)
+        # Of None, a string and the like Python then compares identities: False.
+        return self._call("eq", self, other) if isinstance(other, _COMPARABLE) else NotImplemented
 
     def __ne__(self, other: object) -> Any:
-        return self._call("ne", self, other)
+        return self._call("ne", self, other) if isinstance(other, _COMPARABLE) else NotImplemented
+
+    def __contains__(self, element: Any) -> bool:
+        found: Any = self._call("any", self._call("eq", self, element))
+        return bool(found)
 
     def __lt__(self, other: Any) -> ResultT:
         return self._call("lt", self, other)
@@ -134,112 +210,3 @@ class Operators(TensorData, Generic[ResultT]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         in_place.assign(self, key, value)
-
-    # -- methods: the rows of the same name ------------------------------------------------------------------------
-
-    def sum(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        """Sum over ``axis`` (int, tuple or None for all)."""
-        return self._call("sum", self, axis=axis, keepdims=keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        """Mean over ``axis`` (int, tuple or None for all)."""
-        return self._call("mean", self, axis=axis, keepdims=keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        """Largest element over ``axis``; NaN wins."""
-        return self._call("max", self, axis=axis, keepdims=keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        """Smallest element over ``axis``; NaN wins."""
-        return self._call("min", self, axis=axis, keepdims=keepdims)
-
-    def prod(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        """Product over ``axis``."""
-        return self._call("prod", self, axis=axis, keepdims=keepdims)
-
-    def var(self, axis: Any = None, keepdims: bool = False, ddof: int = 0) -> ResultT:
-        """Variance over ``axis``, with divisor n - ddof."""
-        return self._call("var", self, axis=axis, keepdims=keepdims, ddof=ddof)
-
-    def std(self, axis: Any = None, keepdims: bool = False, ddof: int = 0) -> ResultT:
-        """Standard deviation over ``axis``, with divisor n - ddof."""
-        return self._call("std", self, axis=axis, keepdims=keepdims, ddof=ddof)
-
-    def all(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        """Returns whether all elements over ``axis`` are true."""
-        return self._call("all", self, axis=axis, keepdims=keepdims)
-
-    def any(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        """Returns whether any element over ``axis`` is true."""
-        return self._call("any", self, axis=axis, keepdims=keepdims)
-
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> ResultT:
-        """Position of the first largest element along ``axis``, int64."""
-        return self._call("argmax", self, axis=axis, keepdims=keepdims)
-
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> ResultT:
-        """Position of the first smallest element along ``axis``, int64."""
-        return self._call("argmin", self, axis=axis, keepdims=keepdims)
-
-    def softmax(self, axis: int = -1) -> ResultT:
-        """exp(x) / sum(exp(x)) along ``axis``."""
-        return self._call("softmax", self, axis=axis)
-
-    def exp(self) -> ResultT:
-        """e to the power of each element."""
-        return self._call("exp", self)
-
-    def log(self) -> ResultT:
-        """Natural logarithm of each element."""
-        return self._call("log", self)
-
-    def sqrt(self) -> ResultT:
-        """Square root of each element."""
-        return self._call("sqrt", self)
-
-    def relu(self) -> ResultT:
-        """max(x, 0)."""
-        return self._call("relu", self)
-
-    def tanh(self) -> ResultT:
-        """Hyperbolic tangent of each element."""
-        return self._call("tanh", self)
-
-    def sigmoid(self) -> ResultT:
-        """1 / (1 + exp(-x))."""
-        return self._call("sigmoid", self)
-
-    def clamp(self, min: float | None = None, max: float | None = None) -> ResultT:
-        """Each element limited to [min, max]; None is no limit."""
-        return self._call("clamp", self, min=min, max=max)
-
-    def reshape(self, *shape: Any) -> ResultT:
-        """The same storage with another shape; one length may be -1."""
-        return self._call(
-            "reshape", self, shape=shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        )
-
-    def transpose(self, *axes: Any) -> ResultT:
-        """A copy with axes in another order: two axes swapped, a whole permutation, or reversed when none is given."""
-        return self._call("transpose", self, axes=axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
-
-    def permute(self, *axes: Any) -> ResultT:
-        """A copy with the axes in the order ``axes``."""
-        return self._call("permute", self, axes=axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
-
-    @property
-    def T(self) -> ResultT:
-        """A copy with the axes reversed."""
-        return self.transpose()
-
-    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> ResultT:
-        """The same storage with the axes start_dim..end_dim merged."""
-        return self._call("flatten", self, start_dim=start_dim, end_dim=end_dim)
-
-    def squeeze(self, axis: Any = None) -> ResultT:
-        """The same storage without axes of length one."""
-        return self._call("squeeze", self, axis=axis)
-
-    def unsqueeze(self, axis: int) -> ResultT:
-        """The same storage with an axis of length one at ``axis``."""
-        return self._call("unsqueeze", self, axis=axis)

@@ -4,6 +4,7 @@ name.
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.tensor import gradients, in_place
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
+from netcl.core.tensor.size import Count
 from netcl.core.tensor.storage import Storage, Upload, lock
 from netcl.core.tensor.views import Geometry, UntypedStorage, ViewStorage, flush, geometry_of, root_of
 
@@ -305,6 +307,10 @@ class Tensor(Creation["Tensor"]):
     def __float__(self) -> float:
         return float(self.item())
 
+    def __format__(self, spec: str) -> str:
+        # One element is formatted as the number that it is, as PyTorch does: f"{loss:.4f}".
+        return format(self.item(), spec) if not self.shape and spec else format(str(self), spec)
+
     def __complex__(self) -> complex:
         return complex(self.item())
 
@@ -313,13 +319,31 @@ class Tensor(Creation["Tensor"]):
             raise TypeError(f"a {self.dtype} tensor is no index")
         return int(self.item())
 
+    @property
+    def size(self) -> Count:
+        """The number of elements; called, as ``x.size()`` or ``x.size(0)``, the lengths of the axes."""
+        return Count.of(self.shape)
+
     # -- places and copies ---------------------------------------------------------------------------------------
 
-    def to(self, device: Any = None, dtype: str | None = None) -> Tensor:
-        """This tensor on ``device`` (selector, handle or queue) and in ``dtype``; itself where nothing changes.
+    def to(self, *args: Any, device: Any = None, dtype: Any = None, copy: bool = False, **unused: Any) -> Tensor:
+        """This tensor on a device (selector, handle or queue) and in a dtype; itself if nothing changes.
 
-        The copy is part of the gradient graph where one is recorded; else it requires grad where this tensor does.
+        ``to(device)``, ``to(dtype)``, ``to(device, dtype)`` or ``to(other)``, which takes both from another tensor;
+        with ``copy`` always a copy. ``non_blocking`` and ``memory_format`` change nothing here. The copy is part of the
+        gradient graph if one is recorded; else it requires grad if this tensor does.
         """
+        if unknown := set(unused) - {"non_blocking", "memory_format"}:
+            raise TypeError(f"to() got an unexpected keyword argument {unknown.pop()!r}")
+        for given in args:
+            if isinstance(given, Tensor):
+                device, dtype = given.engine.queue, given.dtype
+            elif given is None or isinstance(given, bool):
+                continue  # to(None, dtype), to(device, dtype, non_blocking)
+            elif dtypes.is_dtype(given):
+                dtype = given
+            else:
+                device = given
         result: Tensor = self
         if device is not None:
             engine = engine_for(_queue_of(device))
@@ -327,7 +351,9 @@ class Tensor(Creation["Tensor"]):
                 result = dispatch.call("transfer", self, engine.queue, record=self.requires_grad)
                 if result.grad_fn is None:
                     result.requires_grad = self.requires_grad
-        return result if dtype is None else result.astype(dtype)
+        if dtype is not None:
+            result = result.astype(dtype)
+        return result.clone() if copy and result is self else result
 
     def cpu(self) -> Tensor:
         """This tensor on the NumPy backend."""
@@ -341,6 +367,34 @@ class Tensor(Creation["Tensor"]):
     def clone(self) -> Tensor:
         """A copy of its own, part of the gradient graph."""
         return dispatch.call("clone", self, record=True)  # type: ignore[no-any-return]
+
+    def __copy__(self) -> Tensor:
+        return self._alias(self.shape)._with_flag(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self.grad_fn is not None:
+            raise RuntimeError(
+                "deepcopy: only leaves can be copied, not results of recorded ops; write x.detach() first"
+            )
+        copied = _new(type(self))
+        made = dispatch.call("clone", self.detach(), record=False)
+        copied._begin(made.engine, made._storage, made.shape, made.dtype)
+        memo[id(self)] = copied._with_flag(self)
+        if self.grad is not None:
+            copied.grad = copy.deepcopy(self.grad, memo)
+        return copied
+
+    def _with_flag(self, other: Tensor) -> Tensor:
+        if other.requires_grad:
+            self.requires_grad = True
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if self.grad_fn is not None:
+            raise RuntimeError(
+                "pickle: only leaves can be pickled, not results of recorded ops; write x.detach() first"
+            )
+        return _unpickled, (type(self), self.engine.read(self), self.dtype, self.device.selector, self.requires_grad)
 
     def detach(self) -> Tensor:
         """The same storage outside of the gradient graph."""
@@ -461,6 +515,19 @@ class Tensor(Creation["Tensor"]):
 
 
 _new = Tensor.__new__
+
+
+def _unpickled(cls: type[Tensor], stored: Array, dtype: str, selector: str, requires_grad: bool) -> Tensor:
+    """The tensor of a pickle, on the device of its selector or, if that is not here, the active device."""
+    try:
+        engine = engine_for(_queue_of(selector))
+    except DeviceNotFoundError:
+        engine = engine_for(None)
+    made: Any = engine.tensor(stored, dtype)
+    tensor = _new(cls)._begin(made.engine, made._storage, made.shape, made.dtype)
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
 
 
 def _shown(grad_fn: Any) -> str:

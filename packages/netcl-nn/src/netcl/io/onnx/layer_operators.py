@@ -155,7 +155,7 @@ def _layer_norm(node: Node, x: Any, weight: Any, bias: Any = None) -> Any:
     if len(node.outputs) == 1:
         return y
     axes = tuple(range(axis, x.ndim))
-    return y, ag.mean(x, axis=axes, keepdims=True), ag.rsqrt(ag.var(x, axis=axes, keepdims=True) + eps)
+    return y, ag.mean(x, axis=axes, keepdims=True), ag.rsqrt(ag.var(x, axis=axes, correction=0, keepdims=True) + eps)
 
 
 def _rms_norm(node: Node, x: Any, weight: Any) -> Any:

@@ -1,0 +1,187 @@
+"""The methods of tensors against PyTorch's: values, dtypes, shapes, gradients, and what they do in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import netcl.autograd as ag  # noqa: F401  gradients of methods are recorded
+from netcl.core import Tensor
+from netcl.core.tensor import methods
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.2, 0.8, (3, 4)).astype(np.float32)
+Y = RNG.uniform(1.2, 1.8, (3, 4)).astype(np.float32)
+SQUARE = (RNG.uniform(0.1, 0.9, (3, 3)) + 2 * np.eye(3)).astype(np.float32)
+WHOLE = np.array([[5, -3, 0, 7], [2, 2, -8, 1], [9, 4, 4, -1]], np.int64)
+FLAGS = np.array([[True, False, True, False], [False, False, True, True], [True, True, False, False]])
+INDEX = np.array([2, 0, 1], np.int64)
+GRID = np.array([[0, 1, 2, 0], [2, 0, 1, 1]], np.int64)
+
+
+class Operand:
+    """An array among the arguments that each library gets as its tensor."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def _o(array: Any) -> Operand:
+    return Operand(array)
+
+
+OTHER, INTEGERS, BOOLS = _o(Y), _o(np.abs(WHOLE) % 4), _o(~FLAGS)
+_UNARY = "abs absolute acos arccos arcsin arctan arctanh asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac i0 lgamma log log10 log1p log2 neg negative positive rad2deg reciprocal relu round rsqrt sgn sigmoid sign sin sinc sinh sqrt square tan tanh trunc logit"
+_BINARY = "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 arctan2 hypot copysign nextafter logaddexp maximum minimum xlogy heaviside eq ne not_equal lt less le less_equal gt greater ge greater_equal float_power"
+# (method, the array it is called on, arguments, keyword arguments)
+CASES: list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]] = [
+    *((name, X, (), {}) for name in _UNARY.split()),
+    *((name, Y, (), {}) for name in ("acosh", "arccosh")),
+    *((name, X, (OTHER,), {}) for name in _BINARY.split()),
+    *((name, X, (0.5,), {}) for name in ["add", "sub", "mul", "div", "pow", "eq", "lt", "remainder"]),
+    *((name, WHOLE, (INTEGERS,), {}) for name in ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"]),
+    *((name, WHOLE, (), {}) for name in ["abs", "neg", "sign", "floor", "ceil", "round", "trunc", "bitwise_not", "sum", "prod", "amax", "square"]),
+    *((name, FLAGS, (BOOLS,), {}) for name in ["logical_and", "logical_or", "logical_xor", "eq"]),
+    *((name, FLAGS, (), {}) for name in ["logical_not", "all", "any", "sum", "long", "float", "int"]),
+    *((name, X, (), {}) for name in ["sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "flatten", "ravel", "t", "clone", "double", "half", "bfloat16", "long", "int", "short", "char", "byte", "bool", "float", "isnan", "isinf", "isfinite", "count_nonzero", "nonzero", "argwhere", "unique", "nansum", "nanmean", "numel", "dim", "nelement", "ndimension", "is_floating_point", "is_complex", "is_signed", "element_size", "aminmax", "fliplr", "flipud"]),
+    *((name, X, (), {"dim": 1, "keepdim": True}) for name in ["sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "logsumexp", "all", "any"]),
+    *((name, X, (1,), {}) for name in ["sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "logsumexp", "cumsum", "cumprod", "softmax", "log_softmax", "unbind", "argsort", "unsqueeze"]),
+    ("sum", X, ((0, 1),), {}), ("sum", WHOLE, (), {"dtype": "float32"}), ("mean", X, (), {"dim": (0, 1)}),
+    ("add", X, (OTHER,), {"alpha": 2}), ("sub", X, (OTHER,), {"alpha": 0.5}), ("div", Y, (OTHER,), {"rounding_mode": "floor"}),
+    ("div", WHOLE, (_o(np.array(3)),), {"rounding_mode": "trunc"}), ("round", Y, (), {"decimals": 1}),
+    ("clamp", X, (0.3, 0.6), {}), ("clamp", X, (), {"min": 0.5}), ("clip", X, (), {"max": 0.5}), ("clamp_min", X, (0.5,), {}),
+    ("clamp_max", X, (0.5,), {}), ("lerp", X, (OTHER, 0.25), {}), ("addcmul", X, (OTHER, OTHER), {"value": 0.5}),
+    ("addcdiv", X, (OTHER, OTHER), {"value": 0.5}), ("nan_to_num", X, (), {}), ("isclose", X, (OTHER,), {}),
+    ("allclose", X, (_o(X.copy()),), {}), ("equal", X, (_o(X.copy()),), {}), ("dist", X, (OTHER,), {}), ("norm", X, (), {}),
+    ("view", X, (4, 3), {}), ("view", X, (-1,), {}), ("view", X, ((2, 6),), {}), ("view_as", X, (_o(np.zeros((2, 6))),), {}),
+    ("reshape", X, (2, -1), {}), ("reshape_as", X, (_o(np.zeros((6, 2))),), {}), ("expand", X, (2, 3, 4), {}),
+    ("expand", X[:, :1], (-1, 5), {}), ("expand_as", X[:1], (OTHER,), {}), ("broadcast_to", X, ((2, 3, 4),), {}),
+    ("repeat", X, (2, 1), {}), ("repeat", X, (2, 1, 3), {}), ("tile", X, (2,), {}), ("repeat_interleave", X, (2,), {}),
+    ("repeat_interleave", X, (2, 1), {}), ("repeat_interleave", X, (_o(np.array([1, 0, 2])), 0), {}), ("permute", X, (1, 0), {}),
+    ("transpose", X, (0, 1), {}), ("swapaxes", X, (0, 1), {}), ("swapdims", X, (-1, 0), {}), ("adjoint", X, (), {}),
+    ("movedim", X[None], (0, -1), {}), ("moveaxis", X[None], ((0, 1), (2, 0)), {}), ("unflatten", X, (1, (2, -1)), {}),
+    ("flatten", X[None], (0, 1), {}), ("squeeze", X[None], (), {}), ("squeeze", X[None], (0,), {}), ("flip", X, (0,), {}),
+    ("flip", X, (0, 1), {}), ("flip", X, ((0, 1),), {}), ("roll", X, (1,), {}), ("roll", X, (1, 0), {}), ("roll", X, ((1, 2), (0, 1)), {}),
+    ("select", X, (1, -1), {}), ("narrow", X, (1, 1, 2), {}), ("unfold", X, (1, 2, 1), {}), ("chunk", X, (2, 1), {}),
+    ("split", X, (2,), {}), ("split", X, (2, 1), {}), ("split", X, ([1, 3], 1), {}), ("tensor_split", X, (2, 1), {}),
+    ("hsplit", X, (2,), {}), ("vsplit", X, ((1,),), {}), ("split_with_sizes", X, ([1, 2],), {}), ("diagonal", X, (), {}),
+    ("diagonal", X, (1,), {}), ("diag", X, (), {}), ("diag", X[0], (1,), {}), ("diag_embed", X, (), {}), ("diag_embed", X, (-1, 0, 2), {}),
+    ("tril", X, (), {}), ("triu", X, (1,), {}), ("trace", SQUARE, (), {}), ("rot90", X, (), {}), ("diff", X, (), {}),
+    ("gather", X, (0, _o(GRID)), {}), ("scatter", X, (0, _o(GRID), _o(Y[:2])), {}), ("scatter_add", X, (0, _o(GRID), _o(Y[:2])), {}),
+    ("index_select", X, (0, _o(INDEX)), {}), ("index_add", X, (0, _o(INDEX), OTHER), {}), ("index_copy", X, (0, _o(INDEX), OTHER), {}),
+    ("index_fill", X, (0, _o(INDEX[:2]), 5.0), {}), ("masked_fill", X, (_o(FLAGS), 2.0), {}), ("masked_select", X, (_o(FLAGS),), {}),
+    ("masked_scatter", X, (_o(FLAGS), OTHER), {}), ("take", X, (_o(np.array([[0, 5], [11, 2]])),), {}),
+    ("take_along_dim", X, (_o(GRID), 0), {}), ("where", X, (_o(FLAGS), OTHER), {}), ("bincount", np.array([1, 2, 2, 5]), (), {}),
+    ("matmul", X, (_o(Y.T.copy()),), {}), ("mm", X, (_o(Y.T.copy()),), {}), ("mv", X, (_o(Y[0]),), {}), ("dot", X[0], (_o(Y[0]),), {}),
+    ("vdot", X[0], (_o(Y[0]),), {}), ("inner", X, (OTHER,), {}), ("outer", X[0], (_o(Y[1]),), {}), ("ger", X[0], (_o(Y[1]),), {}),
+    ("bmm", X[None], (_o(Y.T[None].copy()),), {}), ("addmm", SQUARE, (_o(X), _o(Y.T.copy())), {"beta": 0.5, "alpha": 2.0}), ("kron", X, (OTHER,), {}),
+    ("det", SQUARE, (), {}), ("inverse", SQUARE, (), {}), ("logdet", SQUARE, (), {}), ("slogdet", SQUARE, (), {}), ("matrix_power", SQUARE, (3,), {}),
+    ("cross", X[:, :3], (_o(Y[:, :3].copy()),), {"dim": 1}), ("cov", X, (), {}), ("corrcoef", X, (), {}), ("histc", X, (4, 0.0, 1.0), {}),
+    ("new_zeros", X, (2, 3), {}), ("new_ones", X, ((2, 3),), {}), ("new_full", X, ((2, 3), 7.0), {}), ("new_tensor", X, ([1, 2],), {}),
+    ("type_as", X, (_o(WHOLE),), {}), ("polygamma", X, (1,), {}), ("renorm", X, (2, 0, 1.0), {}), ("is_same_size", X, (OTHER,), {}),
+    ("logcumsumexp", X, (1,), {}), ("unique_consecutive", np.array([1, 1, 2, 1]), (), {}), ("std", X, (), {}), ("var", X, (1,), {}),
+    ("max", X, (), {}), ("min", X, (1,), {}), ("max", X, (), {"dim": 0, "keepdim": True}), ("median", X, (1,), {}), ("sort", X, (1,), {}),
+    ("sort", X, (), {"dim": 0, "descending": True}), ("topk", X, (2,), {}), ("kthvalue", X, (2, 1), {}), ("cummax", X, (1,), {}), ("cummin", X, (0,), {}),
+]  # fmt: skip
+
+
+def _there(values: Any, library: str, grad: bool) -> Any:
+    array = np.array(values)
+    floating = array.dtype == np.float32
+    if library == "torch":
+        return torch.tensor(array, requires_grad=grad and floating)
+    return Tensor.from_host(array, requires_grad=grad and floating)
+
+
+def _run(library: str, name: str, array: Any, args: Any, kwargs: Any, grad: bool) -> tuple[Any, Any]:
+    x = _there(array, library, grad)
+    given = [_there(arg.array, library, False) if isinstance(arg, Operand) else arg for arg in args]
+    named = {
+        key: getattr(torch, value) if library == "torch" and key == "dtype" else value for key, value in kwargs.items()
+    }
+    return x, getattr(x, name)(*given, **named)
+
+
+def _flat(result: Any) -> list[Any]:
+    return [part for each in result for part in _flat(each)] if isinstance(result, (tuple, list)) else [result]
+
+
+def _dtype(part: Any) -> str:
+    return str(part.dtype).replace("torch.", "")
+
+
+def _same(ours: Any, theirs: Any, tolerance: float = 2e-5) -> None:
+    mine, other = _flat(ours), _flat(theirs)
+    assert len(mine) == len(other)
+    for a, b in zip(mine, other):
+        if not isinstance(b, torch.Tensor):
+            assert a == b
+            continue
+        assert isinstance(a, Tensor)
+        assert tuple(a.shape) == tuple(b.shape)
+        assert _dtype(a) == _dtype(b)
+        there = b.detach().to(torch.float32) if b.dtype == torch.bfloat16 else b.detach()
+        np.testing.assert_allclose(a.numpy(), there.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "args", "kwargs"), CASES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_method_gives_what_pytorch_gives(name: str, array: Any, args: Any, kwargs: Any) -> None:
+    _, ours = _run("netcl", name, array, args, kwargs, False)
+    _, theirs = _run("torch", name, array, args, kwargs, False)
+    _same(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "args", "kwargs"), CASES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_its_gradient_is_pytorchs(name: str, array: Any, args: Any, kwargs: Any) -> None:
+    x, ours = _run("netcl", name, array, args, kwargs, True)
+    u, theirs = _run("torch", name, array, args, kwargs, True)
+    parts = [(a, b) for a, b in zip(_flat(ours), _flat(theirs)) if isinstance(b, torch.Tensor) and b.requires_grad]
+    if not parts or not u.requires_grad:
+        return
+    try:
+        sum(((b.double() * b.double()).sum() for _, b in parts), start=parts[0][1].double().sum() * 0).backward()
+    except RuntimeError as error:
+        assert "not implemented" in str(error)  # of an op that has a gradient here
+        return
+    for a, _ in parts:
+        if a.requires_grad:  # a piecewise constant op is not recorded: its gradient stays None, where PyTorch has zeros
+            (a.double() * a.double()).sum().backward()
+    expected = np.zeros_like(array) if u.grad is None else u.grad.numpy()
+    np.testing.assert_allclose(
+        np.zeros_like(array) if x.grad is None else x.grad.numpy(), expected, rtol=1e-4, atol=1e-4
+    )
+
+
+IN_PLACE = [case for case in CASES if case[0] in methods.IN_PLACE.split() and case[0] not in ("float_power",)]
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "args", "kwargs"), IN_PLACE, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_in_place_it_writes_what_pytorch_writes_or_both_refuse(name: str, array: Any, args: Any, kwargs: Any) -> None:
+    try:
+        u, theirs = _run("torch", f"{name}_", array, args, kwargs, False)
+    except RuntimeError:
+        with pytest.raises((RuntimeError, ValueError, TypeError)):
+            _run("netcl", f"{name}_", array, args, kwargs, False)
+        return
+    x, ours = _run("netcl", f"{name}_", array, args, kwargs, False)
+    assert ours is x and theirs is u  # noqa: PT018
+    _same(x, u)
+
+
+def test_every_method_of_the_table_is_compared() -> None:
+    table = {*methods.SAME.split(), *methods.ALIASES, *methods._FUNCTIONS}
+    drawn = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_"}
+    others = {name for name in table if name.endswith("_")} | {
+        "type", "get_device", "pin_memory", "is_nonzero", "baddbmm", "cholesky", "dsplit", "hardshrink", "histogram", "index_put",
+        "index_reduce", "mvlgamma", "new_empty", "pinverse", "prelu", "qr", "quantile", "scatter_reduce", "square",
+    }  # fmt: skip
+    assert not table - {case[0] for case in CASES} - others - drawn

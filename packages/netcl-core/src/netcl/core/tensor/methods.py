@@ -1,0 +1,921 @@
+"""The methods of tensors, as one table: PyTorch's names, each for a row of the op table or for a function here.
+
+To add the method of an op, add its name to ``SAME`` if its row has the same name and takes the tensor first, to
+``ALIASES`` if the row has another name, and to ``IN_PLACE`` if PyTorch has the form ``name_`` too, which writes the
+result into the tensor. A method with call forms of its own is a function below, under ``@_method``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+
+from netcl.core import dtypes
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.layout import normalize_axes
+from netcl.core.ops_table import dispatch
+from netcl.core.tensor import in_place
+from netcl.core.tensor.operators import Operators, ResultT
+
+# Methods with the name and the parameters of their row.
+SAME = """
+abs acos acosh add addcdiv addcmul addmm all amax amin any argmax argmin argsort asin asinh atan atan2 atanh baddbmm
+bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm ceil chunk clamp clone copysign corrcoef cos cosh
+count_nonzero cov cummax cummin cumprod cumsum diag diagonal diff digamma div dot eq erf erfc erfinv exp exp2 expm1
+flatten floor floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 index_add index_copy index_put
+index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
+logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
+masked_select matmul max maximum mean median min minimum mul nan_to_num narrow ne neg nextafter nonzero norm outer pow
+prelu prod quantile reciprocal relu renorm rot90 round rsqrt scatter scatter_add scatter_reduce sigmoid sign sin sinc
+sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc unbind unique
+unique_consecutive unsqueeze var xlogy
+"""
+
+# Other names of methods -> the name of the row.
+ALIASES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
+    "broadcast_to": "expand", "cholesky": "linalg_cholesky", "clip": "clamp", "cross": "linalg_cross",
+    "det": "linalg_det", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
+    "inverse": "linalg_inv", "less": "lt", "less_equal": "le", "matrix_power": "linalg_matrix_power", "mm": "matmul",
+    "multiply": "mul", "mv": "matmul", "mvlgamma": "multigammaln", "negative": "neg", "not_equal": "ne",
+    "pinverse": "linalg_pinv", "qr": "linalg_qr", "remainder": "mod", "sgn": "sign", "slogdet": "linalg_slogdet",
+    "take_along_dim": "take_along_axis", }  # fmt: skip
+
+# Methods that also exist as ``name_``, which gives the tensor the values of the result.
+IN_PLACE = """
+abs absolute acos acosh add addcdiv addcmul addmm arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
+atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp
+clamp_max clamp_min clip copysign cos cosh cumprod cumsum digamma div divide eq erf erfc erfinv exp exp2 expm1 fix
+float_power floor floor_divide fmod frac ge greater greater_equal gt heaviside hypot i0 index_add index_copy
+index_fill index_put index_reduce le lerp less less_equal lgamma log log10 log1p log2 logical_and logical_not
+logical_or logical_xor logit lt masked_fill masked_scatter mul multiply mvlgamma nan_to_num ne neg negative nextafter
+not_equal polygamma pow reciprocal relu remainder renorm round rsqrt scatter scatter_add scatter_reduce sgn sigmoid
+sign sin sinc sinh sqrt square sub subtract tan tanh tril triu true_divide trunc xlogy
+"""
+
+_Method = Callable[..., Any]
+_FUNCTIONS: dict[str, _Method] = {}
+_F = TypeVar("_F", bound=_Method)
+
+
+def _method(function: _F) -> _F:
+    """Makes a function of a tensor a method of the same name."""
+    _FUNCTIONS[function.__name__] = function
+    return function
+
+
+def _call(name: str, *args: Any, **kwargs: Any) -> Any:
+    return dispatch.call(name, *args, record=True, **kwargs)
+
+
+def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
+    """Lengths that were passed one by one, or as one sequence."""
+    one = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
+    return tuple(int(size) for size in ((one,) if np.ndim(one) == 0 else one))
+
+
+def _axis(x: Any, dim: int, op: str) -> int:
+    (at,) = normalize_axes(dim, max(x.ndim, 1), op)
+    return at
+
+
+# -- shape -------------------------------------------------------------------------------------------------------------
+
+
+@_method
+def dim(x: Any) -> int:
+    """The number of axes."""
+    return len(x.shape)
+
+
+@_method
+def numel(x: Any) -> int:
+    """The number of elements."""
+    return int(x.size)
+
+
+@_method
+def reshape(x: Any, *shape: Any) -> Any:
+    """The elements in another shape, given as lengths or one sequence; one length may be -1. Raises ShapeError."""
+    return _call("reshape", x, shape=_sizes(shape))
+
+
+@_method
+def view(x: Any, *shape: Any) -> Any:
+    """The same storage in another shape, one length may be -1; ``view(dtype)`` is refused with DTypeError."""
+    if len(shape) == 1 and isinstance(shape[0], str):
+        raise DTypeError(
+            f"view: the bits of a tensor cannot be read as {shape[0]}; to convert values, write x.to(dtype)"
+        )
+    return _call("reshape", x, shape=_sizes(shape))
+
+
+@_method
+def view_as(x: Any, other: Any) -> Any:
+    """``x.view(other.shape)``."""
+    return _call("reshape", x, shape=other.shape)
+
+
+@_method
+def reshape_as(x: Any, other: Any) -> Any:
+    """``x.reshape(other.shape)``."""
+    return _call("reshape", x, shape=other.shape)
+
+
+@_method
+def ravel(x: Any) -> Any:
+    """The elements in one axis."""
+    return _call("reshape", x, shape=(-1,) if x.size else (0,))
+
+
+@_method
+def expand(x: Any, *sizes: Any) -> Any:
+    """Broadcast to ``sizes``; -1 keeps the length of an axis."""
+    return _call("expand", x, _sizes(sizes))
+
+
+@_method
+def expand_as(x: Any, other: Any) -> Any:
+    """``x.expand(other.shape)``."""
+    return _call("expand", x, other.shape)
+
+
+@_method
+def repeat(x: Any, *sizes: Any) -> Any:
+    """The tensor repeated as a whole, sizes[a] times along axis a, at least one number for each axis.
+
+    For every element repeated in a row, as ``numpy.repeat`` does, write ``repeat_interleave``.
+    """
+    counts = _sizes(sizes)
+    if len(counts) < x.ndim:
+        raise ShapeError(f"repeat: {len(counts)} numbers for {x.ndim} axes; give one for each axis of shape {x.shape}")
+    return _call("tile", x, counts)
+
+
+@_method
+def tile(x: Any, *sizes: Any) -> Any:
+    """The tensor repeated as a whole, sizes[a] times along axis a; missing numbers in front are 1."""
+    return _call("tile", x, _sizes(sizes))
+
+
+@_method
+def repeat_interleave(x: Any, repeats: Any, dim: int | None = None) -> Any:
+    """Every element ``repeats`` times in a row along ``dim``; None flattens. ``repeats``: an int or one for each
+    element.
+    """
+    if isinstance(repeats, int):
+        return _call("repeat", x, repeats, dim)
+    counts = np.asarray(repeats)
+    source = x if dim is not None else ravel(x)
+    at = 0 if dim is None else _axis(x, dim, "repeat_interleave")
+    if counts.ndim > 1 or counts.size not in (1, source.shape[at]):
+        raise ShapeError(f"repeat_interleave: {counts.size} counts for {source.shape[at]} elements")
+    positions = np.repeat(np.arange(source.shape[at]), counts)
+    return _call("index_select", source, at, x.engine.tensor(positions, "int64"))
+
+
+@_method
+def permute(x: Any, *dims: Any) -> Any:
+    """The axes in the order ``dims``."""
+    return _call("permute", x, axes=_sizes(dims))
+
+
+@_method
+def transpose(x: Any, *axes: Any) -> Any:
+    """Two axes exchanged; none given reverses all axes, and more are a permutation, as in NumPy."""
+    return _call("transpose", x, axes=_sizes(axes) if axes else ())
+
+
+def _swapped(x: Any, first: int, second: int, op: str) -> Any:
+    order = list(range(x.ndim))
+    a, b = _axis(x, first, op), _axis(x, second, op)
+    if x.ndim:
+        order[a], order[b] = order[b], order[a]
+    return _call("permute", x, axes=tuple(order))
+
+
+@_method
+def swapaxes(x: Any, axis0: int, axis1: int) -> Any:
+    """Two axes exchanged."""
+    return _swapped(x, axis0, axis1, "swapaxes")
+
+
+@_method
+def swapdims(x: Any, dim0: int, dim1: int) -> Any:
+    """Two axes exchanged."""
+    return _swapped(x, dim0, dim1, "swapdims")
+
+
+@_method
+def t(x: Any) -> Any:
+    """The transpose of a matrix; tensors of fewer axes unchanged. Raises ShapeError if there are more."""
+    if x.ndim > 2:
+        raise ShapeError(f"t: shape {x.shape} has more than two axes; write x.mT or x.transpose(dim0, dim1)")
+    return _swapped(x, 0, 1, "t") if x.ndim == 2 else x
+
+
+@_method
+def adjoint(x: Any) -> Any:
+    """The last two axes exchanged."""
+    return _swapped(x, -2, -1, "adjoint")
+
+
+@_method
+def movedim(x: Any, source: Any, destination: Any) -> Any:
+    """The axes ``source`` (int or several) at the positions ``destination``; the others keep their order."""
+    moved = [_axis(x, axis, "movedim") for axis in _sizes((source,))]
+    places = [_axis(x, axis, "movedim") for axis in _sizes((destination,))]
+    if len(moved) != len(places):
+        raise ShapeError(f"movedim: {len(moved)} axes for {len(places)} positions")
+    order = [axis for axis in range(x.ndim) if axis not in moved]
+    for place, axis in sorted(zip(places, moved)):
+        order.insert(place, axis)
+    return _call("permute", x, axes=tuple(order))
+
+
+_FUNCTIONS["moveaxis"] = movedim
+
+
+@_method
+def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Any:
+    """The axis ``dim`` as several axes of lengths ``sizes``, one of which may be -1."""
+    at = _axis(x, dim, "unflatten")
+    length, product = x.shape[at], math.prod(sizes)
+    if -1 in sizes and product < 0 and length % -product == 0:
+        sizes = [length // -product if size == -1 else size for size in sizes]
+    if math.prod(sizes) != length or min(sizes, default=0) < 0:
+        raise ShapeError(f"unflatten: an axis of length {length} does not fit sizes {tuple(sizes)}")
+    return _call("reshape", x, shape=(*x.shape[:at], *sizes, *x.shape[at + 1 :]))
+
+
+@_method
+def flip(x: Any, *dims: Any) -> Any:
+    """The elements in reverse order along ``dims``."""
+    return _call("flip", x, axis=_sizes(dims) if dims else None)
+
+
+@_method
+def fliplr(x: Any) -> Any:
+    """The elements in reverse order along the second axis."""
+    return _call("flip", x, axis=1)
+
+
+@_method
+def flipud(x: Any) -> Any:
+    """The elements in reverse order along the first axis."""
+    return _call("flip", x, axis=0)
+
+
+@_method
+def roll(x: Any, shifts: Any, dims: Any = None) -> Any:
+    """The elements moved ``shifts`` positions along ``dims``, cyclically; None rolls the flattened tensor."""
+    return _call("roll", x, shifts, dims)
+
+
+@_method
+def select(x: Any, dim: int, index: int) -> Any:
+    """Position ``index`` of one axis, without it."""
+    at = _axis(x, dim, "select")
+    return _call("getitem", x, (slice(None),) * at + (int(index),))
+
+
+@_method
+def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
+    """Windows of ``size`` elements along an axis, ``step`` positions from one to the next, in a new last axis."""
+    at = _axis(x, dimension, "unfold")
+    length = x.shape[at]
+    if not 0 <= size <= length or step <= 0:
+        raise ShapeError(f"unfold: windows of {size} elements, {step} apart, along an axis of length {length}")
+    positions = np.arange((length - size) // step + 1)[:, None] * step + np.arange(size)
+    taken = _call("index_select", x, at, x.engine.tensor(positions.reshape(-1), "int64"))
+    apart = _call("reshape", taken, shape=(*x.shape[:at], *positions.shape, *x.shape[at + 1 :]))
+    return movedim(apart, at + 1, -1)
+
+
+@_method
+def tensor_split(x: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Parts along ``dim``: so many of nearly equal length, or parts that begin at the given positions."""
+    at = _axis(x, dim, "tensor_split")
+    length = x.shape[at]
+    if isinstance(indices_or_sections, int):
+        if indices_or_sections <= 0:
+            raise ShapeError(f"tensor_split: {indices_or_sections} parts; there must be one at least")
+        whole, more = divmod(length, indices_or_sections)
+        ends = np.cumsum([whole + (i < more) for i in range(indices_or_sections)])[:-1].tolist()
+    else:
+        ends = [int(i) for i in indices_or_sections]
+    bounds = [slice(a, b) for a, b in zip([None, *ends], [*ends, None])]
+    return tuple(_call("getitem", x, (slice(None),) * at + (bound,)) for bound in bounds)
+
+
+@_method
+def hsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Parts along the second axis, along the first of a vector."""
+    return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
+
+
+@_method
+def vsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Parts along the first axis."""
+    return tensor_split(x, indices_or_sections, 0)
+
+
+@_method
+def dsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Parts along the third axis."""
+    return tensor_split(x, indices_or_sections, 2)
+
+
+@_method
+def split_with_sizes(x: Any, split_sizes: Sequence[int], dim: int = 0) -> Any:
+    """Parts of the given sizes along ``dim``."""
+    return _call("split", x, list(split_sizes), dim)
+
+
+@_method
+def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Matrices with the last axis on their diagonal, in the axes ``dim1`` and ``dim2`` of the result."""
+    n = x.shape[-1] + abs(offset)
+    column = np.arange(n)
+    here = column - (offset if offset > 0 else 0)  # the element of a column's diagonal
+    inside = (here >= 0) & (here < x.shape[-1])
+    spread = _call("index_select", x, x.ndim - 1, x.engine.tensor(np.where(inside, here, 0), "int64"))
+    mask = x.engine.tensor((column[:, None] == column - offset) & inside, "bool")
+    square = _call("where", mask, _call("unsqueeze", spread, -2), 0)
+    return movedim(square, (-2, -1), (dim1, dim2))
+
+
+# -- dtype and place ---------------------------------------------------------------------------------------------------
+
+
+def _converter(name: str, dtype: str) -> _Method:
+    def convert(x: Any) -> Any:
+        return x.astype(dtype)
+
+    convert.__name__, convert.__doc__ = name, f"The values as {dtype}."
+    return convert
+
+
+for _name, _dtype in {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
+    "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
+}.items():  # fmt: skip
+    _FUNCTIONS[_name] = _converter(_name, _dtype)
+
+
+_TYPE_NAMES = {
+    "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
+    "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8", "ByteTensor": "uint8",
+    "BoolTensor": "bool",
+}  # fmt: skip
+
+
+@_method
+def type(x: Any, dtype: Any = None) -> Any:
+    """The values as ``dtype``, by name or as PyTorch's ``FloatTensor``; without one, such a name for this tensor."""
+    if dtype is None:
+        names = {known: name for name, known in _TYPE_NAMES.items()}
+        return f"netcl.{names.get(x.dtype, x.dtype)}"
+    return x.astype(_TYPE_NAMES.get(str(dtype).rpartition(".")[2], dtype))
+
+
+@_method
+def type_as(x: Any, other: Any) -> Any:
+    """The values in the dtype of ``other``, on its device."""
+    return x.to(other)
+
+
+@_method
+def is_floating_point(x: Any) -> bool:
+    """True for floating dtypes."""
+    return dtypes.is_floating(x.dtype)
+
+
+@_method
+def is_complex(x: Any) -> bool:
+    """False: there are no complex dtypes."""
+    return False
+
+
+@_method
+def is_signed(x: Any) -> bool:
+    """True for dtypes with negative numbers."""
+    return not (x.dtype == "bool" or x.dtype.startswith("uint"))
+
+
+@_method
+def is_nonzero(x: Any) -> bool:
+    """True if the one element is not zero; ShapeError if there are more or none."""
+    return bool(x.item())
+
+
+@_method
+def is_same_size(x: Any, other: Any) -> bool:
+    """True if the shapes are equal."""
+    return bool(x.shape == other.shape)
+
+
+@_method
+def element_size(x: Any) -> int:
+    """Bytes of one element."""
+    return dtypes.itemsize(x.dtype)
+
+
+@_method
+def pin_memory(x: Any) -> Any:
+    """The tensor itself: copies to and from devices go through pinned memory where the driver has it."""
+    return x
+
+
+@_method
+def get_device(x: Any) -> int:
+    """The index of the tensor's device among those of its type, -1 for a CPU."""
+    return -1 if x.is_cpu else int(x.device.selector.rpartition(":")[2])
+
+
+# -- new tensors of the same device and dtype --------------------------------------------------------------------------
+
+
+def _made(x: Any, shape: Sequence[int], fill_value: Any, dtype: Any, requires_grad: bool) -> Any:
+    return builtins.type(x).from_shape(
+        x.engine.queue,
+        tuple(shape),
+        dtype or x.dtype,
+        backend=x.engine.name,
+        fill=fill_value,
+        requires_grad=requires_grad,
+    )
+
+
+@_method
+def new_zeros(x: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Zeros of ``size``, of this tensor's dtype and device."""
+    return _placed(_made(x, _sizes(size), 0, dtype, False), device, requires_grad)
+
+
+@_method
+def new_ones(x: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Ones of ``size``, of this tensor's dtype and device."""
+    return _placed(_made(x, _sizes(size), 1, dtype, False), device, requires_grad)
+
+
+@_method
+def new_empty(x: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """A tensor of ``size`` with undefined content, of this tensor's dtype and device."""
+    return _placed(_made(x, _sizes(size), None, dtype, False), device, requires_grad)
+
+
+@_method
+def new_full(
+    x: Any, size: Sequence[int], fill_value: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """A tensor of ``size`` filled with ``fill_value``, of this tensor's dtype and device."""
+    return _placed(_made(x, size, fill_value, dtype, False), device, requires_grad)
+
+
+@_method
+def new_tensor(x: Any, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """A tensor with the values of ``data``, of this tensor's dtype and device."""
+    made = x.engine.tensor(np.asarray(data), str(dtypes.canonical(dtype or x.dtype)))
+    return _placed(made, device, requires_grad)
+
+
+def _placed(made: Any, device: Any, requires_grad: bool) -> Any:
+    made = made if device is None else made.to(device)
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+# -- arithmetic --------------------------------------------------------------------------------------------------------
+
+
+@_method
+def add(x: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """x + alpha * other."""
+    return _call("add", x, _scaled(other, alpha))
+
+
+@_method
+def sub(x: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """x - alpha * other."""
+    return _call("sub", x, _scaled(other, alpha))
+
+
+def _scaled(other: Any, alpha: Any) -> Any:
+    if isinstance(alpha, int) and alpha == 1:
+        return other
+    return _call("mul", other, alpha) if isinstance(other, Operators) else other * alpha
+
+
+@_method
+def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """x / other; ``rounding_mode``: ``floor``, ``trunc`` or None for the exact quotient."""
+    if rounding_mode is None:
+        return _call("div", x, other)
+    if rounding_mode == "floor":
+        return _call("floor_divide", x, other)
+    if rounding_mode != "trunc":
+        raise ValueError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+    quotient = _call("trunc", _call("div", x, other))
+    return quotient.astype(
+        dtypes.promote(x.dtype, other.dtype if isinstance(other, Operators) else builtins.type(other))
+    )
+
+
+@_method
+def round(x: Any, *, decimals: int = 0) -> Any:
+    """Each element rounded to ``decimals`` digits after the point, halves to even."""
+    if decimals == 0:
+        return _call("round", x)
+    scale = 10.0**decimals
+    return _call("div", _call("round", _call("mul", x, scale)), scale)
+
+
+def _reduction(name: str) -> None:
+    def reduce(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **numpy_names: Any) -> Any:
+        return _call(name, x if dtype is None else x.astype(dtype), **_axes(name, dim, keepdim, numpy_names))
+
+    reduce.__name__ = name
+    reduce.__doc__ = f"The {name} over ``dim`` (int, several or None for all), of the elements as ``dtype``."
+    _FUNCTIONS[name] = reduce
+
+
+def _axes(name: str, dim: Any, keepdim: bool, numpy_names: dict[str, Any]) -> dict[str, Any]:
+    """The axes and whether they are kept, in PyTorch's or NumPy's names; TypeError if one is given twice."""
+    for own, given, default in (("axis", dim, None), ("keepdims", keepdim, False)):
+        if own in numpy_names and given is not default:
+            raise TypeError(f"{name}: give {'dim' if own == 'axis' else 'keepdim'} or {own}, not both")
+    found = {"axis": numpy_names.pop("axis", dim), "keepdims": numpy_names.pop("keepdims", keepdim)}
+    if numpy_names:
+        raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(numpy_names))!r}")
+    return found
+
+
+for _name in ("sum", "mean", "prod"):
+    _reduction(_name)
+_FUNCTIONS.update(divide=div, true_divide=div, subtract=sub)
+
+
+@_method
+def softmax(x: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along ``dim`` (default: the last), of the elements as ``dtype``."""
+    return _normalized("softmax", x, dim, dtype, axis)
+
+
+@_method
+def log_softmax(x: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
+    """log(softmax(x)) along ``dim`` (default: the last), of the elements as ``dtype``."""
+    return _normalized("log_softmax", x, dim, dtype, axis)
+
+
+def _normalized(name: str, x: Any, dim: Any, dtype: Any, axis: Any) -> Any:
+    if dim is not None and axis is not None:
+        raise TypeError(f"{name}: give dim or axis, not both")
+    at = dim if dim is not None else -1 if axis is None else axis
+    return _call(name, x if dtype is None else x.astype(dtype), axis=at)
+
+
+@_method
+def clamp_min(x: Any, min: Any) -> Any:
+    """Each element, at least ``min``."""
+    return _call("clamp", x, min=min)
+
+
+@_method
+def clamp_max(x: Any, max: Any) -> Any:
+    """Each element, at most ``max``."""
+    return _call("clamp", x, max=max)
+
+
+@_method
+def fmod(x: Any, other: Any) -> Any:
+    """The remainder of x / other with the sign of x, as in C."""
+    magnitude = _call("mod", _call("abs", x), abs(other))
+    return _call("where", _call("lt", x, 0), _call("neg", magnitude), magnitude)
+
+
+@_method
+def frac(x: Any) -> Any:
+    """x - trunc(x)."""
+    return _call("sub", x, _call("trunc", x))
+
+
+@_method
+def float_power(x: Any, exponent: Any) -> Any:
+    """x to the power of ``exponent`` in float64."""
+    return _call(
+        "pow", x.astype("float64"), exponent.astype("float64") if isinstance(exponent, Operators) else exponent
+    )
+
+
+@_method
+def positive(x: Any) -> Any:
+    """The tensor itself; TypeError for bool."""
+    if x.dtype == "bool":
+        raise TypeError("positive: + is not defined on bool tensors; write x.int()")
+    return x
+
+
+@_method
+def deg2rad(x: Any) -> Any:
+    """Degrees as radians."""
+    return _call("mul", x, np.pi / 180)
+
+
+@_method
+def rad2deg(x: Any) -> Any:
+    """Radians as degrees."""
+    return _call("mul", x, 180 / np.pi)
+
+
+@_method
+def aminmax(x: Any, *, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+    """The least and the greatest element, over ``dim`` or all."""
+    return _call("amin", x, axis=dim, keepdims=keepdim), _call("amax", x, axis=dim, keepdims=keepdim)
+
+
+@_method
+def nansum(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The sum without the elements that are NaN."""
+    return _call("sum", _call("where", _call("isnan", x), 0, x), axis=dim, keepdims=keepdim)
+
+
+@_method
+def nanmean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The mean of the elements that are not NaN."""
+    there = _call("logical_not", _call("isnan", x)).astype(x.dtype)
+    return _call("div", nansum(x, dim, keepdim), _call("sum", there, axis=dim, keepdims=keepdim))
+
+
+@_method
+def inner(x: Any, other: Any) -> Any:
+    """The sums of products over the last axes of both."""
+    return _call("tensordot", x, other, ([-1], [-1])) if x.ndim and other.ndim else _call("mul", x, other)
+
+
+@_method
+def vdot(x: Any, other: Any) -> Any:
+    """The dot product of two vectors."""
+    return _call("dot", x, other)
+
+
+@_method
+def polygamma(x: Any, n: int) -> Any:
+    """The n-th derivative of the digamma function."""
+    return _call("polygamma", n, x)
+
+
+@_method
+def dist(x: Any, other: Any, p: float = 2) -> Any:
+    """The p-norm of the difference of all elements."""
+    return _call("norm", _call("sub", x, other), p)
+
+
+@_method
+def allclose(x: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """True if all elements are as close as ``isclose`` asks for."""
+    return bool(_call("all", _call("isclose", x, other, rtol, atol, equal_nan)))
+
+
+@_method
+def equal(x: Any, other: Any) -> bool:
+    """True if the shapes and all elements are equal."""
+    return bool(x.shape == other.shape) and bool(_call("all", _call("eq", x, other)))
+
+
+# -- positions ---------------------------------------------------------------------------------------------------------
+
+
+@_method
+def take(x: Any, index: Any) -> Any:
+    """The elements at positions of the flattened tensor, in the shape of ``index``."""
+    return _call("take", x, index)
+
+
+@_method
+def argwhere(x: Any) -> Any:
+    """The indices of the elements that are not zero, one row for each."""
+    return _call("nonzero", x)
+
+
+@_method
+def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
+    """A copy with ``value`` at the positions ``index`` of an axis."""
+    at = _axis(x, dim, "index_fill")
+    positions = np.asarray(index).reshape(-1)
+    chosen = np.zeros(x.shape[at], bool)
+    if positions.size and not (-x.shape[at] <= positions.min() and positions.max() < x.shape[at]):
+        raise IndexError(
+            f"index_fill: positions {positions.min()} to {positions.max()} in an axis of length {x.shape[at]}"
+        )
+    chosen[positions] = True
+    mask = x.engine.tensor(chosen.reshape((-1,) + (1,) * (x.ndim - at - 1)), "bool")
+    return _call("masked_fill", x, mask, value)
+
+
+@_method
+def where(x: Any, condition: Any, other: Any) -> Any:
+    """This tensor's elements under ``condition``, elsewhere those of ``other``."""
+    return _call("where", condition, x, other)
+
+
+@_method
+def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """A copy whose elements under the mask are the elements of ``source``, in order. ShapeError if they are too few."""
+    chosen = np.broadcast_to(mask.numpy() if isinstance(mask, Operators) else np.asarray(mask), x.shape)
+    wanted = int(chosen.sum())
+    if source.size < wanted:
+        raise ShapeError(f"masked_scatter: {wanted} elements under the mask and {int(source.size)} in the source")
+    order = np.where(chosen, np.cumsum(chosen).reshape(x.shape) - 1, 0)
+    if not wanted:
+        return _call("clone", x)
+    spread = _call("take", source, x.engine.tensor(order, "int64"))
+    return _call("where", x.engine.tensor(np.ascontiguousarray(chosen), "bool"), spread, x)
+
+
+# -- in place ----------------------------------------------------------------------------------------------------------
+
+
+@_method
+def copy_(x: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Gives the tensor the values of ``src``, broadcast and converted to its dtype."""
+    if isinstance(src, Operators) and src.engine is not x.engine:
+        src = src.to(x.engine.queue)
+    return in_place.copy(x, src)
+
+
+@_method
+def fill_(x: Any, value: Any) -> Any:
+    """Sets every element to ``value``."""
+    return in_place.fill(x, value)
+
+
+@_method
+def zero_(x: Any) -> Any:
+    """Sets every element to zero."""
+    return in_place.fill(x, 0)
+
+
+def _draw(x: Any, name: str, *limits: Any, dtype: Any = None) -> Any:
+    drawn = _call(name, *limits, shape=x.shape, dtype=dtype or x.dtype, queue=x.engine.queue)
+    return in_place.copy(x, drawn)
+
+
+@_method
+def normal_(x: Any, mean: float = 0.0, std: float = 1.0) -> Any:
+    """Sets the elements to normal numbers from the generator that ``manual_seed`` seeds."""
+    return _draw(x, "normal", mean, std)
+
+
+@_method
+def uniform_(x: Any, a: float = 0.0, b: float = 1.0) -> Any:
+    """Sets the elements to uniform numbers in [a, b)."""
+    return _draw(x, "uniform", a, b)
+
+
+@_method
+def bernoulli_(x: Any, p: float = 0.5) -> Any:
+    """Sets the elements to 1 with probability ``p``, else to 0."""
+    return _draw(x, "bernoulli", p, dtype="float32")
+
+
+@_method
+def random_(x: Any, low: int = 0, high: int | None = None) -> Any:
+    """Sets the elements to whole numbers in [low, high); high defaults to the largest that the dtype holds exactly."""
+    if high is None:
+        bits = {"float32": 24, "float64": 53, "float16": 11, "bfloat16": 8, "bool": 1}.get(x.dtype)
+        high = 2**bits + 1 if bits else int(np.iinfo(x.dtype).max)
+    return _draw(x, "randint", low, high, dtype="int64")
+
+
+@_method
+def exponential_(x: Any, lambd: float = 1.0) -> Any:
+    """Sets the elements to numbers of the exponential distribution with rate ``lambd``."""
+    drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
+    return in_place.copy(x, _call("div", _call("log1p", _call("neg", drawn)), -lambd))
+
+
+@_method
+def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """Sets the elements of the main diagonal of a matrix to ``fill_value``."""
+    if x.ndim != 2 or wrap:
+        raise ShapeError(f"fill_diagonal_: needs a matrix, not shape {x.shape}, and wrap=False")
+    rows, columns = x.shape
+    mask = x.engine.tensor(np.eye(rows, columns, dtype=bool), "bool")
+    return in_place.write(x, _call("masked_fill", x, mask, fill_value))
+
+
+@_method
+def requires_grad_(x: Any, requires_grad: bool = True) -> Any:
+    """Sets ``requires_grad``; returns the tensor."""
+    x.requires_grad = requires_grad
+    return x
+
+
+@_method
+def apply_(x: Any, callable: Callable[[Any], Any]) -> Any:
+    """Gives every element the value that a Python function has for it; on the host, and slow."""
+    return in_place.copy(x, np.vectorize(callable, otypes=[float])(x.numpy()))
+
+
+# -- the class ---------------------------------------------------------------------------------------------------------
+
+
+def _of_row(method: str, row: str) -> _Method:
+    """The method that calls a row, recorded."""
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return dispatch.call(row, x, *args, record=True, **kwargs)
+
+    call.__doc__ = f"``netcl.{row}`` of this tensor."
+    call.__name__ = method
+    return call
+
+
+def _writing(name: str, method: _Method) -> _Method:
+    """The form of a method that writes the result into the tensor."""
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return in_place.write(x, method(x, *args, **kwargs))
+
+    call.__doc__ = f"``{name}`` in place: gives this tensor the values of the result, and returns it."
+    call.__name__ = f"{name}_"
+    return call
+
+
+def _table() -> Iterator[tuple[str, _Method]]:
+    found = {name: _of_row(name, name) for name in SAME.split()}
+    found.update((name, _of_row(name, row)) for name, row in ALIASES.items())
+    found.update(_FUNCTIONS)
+    yield from found.items()
+    for name in IN_PLACE.split():
+        yield f"{name}_", _writing(name, found[name])
+
+
+class Methods(Operators[ResultT], Generic[ResultT]):
+    """The methods of a tensor; those of the table are added below. A base of Tensor."""
+
+    __slots__ = ()
+
+    @property
+    def T(self) -> ResultT:
+        """The tensor with its axes reversed."""
+        return cast(ResultT, _call("transpose", self))
+
+    @property
+    def mT(self) -> ResultT:
+        """The tensor with its last two axes exchanged; ShapeError if there are fewer."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT: needs a matrix or a stack of them, not shape {self.shape}")
+        return cast(ResultT, _swapped(self, -2, -1, "mT"))
+
+    @property
+    def H(self) -> ResultT:
+        """The transpose of a matrix, which for real numbers is its conjugate transpose."""
+        return cast(ResultT, t(self))
+
+    mH = mT
+
+    @property
+    def real(self) -> ResultT:
+        """The tensor itself: there are no complex dtypes."""
+        return cast(ResultT, self)
+
+    @property
+    def is_cuda(self) -> bool:
+        """False: the device is reached through OpenCL, or is NumPy."""
+        return False
+
+    @property
+    def is_cpu(self) -> bool:
+        """True on a CPU, through OpenCL or NumPy."""
+        return bool(self.engine.handle.device_type == "cpu")
+
+    @property
+    def is_sparse(self) -> bool:
+        """False: tensors are dense."""
+        return False
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return dtypes.itemsize(self.dtype)
+
+    @property
+    def is_leaf(self) -> bool:
+        """True if the tensor is no result of a recorded op."""
+        return self._grad_fn is None or cast(Any, self).grad_fn is None
+
+
+for _name, _function in _table():
+    setattr(Methods, _name, _function)
+for _name, _same in {"ndimension": "dim", "nelement": "numel"}.items():
+    setattr(Methods, _name, _FUNCTIONS[_same])
+
+__all__ = ["ALIASES", "IN_PLACE", "SAME", "Methods"]
