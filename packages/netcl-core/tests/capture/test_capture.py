@@ -25,7 +25,7 @@ def test_a_replay_gives_the_bits_of_the_call(handle: DeviceHandle) -> None:
 
     def step(x: Tensor) -> dict[str, Any]:
         y = ops.softmax(ops.matmul(x, weight))
-        return {"y": y, "parts": (ops.sum(y), [ops.max(x, axis=1)])}
+        return {"y": y, "parts": (ops.sum(y), [ops.amax(x, axis=1)])}
 
     captured = capture(step, Tensor.from_host(_inputs(1)[0]))
     results = [captured.replay(Tensor.from_host(x)) for x in _inputs(5)]
@@ -200,7 +200,7 @@ def _random_step(picks: list[tuple[int, int, int, bool]]) -> Any:
             elif kind == 3:
                 made = ops.mean(a, axis=0 if a.shape else None)
             elif kind == 4:
-                made = ops.sub(ops.max(a, axis=-1 if a.shape else None, keepdims=True), a)
+                made = ops.sub(ops.amax(a, axis=-1 if a.shape else None, keepdims=True), a)
             elif kind == 5:
                 made = ops.softmax(a) if a.shape else ops.exp(ops.neg(ops.square(a)))
             elif kind == 6:

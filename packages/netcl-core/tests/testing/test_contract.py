@@ -45,5 +45,5 @@ def test_a_renamed_function_is_noticed(monkeypatch):
 
 def test_signature_of_leaves_annotations_out():
     assert signature_of(netcl.ops.linear) == "(x, weight, bias=None)"
-    assert signature_of(Tensor.sum) == "(axis=None, keepdims=False)"
+    assert signature_of(Tensor.amax) == "(axis=None, keepdims=False)"
     assert signature_of(3) == ""

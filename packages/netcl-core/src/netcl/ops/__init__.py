@@ -5,6 +5,7 @@ from __future__ import annotations
 # As lists: a line for each of 250 names would be a screen and a half, twice.
 # isort: off
 # fmt: off
+from netcl.core.tensor.methods import describe
 from netcl.ops.activation import (
     celu, elu, gelu, glu, hard_sigmoid, hard_swish, hard_tanh, hardshrink, leaky_relu, logit, logsigmoid, mish,
     prelu, relu, relu6, selu, sigmoid, silu, softplus, softshrink, softsign, swish, tanh, tanhshrink, threshold,
@@ -106,3 +107,5 @@ __all__ = [
     "trunc", "unbind", "uniform", "unique", "unique_consecutive", "unsqueeze", "upsample", "var", "vstack", "where",
     "xlogy",
 ]
+
+describe()

@@ -303,8 +303,8 @@ def argmin_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Spac
     return _position("min", x, axis, space)
 
 
-def _whole(x: Tensor, axis: int | None, keepdims: bool, along: Any) -> Tensor:
-    if reduced_axes(axis, x.ndim, "argmax") and axis is not None:
+def _whole(op: str, x: Tensor, axis: int | None, keepdims: bool, along: Any) -> Tensor:
+    if reduced_axes(axis, x.ndim, op) and axis is not None:
         return along(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
     flat = along(x.reshape(-1), axis=0, keepdims=False)
     return flat.reshape((1,) * x.ndim) if keepdims else flat  # type: ignore[no-any-return]
@@ -319,7 +319,7 @@ def _whole(x: Tensor, axis: int | None, keepdims: bool, along: Any) -> Tensor:
 )
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first largest element along ``axis``, or of the flattened tensor for None; int64."""
-    return _whole(x, axis, keepdims, argmax_along)
+    return _whole("argmax", x, axis, keepdims, argmax_along)
 
 
 @composite(
@@ -331,7 +331,7 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 )
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first smallest element along ``axis``, or of the flattened tensor for None; int64."""
-    return _whole(x, axis, keepdims, argmin_along)
+    return _whole("argmin", x, axis, keepdims, argmin_along)
 
 
 def _lse_reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

@@ -301,7 +301,7 @@ def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
     ordered = sort(x, at)
     if not x.ndim:
         return ordered  # type: ignore[no-any-return]
-    # Equal elements are a run of the ordered ones: the first position at which a run is longest is where it ends.
+    # Equal elements are a run of the ordered ones: the first position at which a run is longest is the end of that run.
     here = x.engine.tensor(np.arange(extent).reshape([-1 if a == at else 1 for a in range(x.ndim)]), "int64")
     changed = ne(part(ordered.values, at, 1, extent - 1), part(ordered.values, at, 0, extent - 1))
     begins = concatenate(ne(part(here, at, 0, 1), part(ordered.indices, at, 0, 1) * 0), changed, axis=at)

@@ -8,6 +8,7 @@ result into the tensor. A method with call forms of its own is a function below,
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, cast
@@ -18,6 +19,7 @@ from netcl.core import dtypes
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
+from netcl.core.ops_table.table import TABLE
 from netcl.core.tensor import in_place
 from netcl.core.tensor.operators import Operators, ResultT
 
@@ -836,6 +838,22 @@ def _of_row(method: str, row: str) -> _Method:
     call.__doc__ = f"``netcl.{row}`` of this tensor."
     call.__name__ = method
     return call
+
+
+def describe() -> None:
+    """Gives methods the signatures and docstrings of their rows; ``netcl.ops`` calls it when it is loaded."""
+    rows = {**{name: name for name in SAME.split()}, **ALIASES}
+    for name, method in _FUNCTIONS.items():
+        method.__signature__ = _of_method(inspect.signature(method))  # type: ignore[attr-defined]
+        rows.pop(name, None)
+    for name, row_name in rows.items():
+        method, row = getattr(Methods, name), TABLE[row_name]
+        method.__signature__, method.__doc__ = _of_method(row.signature), row.doc
+
+
+def _of_method(signature: inspect.Signature) -> inspect.Signature:
+    first, *more = signature.parameters.values()
+    return signature.replace(parameters=[first.replace(name="self"), *more])
 
 
 def _writing(name: str, method: _Method) -> _Method:

@@ -218,6 +218,7 @@ OPS: dict[str, dict[str, str]] = {
         "mish": "(x)",
         "mm": "(a, b)",
         "mod": "(a, b)",
+        "mode": "(x, axis=-1, keepdims=False)",
         "mul": "(a, b)",
         "multigammaln": "(x, p)",
         "mv": "(a, b)",
@@ -293,7 +294,7 @@ OPS: dict[str, dict[str, str]] = {
         "square": "(x)",
         "squeeze": "(x, axis=None)",
         "stack": "(tensors, axis=0)",
-        "std": "(x, axis=None, keepdims=False, ddof=0)",
+        "std": "(x, axis=None, correction=1, keepdims=False)",
         "sub": "(a, b)",
         "sum": "(x, axis=None, keepdims=False)",
         "swish": "(x)",
@@ -318,8 +319,13 @@ OPS: dict[str, dict[str, str]] = {
         "unique": "(x, sorted=True, return_inverse=False, return_counts=False)",
         "unique_consecutive": "(x, return_inverse=False, return_counts=False, axis=None)",
         "unsqueeze": "(x, axis)",
+<<<<<<< HEAD
         "upsample": "(x, size=None, scale_factor=None, mode='nearest', align_corners=None)",
         "var": "(x, axis=None, keepdims=False, ddof=0)",
+=======
+        "upsample": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
+        "var": "(x, axis=None, correction=1, keepdims=False)",
+>>>>>>> 3e942c5 (Test the methods of tensors; decide their meaning (ADR 0032))
         "vstack": "(tensors)",
         "where": "(condition, a, b)",
         "xlogy": "(a, b)",
