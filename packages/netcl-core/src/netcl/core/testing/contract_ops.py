@@ -319,13 +319,8 @@ OPS: dict[str, dict[str, str]] = {
         "unique": "(x, sorted=True, return_inverse=False, return_counts=False)",
         "unique_consecutive": "(x, return_inverse=False, return_counts=False, axis=None)",
         "unsqueeze": "(x, axis)",
-<<<<<<< HEAD
         "upsample": "(x, size=None, scale_factor=None, mode='nearest', align_corners=None)",
-        "var": "(x, axis=None, keepdims=False, ddof=0)",
-=======
-        "upsample": "(x, size=None, scale_factor=None, mode='nearest', align_corners=False)",
         "var": "(x, axis=None, correction=1, keepdims=False)",
->>>>>>> 3e942c5 (Test the methods of tensors; decide their meaning (ADR 0032))
         "vstack": "(tensors)",
         "where": "(condition, a, b)",
         "xlogy": "(a, b)",
