@@ -62,16 +62,16 @@ class OpRow:
 TABLE: dict[str, OpRow] = {}
 
 # PyTorch's spelling of a parameter -> NumPy's, which the rows use; both are accepted.
-_SYNONYMS = {"dim": "axis", "keepdim": "keepdims", "pad": "padding", "dims": "axes"}
+SYNONYMS = {"dim": "axis", "keepdim": "keepdims", "pad": "padding", "dims": "axes"}
 
 
 def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments with PyTorch's spelling of a parameter exchanged for the row's own."""
     known = row.signature.parameters
     for name in kwargs:
-        if name in _SYNONYMS and name not in known:
+        if name in SYNONYMS and name not in known:
             return {
-                _SYNONYMS[key] if key in _SYNONYMS and key not in known else key: value for key, value in kwargs.items()
+                SYNONYMS[key] if key in SYNONYMS and key not in known else key: value for key, value in kwargs.items()
             }
     return kwargs
 
