@@ -112,7 +112,7 @@ class CPUBackend(ForwardedCalls):
         storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
         self.forbid_upload()
         tensor = self.empty(storage.shape, dtype, persistent=persistent)
-        tensor.storage[...] = storage
+        tensor.array[...] = storage
         return tensor
 
     def upload(
@@ -126,12 +126,12 @@ class CPUBackend(ForwardedCalls):
 
     def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
-        target.storage[...] = data
+        target.array[...] = data
 
     def read(self, source: TensorData) -> Array:
         host_read_allowed(self)
         self._raise_flag()
-        return source.storage.copy()  # type: ignore[no-any-return]
+        return source.array.copy()  # type: ignore[no-any-return]
 
     def read_async(self, source: TensorData) -> HostTransfer:
         """Returns a transfer that is already complete."""

@@ -46,7 +46,7 @@ def matmul(
     else:
         result = out
         result._storage.version += 1
-    engine.launch(_matmul, a.storage, b.storage, result.storage, transpose_a, transpose_b, a.dtype)
+    engine.launch(_matmul, a.array, b.array, result.array, transpose_a, transpose_b, a.dtype)
     if epilogue is not None:
         run_alone(engine, epilogue, result)
     return result

@@ -121,7 +121,7 @@ def index(
         target = engine.empty(result, x.dtype)
     if target.size == 0 or out is not None and x.size == 0:
         return target
-    arrays = (x.storage, indices.storage, target.storage, axis, engine.raise_flag, code)
+    arrays = (x.array, indices.array, target.array, axis, engine.raise_flag, code)
     engine.launch(_FUNCTIONS[kind], *arrays, *((x.dtype,) if kind.endswith("_grad") else ()))
     return target
 

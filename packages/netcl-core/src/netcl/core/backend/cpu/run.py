@@ -41,8 +41,8 @@ def run(
             for at, (shape, dtype) in enumerate(ready.results)
         ]
     )
-    arrays = [tensor.storage for tensor in inputs]
-    stores = [_shaped(result.storage, shape) for result, (shape, _) in zip(results, ready.results)]
+    arrays = [tensor.array for tensor in inputs]
+    stores = [_shaped(result.array, shape) for result, (shape, _) in zip(results, ready.results)]
     engine.launch(_evaluate, ready.evaluator, arrays, dict(scalars or {}), ready.space, stores, engine.raise_flag)
     for target in out or ():
         if target is not None:
