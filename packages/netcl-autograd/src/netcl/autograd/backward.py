@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
-from netcl.autograd.hooks import hooks_of
+from netcl.autograd.hooks import hooks_of, leaf_hooks
 from netcl.autograd.mode import state
 from netcl.core import Tensor, dispatch
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
@@ -105,7 +105,7 @@ class BackwardPass(GradContext):
                     seen(grad)
 
     def _deliver(self, leaf: Any, grad: Tensor) -> None:
-        for hook in hooks_of(leaf):
+        for hook in hooks_of(leaf) if leaf_hooks else ():
             grad = _hooked(hook, grad)
         self.sink(leaf, grad)
 
@@ -169,7 +169,9 @@ def start(output: Tensor, grad: Any) -> Tensor:
     if output.dtype not in FLOATING:
         raise RuntimeError(f"backward: only floating values have gradients, not {output.dtype}")
     if grad is None:
-        return Tensor.full(output.shape, 1, output.dtype, queue=output.queue)
+        ones: Tensor = output.engine.empty(output.shape, output.dtype)
+        output.engine.fill(ones, 1)
+        return ones
     if not isinstance(grad, Tensor):
         grad = Tensor.from_host(output.queue, grad, output.dtype)
     if grad.shape != output.shape:

@@ -100,7 +100,8 @@ def step_of(ready: Bound, results: Sequence[Tensor]) -> GradNode | None:
     saved = [inputs[slot] for slot in plan.inputs]
     for position in plan.outputs:
         output = results[position].detach()
-        saved.append(output if output.shape == program.shapes[position] else output.reshape(program.shapes[position]))
+        output.shape = program.shapes[position]  # with the axes of length 1 that the result has lost
+        saved.append(output)
     static = (plan, program, shapes, needs, ready.scalars)
     return GradNode(program.name, run_plan, edges_of(inputs), tuple(saved), len(results), static)
 

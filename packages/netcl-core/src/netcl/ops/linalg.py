@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.epilogue import added
-from netcl.core.dtypes import c_type, canonical, is_floating, promote
+from netcl.core.dtypes import FLOATING, c_type, canonical, promote
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
@@ -86,7 +86,7 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     batch = broadcast_shapes((a.shape[:-2], b.shape[:-2]), "matmul") if a.ndim > 2 or b.ndim > 2 else ()
     final = (*batch, *((rows,) if a.ndim > 1 else ()), *((columns,) if b.ndim > 1 else ()))
     dtype = a.dtype if a.dtype == b.dtype else promote(a.dtype, b.dtype)
-    if not is_floating(dtype):
+    if dtype not in FLOATING:
         return _whole_matmul(a, b, transpose_a, transpose_b, final, dtype)
     if inner == 0 or 0 in final:
         return a.engine.zeros(final, dtype)  # type: ignore[no-any-return]

@@ -275,14 +275,18 @@ def _arg_cases(rng: np.random.Generator) -> Any:
             yield case, attributes
 
 
+def _positions_along(function: Any) -> Domain:
+    return Domain(
+        cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None),
+        reference=lambda x, axis, keepdims=False: function(x, axis, keepdims=keepdims),
+        gradient=False,
+    )
+
+
 @expression(
     shapes=reduced,
     name="argmax_along",
-    domain=Domain(
-        cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None),
-        reference=lambda x, axis, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
-        gradient=False,
-    ),
+    domain=_positions_along(np.argmax),
 )
 def argmax_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
     """The position of the first largest element along one axis, int64; NaN counts as largest."""
@@ -292,11 +296,7 @@ def argmax_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Spac
 @expression(
     shapes=reduced,
     name="argmin_along",
-    domain=Domain(
-        cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None),
-        reference=lambda x, axis, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
-        gradient=False,
-    ),
+    domain=_positions_along(np.argmin),
 )
 def argmin_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
     """The position of the first smallest element along one axis, int64; NaN counts as smallest."""

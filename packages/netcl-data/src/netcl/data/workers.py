@@ -71,7 +71,7 @@ class WorkerPool:
         batch_size: int | None,
         use_shared_mem: bool,
     ) -> None:
-        self._prefetch, self._timeout = prefetch, timeout
+        self._timeout = timeout
         self._batch_size, self._use_ring = batch_size, use_shared_mem
         self._window = num_workers * prefetch
         self._free_slots: list[int] = []

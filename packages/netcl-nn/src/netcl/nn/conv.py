@@ -174,19 +174,8 @@ class DepthwiseConv2d(Conv2d):
         device: Any = None,
         dtype: str = "float32",
     ) -> None:
-        super().__init__(
-            channels,
-            channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            channels,
-            bias,
-            padding_mode,
-            device=device,
-            dtype=dtype,
-        )
+        geometry = (kernel_size, stride, padding, dilation)
+        super().__init__(channels, channels, *geometry, channels, bias, padding_mode, device=device, dtype=dtype)
         self.channels = channels
 
 

@@ -2,36 +2,8 @@
 
 from __future__ import annotations
 
+from netcl.optim import schedules
 from netcl.optim.plateau import ReduceLROnPlateau
-from netcl.optim.schedules import (
-    ConstantLR,
-    CosineAnnealingLR,
-    CosineAnnealingWarmRestarts,
-    ExponentialLR,
-    LambdaLR,
-    LinearLR,
-    MultiStepLR,
-    OneCycleLR,
-    PolynomialLR,
-    Scheduler,
-    SequentialLR,
-    StepLR,
-    WarmupCosine,
-)
+from netcl.optim.schedules import *  # noqa: F403
 
-__all__ = [
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "ExponentialLR",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "OneCycleLR",
-    "PolynomialLR",
-    "ReduceLROnPlateau",
-    "Scheduler",
-    "SequentialLR",
-    "StepLR",
-    "WarmupCosine",
-]
+__all__ = ["ReduceLROnPlateau", *schedules.__all__]

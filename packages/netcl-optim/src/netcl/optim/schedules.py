@@ -353,3 +353,20 @@ class SequentialLR(Scheduler):
 def cosine(high: float, low: float, done: float) -> float:
     """Half a cosine wave from ``high`` at done = 0 to ``low`` at done = 1."""
     return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
+
+
+__all__ = [
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "ExponentialLR",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "Scheduler",
+    "SequentialLR",
+    "StepLR",
+    "WarmupCosine",
+]

@@ -33,18 +33,19 @@ def narrowed(
     program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...]
 ) -> GradientPlan:
     """The plan if only outputs in ``given`` have a gradient; the entire plan if that has not saved enough for it."""
+    key = (needs, given)
+    if key in program.gradients:
+        return program.gradients[key]  # type: ignore[no-any-return]
     if not isinstance(program, Fused):
         return narrowed_op_plan(program, shapes, needs, given)
-    key = (needs, given)
-    if key not in program.gradients:
-        entire: GradientPlan = program.gradients[needs]
-        problem = problem_of(program, shapes, needs, given)
-        plan = gradient_plan(problem, _fused_gradients(program, problem), entire, eliminate=True)
-        if plan is None:  # inputs without influence on the given outputs get no gradient, not zeros
-            every = region_gradients(program, problem.grads)
-            plan = replace(entire, absent=frozenset(slot for slot, gradient in every.items() if gradient is None))
-        program.gradients[key] = plan
-    return program.gradients[key]  # type: ignore[no-any-return]
+    entire: GradientPlan = program.gradients[needs]
+    problem = problem_of(program, shapes, needs, given)
+    plan = gradient_plan(problem, _fused_gradients(program, problem), entire, eliminate=True)
+    if plan is None:  # inputs without influence on the given outputs get no gradient, not zeros
+        every = region_gradients(program, problem.grads)
+        plan = replace(entire, absent=frozenset(slot for slot, gradient in every.items() if gradient is None))
+    program.gradients[key] = plan
+    return plan
 
 
 def _fused_gradients(program: Fused, problem: GradientProblem) -> Gradients:

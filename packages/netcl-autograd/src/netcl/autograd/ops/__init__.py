@@ -5,10 +5,10 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-import netcl.autograd.losses  # registers the rows of the losses
 import netcl.autograd.ops.composites
 import netcl.autograd.ops.rnn_cells  # noqa: F401
 import netcl.ops as _forward
+from netcl.autograd import losses  # registers the rows of the losses
 from netcl.autograd.mode import state
 from netcl.core.dispatch import TABLE, OpRow, call_row
 
@@ -42,35 +42,7 @@ def __getattr__(name: str) -> Any:
 
 CELLS = ("gru_gates", "lstm_gates")
 COMPOSITES = ("add_relu", "batch_norm2d", "conv2d_relu", "linear_relu")
-LOSSES = (
-    "batch_all_triplet_loss",
-    "batch_hard_triplet_loss",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "contrastive_loss",
-    "cosine_embedding_loss",
-    "cross_entropy",
-    "ctc_loss",
-    "focal_loss",
-    "gaussian_nll_loss",
-    "hinge_embedding_loss",
-    "hinge_loss",
-    "huber_loss",
-    "info_nce_loss",
-    "kl_div",
-    "l1_loss",
-    "margin_ranking_loss",
-    "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "nll_loss",
-    "poisson_nll_loss",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "triplet_loss",
-    "triplet_margin_loss",
-)
+LOSSES = ("ctc_loss", *losses.__all__)
 __all__ = builtins.sorted(
     {*LOSSES, *COMPOSITES, *CELLS, *(name for name in _forward.__all__ if hasattr(getattr(_forward, name), "row"))}
 )

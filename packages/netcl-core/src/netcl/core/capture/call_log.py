@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.expr import Expr
 from netcl.core.layout import broadcast_shapes
+from netcl.core.tensor.data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.backend.recording import Recording
-    from netcl.core.tensor.data import TensorData
 
 # Arguments that a call writes into; it reads all others.
 _WRITTEN = ("out",)
@@ -57,7 +57,7 @@ class LoggedCall:
 
 def tensors_in(value: Any) -> Iterator[Any]:
     """The tensors, or Refs, in nested lists, tuples and dicts."""
-    if isinstance(value, Ref) or hasattr(value, "pool_handle"):
+    if isinstance(value, (Ref, TensorData)):
         yield value
     elif isinstance(value, (list, tuple)):
         for item in value:
@@ -69,7 +69,7 @@ def tensors_in(value: Any) -> Iterator[Any]:
 
 def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
     """The same nest with each tensor, or Ref, replaced by ``change`` of it."""
-    if isinstance(value, Ref) or hasattr(value, "pool_handle"):
+    if isinstance(value, (Ref, TensorData)):
         return change(value)
     if isinstance(value, (list, tuple)):
         items = [replaced(item, change) for item in value]
@@ -159,8 +159,14 @@ class CallLog(Interceptor):
             return proceed(*args, **kwargs)
         if len(self._recording) != self._launches:
             self.complete = False
-        given, named = replaced(args, self._ref), replaced(kwargs, self._ref)
-        reads = {(ref.number, ref.version) for ref in tensors_in((given, named))}
+        reads: set[tuple[int, int]] = set()
+
+        def read(tensor: TensorData) -> Ref:
+            ref = self._ref(tensor)
+            reads.add((ref.number, ref.version))
+            return ref
+
+        given, named = replaced(args, read), replaced(kwargs, read)
         if name == "random":
             state = self._ref(engine.rng_state)
             reads.add((state.number, state.version))

@@ -31,7 +31,7 @@ from netcl.core.ops_table.program import (
     reduce_each,
     set_shape,
 )
-from netcl.core.ops_table.table import TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
+from netcl.core.ops_table.table import SYNONYMS, TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
 from netcl.core.tensor.data import TensorData
 
 __all__ = [
@@ -117,7 +117,8 @@ _known = fast_path.known
 def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:
     """Runs ``row`` through the hook stack."""
     if kwargs:
-        kwargs = by_own_names(row, kwargs)
+        if not SYNONYMS.keys().isdisjoint(kwargs):
+            kwargs = by_own_names(row, kwargs)
         if "pool" in kwargs and "pool" not in row.signature.parameters:
             return _call_pooled(row, args, kwargs, record)
         if row.expression is None and "out" in kwargs and "out" not in row.signature.parameters:

@@ -63,7 +63,7 @@ TABLE: dict[str, OpRow] = {}
 
 # Other spellings of a parameter, PyTorch's or NumPy's -> the one that the rows use; all are accepted. unbiased is
 # correction 1 or 0, as True and False are.
-_SYNONYMS = {
+SYNONYMS = {
     "dim": "axis", "keepdim": "keepdims", "pad": "padding", "dims": "axes", "input": "x", "other": "b",
     "unbiased": "correction", "ddof": "correction",
 }  # fmt: skip
@@ -73,13 +73,13 @@ def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments with PyTorch's spelling of a parameter exchanged for the row's own."""
     known = row.signature.parameters
     for name in kwargs:
-        if name in _SYNONYMS and name not in known:
+        if name in SYNONYMS and name not in known:
             break
     else:
         return kwargs
     own: dict[str, Any] = {}
     for name, value in kwargs.items():
-        key = _SYNONYMS[name] if name in _SYNONYMS and name not in known else name
+        key = SYNONYMS[name] if name in SYNONYMS and name not in known else name
         if key in own or (key != name and key in kwargs):
             raise TypeError(f"{row.name}: {name} is another name of {key}; give one of them")
         own[key] = value

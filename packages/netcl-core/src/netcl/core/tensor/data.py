@@ -71,6 +71,11 @@ class TensorData:
         self._base = None
         return self
 
+    @classmethod
+    def _wrap(cls, engine: Any, shape: tuple[int, ...], dtype: str, buffer: Any, array: Any, allocation: Any) -> Self:
+        """A tensor on memory that an engine has just allocated; the arguments are trusted."""
+        return cls.__new__(cls)._begin(engine, Storage.of(buffer, array, allocation), shape, dtype)
+
     # -- the storage ---------------------------------------------------------------------------------------------
 
     @property

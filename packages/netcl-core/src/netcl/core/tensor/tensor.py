@@ -29,7 +29,7 @@ from netcl.core.tensor.views import Geometry, UntypedStorage, ViewStorage, flush
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from netcl.core.backend.protocol import DeviceBackend, HostTransfer
+    from netcl.core.backend.protocol import HostTransfer
 
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T", bound="Tensor")
@@ -109,19 +109,6 @@ class Tensor(Creation["Tensor"]):
         self.grad, self.grad_fn = grad, grad_fn
         if requires_grad:
             self.requires_grad = True
-
-    @classmethod
-    def _wrap(
-        cls: type[_T],
-        engine: DeviceBackend,
-        shape: tuple[int, ...],
-        dtype: str,
-        buffer: Any,
-        array: Array | None,
-        handle: Any,
-    ) -> _T:
-        """A tensor on memory that an engine has just allocated; the arguments are trusted."""
-        return cls.__new__(cls)._begin(engine, Storage.of(buffer, array, handle), shape, dtype)
 
     def _on(self, storage: Storage, shape: tuple[int, ...], dtype: str) -> Tensor:
         """A tensor on ``storage``, which is on this tensor's engine, without the gradient fields."""

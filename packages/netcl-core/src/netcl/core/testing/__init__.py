@@ -7,42 +7,5 @@ not imported here because it needs pytest.
 
 from __future__ import annotations
 
-from netcl.core.testing.conformance import (
-    MASKS,
-    TOLERANCE,
-    Case,
-    Report,
-    assert_close,
-    check_backend,
-    check_core,
-    check_device,
-    check_family,
-    expected,
-    families_of,
-    masked,
-    op_cases,
-    refusal,
-    run_case,
-    signature_of,
-)
-from netcl.core.testing.contract import CONTRACT
-
-__all__ = [
-    "CONTRACT",
-    "MASKS",
-    "TOLERANCE",
-    "Case",
-    "Report",
-    "assert_close",
-    "check_backend",
-    "check_core",
-    "check_device",
-    "check_family",
-    "expected",
-    "families_of",
-    "masked",
-    "op_cases",
-    "refusal",
-    "run_case",
-    "signature_of",
-]
+from netcl.core.testing.conformance import *  # noqa: F403
+from netcl.core.testing.conformance import __all__ as __all__

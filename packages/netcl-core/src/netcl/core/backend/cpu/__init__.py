@@ -28,14 +28,13 @@ from netcl.core.backend.cpu import (
     sort,
     window,
 )
-from netcl.core.backend.cpu.fast_path import warm_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules
 from netcl.core.backend.host_reads import flags, host_read_allowed
 from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
 from netcl.core.backend.protocol import Described, HostTransfer, KernelText
 from netcl.core.backend.recording import Recording
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
-from netcl.core.dtypes import from_bfloat16, numpy_dtype
+from netcl.core.dtypes import STORAGE, from_bfloat16, numpy_dtype
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.tensor import Tensor
@@ -101,7 +100,7 @@ class CPUBackend(ForwardedCalls):
 
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
         shape = tuple(shape)
-        tensor = Tensor._wrap(self, shape, dtype, None, np.empty(shape, numpy_dtype(dtype)), None)
+        tensor = Tensor._wrap(self, shape, dtype, None, np.empty(shape, STORAGE[dtype]), None)
         tensor.persistent = persistent
         return tensor
 
@@ -113,7 +112,7 @@ class CPUBackend(ForwardedCalls):
         storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
         self.forbid_upload()
         tensor = self.empty(storage.shape, dtype, persistent=persistent)
-        tensor.storage[...] = storage
+        tensor.array[...] = storage
         return tensor
 
     def upload(
@@ -127,12 +126,12 @@ class CPUBackend(ForwardedCalls):
 
     def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
-        target.storage[...] = data
+        target.array[...] = data
 
     def read(self, source: TensorData) -> Array:
         host_read_allowed(self)
         self._raise_flag()
-        return source.storage.copy()  # type: ignore[no-any-return]
+        return source.array.copy()  # type: ignore[no-any-return]
 
     def read_async(self, source: TensorData) -> HostTransfer:
         """Returns a transfer that is already complete."""
@@ -174,7 +173,7 @@ class CPUBackend(ForwardedCalls):
         self, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
     ) -> Callable[[Sequence[Any]], Tensor | None] | None:
         """Repeats a run of an op's ``program`` on ``args`` at the least cost; see ``warm``."""
-        return warm_call(self, program, args, scalars)
+        return run.warm_call(self, program, args, scalars)
 
     @property
     def rng_state(self) -> Tensor:

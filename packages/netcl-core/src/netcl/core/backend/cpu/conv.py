@@ -141,7 +141,7 @@ def conv(
     out: TensorData = engine.empty(tuple(shape), a.dtype)
     if out.size:
         function = _direct if (kind, algo) == ("forward", "naive") else _FUNCTIONS[kind]
-        engine.launch(function, a.storage, b.storage, out.storage, call)
+        engine.launch(function, a.array, b.array, out.array, call)
         if epilogue is not None:
             run_alone(engine, epilogue, out)
     return out

@@ -41,17 +41,17 @@ def copy(
     """
     if prod(shape) == 0:
         return
-    target = _view(out.storage, shape, out_strides, out_offset)
-    engine.launch(_copy, target, _view(source.storage, shape, source_strides, source_offset))
+    target = _view(out.array, shape, out_strides, out_offset)
+    engine.launch(_copy, target, _view(source.array, shape, source_strides, source_offset))
 
 
 def fill(engine: Any, tensor: TensorData, value: float) -> None:
     """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
     stored = to_storage(value, tensor.dtype)[0]
     if tensor.persistent:
-        _fill(tensor.storage, stored)
+        _fill(tensor.array, stored)
     else:
-        engine.launch(_fill, tensor.storage, stored)
+        engine.launch(_fill, tensor.array, stored)
 
 
 def _fill(target: Array, value: Array) -> None:

@@ -49,6 +49,6 @@ def ctc(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None
     """
     out: TensorData = engine.empty(x.shape, x.dtype)
     if x.size:
-        storage = None if begins is None else begins.storage
-        engine.launch(_walk, x.storage, jumps.storage, storage, out.storage, x.dtype)
+        storage = None if begins is None else begins.array
+        engine.launch(_walk, x.array, jumps.array, storage, out.array, x.dtype)
     return out

@@ -45,7 +45,7 @@ def matmul(
         result = engine.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n), a.dtype)
     else:
         result = out
-    engine.launch(_matmul, a.storage, b.storage, result.storage, transpose_a, transpose_b, a.dtype)
+    engine.launch(_matmul, a.array, b.array, result.array, transpose_a, transpose_b, a.dtype)
     if epilogue is not None:
         run_alone(engine, epilogue, result)
     if out is not None:

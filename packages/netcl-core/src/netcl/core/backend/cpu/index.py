@@ -127,7 +127,7 @@ def index(
     if target.size == 0 or out is not None and x.size == 0:
         return target
     # A negative code: negative indices are out of range.
-    arrays = (x.storage, indices.storage, target.storage, axis, engine.raise_flag, code if wrap else -code)
+    arrays = (x.array, indices.array, target.array, axis, engine.raise_flag, code if wrap else -code)
     engine.launch(_FUNCTIONS[kind], *arrays, *((x.dtype,) if kind.endswith("_grad") else ()))
     return target
 

@@ -119,5 +119,5 @@ def random(
     """
     out: TensorData = engine.empty(tuple(shape), dtype)
     if out.size:
-        engine.launch(_draw, kind, engine.rng_state.storage, out.storage, dtype, offset, low, high)
+        engine.launch(_draw, kind, engine.rng_state.array, out.array, dtype, offset, low, high)
     return out

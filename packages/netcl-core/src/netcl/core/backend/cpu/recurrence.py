@@ -100,7 +100,7 @@ def _backward(
 
 
 def _storage(tensor: TensorData | None) -> Any:
-    return None if tensor is None else tensor.storage
+    return None if tensor is None else tensor.array
 
 
 def recurrence(

@@ -68,5 +68,5 @@ def resample(
     out: TensorData = engine.empty((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
     if out.size:
         function = _forward if kind == "forward" else _gradient
-        engine.launch(function, x.storage, out.storage, axis, taps, places)
+        engine.launch(function, x.array, out.array, axis, taps, places)
     return out

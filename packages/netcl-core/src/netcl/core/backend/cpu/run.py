@@ -1,18 +1,23 @@
-"""Evaluates expressions on NumPy arrays."""
+"""Evaluates expressions on NumPy arrays; the fast path of an op repeats an evaluation without planning it again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from netcl.core.backend.cpu.storage import Array
+from netcl.core.dtypes import numpy_dtype
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.numpy_eval import Evaluator, evaluator_of
 from netcl.core.layout import broadcast_shapes
+from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.ops_table.program import Program
 
 Shape = tuple[int, ...]
 
@@ -36,8 +41,8 @@ def run(
             for at, (shape, dtype) in enumerate(ready.results)
         ]
     )
-    arrays = [tensor.storage for tensor in inputs]
-    stores = [_shaped(result.storage, shape) for result, (shape, _) in zip(results, ready.results)]
+    arrays = [tensor.array for tensor in inputs]
+    stores = [_shaped(result.array, shape) for result, (shape, _) in zip(results, ready.results)]
     engine.launch(_evaluate, ready.evaluator, arrays, dict(scalars or {}), ready.space, stores, engine.raise_flag)
     for target in out or ():
         if target is not None:
@@ -76,3 +81,37 @@ def _evaluate(
     # All values are computed before the stores: an output may alias an input.
     for store, value in zip(stores, evaluator.run(arrays, scalars, space, failed)):
         store[...] = value
+
+
+def warm_call(
+    engine: Any, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
+) -> Callable[[Sequence[Any]], Tensor | None] | None:
+    """Repeats a run of an op's ``program`` on operands like ``args``; returns None for several outputs, or if a number
+    must be checked against the dtype.
+    """
+    if len(program.outputs) != 1 or program.small:
+        return None
+    positions = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
+    ready = prepared(program.outputs, tuple([args[position].shape for position in positions]), program.shapes)
+    given = [(f"v{position}", position) for position in range(len(args)) if f"v{position}" in scalars]
+    fixed = {name: value for name, value in scalars.items() if name not in dict(given)}
+    ((shape, dtype),) = ready.results
+    evaluate, space, final, stored, failed = (
+        ready.evaluator.run,
+        ready.space,
+        program.finals[0],
+        numpy_dtype(dtype),
+        engine.raise_flag,
+    )
+
+    def run_prepared(args: Sequence[Any]) -> Tensor | None:
+        """Returns the result for ``args``, or None during capture and profiling."""
+        if engine.recording is not None or engine.intercepting:
+            return None
+        numbers = {**fixed, **{name: args[position] for name, position in given}} if given else fixed
+        (value,) = evaluate([args[position].storage for position in positions], numbers, space, failed)
+        array = np.empty(shape, stored)
+        array[...] = value
+        return Tensor._wrap(engine, final, dtype, None, array if shape == final else array.reshape(final), None)
+
+    return run_prepared

@@ -58,11 +58,11 @@ def scan(
     if x.size:
         axis %= x.ndim
         turn = (slice(None),) * axis + (slice(None, None, -1 if reverse else 1),)
-        arrays = [tensor.storage[turn] for tensor in ([x] if other is None else [x, other])]
+        arrays = [tensor.array[turn] for tensor in ([x] if other is None else [x, other])]
         if extremum:
-            engine.launch(_extremum, *arrays, out.storage[turn], places[0].storage[turn], axis, kind, x.dtype)
+            engine.launch(_extremum, *arrays, out.array[turn], places[0].array[turn], axis, kind, x.dtype)
         elif kind == "linear":
-            engine.launch(_linear, *arrays, out.storage[turn], axis, x.dtype)
+            engine.launch(_linear, *arrays, out.array[turn], axis, x.dtype)
         else:
-            engine.launch(_total, *arrays, out.storage[turn], axis, kind, x.dtype)
+            engine.launch(_total, *arrays, out.array[turn], axis, kind, x.dtype)
     return (out, *places) if extremum else out

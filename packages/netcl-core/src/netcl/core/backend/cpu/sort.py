@@ -79,7 +79,7 @@ def sort(
     """See ``DeviceBackend.sort``."""
     if kind == "sort":
         values, places = (engine.empty((*x.shape[:-1], size), dtype) for dtype in (x.dtype, "int64"))
-        engine.launch(_sort, x.storage, values.storage, places.storage, descending, x.dtype)
+        engine.launch(_sort, x.array, values.array, places.array, descending, x.dtype)
         return values, places
     if kind == "values":
         out = engine.empty(x.shape, x.dtype)
@@ -88,15 +88,15 @@ def sort(
     assert other is not None
     if kind == "kth":
         out = engine.empty(other.shape, "int64")
-        engine.launch(_kth, x.storage, other.storage, out.storage, x.dtype)
+        engine.launch(_kth, x.array, other.array, out.array, x.dtype)
         return out
     if kind == "search":
         out = engine.empty(other.shape, "int64")
-        engine.launch(_search, x.storage, other.storage, out.storage, right, x.dtype)
+        engine.launch(_search, x.array, other.array, out.array, right, x.dtype)
     elif kind == "count":
         out = engine.empty((other.shape[0] - 1,), "int64")
-        engine.launch(_count, x.storage, other.storage, out.storage, x.dtype)
+        engine.launch(_count, x.array, other.array, out.array, x.dtype)
     else:
         out = engine.empty((*x.shape[:-1], size), x.dtype)
-        engine.launch(_put_back, x.storage, other.storage, out.storage)
+        engine.launch(_put_back, x.array, other.array, out.array)
     return out

@@ -208,11 +208,11 @@ def window(
     if kind == "max":
         positions = engine.empty(result, "int32")
         if out.size:
-            engine.launch(_max, x.storage, out.storage, positions.storage, call)
+            engine.launch(_max, x.array, out.array, positions.array, call)
         return out, positions
     if out.size and kind == "max_grad":
         assert indices is not None
-        engine.launch(_max_grad, x.storage, indices.storage, out.storage, call)
+        engine.launch(_max_grad, x.array, indices.array, out.array, call)
     elif out.size:
-        engine.launch(_FUNCTIONS[kind], x.storage, out.storage, call)
+        engine.launch(_FUNCTIONS[kind], x.array, out.array, call)
     return out
