@@ -167,6 +167,15 @@ def test_detach_shares_the_version_and_data_does_not() -> None:
         square.sum().backward()
 
 
+def test_data_takes_no_values_that_require_grad() -> None:
+    w, other = _matrix(), Tensor.zeros((2, 3))
+    for write in (lambda: in_place.copy(other.data[0], w[0]), lambda: other.data.__setitem__(0, w[0])):
+        with pytest.raises(RuntimeError, match="their gradient would be lost"):
+            write()
+    in_place.copy(other.data, w.detach())
+    assert other.tolist() == w.tolist()
+
+
 def test_traced_functions_write_as_others_do() -> None:
     def step(x: Tensor, w: Tensor) -> Tensor:
         y = x * w

@@ -77,7 +77,12 @@ def assigned(target: Tensor, key: Any, value: Any) -> bool:
 
 
 def refuse_leaf(target: Tensor) -> None:
-    """RuntimeError if ``target`` is a leaf that requires grad."""
+    """RuntimeError if ``target`` is a leaf that requires grad, or the data of a tensor, which is in no graph."""
+    if target._base is in_place.DATA:
+        raise RuntimeError(
+            "values that require grad are written into the data of a tensor, where their gradient would be lost; write "
+            "their detach(), or into the tensor itself"
+        )
     if target.requires_grad and target.grad_fn is None:
         raise RuntimeError(
             "a leaf tensor that requires grad is written in place while grad is enabled; write under no_grad(), or "
