@@ -71,7 +71,7 @@ def contiguous(x: Tensor) -> Tensor:
     """The same storage if it has the elements of ``x`` in C order, else a copy."""
     engine_of("contiguous", x)
     own = views.geometry_of(x)
-    return x._alias(x.shape) if own is not None and own.is_contiguous else views.copied(x, x.shape)  # type: ignore[no-any-return]
+    return x._alias(x.shape) if own is not None and own.is_contiguous else views.copied(x, x.shape)
 
 
 @composite(

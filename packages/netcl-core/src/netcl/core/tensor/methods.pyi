@@ -12,6 +12,8 @@ SAME: str
 ALIASES: dict[str, str]
 IN_PLACE: str
 
+def describe() -> None: ...
+
 class Methods(Operators[ResultT], Generic[ResultT]):
     @property
     def T(self) -> ResultT: ...

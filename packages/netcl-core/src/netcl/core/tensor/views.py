@@ -239,7 +239,7 @@ class ViewStorage(Storage):
 def _tensor(view: ViewStorage, storage: Storage) -> Any:
     """A tensor on ``storage``, the one of ``view`` or its root."""
     size = math.prod(view.geometry.shape) if storage is view else view.extent
-    kind = view.kind
+    kind: Any = view.kind
     return kind.__new__(kind)._begin(view.engine, storage, (size,), view.dtype)
 
 

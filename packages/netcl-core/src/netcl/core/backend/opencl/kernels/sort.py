@@ -78,8 +78,8 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
     if kept == extent and _on_host(engine, x, device):
         host = engine.read(x)
         if packs(host, x.dtype):
-            ordered, order = sorted_rows(host, x.dtype, descending)
-            return engine.tensor(ordered, x.dtype), engine.tensor(order, "int64")
+            ordered, positions_of = sorted_rows(host, x.dtype, descending)
+            return engine.tensor(ordered, x.dtype), engine.tensor(positions_of, "int64")
     if worth(extent, kept):
         chosen, positions = first(engine, x, kept, descending)
         values, order = _sorted(engine, chosen, kept, descending)
