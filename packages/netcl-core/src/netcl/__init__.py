@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +14,47 @@ if TYPE_CHECKING:
     from netcl.core import manager as manager
     from netcl.core.__about__ import __version__ as __version__
     from netcl.core.device import device as device
+    from netcl.core.grad_mode import enable_grad as enable_grad
+    from netcl.core.grad_mode import inference_mode as inference_mode
+    from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
+    from netcl.core.grad_mode import no_grad as no_grad
+    from netcl.core.grad_mode import set_grad_enabled as set_grad_enabled
     from netcl.core.kernels.primitives import KernelSpec as KernelSpec
+    from netcl.core.tensor.size import Size as Size
     from netcl.ops import *  # noqa: F403
+    from netcl.core.tensor.factories import *  # type: ignore[assignment]  # noqa: F403  # isort: skip
 
 _NAMES = {
     "Tensor": "netcl.core",
     "manager": "netcl.core",
     "device": "netcl.core.device",
     "KernelSpec": "netcl.core.kernels.primitives",
+    "Size": "netcl.core.tensor.size",
     "__version__": "netcl.core.__about__",
+    "autocast": "netcl.amp",
+    "finfo": "netcl.array_api",
+    "iinfo": "netcl.array_api",
+    "from_dlpack": "netcl.array_api",
+    **dict.fromkeys(
+        ("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"), "netcl.core.grad_mode"
+    ),
+    **dict.fromkeys(
+        (
+            *("arange", "as_tensor", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full", "full_like"),
+            *("get_default_dtype", "is_tensor", "linspace", "logspace", "meshgrid", "multinomial", "normal", "ones"),
+            *("ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"),
+            *("set_default_dtype", "tensor", "zeros", "zeros_like"),
+        ),
+        "netcl.core.tensor.factories",
+    ),
 }
+_CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
 
 _SUBPACKAGES = {
     "core": "netcl-core",
     "ops": "netcl-core",
     "linalg": "netcl-core",
+    "array_api": "netcl-core",
     "runtime": "netcl-core",
     "profiling": "netcl-core",
     "autograd": "netcl-autograd",
@@ -42,26 +69,57 @@ _SUBPACKAGES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a subpackage, a shortcut or an op of `netcl.ops`; AttributeError names a missing distribution."""
+    """Return a subpackage, a shortcut, a dtype or an op; AttributeError names a missing distribution.
+
+    Ops are recorded for gradients once netcl-autograd is loaded; those of `netcl.ops` are forward only.
+    """
     from importlib import import_module
 
     value: Any
     if name in _SUBPACKAGES:
-        try:
-            value = import_module(f"netcl.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"netcl.{name}":
-                raise
-            raise AttributeError(f"netcl.{name} is not installed: pip install {_SUBPACKAGES[name]}") from None
+        value = _subpackage(name)
+    elif name in _CONSTANTS:
+        value = _CONSTANTS[name]
     elif name in _NAMES:
-        value = getattr(import_module(_NAMES[name]), name)
-    elif not name.startswith("_") and name in import_module("netcl.ops").__all__:
-        value = getattr(import_module("netcl.ops"), name)
+        module = _NAMES[name]
+        part = module.split(".")[1]
+        value = getattr(_subpackage(part) if part == "amp" else import_module(module), name)
     else:
-        raise AttributeError(f"module 'netcl' has no attribute {name!r}")
+        value = _dtype_or_op(name)
     globals()[name] = value
     return value
 
 
+def _subpackage(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(f"netcl.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"netcl.{name}":
+            raise
+        raise AttributeError(f"netcl.{name} is not installed: pip install {_SUBPACKAGES[name]}") from None
+
+
+def _dtype_or_op(name: str) -> Any:
+    """A dtype as an object, or an op in its recording form; AttributeError for other names."""
+    from importlib import import_module
+
+    dtypes = import_module("netcl.core.dtypes")
+    if name in dtypes.OBJECTS:
+        return dtypes.OBJECTS[name]
+    if not name.startswith("_"):
+        ops, table = import_module("netcl.ops"), import_module("netcl.ops.table")
+        methods, known = import_module("netcl.core.tensor.methods"), import_module("netcl.core.ops_table.table").TABLE
+        row_name = methods.ALIASES.get(name, name)
+        if name in ops.__all__ or name in methods.ALIASES:
+            function = getattr(ops, name, None)
+            row = getattr(function, "row", None) or known.get(row_name)
+            return function if row is None else table.as_function(row, True)
+        if name in methods.FUNCTIONS:
+            return methods.FUNCTIONS[name]
+    raise AttributeError(f"module 'netcl' has no attribute {name!r}")
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES, *_SUBPACKAGES})
+    return sorted({*globals(), *_NAMES, *_CONSTANTS, *_SUBPACKAGES})

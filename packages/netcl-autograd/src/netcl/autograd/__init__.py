@@ -14,6 +14,7 @@ from netcl.autograd.gradcheck import gradcheck, gradgradcheck
 from netcl.autograd.mode import (
     detect_anomaly,
     enable_grad,
+    inference_mode,
     is_grad_enabled,
     no_grad,
     set_detect_anomaly,
@@ -46,6 +47,7 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "inference_mode",
     "is_grad_enabled",
     "jit_compile",
     "no_grad",

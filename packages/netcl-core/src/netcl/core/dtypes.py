@@ -12,13 +12,16 @@ import numpy.typing as npt
 from netcl.core.errors import DTypeError
 
 __all__ = [
+    "OBJECTS",
     "SUPPORTED",
+    "DType",
     "DTypeLike",
     "c_type",
     "canonical",
     "compute_type",
     "from_bfloat16",
     "integer_range",
+    "is_dtype",
     "is_floating",
     "is_integer",
     "is_unsigned",
@@ -113,6 +116,39 @@ def canonical(dtype: DTypeLike) -> str:
         return _canonical_by_numpy(cast(Hashable, dtype))
     except TypeError:
         raise _unsupported(dtype) from None
+
+
+class DType(str):
+    """A dtype as an object, ``nc.float32``: its name, a string, with PyTorch's attributes. ``np.dtype`` takes it.
+
+    >>> OBJECTS["float32"] == "float32", OBJECTS["float32"].is_floating_point
+    (True, True)
+    """
+
+    __slots__ = ()
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return itemsize(str(self))
+
+    @property
+    def is_floating_point(self) -> bool:
+        """True for floating dtypes."""
+        return is_floating(str(self))
+
+    @property
+    def is_complex(self) -> bool:
+        """False: there are no complex dtypes."""
+        return False
+
+    @property
+    def is_signed(self) -> bool:
+        """True for dtypes with negative numbers."""
+        return self != "bool" and not is_unsigned(str(self))
+
+    def __repr__(self) -> str:
+        return f"netcl.{self}"
 
 
 def is_dtype(name: object) -> bool:
@@ -262,3 +298,14 @@ def from_bfloat16(bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
     wide <<= np.uint32(16)
     single: npt.NDArray[np.float32] = wide.view(np.float32)
     return single.reshape(patterns.shape)
+
+
+# Dtypes by name, and under PyTorch's other names.
+OBJECTS = {name: DType(name) for name in SUPPORTED}
+OBJECTS.update(
+    (other, OBJECTS[name])
+    for other, name in (
+        ("half", "float16"), ("float", "float32"), ("double", "float64"), ("short", "int16"), ("int", "int32"),
+        ("long", "int64"),
+    )
+)  # fmt: skip

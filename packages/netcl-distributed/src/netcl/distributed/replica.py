@@ -33,7 +33,7 @@ def _end_with_the_launcher() -> None:
             continue
         if rendezvous is not None:
             Path(rendezvous).unlink(missing_ok=True)
-        if os.name != "nt" and os.getpgrp() == os.getpid():  # the launcher made it the leader of a session
+        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():  # the launcher made it the leader of a session
             os.killpg(0, signal.SIGKILL)
         os._exit(1)
 

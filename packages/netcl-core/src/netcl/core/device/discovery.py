@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import threading
 from collections.abc import Iterable, Iterator
@@ -384,8 +385,36 @@ class device:
 
     manager: ClassVar[DeviceManager] = manager
 
-    def __init__(self, selector: Selector = "auto") -> None:
-        self._selector = selector
+    def __init__(self, selector: Selector | device = "auto", index: int | None = None) -> None:
+        if isinstance(selector, device):
+            selector = selector._selector
+        self._selector: Selector = selector if index is None else f"{selector}:{index}"
+
+    # As PyTorch's object: nc.device("opencl:0:1"), with its type and index, equal to another of the same selector.
+
+    @property
+    def type(self) -> str:
+        """The selector without indices: ``cpu``, ``gpu``, ``opencl``, ``intel``."""
+        return str(self).partition(":")[0]
+
+    @property
+    def index(self) -> int | None:
+        """The last index of the selector, None if it has none."""
+        last = str(self).rpartition(":")[2]
+        return int(last) if last.isdigit() else None
+
+    def __str__(self) -> str:
+        chosen = self._selector
+        return chosen.selector if isinstance(chosen, DeviceHandle) else "auto" if chosen is None else str(chosen)
+
+    def __repr__(self) -> str:
+        return f"device({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
 
     @staticmethod
     def profile(q: Any = None) -> DeviceProfile:
@@ -400,7 +429,7 @@ class device:
         return handle
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: builtins.type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _active.handles.pop()
 

@@ -20,7 +20,7 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
-from netcl.core.tensor import in_place
+from netcl.core.tensor import in_place, views
 from netcl.core.tensor.operators import Operators, ResultT
 
 # Methods with the name and the parameters of their row.
@@ -109,18 +109,29 @@ def reshape(x: Any, *shape: Any) -> Any:
 
 @_method
 def view(x: Any, *shape: Any) -> Any:
-    """The same storage in another shape, one length may be -1; ``view(dtype)`` is refused with DTypeError."""
+    """The same storage in another shape, one length may be -1. ShapeError if no strides give it: write ``reshape``.
+
+    ``view(dtype)`` is refused with DTypeError.
+    """
     if len(shape) == 1 and isinstance(shape[0], str):
         raise DTypeError(
             f"view: the bits of a tensor cannot be read as {shape[0]}; to convert values, write x.to(dtype)"
         )
-    return _call("reshape", x, shape=_sizes(shape))
+    return _viewed(x, _sizes(shape))
+
+
+def _viewed(x: Any, shape: tuple[int, ...]) -> Any:
+    known = views.geometry_of(x)
+    result = _call("reshape", x, shape=shape)
+    if known is None or known.reshaped(result.shape) is None:
+        raise ShapeError(f"view: no strides give shape {result.shape} on this view of {x.shape}; write x.reshape(...)")
+    return result
 
 
 @_method
 def view_as(x: Any, other: Any) -> Any:
     """``x.view(other.shape)``."""
-    return _call("reshape", x, shape=other.shape)
+    return _viewed(x, other.shape)
 
 
 @_method
@@ -829,6 +840,20 @@ def apply_(x: Any, callable: Callable[[Any], Any]) -> Any:
 # -- the class ---------------------------------------------------------------------------------------------------------
 
 
+# Functions of a tensor, under PyTorch's names, that are no rows of the op table: ``netcl.movedim(x, 0, 1)``.
+FUNCTIONS = {
+    name: _FUNCTIONS[name]
+    for name in (
+        *("adjoint", "aminmax", "argwhere", "clamp_max", "clamp_min", "deg2rad", "diag_embed", "dist", "dsplit"),
+        *("fliplr", "flipud", "float_power", "fmod", "frac", "hsplit", "index_fill", "inner", "is_complex"),
+        *("is_floating_point", "is_nonzero", "is_same_size", "masked_scatter", "moveaxis", "movedim", "nanmean"),
+        *("nansum", "numel", "positive", "rad2deg", "ravel", "repeat_interleave", "select", "split_with_sizes"),
+        *("swapaxes", "swapdims", "t", "tensor_split", "unflatten", "vdot", "vsplit", "divide", "subtract"),
+        "true_divide",
+    )
+}
+
+
 def _of_row(method: str, row: str) -> _Method:
     """The method that calls a row, recorded."""
 
@@ -936,4 +961,4 @@ for _name, _function in _table():
 for _name, _same in {"ndimension": "dim", "nelement": "numel"}.items():
     setattr(Methods, _name, _FUNCTIONS[_same])
 
-__all__ = ["ALIASES", "IN_PLACE", "SAME", "Methods"]
+__all__ = ["ALIASES", "FUNCTIONS", "IN_PLACE", "SAME", "Methods"]

@@ -11,6 +11,7 @@ from netcl.core.tensor.operators import Operators, ResultT
 SAME: str
 ALIASES: dict[str, str]
 IN_PLACE: str
+FUNCTIONS: dict[str, Callable[..., Any]]
 
 def describe() -> None: ...
 

@@ -15,6 +15,7 @@ import numpy as np
 from netcl.core import dtypes
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
+from netcl.core.device.discovery import device as device_context
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
@@ -333,7 +334,7 @@ class Tensor(Creation["Tensor"]):
                 device = given
         result: Tensor = self
         if device is not None:
-            engine = engine_for(_queue_of(device))
+            engine = engine_for(queue_of(device))
             if engine is not self.engine:
                 result = dispatch.call("transfer", self, engine.queue, record=self.requires_grad)
                 if result.grad_fn is None:
@@ -507,7 +508,7 @@ _new = Tensor.__new__
 def _unpickled(cls: type[Tensor], stored: Array, dtype: str, selector: str, requires_grad: bool) -> Tensor:
     """The tensor of a pickle, on the device of its selector or, if that is not here, the active device."""
     try:
-        engine = engine_for(_queue_of(selector))
+        engine = engine_for(queue_of(selector))
     except DeviceNotFoundError:
         engine = engine_for(None)
     made: Any = engine.tensor(stored, dtype)
@@ -523,7 +524,9 @@ def _shown(grad_fn: Any) -> str:
     return f"<{grad_fn.__name__}>" if hasattr(grad_fn, "__name__") else text if text[:1] == "<" else f"<{text}>"
 
 
-def _queue_of(device: Any) -> Any:
+def queue_of(device: Any) -> Any:
+    if isinstance(device, device_context):
+        device = str(device)
     if isinstance(device, str):
         handle = manager.default(device)
         if handle is None:

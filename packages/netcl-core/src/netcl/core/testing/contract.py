@@ -81,6 +81,16 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "contiguous_strides": "(shape)",
         "normalize_axes": "(axis, rank, op)",
     },
+    "netcl.core.grad_mode": {
+        "Nodes": "",
+        "Switch": "(mode)",
+        "enable_grad": "",
+        "inference_mode": "",
+        "is_grad_enabled": "()",
+        "no_grad": "",
+        "set_grad_enabled": "(mode)",
+        "state": "",
+    },
     "netcl.core.device.icd": {
         "advice": "()",
     },
@@ -165,6 +175,20 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "make_leaf": "(leaf, value)",
         "mark_recorded": "(tensor)",
         "register": "(gradients)",
+    },
+    "netcl.core.tensor.in_place": {
+        "DATA": "",
+        "copy": "(target, source, what='copy_')",
+    },
+    "netcl.core.tensor.views": {
+        "Geometry": "(shape, strides, offset=0)",
+        "check_writable": "(target)",
+        "root_of": "(tensor)",
+        "separate": "(x)",
+    },
+    "netcl.ops.keys": {
+        "is_array": "(item)",
+        "spread": "(op, key, shape)",
     },
     "netcl.core.lazy.tracer": {
         "NOT_TRACED": "",
@@ -254,6 +278,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.runtime.stream.Scheduler": {"run": "(wait=True)", "submit": "(op, stream=None, after=())"},
     "netcl.runtime.stream.Stream": {"synchronize": "()", "wait_for": "(x)"},
     "netcl.core.Tensor": {
+        # Slots that netcl-autograd fills: the view that a tensor is, and whether its gradient is wanted.
+        "_base": "",
+        "_requires_grad": "",
         "T": "",
         "all": "(axis=None, keepdims=False)",
         "any": "(axis=None, keepdims=False)",

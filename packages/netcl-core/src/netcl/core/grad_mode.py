@@ -1,0 +1,131 @@
+"""The state of recording in each thread, and the switches that turn it on and off.
+
+netcl.autograd reads it: its recorder records an op if ``state.enabled``. On netcl-core alone nothing is recorded, and
+the switches set the flag.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = [
+    "Nodes",
+    "Switch",
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+    "state",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Nodes(Protocol):
+    """A tape, as the recorder sees it: recorded tensors are appended to ``nodes``."""
+
+    nodes: list[Any]
+
+
+class _State(threading.local):
+    enabled: bool = True
+    tape: Nodes | None = None
+    anomaly: bool = False
+    trace: Any = None  # of the jitted function that is running
+
+
+state = _State()
+
+
+class Switch:
+    """Sets one flag of ``state`` for a ``with`` block or a decorated function, in the calling thread."""
+
+    flag = "enabled"
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self._outer: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._outer.append(getattr(state, self.flag))
+        setattr(state, self.flag, self.mode)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        setattr(state, self.flag, self._outer.pop())
+
+    def __call__(self, function: F) -> F:
+        make = functools.partial(_Flag, self.flag, self.mode)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with make():
+                return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]
+
+
+class _Flag(Switch):
+    """One use of a switch around one call of a decorated function, which may call itself."""
+
+    def __init__(self, flag: str, mode: bool) -> None:
+        super().__init__(mode)
+        self.flag = flag
+
+
+class no_grad(Switch):
+    """Nothing is recorded inside: ``with no_grad():``, ``@no_grad()`` or ``@no_grad``. ``no_grad(False)`` changes
+    nothing.
+    """
+
+    def __new__(cls, enabled: Any = True) -> Any:
+        return cls()(enabled) if callable(enabled) else super().__new__(cls)
+
+    def __init__(self, enabled: bool = True) -> None:
+        super().__init__(state.enabled and not enabled)
+
+
+class inference_mode(no_grad):
+    """``no_grad`` under PyTorch's other name. Its results are ordinary tensors: they may enter a graph later."""
+
+
+class enable_grad(Switch):
+    """Ops are recorded inside, also within ``no_grad``: ``with enable_grad():``, ``@enable_grad()`` or
+    ``@enable_grad``.
+    """
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def __init__(self) -> None:
+        super().__init__(True)
+
+
+class set_grad_enabled(Switch):
+    """Turns recording on or off at once; as a context manager or a decorator, for its extent only."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(bool(mode))
+        self._before = state.enabled
+        state.enabled = self.mode
+
+    def __enter__(self) -> None:
+        self._outer.append(self._before)
+        state.enabled = self.mode
+
+    def __call__(self, function: F) -> F:
+        state.enabled = self._before
+        return super().__call__(function)
+
+
+def is_grad_enabled() -> bool:
+    """Returns True if ops on tensors that require grad are recorded in this thread."""
+    return state.enabled

@@ -1,0 +1,357 @@
+"""Functions that make tensors, with PyTorch's names, call forms and defaults: ``nc.zeros(2, 3)``, ``nc.tensor([1.0])``.
+
+``dtype=None`` is the default dtype for floating values (``set_default_dtype``). ``device``: a selector, handle, queue
+or ``nc.device``; None is the active device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from netcl.core import dtypes
+from netcl.core.backend.registry import engine_for
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.ops_table import dispatch
+from netcl.core.tensor.host import check_shape, to_storage
+from netcl.core.tensor.tensor import Tensor, queue_of
+
+__all__ = [
+    "arange",
+    "as_tensor",
+    "bernoulli",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_numpy",
+    "full",
+    "full_like",
+    "get_default_dtype",
+    "is_tensor",
+    "linspace",
+    "logspace",
+    "meshgrid",
+    "multinomial",
+    "normal",
+    "ones",
+    "ones_like",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "set_default_dtype",
+    "tensor",
+    "zeros",
+    "zeros_like",
+]
+
+_default = "float32"
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Sets the dtype of tensors that are made of Python floats or of sizes alone; DTypeError if it is not floating."""
+    global _default
+    name = dtypes.canonical(dtype)
+    if not dtypes.is_floating(name):
+        raise DTypeError(f"set_default_dtype: {name} is not a floating dtype")
+    _default = name
+
+
+def get_default_dtype() -> str:
+    """Returns the dtype of tensors that are made of Python floats or of sizes alone."""
+    return _default
+
+
+def is_tensor(obj: Any) -> bool:
+    """Returns True for tensors."""
+    return isinstance(obj, Tensor)
+
+
+def _queue(device: Any) -> Any:
+    return None if device is None else queue_of(device)
+
+
+def _sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
+    one = size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size
+    return check_shape(one)
+
+
+def _flagged(made: Any, requires_grad: bool) -> Tensor:
+    if requires_grad:
+        made.requires_grad = True
+    return made  # type: ignore[no-any-return]
+
+
+def _on_device(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    stored, name = to_storage(data, dtype)
+    return _flagged(engine_for(_queue(device)).tensor(stored, name), requires_grad)
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns a new tensor with the values of ``data``: numbers, nested sequences, arrays or tensors.
+
+    The dtype of arrays and tensors is kept; Python floats become the default dtype, ints int64, bools bool. Raises
+    DTypeError for data without a counterpart (complex, strings, objects).
+
+    >>> tensor([1.0, 2.0], device="cpu").dtype, tensor([1, 2], device="cpu").dtype
+    ('float32', 'int64')
+    """
+    if isinstance(data, Tensor):
+        source = data.detach() if device is None else data.detach().to(device)
+        made = source.clone() if dtype is None else source.to(dtype, copy=True)
+        return _flagged(made.detach(), requires_grad)
+    if dtype is None:
+        array = np.asarray(data)
+        is_own = hasattr(data, "dtype")
+        if is_own and array.dtype == np.float64:
+            dtype = "float64"
+        elif not is_own and array.dtype.kind == "f":
+            dtype = _of_elements(data)
+    return _on_device(data, dtype, device, requires_grad)
+
+
+def _of_elements(data: Any) -> str:
+    """The dtype of nested Python sequences: the default one, or that of the arrays and NumPy numbers in them."""
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return str(data.dtype) if hasattr(data, "dtype") else _default
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Returns ``data`` itself if it is a tensor of that dtype and device, else a tensor with its values."""
+    if isinstance(data, Tensor):
+        placed = data if device is None else data.to(device)
+        return placed if dtype is None else placed.to(dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """Returns a tensor of an array, which shares its memory if the active device works on the host's memory, and has a
+    copy else. Raises TypeError for anything but an array.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy takes an array, not {type(array).__name__}; write nc.tensor(data)")
+    made: Tensor = Tensor.from_host(array, dtype=str(array.dtype) if array.dtype == np.float64 else None, copy=False)
+    return made
+
+
+def full(
+    size: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Returns a tensor of ``size`` whose elements are ``fill_value``; its dtype is that of the value."""
+    if dtype is None:
+        kind = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
+        dtype = "bool" if isinstance(kind, bool) else "int64" if isinstance(kind, int) else _default
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    return _flagged(Tensor.full(check_shape(size), value, dtype, queue=_queue(device)), requires_grad)
+
+
+def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns zeros of ``size``, given as lengths or one sequence."""
+    return full(_sizes(size), 0, dtype=dtype or _default, device=device, requires_grad=requires_grad)
+
+
+def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns ones of ``size``, given as lengths or one sequence."""
+    return full(_sizes(size), 1, dtype=dtype or _default, device=device, requires_grad=requires_grad)
+
+
+def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns a tensor of ``size`` with undefined content."""
+    return _flagged(Tensor.empty(_sizes(size), dtype or _default, queue=_queue(device)), requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns the (n, m) matrix with ones on its diagonal; m defaults to n."""
+    return _flagged(Tensor.eye(n, m, dtype or _default, queue=_queue(device)), requires_grad)
+
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Returns the numbers from ``start`` (0 if only an end is given) to before ``end``; whole numbers give int64,
+    others the default dtype. Raises ValueError for a step of zero or one that leads away from the end.
+    """
+    first, last = (0, start) if end is None else (start, end)
+    if step == 0 or (last - first) * step < 0:
+        raise ValueError(f"arange: a step of {step} does not lead from {first} to {last}")
+    whole = all(isinstance(x, (int, np.integer)) for x in (first, last, step))
+    data = np.arange(first, last, step)
+    return _on_device(data, dtype or ("int64" if whole else _default), device, requires_grad)
+
+
+def linspace(
+    start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Returns ``steps`` numbers at equal distances from ``start`` to ``end``, both included."""
+    return _on_device(np.linspace(start, end, steps), dtype or _default, device, requires_grad)
+
+
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Returns ``base`` to the power of ``steps`` numbers from ``start`` to ``end``."""
+    return _on_device(np.logspace(start, end, steps, base=base), dtype or _default, device, requires_grad)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Returns the coordinates of a grid: tensor i varies along axis i; with ``indexing="xy"`` the first two axes are
+    exchanged. Raises ShapeError for tensors of more than one axis.
+    """
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
+    if any(x.ndim > 1 for x in given):
+        raise ShapeError(f"meshgrid takes vectors, not shapes {[x.shape for x in given]}")
+    order = [1, 0, *range(2, len(given))] if indexing == "xy" and len(given) > 1 else list(range(len(given)))
+    axis_of = {which: axis for axis, which in enumerate(order)}
+    shape = tuple(int(given[which].size) for which in order)
+    spread = (x.reshape([-1 if axis == axis_of[i] else 1 for axis in range(len(given))]) for i, x in enumerate(given))
+    return tuple(x.expand(shape).clone() for x in spread)
+
+
+# -- like another tensor -----------------------------------------------------------------------------------------------
+
+
+def _like(x: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    queue = x.engine.queue if device is None else queue_of(device)
+    made = Tensor.from_shape(
+        queue, x.shape, dtype or x.dtype, backend=x.backend if device is None else None, fill=value
+    )
+    return _flagged(made, requires_grad)
+
+
+def zeros_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns zeros of the shape, dtype and device of ``x``."""
+    return _like(x, 0, dtype, device, requires_grad)
+
+
+def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns ones of the shape, dtype and device of ``x``."""
+    return _like(x, 1, dtype, device, requires_grad)
+
+
+def empty_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns a tensor with undefined content of the shape, dtype and device of ``x``."""
+    return _like(x, None, dtype, device, requires_grad)
+
+
+def full_like(
+    x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Returns a tensor filled with ``fill_value`` of the shape, dtype and device of ``x``."""
+    return _like(x, fill_value, dtype, device, requires_grad)
+
+
+# -- drawn -------------------------------------------------------------------------------------------------------------
+
+
+def _drawn(op: str, *limits: Any, shape: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    made = dispatch.call(op, *limits, shape=shape, dtype=dtypes.canonical(dtype), queue=_queue(device))
+    return _flagged(made, requires_grad)
+
+
+def rand(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns uniform numbers in [0, 1) from the generator that ``manual_seed`` seeds."""
+    options = {"dtype": dtype or _default, "device": device, "requires_grad": requires_grad}
+    return _drawn("uniform", 0.0, 1.0, shape=_sizes(size), **options)
+
+
+def randn(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns standard normal numbers from the generator that ``manual_seed`` seeds."""
+    options = {"dtype": dtype or _default, "device": device, "requires_grad": requires_grad}
+    return _drawn("normal", 0.0, 1.0, shape=_sizes(size), **options)
+
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    dtype: Any = "int64",
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Returns whole numbers in [low, high), called as ``randint(high, size)`` or ``randint(low, high, size)``."""
+    if size is None:
+        low, high, size = 0, low, high
+    if size is None:
+        raise TypeError("randint needs a size: nc.randint(high, (2, 3)) or nc.randint(low, high, (2, 3))")
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _drawn("randint", low, high, shape=check_shape(size), **options)
+
+
+def randperm(n: int, *, dtype: Any = "int64", device: Any = None) -> Tensor:
+    """Returns the numbers 0 to n - 1 in random order."""
+    return dispatch.call("randperm", n, dtype=dtype, queue=_queue(device))  # type: ignore[no-any-return]
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast."""
+    if size is not None:
+        return _drawn(
+            "normal", mean, std, shape=check_shape(size), dtype=dtype or _default, device=device, requires_grad=False
+        )
+    given = [x for x in (mean, std) if isinstance(x, Tensor)]
+    if not given:
+        raise TypeError("normal of two numbers needs a size: nc.normal(0.0, 1.0, (2, 3))")
+    shape = np.broadcast_shapes(*(x.shape for x in given))
+    noise = dispatch.call("normal", 0.0, 1.0, shape=shape, dtype=given[0].dtype, queue=given[0].engine.queue)
+    return noise * std + mean  # type: ignore[no-any-return]
+
+
+def rand_like(x: Tensor, *, dtype: Any = None) -> Tensor:
+    """Returns uniform numbers in [0, 1) of the shape, dtype and device of ``x``."""
+    return empty_like(x, dtype=dtype).uniform_()
+
+
+def randn_like(x: Tensor, *, dtype: Any = None) -> Tensor:
+    """Returns standard normal numbers of the shape, dtype and device of ``x``."""
+    return empty_like(x, dtype=dtype).normal_()
+
+
+def randint_like(x: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
+    """Returns whole numbers in [low, high), or [0, low), of the shape, dtype and device of ``x``."""
+    return empty_like(x, dtype=dtype).random_(*((0, low) if high is None else (low, high)))
+
+
+def bernoulli(x: Tensor) -> Tensor:
+    """Returns 1 with the probability that ``x`` has at each place, else 0, in its dtype."""
+    drawn = rand_like(x)
+    return (drawn < x).to(x.dtype)
+
+
+def multinomial(x: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
+    """Returns positions drawn with the probabilities of the last axis, which need not add up to 1: int64.
+
+    Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.
+    """
+    weights = x.numpy().astype(np.float64)
+    if (weights < 0).any() or not np.isfinite(weights).all() or (weights.sum(-1) <= 0).any():
+        raise ValueError("multinomial: probabilities are finite, not negative and not all zero")
+    uniform = rand(*x.shape[:-1], num_samples if replacement else x.shape[-1], device=x.engine.queue).numpy()
+    if replacement:
+        ends = np.cumsum(weights, -1) / weights.sum(-1, keepdims=True)
+        drawn = (uniform[..., :, None] >= ends[..., None, :]).sum(-1)
+    else:
+        if num_samples > (weights > 0).sum(-1).min():
+            raise ValueError(
+                f"multinomial: {num_samples} samples without replacement need as many probabilities above 0"
+            )
+        # The largest of u^(1/w) are a sample without replacement (Efraimidis and Spirakis, 2006).
+        with np.errstate(divide="ignore"):
+            keys = np.where(weights > 0, np.log(np.maximum(uniform, 1e-300)) / weights, -np.inf)
+        drawn = np.argsort(-keys, -1)[..., :num_samples]
+    return x.engine.tensor(np.ascontiguousarray(np.minimum(drawn, x.shape[-1] - 1)), "int64")  # type: ignore[no-any-return]
