@@ -75,7 +75,7 @@ class _Synchronized(ag.Function):
         eps: float,
     ) -> Tensor:
         axes = (0, *range(2, x.ndim))
-        own = np.stack([_host(ops.mean(x, axes)), _host(ops.var(x, axes))]).astype(np.float64)
+        own = np.stack([_host(ops.mean(x, axes)), _host(ops.var(x, axes, correction=0))]).astype(np.float64)
         count = x.size // x.shape[1]
         stats = group.all_gather(np.concatenate([np.full((1, 1, x.shape[1]), count), own[:, None]])[None])
         counts, means, variances = stats[:, 0, 0], stats[:, 1, 0], stats[:, 2, 0]
