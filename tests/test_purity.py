@@ -39,7 +39,7 @@ def test_shortcuts_are_the_names_of_their_owners(run_python: Run) -> None:
         "import netcl, netcl.core, netcl.ops\n"
         "assert netcl.Tensor is netcl.core.Tensor and netcl.manager is netcl.core.manager\n"
         "assert netcl.device.manager is netcl.manager\n"
-        "assert netcl.matmul is netcl.ops.matmul and netcl.softmax is netcl.ops.softmax\n"
+        "assert netcl.matmul.row is netcl.ops.matmul.row and netcl.softmax.row is netcl.ops.softmax.row\n"
         "from netcl.core.kernels.primitives import KernelSpec\n"
         "assert netcl.KernelSpec is KernelSpec\n"
         "assert set(netcl.ops.__all__) <= set(dir(netcl.ops))\n"

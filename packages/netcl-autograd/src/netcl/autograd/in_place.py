@@ -12,6 +12,7 @@ from netcl.autograd.mode import state
 from netcl.core import Tensor, dispatch
 from netcl.core.errors import UnsupportedError
 from netcl.core.tensor import in_place
+from netcl.core.tensor.gradients import alias, take_history, view_of
 from netcl.core.tensor.views import check_writable
 from netcl.ops.keys import is_array, spread
 
@@ -22,7 +23,7 @@ def writing(target: Tensor, value: Tensor, replaces: bool) -> Iterator[Tensor]:
 
     ``value`` is the result of an op; with ``replaces`` it is any tensor, and a copy of it is the op.
     """
-    view = target._base
+    view = view_of(target)
     in_view = type(view) is views.View
     if not state.enabled or not (value.requires_grad or _takes_part(target)):
         yield value
@@ -78,7 +79,7 @@ def assigned(target: Tensor, key: Any, value: Any) -> bool:
 
 def refuse_leaf(target: Tensor) -> None:
     """RuntimeError if ``target`` is a leaf that requires grad, or the data of a tensor, which is in no graph."""
-    if target._base is in_place.DATA:
+    if view_of(target) is in_place.DATA:
         raise RuntimeError(
             "values that require grad are written into the data of a tensor, where their gradient would be lost; write "
             "their detach(), or into the tensor itself"
@@ -92,7 +93,7 @@ def refuse_leaf(target: Tensor) -> None:
 
 def _takes_part(target: Tensor) -> bool:
     """True if ``target`` is in the graph, or what it is a view of."""
-    view = target._base
+    view = view_of(target)
     return target.requires_grad or (type(view) is views.View and view.group.base_edge() is not None)
 
 
@@ -110,7 +111,7 @@ def _keep_saved(step: GradNode, target: Tensor, value: Tensor) -> list[int]:
                 continue
             copied = True
             copy = kept[position] = dispatch.call("clone", tensor.detach(), record=False)
-            copy._requires_grad, copy._grad_fn = tensor._requires_grad, tensor._grad_fn
+            take_history(copy, tensor)
             step.versions[position] = copy.version
         elif tensor.storage_id == value.storage_id and tensor.dtype == target.dtype:
             outputs.append(position)
@@ -125,7 +126,7 @@ def _save_again(step: GradNode, outputs: Sequence[int], target: Tensor) -> None:
         return
     kept = list(step.saved)
     for position in outputs:
-        kept[position] = target._alias(kept[position].shape)
+        kept[position] = alias(target, kept[position].shape)
         step.versions[position] = target.version
     step.saved = tuple(kept)
 

@@ -17,6 +17,7 @@ from netcl.core import Tensor, dispatch
 from netcl.core.dispatch import OpRow
 from netcl.core.layout import contiguous_strides
 from netcl.core.tensor import in_place
+from netcl.core.tensor.gradients import set_view, view_of
 from netcl.core.tensor.views import Geometry, root_of
 
 ROWS = frozenset(("reshape", "permute", "expand", "strided_slice", "diagonal"))
@@ -36,7 +37,7 @@ class Group:
 
     def keep_edge(self, base: Tensor) -> None:
         """Stores the place of ``base`` in the graph; of a leaf nothing is stored, since that would be a cycle."""
-        self.edge = edge_of(base) if base._requires_grad and base.grad_fn is not None else None
+        self.edge = edge_of(base) if base.requires_grad and base.grad_fn is not None else None
 
     def base_edge(self) -> Edge | None:
         """The target of the gradient of the base; None if it takes none."""
@@ -62,13 +63,14 @@ class View:
     __slots__ = ("_arguments", "_call", "group", "meta", "parent", "recorded", "row", "several", "shape")
 
     def __init__(self, x: Tensor, row: OpRow, call: tuple[tuple[Any, ...], Mapping[str, Any]], result: Tensor) -> None:
-        parent = x._base
+        parent = view_of(x)
         if type(parent) is View:
             self.group: Group = parent.group
             self.parent: View | None = parent
         else:
             if type(parent) is not Group:
-                parent = x._base = Group(x)
+                parent = Group(x)
+                set_view(x, parent)
             self.group, self.parent = parent, None
         self.row = row
         self.meta = TensorMeta(x.shape, x.dtype, x.engine.queue)
@@ -138,24 +140,25 @@ def track(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: 
         x, args = args[0], args[1:]
     else:
         x, kwargs = kwargs["x"], {name: value for name, value in kwargs.items() if name != "x"}
-    if x._base is in_place.DATA:
-        result._base = in_place.DATA
+    if view_of(x) is in_place.DATA:
+        set_view(result, in_place.DATA)
     elif root_of(result) is root_of(x):
-        view = result._base = View(x, row, (args, kwargs), result)
+        view = View(x, row, (args, kwargs), result)
+        set_view(result, view)
         view.group.add(result)
 
 
 def track_alias(tensor: Tensor, result: Tensor) -> None:
     """Gives ``tensor``, which stands for ``result``, its place among the views."""
-    if type(result._base) is View:
-        tensor._base = result._base
-        result._base.group.add(tensor)
+    if type(view_of(result)) is View:
+        set_view(tensor, view_of(result))
+        view_of(result).group.add(tensor)
 
 
 def check(view: View) -> None:
     """RuntimeError if a view must not be written in place while the graph is recorded."""
     base = view.group.base()
-    if base is not None and base._requires_grad and base.grad_fn is None:
+    if base is not None and base.requires_grad and base.grad_fn is None:
         raise RuntimeError(
             "a view of a leaf tensor that requires grad is written in place while grad is enabled; write under "
             "no_grad(), or into a view of a clone()"
@@ -195,10 +198,10 @@ def renew(group: Group) -> None:
         group.keep_edge(base)
     for ref in group.members:
         member = ref()
-        if member is None or type(member._base) is not View or member.dtype not in FLOATING:
+        if member is None or type(view_of(member)) is not View or member.dtype not in FLOATING:
             continue
         to = edge
-        for one in member._base.chain():
+        for one in view_of(member).chain():
             to = node_of(one.row, {"x": one.meta, **one.arguments}, one.meta, to), 0
         belongs(member, *to)  # type: ignore[arg-type]
 

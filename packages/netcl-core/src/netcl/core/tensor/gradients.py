@@ -26,6 +26,26 @@ RECORDED = Mark("given by a recorded op, without a gradient")
 LATER = Mark("known once the deferred storage is computed")
 
 
+def view_of(tensor: Any) -> Any:
+    """Returns the view that netcl-autograd has tracked ``tensor`` as; None for none."""
+    return tensor._base
+
+
+def set_view(tensor: Any, view: Any) -> None:
+    """Tracks ``tensor`` as ``view``, an object of netcl-autograd."""
+    tensor._base = view
+
+
+def take_history(tensor: Any, source: Any) -> None:
+    """Gives ``tensor`` the place of ``source`` in the graph."""
+    tensor._requires_grad, tensor._grad_fn = source._requires_grad, source._grad_fn
+
+
+def alias(tensor: Any, shape: tuple[int, ...]) -> Any:
+    """Returns a tensor of ``shape`` on the same storage, outside of the graph."""
+    return tensor._alias(shape)
+
+
 class Gradients(Protocol):
     """The functions that the gradient methods of tensors call."""
 
@@ -148,6 +168,7 @@ __all__ = [
     "Gradients",
     "Mark",
     "Shared",
+    "alias",
     "attach",
     "find",
     "grad_fn_of",
@@ -157,4 +178,7 @@ __all__ = [
     "mark_recorded",
     "register",
     "registered",
+    "set_view",
+    "take_history",
+    "view_of",
 ]

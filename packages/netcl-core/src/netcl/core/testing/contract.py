@@ -170,15 +170,21 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "alias_in_graph": "(tensor, result)",
     },
     "netcl.core.tensor.gradients": {
+        "alias": "(tensor, shape)",
         "attach": "(tensor, grad_fn)",
         "is_recorded": "(tensor)",
         "make_leaf": "(leaf, value)",
         "mark_recorded": "(tensor)",
         "register": "(gradients)",
+        "set_view": "(tensor, view)",
+        "take_history": "(tensor, source)",
+        "view_of": "(tensor)",
     },
     "netcl.core.tensor.in_place": {
         "DATA": "",
         "copy": "(target, source, what='copy_')",
+        "fill": "(target, value)",
+        "write": "(target, value)",
     },
     "netcl.core.tensor.views": {
         "Geometry": "(shape, strides, offset=0)",
@@ -278,9 +284,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.runtime.stream.Scheduler": {"run": "(wait=True)", "submit": "(op, stream=None, after=())"},
     "netcl.runtime.stream.Stream": {"synchronize": "()", "wait_for": "(x)"},
     "netcl.core.Tensor": {
-        # Slots that netcl-autograd fills: the view that a tensor is, and whether its gradient is wanted.
-        "_base": "",
-        "_requires_grad": "",
         "T": "",
         "all": "(axis=None, keepdims=False)",
         "any": "(axis=None, keepdims=False)",
