@@ -153,7 +153,8 @@ def _product_cases(rng: np.random.Generator) -> Any:
 
 
 def _product(*vectors: Any) -> Any:
-    return np.array(list(itertools.product(*vectors))) if len(vectors) > 1 else vectors[0]
+    (first, *rest) = vectors
+    return np.array(list(itertools.product(first, *rest))) if rest else first
 
 
 @composite(domain=Domain(cases=_product_cases, reference=_product))

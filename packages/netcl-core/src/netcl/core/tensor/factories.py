@@ -119,7 +119,7 @@ def _of_elements(data: Any) -> str:
     """The dtype of nested Python sequences: the default one, or that of the arrays and NumPy numbers in them."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
-    return str(data.dtype) if hasattr(data, "dtype") else _default
+    return str(getattr(data, "dtype", _default))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -147,7 +147,7 @@ def full(
     if dtype is None:
         kind = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
         dtype = "bool" if isinstance(kind, bool) else "int64" if isinstance(kind, int) else _default
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    value: Any = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     return _flagged(Tensor.full(check_shape(size), value, dtype, queue=_queue(device)), requires_grad)
 
 

@@ -75,9 +75,13 @@ def _call(name: str, *args: Any, **kwargs: Any) -> Any:
     return dispatch.call(name, *args, record=True, **kwargs)
 
 
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Operators)
+
+
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     """Lengths that were passed one by one, or as one sequence."""
-    one = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
+    one: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
     return tuple(int(size) for size in ((one,) if np.ndim(one) == 0 else one))
 
 
@@ -523,7 +527,7 @@ def sub(x: Any, other: Any, *, alpha: Any = 1) -> Any:
 def _scaled(other: Any, alpha: Any) -> Any:
     if isinstance(alpha, int) and alpha == 1:
         return other
-    return _call("mul", other, alpha) if isinstance(other, Operators) else other * alpha
+    return _call("mul", other, alpha) if _is_tensor(other) else other * alpha
 
 
 @_method
@@ -536,9 +540,7 @@ def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode != "trunc":
         raise ValueError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
     quotient = _call("trunc", _call("div", x, other))
-    return quotient.astype(
-        dtypes.promote(x.dtype, other.dtype if isinstance(other, Operators) else builtins.type(other))
-    )
+    return quotient.astype(dtypes.promote(x.dtype, other.dtype if _is_tensor(other) else builtins.type(other)))
 
 
 @_method
@@ -622,9 +624,7 @@ def frac(x: Any) -> Any:
 @_method
 def float_power(x: Any, exponent: Any) -> Any:
     """x to the power of ``exponent`` in float64."""
-    return _call(
-        "pow", x.astype("float64"), exponent.astype("float64") if isinstance(exponent, Operators) else exponent
-    )
+    return _call("pow", x.astype("float64"), exponent.astype("float64") if _is_tensor(exponent) else exponent)
 
 
 @_method
@@ -741,7 +741,7 @@ def where(x: Any, condition: Any, other: Any) -> Any:
 @_method
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """A copy whose elements under the mask are the elements of ``source``, in order. ShapeError if they are too few."""
-    chosen = np.broadcast_to(mask.numpy() if isinstance(mask, Operators) else np.asarray(mask), x.shape)
+    chosen = np.broadcast_to(mask.numpy() if _is_tensor(mask) else np.asarray(mask), x.shape)
     wanted = int(chosen.sum())
     if source.size < wanted:
         raise ShapeError(f"masked_scatter: {wanted} elements under the mask and {int(source.size)} in the source")
@@ -758,7 +758,7 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 @_method
 def copy_(x: Any, src: Any, non_blocking: bool = False) -> Any:
     """Gives the tensor the values of ``src``, broadcast and converted to its dtype."""
-    if isinstance(src, Operators) and src.engine is not x.engine:
+    if _is_tensor(src) and src.engine is not x.engine:
         src = src.to(x.engine.queue)
     return in_place.copy(x, src)
 

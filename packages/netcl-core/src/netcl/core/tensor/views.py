@@ -161,7 +161,7 @@ class ViewStorage(Storage):
     recording: Any
 
     @property
-    def version(self) -> int:
+    def version(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The number of writes in place into the root."""
         return self.root.version
 
