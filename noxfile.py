@@ -295,9 +295,8 @@ def oclgrind(session: nox.Session) -> None:
 def parity(session: nox.Session) -> None:
     """Compare forward values, gradients and optimizer steps with PyTorch 2.13 on the CPU."""
     install(session, everything({"core": "[cpu,test]", "nn": "[onnx]"}), "torch==2.13.0", "onnxruntime>=1.18")
-    parts = ("parity", "numeric", "dtypes", "spatial", "indexing", "layers", "curves", "optim", "onnx", "views")
     beside = ("test_parity_*.py", "test_onnx*.py")  # skipped in their own sessions, where PyTorch and ONNX are missing
-    files = [f"checks/parity/torch_{part}.py" for part in parts]
+    files = [str(file.relative_to(ROOT)) for file in sorted((ROOT / "checks/parity").glob("torch_*.py"))]
     for folder in (ROOT / f"packages/netcl-{part}/tests" for part in PACKAGES):
         files += [str(file.relative_to(ROOT)) for name in beside for file in sorted(folder.glob(name))]
     run_suites(session, *files, marked="")  # one by one: each prints the total of its family

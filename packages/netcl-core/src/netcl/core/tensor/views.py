@@ -161,12 +161,12 @@ class ViewStorage(Storage):
     recording: Any
 
     @property
-    def version(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def version(self) -> int:
         """The number of writes in place into the root."""
         return self.root.version
 
     @version.setter
-    def version(self, version: int) -> None:
+    def version(self, version: int) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         self.root.version = version
 
     def materialize(self) -> None:
