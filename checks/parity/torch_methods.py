@@ -35,8 +35,8 @@ def _o(array: Any) -> Operand:
 
 OTHER, INTEGERS, BOOLS = _o(Y), _o(np.abs(WHOLE) % 4), _o(~FLAGS)
 _UNARY = (
-    "abs absolute acos arccos arcsin arcsinh arctan arctanh asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc "
-    "erfinv exp exp2 expm1 fix floor frac i0 lgamma log log10 log1p log2 neg negative positive rad2deg reciprocal "
+    "abs absolute acos arccos arcsin arcsinh arctan arctanh asin asinh atan atanh ceil cos cosh deg2rad digamma erf "
+    "erfc erfinv exp exp2 expm1 fix floor frac i0 lgamma log log10 log1p log2 neg negative positive rad2deg reciprocal "
     "relu round rsqrt sgn sigmoid sign sin sinc sinh sqrt square tan tanh trunc logit"
 )
 _BINARY = (
