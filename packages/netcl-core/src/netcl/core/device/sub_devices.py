@@ -48,8 +48,12 @@ def new_queue(context: Any, dev: Any, priority: int = 0) -> Any:
     kind = cl.command_queue_properties.PROFILING_ENABLE if config.get("PROFILE_EVENTS") else 0
     if priority and "cl_khr_priority_hints" in dev.extensions.split():
         hint = _HIGH if priority < 0 else _LOW
-        return cl.CommandQueue(context, dev, properties=[cl.queue_properties.PROPERTIES, kind, _PRIORITY, hint])
-    return cl.CommandQueue(context, dev, properties=kind)
+        queue = cl.CommandQueue(context, dev, properties=[cl.queue_properties.PROPERTIES, kind, _PRIORITY, hint])
+    else:
+        queue = cl.CommandQueue(context, dev, properties=kind)
+    # Intel's runtime destroys a context that only its queues refer to; pyopencl keeps the context that it was asked for.
+    _ = queue.context
+    return queue
 
 
 def order_after(queue: Any, work: Any) -> None:
