@@ -110,6 +110,26 @@ def test_a_large_sum_is_cut_into_pieces_for_all_cores() -> None:
     assert second.items == 1
 
 
+@pytest.mark.parametrize("target", [CPU, GPU], ids=["cpu", "gpu"])
+def test_a_launch_reads_what_earlier_ones_wrote(target: Target) -> None:
+    """The gradient of a similarity by a vector that is broadcast along its axis sums over three kinds of axes, each
+    over results of the one before.
+    """
+    lengths = [apply("sqrt", reduce("sum", x * x, 2)) for x in (X, Y)]
+    similarity = reduce("sum", X * Y, 2) / (lengths[0] * lengths[1])
+    present = {0: frozenset({0, 1, 2}), 1: frozenset({1}), 2: frozenset({0, 1})}
+    (gradient,) = vjp((similarity,), (Load(2, "float32"),), (1,), present)
+    assert gradient is not None
+    inputs = [(200, 300, 4000), (1, 300, 1), (200, 300, 1)]
+    made = make_plan([gradient], [(1, 300, 1)], inputs, (200, 300, 4000), target)
+    written = {0, 1, 2}
+    for launch in made.launches:
+        assert written.issuperset(launch.inputs)
+        written.update(launch.outputs)
+    assert len(made.launches) > 3
+    assert written == {0, 1, 2, 3, *(4 + number for number in range(len(made.temporaries)))}
+
+
 def test_positions_have_64_bits_where_a_gpu_needs_them() -> None:
     """At 2**31 elements, by the text alone; CPU drivers are faster with size_t throughout."""
 

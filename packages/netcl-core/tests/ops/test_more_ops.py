@@ -151,6 +151,13 @@ def test_a_product_of_vectors_is_refused_where_matrices_are_meant() -> None:
         ops.mv(Tensor.ones((2, 2)), Tensor.ones((2, 2)))
 
 
+def bits(values: Any) -> bytes:
+    """The bytes of an array with one NaN for all: a device may change the payload of a NaN that it loads."""
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), values.dtype.type(NAN), values)
+    return np.ascontiguousarray(values).tobytes()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int64", "uint8", "bool"])
 @pytest.mark.parametrize("shape", [(40000,), (7, 5000)])
 def test_large_sorts_are_stable(engine: Any, dtype: str, shape: tuple[int, ...]) -> None:
@@ -168,4 +175,4 @@ def test_large_sorts_are_stable(engine: Any, dtype: str, shape: tuple[int, ...])
         if descending:
             wanted = x.shape[-1] - 1 - np.argsort(x[..., ::-1], -1, kind="stable")[..., ::-1]
         np.testing.assert_array_equal(order.numpy(), wanted)
-        assert values.numpy().tobytes() == np.ascontiguousarray(np.take_along_axis(x, wanted, -1)).tobytes()
+        assert bits(values.numpy()) == bits(np.take_along_axis(x, wanted, -1))

@@ -13,7 +13,7 @@ from netcl.core.expr import Expr, apply, reduce
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
 from netcl.ops.index import index_select
-from netcl.ops.reduce import p_norm
+from netcl.ops.reduce import p_norm, safe_root
 from netcl.ops.shape import unsqueeze
 from netcl.ops.table import composite, engine_of, expression, reduced
 
@@ -126,9 +126,10 @@ def _similarity(a: Any, b: Any, axis: int = 1, eps: float = 1e-8) -> Any:
 
 @expression(shapes=reduced, amp="float32", domain=Domain(cases=_similarity_cases, reference=_similarity))
 def cosine_similarity(a: Expr, b: Expr, axis: int = 1, eps: float = 1e-8, *, space: Space) -> Expr:
-    """a b / (max(|a|, eps) max(|b|, eps)) along ``axis``, broadcast."""
+    """a b / (max(|a|, eps) max(|b|, eps)) along ``axis``, broadcast, from the quotients a / max(|a|, eps), so that no
+    product overflows or underflows. The gradient of a length below eps is that of the length, as in PyTorch.
+    """
     _checked(space.op, a, b)
     at = space.axis(axis)
-    # The square of eps within the root: no gradient is infinite at 0.
-    lengths = [apply("sqrt", apply("maximum", reduce("sum", x * x, at), eps * eps)) for x in (a, b)]
-    return reduce("sum", a * b, at) / (lengths[0] * lengths[1])
+    first, second = (x / apply("maximum", safe_root(reduce("sum", x * x, at)), eps) for x in (a, b))
+    return reduce("sum", first * second, at)

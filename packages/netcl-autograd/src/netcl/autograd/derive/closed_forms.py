@@ -92,6 +92,13 @@ def erfinv(output: Expr, out: Expr, grad: Expr) -> Expr:
     return grad * (0.5 * math.sqrt(math.pi)) * apply("exp", out * out)
 
 
+@from_output("tanhshrink")
+def tanhshrink(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """dx = dy tanh(x)^2."""
+    bent = apply("tanh", _loaded(output))
+    return grad * bent * bent
+
+
 @from_output("max_along", "min_along")
 def extremum_along(output: Expr, out: Expr, grad: Expr) -> Expr:
     """The first element along the axis that equals the extremum (or is NaN) receives the gradient."""
@@ -100,6 +107,39 @@ def extremum_along(output: Expr, out: Expr, grad: Expr) -> Expr:
     hit = apply("eq", x, out) | apply("ne", x, x)
     first = reduce("min", apply("where", hit, Index(axis), Const(2**31 - 1, "int32")), axis)
     return apply("where", apply("eq", Index(axis), first), grad, 0.0)
+
+
+@closed_form("cosine_similarity")
+def cosine_similarity(problem: GradientProblem) -> Gradients:
+    """y = u v of the quotients u = a / |a|, v = b / |b| has da = dy (v - y u) / |a|, at right angles to a.
+
+    Rounding leaves a part along a, which divided by a small |a| is large, though the exact gradient may be 0, as along
+    an axis of length 1: it is taken out. A length below eps counts as eps, of which PyTorch's gradient is that of |a|.
+    """
+    (output,) = problem.outputs
+    axes, nodes = _reduced_axes(output), walk((output,))
+    eps = next(node for node in nodes if isinstance(node, Scalar) and node.name == "eps")
+    wide = "float64" if output.dtype == "float64" else "float32"
+    loads = [next(node for node in nodes if isinstance(node, Load) and node.slot == slot) for slot in (0, 1)]
+    lengths, quotients, directions, shorter = [], [], [], []
+    for load in loads:
+        x = cast(load, wide)
+        total = reduce("sum", x * x, axes)
+        zero = apply("eq", total, 0.0)
+        length = apply("sqrt", apply("where", zero, 1.0, total))
+        short = zero | (length < eps)
+        lengths.append(apply("where", short, eps, length))
+        quotients.append(x / lengths[-1])
+        directions.append(apply("where", zero, 0.0, x / length))
+        shorter.append(short)
+    similarity, grad = reduce("sum", quotients[0] * quotients[1], axes), cast(problem.grad, wide)
+    by_operands = []
+    for own, other in ((0, 1), (1, 0)):
+        across = quotients[other] - similarity * directions[own]
+        along = apply("stop_gradient", reduce("sum", across * directions[own], axes))
+        across = across - apply("where", shorter[own], 0.0, along) * directions[own]
+        by_operands.append(cast(grad * across / lengths[own], loads[own].dtype))
+    return dict(zip(problem.wanted, vjp(loads, by_operands, problem.wanted, problem.present)))
 
 
 # -- attention and normalization ---------------------------------------------------------------------------------------

@@ -123,8 +123,7 @@ class _Planner:
 
     def stage(self, stage: _Stage) -> None:
         """Plans ``stage``: cuts what reduces over different axes, then one kernel for each group that fits together."""
-        first = self.cut(stage)
-        if first is not None:
+        while (first := self.cut(stage)) is not None:  # what is cut next may read the results of ``first``
             self.stage(first)
         groups: dict[tuple[frozenset[int], frozenset[int]], _Stage] = {}
         for output, shape, slot in zip(stage.outputs, stage.shapes, stage.slots):
@@ -160,10 +159,6 @@ class _Planner:
             first.slots.append(slot)
             replaced[node] = Load(slot, node.dtype)
         stage.outputs = list(substitute_all(stage.outputs, replaced))
-        later = self.cut(stage)
-        if later is not None:  # three kinds of axes: what is cut next needs the first results
-            self.stage(first)
-            return later
         return first
 
     def nests(self, output: Expr) -> bool:
