@@ -34,16 +34,24 @@ _NAMES = {
     "autocast": "netcl.amp",
     "finfo": "netcl.array_api",
     "iinfo": "netcl.array_api",
-    "from_dlpack": "netcl.array_api",
     **dict.fromkeys(
         ("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"), "netcl.core.grad_mode"
     ),
     **dict.fromkeys(
         (
-            *("arange", "as_tensor", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full", "full_like"),
-            *("get_default_dtype", "is_tensor", "linspace", "logspace", "meshgrid", "multinomial", "normal", "ones"),
-            *("ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"),
-            *("set_default_dtype", "tensor", "zeros", "zeros_like"),
+            *("arange", "as_tensor", "bernoulli", "empty", "empty_like", "eye", "from_dlpack", "from_numpy", "full"),
+            *(
+                "full_like",
+                "get_default_dtype",
+                "is_tensor",
+                "linspace",
+                "logspace",
+                "meshgrid",
+                "multinomial",
+                "normal",
+            ),
+            *("ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like"),
+            *("randperm", "set_default_dtype", "tensor", "zeros", "zeros_like"),
         ),
         "netcl.core.tensor.factories",
     ),

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from netcl.array_api import linalg
+from netcl.array_api.array import Array
 from netcl.array_api.creation import (
     arange,
     asarray,
@@ -169,6 +170,7 @@ float32: Any = type_of("float32")
 float64: Any = type_of("float64")
 
 __all__ = [
+    "Array",
     "__array_api_version__",
     "__array_namespace_info__",
     "abs",

@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from netcl.array_api.array import returns_arrays
 from netcl.array_api.rows import row
 from netcl.core.device.discovery import manager
 from netcl.core.dtypes import canonical
 from netcl.core.errors import DeviceNotFoundError
-from netcl.core.tensor import Tensor
+from netcl.core.tensor import Tensor, factories
 
 __all__ = [
     "arange",
@@ -51,6 +52,7 @@ def _default_dtype(value: Any) -> str:
     return "int64" if isinstance(value, (int, np.integer)) else "float32"
 
 
+@returns_arrays
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """Returns a tensor of a tensor, an array, a number, or nested sequences of numbers.
 
@@ -70,18 +72,16 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     return Tensor.from_host(place(device), obj, dtype)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Returns a tensor with the values of an object that has ``__dlpack__``, a copy unless it is a tensor.
 
     Raises ValueError if ``copy`` is False and a copy is needed.
     """
-    if isinstance(x, Tensor):
-        return asarray(x, device=device, copy=copy)
-    if copy is False:
-        raise ValueError("from_dlpack: data of another library are copied, which copy=False forbids")
-    return asarray(np.from_dlpack(x), device=device)
+    return factories.from_dlpack(x, device=device, copy=copy)
 
 
+@returns_arrays
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -93,52 +93,62 @@ def arange(
     return asarray(numbers, dtype=dtype or ("int64" if whole else "float32"), device=device)
 
 
+@returns_arrays
 def full(shape: Shape, fill_value: float, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns a tensor of ``shape`` whose elements are ``fill_value``; the dtype is the number's if none is given."""
     name = _default_dtype(fill_value) if dtype is None else canonical(dtype)
     return Tensor.from_shape(place(device), shape, name, fill=fill_value)
 
 
+@returns_arrays
 def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns a tensor of ``shape`` with undefined content, float32 if no dtype is given."""
     return Tensor.from_shape(place(device), shape, dtype or "float32", fill=None)
 
 
+@returns_arrays
 def zeros(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns zeros of ``shape``, float32 if no dtype is given."""
     return full(shape, 0, dtype=dtype or "float32", device=device)
 
 
+@returns_arrays
 def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns ones of ``shape``, float32 if no dtype is given."""
     return full(shape, 1, dtype=dtype or "float32", device=device)
 
 
+@returns_arrays
 def full_like(x: Tensor, /, fill_value: float, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns a tensor of x's shape, and of its dtype and on its device if none is given, filled with one number."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=x.device if device is None else device)
 
 
+@returns_arrays
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns a tensor like ``x`` with undefined content."""
     return empty(x.shape, dtype=dtype or x.dtype, device=x.device if device is None else device)
 
 
+@returns_arrays
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns zeros like ``x``."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
+@returns_arrays
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns ones like ``x``."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
+@returns_arrays
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns the (n_rows, n_cols) matrix with ones on diagonal ``k``; n_cols is n_rows if not given."""
     return asarray(np.eye(n_rows, n_cols, k, dtype=np.int8), dtype=dtype or "float32", device=device)
 
 
+@returns_arrays
 def linspace(
     start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
@@ -147,6 +157,7 @@ def linspace(
     return asarray(numbers, dtype=dtype or "float32", device=device)
 
 
+@returns_arrays
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> list[Tensor]:
     """Returns the coordinates of a grid over vectors, one tensor for each; "xy" swaps the first two axes.
 
@@ -170,11 +181,13 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> list[Tens
     ]
 
 
+@returns_arrays
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Returns the elements on and below diagonal ``k`` of matrices, and zeros above it."""
     return row("tril")(x, k)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Returns the elements on and above diagonal ``k`` of matrices, and zeros below it."""
     return row("triu")(x, k)  # type: ignore[no-any-return]

@@ -6,13 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from netcl.array_api.rows import row
+from netcl.array_api.array import returns_arrays
 from netcl.core.dtypes import (
     canonical,
     integer_range,
     is_floating,
-    is_integer,
-    is_unsigned,
     itemsize,
     kind,
     numpy_dtype,
@@ -92,6 +90,7 @@ def dtype_of(value: Any) -> str:
     return value.dtype if isinstance(value, Tensor) else canonical(value)
 
 
+@returns_arrays
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Returns ``x`` in ``dtype``, as a copy unless ``copy`` is False and nothing changes."""
     result = x if device is None else x.to(device)
@@ -163,24 +162,3 @@ def type_of(name: str) -> DataType:
 
 
 _objects: dict[str, DataType] = {}
-
-
-def accumulated(dtype: str) -> str:
-    """Returns the standard's dtype for sums of ``dtype``: the widest of its kind for integers, int64 for bool."""
-    if is_floating(dtype):
-        return dtype
-    return "uint64" if is_integer(dtype) and is_unsigned(dtype) else "int64"
-
-
-def together(*values: Any) -> list[Any]:
-    """Returns the operands with all tensors in the dtype that they promote to, 0-d ones as the others; numbers stay."""
-    dtypes = {value.dtype for value in values if isinstance(value, Tensor)}
-    if len(dtypes) < 2:
-        return list(values)
-    common = promote(*dtypes)
-    return [converted(value, common) if isinstance(value, Tensor) else value for value in values]
-
-
-def converted(x: Tensor, dtype: str) -> Tensor:
-    """Returns ``x`` in ``dtype``, recorded."""
-    return x if x.dtype == dtype else row("cast")(x, dtype=dtype)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from netcl.array_api.array import floor_quotient, returns_arrays
 from netcl.array_api.creation import zeros_like
-from netcl.array_api.data_types import converted, together
+from netcl.array_api.promotion import converted, together
 from netcl.array_api.rows import row
-from netcl.core.dtypes import integer_range, is_floating, is_integer, promote
+from netcl.core.dtypes import integer_range, is_integer
 from netcl.core.errors import DTypeError
 from netcl.core.tensor import Tensor
 
@@ -47,7 +48,7 @@ def _binary(name: str, of: str) -> Binary:
 def _named(function: Any, name: str, doc: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return function
+    return returns_arrays(function)
 
 
 abs = _unary("abs", "abs")
@@ -113,40 +114,39 @@ tanh = _unary("tanh", "tanh")
 trunc = _rounding("trunc")
 
 
+@returns_arrays
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
-    """floor(x1 / x2). Of floats it is the floor of the rounded quotient, with the standard's special cases: infinity
-    divided by a finite number is infinity, and -1 by infinity -0. The op and the operator have Python's and NumPy's.
+    """floor(x1 / x2), with the standard's special cases: infinity divided by a finite number is infinity, and -1 by
+    infinity -0. The op, and the operator of tensors from elsewhere, have Python's and NumPy's.
     """
-    left, right = together(x1, x2)
-    if is_floating(_common(left, right)):
-        return floor(divide(left, right))
-    return row("floor_divide")(left, right)  # type: ignore[no-any-return]
+    return floor_quotient(x1, x2)  # type: ignore[no-any-return]
 
 
-def _common(*values: Any) -> str:
-    return promote(*(value.dtype if isinstance(value, Tensor) else type(value) for value in values))
-
-
+@returns_arrays
 def positive(x: Tensor, /) -> Tensor:
     """A copy of x."""
     return x.clone()
 
 
+@returns_arrays
 def conj(x: Tensor, /) -> Tensor:
     """A copy of x, which is real."""
     return x.clone()
 
 
+@returns_arrays
 def real(x: Tensor, /) -> Tensor:
     """A copy of x, which is real."""
     return x.clone()
 
 
+@returns_arrays
 def imag(x: Tensor, /) -> Tensor:
     """Zeros: x is real."""
     return zeros_like(x)
 
 
+@returns_arrays
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """min(max(x, min), max) in x's dtype; None is no limit. Bounds are numbers or tensors that broadcast with ``x``."""
     result = x if min is not None or max is not None else x.clone()

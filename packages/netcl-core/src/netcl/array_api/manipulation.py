@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from netcl.array_api.data_types import together
+from netcl.array_api.array import returns_arrays
+from netcl.array_api.promotion import together
 from netcl.array_api.rows import row
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.tensor import Tensor
@@ -33,17 +34,20 @@ __all__ = [
 Axes = int | tuple[int, ...] | None
 
 
+@returns_arrays
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """Returns the tensors broadcast against one another."""
     shape = broadcast_shapes([array.shape for array in arrays], "broadcast_arrays")
     return [broadcast_to(array, shape) for array in arrays]
 
 
+@returns_arrays
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     """Returns ``x`` repeated along axes of length 1, and leading ones, to ``shape``."""
     return row("expand")(x, shape)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     """Returns the tensors joined along ``axis``, or flattened and joined if it is None; their dtypes are promoted."""
     joined = together(*arrays)
@@ -52,6 +56,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     return row("cat")(joined, axis)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def expand_dims(x: Tensor, /, axis: int) -> Tensor:
     """Returns ``x`` with an axis of length 1 at ``axis``; raises IndexError if that is out of range."""
     if not -x.ndim - 1 <= axis <= x.ndim:
@@ -59,11 +64,13 @@ def expand_dims(x: Tensor, /, axis: int) -> Tensor:
     return row("unsqueeze")(x, axis)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def flip(x: Tensor, /, *, axis: Axes = None) -> Tensor:
     """Returns ``x`` with the order of elements reversed along ``axis``, or along all axes."""
     return row("flip")(x, axis) if x.ndim else x.clone()
 
 
+@returns_arrays
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
     """Returns ``x`` with the axes ``source`` at the places ``destination``, the others in their order."""
     of = _each(source, x.ndim)
@@ -81,11 +88,13 @@ def _each(axes: int | tuple[int, ...], rank: int) -> list[int]:
     return [normalize_axes(axis, rank, "moveaxis")[0] for axis in given]
 
 
+@returns_arrays
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     """Returns ``x`` with its axes in the order ``axes``."""
     return row("permute")(x, axes)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
     """Returns ``x`` with each element along ``axis`` (None: of the flattened tensor) ``repeats`` times; a tensor says
     how often for each of them, and is read on the host.
@@ -97,12 +106,14 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     return take(x, Tensor.from_host(x.queue, places), axis=axis)
 
 
+@returns_arrays
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
     """Returns ``x`` in another shape; one length may be -1. ``copy`` True copies, else the storage is shared."""
     result: Tensor = row("reshape")(x, shape)
     return result.clone() if copy else result
 
 
+@returns_arrays
 def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Tensor:
     """Returns ``x`` with elements moved by ``shift`` along ``axis`` (None: of the flattened tensor), around the end."""
     if not x.size or not x.ndim:
@@ -110,6 +121,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Te
     return row("roll")(x, shift, axis)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """Returns ``x`` without axes of length 1; raises ValueError if one is longer."""
     axes = normalize_axes(axis, x.ndim, "squeeze")
@@ -118,16 +130,19 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     return reshape(x, tuple(size for at, size in enumerate(x.shape) if at not in axes))
 
 
+@returns_arrays
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """Returns the tensors of one shape joined along a new axis; their dtypes are promoted."""
     return row("stack")(together(*arrays), axis)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     """Returns ``x`` repeated as a whole ``repetitions`` times along each axis."""
     return row("tile")(x, repetitions)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Returns the slices of ``x`` along ``axis``, without that axis."""
     (at,) = normalize_axes(axis, x.ndim, "unstack")
@@ -135,6 +150,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(row("getitem")(x, lead + (place,)) for place in range(x.shape[at]))
 
 
+@returns_arrays
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     """Returns the elements of ``x`` at ``indices`` along ``axis``, which a vector does not need."""
     if axis is None:
@@ -144,6 +160,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     return row("take")(x, indices, axis)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """Returns the elements of ``x`` at ``indices`` along ``axis``; the other axes broadcast."""
     (at,) = normalize_axes(axis, x.ndim, "take_along_axis")

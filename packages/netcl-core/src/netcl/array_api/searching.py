@@ -6,8 +6,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from netcl.array_api.data_types import together
+from netcl.array_api.array import returns_arrays
 from netcl.array_api.manipulation import take
+from netcl.array_api.promotion import together
 from netcl.array_api.rows import row
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import Tensor
@@ -27,16 +28,19 @@ __all__ = [
 ]
 
 
+@returns_arrays
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Returns the position of the first largest element along ``axis`` (None: of the flattened tensor), int64."""
     return row("argmax")(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Returns the position of the first smallest element along ``axis`` (None: of the flattened tensor), int64."""
     return row("argmin")(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Returns the positions of nonzero elements, one int64 vector per axis; raises ShapeError for a 0-d tensor."""
     if not x.ndim:
@@ -44,6 +48,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     return tuple(row("nonzero")(x, as_tuple=True))
 
 
+@returns_arrays
 def searchsorted(
     x1: Tensor, x2: Tensor, /, *, side: Literal["left", "right"] = "left", sorter: Tensor | None = None
 ) -> Tensor:
@@ -52,16 +57,19 @@ def searchsorted(
     return row("searchsorted")(edges, values, side=side)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
     """Returns x1 where the condition holds, else x2; tensors or numbers, whose dtypes are promoted."""
     return row("where")(condition, *together(x1, x2))  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the elements sorted along ``axis``; always stable."""
     return row("sort")(x, axis=axis, descending=descending)[0]  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the positions, int64, in the order of the sorted elements along ``axis``; always stable."""
     return row("argsort")(x, axis=axis, descending=descending)  # type: ignore[no-any-return]
@@ -90,6 +98,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+@returns_arrays
 def unique_all(x: Tensor, /) -> UniqueAll:
     """Returns the distinct elements, sorted, the position of the first of each, the place of each element of ``x``
     among them, and their counts, int64. Each NaN is distinct. Computed on the host.
@@ -105,12 +114,14 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     )
 
 
+@returns_arrays
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """Returns the distinct elements, sorted, and their counts, int64; each NaN is distinct."""
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
+@returns_arrays
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """Returns the distinct elements, sorted, and the place of each element of ``x`` among them; each NaN is
     distinct.
@@ -119,6 +130,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     return UniqueInverse(found.values, found.inverse_indices)
 
 
+@returns_arrays
 def unique_values(x: Tensor, /) -> Tensor:
     """Returns the distinct elements, sorted; each NaN is distinct."""
     return unique_all(x).values

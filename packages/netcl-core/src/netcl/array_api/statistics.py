@@ -6,9 +6,10 @@ import builtins
 import math
 from typing import Any
 
+from netcl.array_api.array import returns_arrays
 from netcl.array_api.creation import full
-from netcl.array_api.data_types import accumulated, converted
 from netcl.array_api.manipulation import Axes, concat
+from netcl.array_api.promotion import accumulated, converted
 from netcl.array_api.rows import row
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.layout import normalize_axes
@@ -31,11 +32,13 @@ __all__ = [
 ]
 
 
+@returns_arrays
 def sum(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Returns the sum over ``axis``; integers are summed in int64 or uint64, unless ``dtype`` is given."""
     return _total("sum", x, dtype, axis=axis, keepdims=keepdims)
 
 
+@returns_arrays
 def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Returns the product over ``axis``; integers are multiplied in int64 or uint64, unless ``dtype`` is given."""
     return _total("prod", x, dtype, axis=axis, keepdims=keepdims)
@@ -49,11 +52,13 @@ def _total(name: str, x: Tensor, dtype: Any, **more: Any) -> Tensor:
     return converted(row(name)(x, **more), wanted)
 
 
+@returns_arrays
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Returns the mean over ``axis``."""
     return row("mean")(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Returns the variance over ``axis`` with divisor n - correction."""
     deviation = row("sub")(x, mean(x, axis=axis, keepdims=True))
@@ -62,36 +67,43 @@ def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: b
     return row("div")(total, float(builtins.max(count, 0)))  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Returns the standard deviation over ``axis`` with divisor n - correction."""
     return row("sqrt")(var(x, axis=axis, correction=correction, keepdims=keepdims))  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Returns the largest element over ``axis``; raises ShapeError for no elements."""
     return row("amax")(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Returns the smallest element over ``axis``; raises ShapeError for no elements."""
     return row("amin")(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Returns True if all elements over ``axis`` are nonzero."""
     return row("all")(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Returns True if an element over ``axis`` is nonzero."""
     return row("any")(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
+@returns_arrays
 def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Returns the number of nonzero elements over ``axis``, int64."""
     return converted(row("count_nonzero")(x, axis=axis, keepdims=keepdims), "int64")
 
 
+@returns_arrays
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
@@ -99,6 +111,7 @@ def cumulative_sum(
     return _running("cumsum", x, axis, dtype, include_initial, 0)
 
 
+@returns_arrays
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
@@ -121,6 +134,7 @@ def _running(name: str, x: Tensor, axis: int | None, dtype: Any, include_initial
     return concat([first, result], axis=at)
 
 
+@returns_arrays
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:

@@ -25,6 +25,7 @@ __all__ = [
     "empty",
     "empty_like",
     "eye",
+    "from_dlpack",
     "from_numpy",
     "full",
     "full_like",
@@ -128,6 +129,23 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         placed = data if device is None else data.to(device)
         return placed if dtype is None else placed.to(dtype)
     return tensor(data, dtype=dtype, device=device)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Returns a tensor with the values of an object that has ``__dlpack__``, a copy unless it is a tensor.
+
+    Raises ValueError if ``copy`` is False and a copy is needed.
+    """
+    if isinstance(x, Tensor):
+        moved = x if device is None else x.to(device)
+        if copy is False and moved is not x:
+            raise ValueError("from_dlpack: another device needs a copy, which copy=False forbids")
+        return moved.clone() if copy and moved is x else moved
+    if copy is False:
+        raise ValueError("from_dlpack: data of another library are copied, which copy=False forbids")
+    array = np.from_dlpack(x)
+    dtype = "float64" if array.dtype == np.float64 else None
+    return Tensor.from_host(_queue(device), array, dtype)  # type: ignore[no-any-return]
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:

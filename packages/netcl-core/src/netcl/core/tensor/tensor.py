@@ -245,13 +245,22 @@ class Tensor(Creation["Tensor"]):
             raise ValueError("to_device: a device of netcl has its own queue and takes no stream")
         return self.to(device)
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         if self.array is None or self.dtype == "bfloat16":
             raise BufferError(
                 f"DLPack needs memory of the host: this is a {self.dtype} tensor on {self.engine.device_label}; "
                 "use .cpu() or .numpy()"
             )
-        return self.array.__dlpack__(**kwargs)
+        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        # NumPy before 2.1 takes a stream alone.
+        return self.array.__dlpack__(**{name: value for name, value in asked.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         if self.array is None:
