@@ -34,6 +34,8 @@ PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
 # Packages that a suite uses in addition to the layers of its package: DataParallel is tested on layers of netcl-nn.
 BESIDE = {"distributed": ("nn",)}
+# The commit of the array API standard's test suite with which checks/array_api/*.txt were written.
+ARRAY_API_TESTS = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
 # Libraries that the benchmarks compare with, each in a separate environment under .nox/peers.
 PEERS = {"torch": "torch==2.13.0", "tinygrad": "tinygrad==0.14.0"}
 
@@ -300,6 +302,20 @@ def parity(session: nox.Session) -> None:
     for folder in (ROOT / f"packages/netcl-{part}/tests" for part in PACKAGES):
         files += [str(file.relative_to(ROOT)) for name in beside for file in sorted(folder.glob(name))]
     run_suites(session, *files, marked="")  # one by one: each prints the total of its family
+
+
+@nox.session(tags=["deep"])
+def array_api(session: nox.Session) -> None:
+    """Run the test suite of the array API standard; an argument is a checkout of it, else one is made."""
+    install(session, {"core": "[cpu]"}, "hypothesis>=6.151", "ndindex>=1.8", "pytest", "pytest-json-report")
+    folder = session.posargs[0] if session.posargs else f"{session.create_tmp()}/array-api-tests"
+    if not Path(folder).is_dir():
+        address = "https://github.com/data-apis/array-api-tests"
+        session.run("git", "clone", "--quiet", address, folder, external=True)
+        session.run("git", "-C", folder, "checkout", "--quiet", ARRAY_API_TESTS, external=True)
+        session.run("git", "-C", folder, "submodule", "update", "--quiet", "--init", external=True)
+    for device in ("cpu", "pocl"):
+        session.run("python", "checks/array_api/suite.py", folder, env={"NETCL_DEVICE": device})
 
 
 @nox.session(tags=["deep"], python=PYTHONS)

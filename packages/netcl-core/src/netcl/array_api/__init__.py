@@ -1,8 +1,9 @@
 """The Python array API standard, version 2024.12, over the ops of netcl: ``x.__array_namespace__()``.
 
 Functions have the standard's names, signatures and promotion, also where they differ from netcl's own, which are
-PyTorch's: ``std`` divides by n, ``max`` over an axis gives values, 0-d tensors promote like others. Complex dtypes and
-the extension ``fft`` are not part of it; docs/reference/array-api.md lists what differs.
+PyTorch's: ``std`` divides by n, ``max`` over an axis gives values, 0-d tensors promote like others. They return
+``Array``, a tensor with the standard's operators. Complex dtypes and the extension ``fft`` are not part of it;
+docs/reference/array-api.md lists what differs.
 """
 
 from __future__ import annotations
