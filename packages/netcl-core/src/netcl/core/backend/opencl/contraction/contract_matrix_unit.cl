@@ -1,0 +1,118 @@
+// GEMM of 16-bit operands on a matrix unit, with sums in float32: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j].
+//
+// A work-group computes SPAN_M x SPAN_N results. Blocks of SPAN_K along k go through a ring of STAGES buffers in local
+// memory: copies of later blocks are under way while WARPS_M x WARPS_N warps of 32 work-items multiply this one, each
+// WARP_M x WARP_N results in fragments of 16 x 8. Work-groups walk the results in columns of GROUP_ROWS row blocks, so that
+// those at work at a time share operands in the cache.
+//
+// An operand whose elements are contiguous along k (A_ALONG, B_ALONG) is stored in rows of SPAN_K, else in SPAN_K rows; chunks
+// of 8 elements are swizzled, so that the 8 rows of a fragment are in different banks. Elements past an edge are zeros.
+
+// Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
+// of its rows or columns, or of its elements along k, whichever is not 1.
+static inline void copy_along(__local ushort* tile, __global const ushort* from, const int span, const int item, const int first,
+                              const int count, const int start, const int depth, const int step) {
+    EACH_CHUNK
+    for (int i = 0; i < span * ALONG_CHUNKS / ITEMS; i++) {
+        const int at = item + i * ITEMS, row = at / ALONG_CHUNKS, chunk = at % ALONG_CHUNKS, k = start + chunk * 8;
+        const int some = first + row < count ? clamp(depth - k, 0, 8) : 0;
+        copy_chunk(tile + ALONG(row, chunk), from + (some > 0 ? (size_t)(first + row) * step + k : 0), some);
+    }
+}
+
+static inline void copy_across(__local ushort* tile, __global const ushort* from, const int span, const int item, const int first,
+                               const int count, const int start, const int depth, const int step) {
+    EACH_CHUNK
+    for (int i = 0; i < span * ALONG_CHUNKS / ITEMS; i++) {
+        const int at = item + i * ITEMS, row = at / (span / 8), chunk = at % (span / 8), column = first + chunk * 8;
+        const int some = start + row < depth ? clamp(count - column, 0, 8) : 0;
+        copy_chunk(tile + ACROSS(span, row, chunk), from + (some > 0 ? (size_t)(start + row) * step + column : 0), some);
+    }
+}
+
+#if A_ALONG
+#define COPY_A(tile, start) copy_along(tile, a, SPAN_M, item, row, m, start, depth, a_step)
+#else
+#define COPY_A(tile, start) copy_across(tile, a, SPAN_M, item, row, m, start, depth, a_step)
+#endif
+#if B_ALONG
+#define COPY_B(tile, start) copy_along(tile, b, SPAN_N, item, column, n, start, depth, b_step)
+#else
+#define COPY_B(tile, start) copy_across(tile, b, SPAN_N, item, column, n, start, depth, b_step)
+#endif
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* restrict b_, __global STORAGE* restrict out, const product g FINISHING) {
+    __local ushort tiles[STAGES * (TILE_A + TILE_B) + UNIT_ELEMENTS] ALIGNED_TILES;
+    UNIT_MEMORY
+    const int item = get_local_id(0), warp = item / 32, lane = item % 32;
+    const int m = g.m, n = g.n, depth = g.k, a_step = A_ALONG ? g.a_row : g.a_k, b_step = B_ALONG ? g.b_n : g.b_k;
+    const int rows = (m + SPAN_M - 1) / SPAN_M, columns = (n + SPAN_N - 1) / SPAN_N, number = get_group_id(0);
+    const int band = number / (GROUP_ROWS * columns), height = min(GROUP_ROWS, rows - band * GROUP_ROWS);
+    const int within = number - band * GROUP_ROWS * columns;
+    const int row = (band * GROUP_ROWS + within % height) * SPAN_M, column = within / height * SPAN_N;
+    const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
+    __global const ushort* a = (__global const ushort*)a_ + g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    __global const ushort* b = (__global const ushort*)b_ + g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
+    BEGIN_OPERANDS
+    const int warp_row = warp % WARPS_M * WARP_M, warp_column = warp / WARPS_M * WARP_N;
+    float sums[WARP_M / 16][WARP_N / 8][4];
+    for (int i = 0; i < WARP_M / 16; i++)
+        for (int j = 0; j < WARP_N / 8; j++)
+            for (int e = 0; e < 4; e++) sums[i][j][e] = 0;
+    const int blocks = (depth + SPAN_K - 1) / SPAN_K;
+    for (int stage = 0; stage < STAGES - 1; stage++) {
+        if (stage < blocks) {
+            COPY_A(tiles + stage * (TILE_A + TILE_B), stage * SPAN_K);
+            COPY_B(tiles + stage * (TILE_A + TILE_B) + TILE_A, stage * SPAN_K);
+        }
+        COPIES_END;
+    }
+    int reading = 0, writing = STAGES - 1;  // of the ring
+    for (int block = 0; block < blocks; block++) {
+        COPIES_WAIT;  // for the copies of this block: those of STAGES - 2 later ones may be under way
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (block + STAGES - 1 < blocks) {
+            COPY_A(tiles + writing * (TILE_A + TILE_B), (block + STAGES - 1) * SPAN_K);
+            COPY_B(tiles + writing * (TILE_A + TILE_B) + TILE_A, (block + STAGES - 1) * SPAN_K);
+        }
+        COPIES_END;
+        __local const ushort* a_tile = tiles + reading * (TILE_A + TILE_B);
+        __local const ushort* b_tile = a_tile + TILE_A;
+        EACH_FRAGMENT
+        for (int k = 0; k < SPAN_K; k += 16) {
+            uint4 a_part[WARP_M / 16], b_part[WARP_N / 16];
+            EACH_FRAGMENT
+            for (int i = 0; i < WARP_M / 16; i++) a_part[i] = fragment_a(a_tile, warp_row + i * 16, k, lane);
+            EACH_FRAGMENT
+            for (int j = 0; j < WARP_N / 16; j++) b_part[j] = fragment_b(b_tile, warp_column + j * 16, k, lane);
+            EACH_FRAGMENT
+            for (int i = 0; i < WARP_M / 16; i++)
+                EACH_FRAGMENT
+                for (int j = 0; j < WARP_N / 16; j++) {
+                    MULTIPLY(sums[i][2 * j], a_part[i], b_part[j].x, b_part[j].y);
+                    MULTIPLY(sums[i][2 * j + 1], a_part[i], b_part[j].z, b_part[j].w);
+                }
+        }
+        reading = reading + 1 == STAGES ? 0 : reading + 1;
+        writing = writing + 1 == STAGES ? 0 : writing + 1;
+    }
+    const int out_row = g.out_row, out_n = g.out_n;
+    EACH_FRAGMENT
+    for (int i = 0; i < WARP_M / 16; i++)
+        EACH_FRAGMENT
+        for (int j = 0; j < WARP_N / 8; j++) {
+            EACH_FRAGMENT
+            for (int e = 0; e < 4; e++) {
+                const int r = min(row + warp_row + i * 16 + lane / 4 + e / 2 * 8, m - 1);
+                const int c = min(column + warp_column + j * 8 + lane % 4 * 2 + e % 2, n - 1);
+                sums[i][j][e] = FINISHED(sums[i][j][e], r, c, c * out_n);
+            }
+            EACH_FRAGMENT
+            for (int e = 0; e < 4; e++) {
+                const int r = row + warp_row + i * 16 + lane / 4 + e / 2 * 8, c = column + warp_column + j * 8 + lane % 4 * 2 + e % 2;
+                if (r < m && c < n) STORE(sums[i][j][e], out, r * out_row + c * out_n);
+            }
+        }
+}

@@ -1,0 +1,53 @@
+// The matrix unit of NVIDIA from compute capability 8.0 on, in inline PTX: asynchronous copies to local memory, ldmatrix and
+// mma.sync.m16n8k16. A local pointer is a shared address of 32 bits.
+
+#define EACH_FRAGMENT _Pragma("unroll")
+#define EACH_CHUNK _Pragma("unroll")
+#define COPIES_END asm volatile("cp.async.commit_group;" ::: "memory")
+#define COPIES_WAIT asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory")
+#define UNIT_MEMORY
+#define UNIT_ELEMENTS 0
+#define ALIGNED_TILES __attribute__((aligned(128)))
+
+static inline void copy_chunk(__local ushort* to, __global const ushort* from, const int count) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"(from), "r"(count * 2) : "memory");
+}
+
+static inline uint4 rows_of(__local const ushort* from) {
+    uint4 part;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(part.x), "=r"(part.y), "=r"(part.z), "=r"(part.w) : "r"((uint)(size_t)from) : "memory");
+    return part;
+}
+
+static inline uint4 columns_of(__local const ushort* from) {
+    uint4 part;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(part.x), "=r"(part.y), "=r"(part.z), "=r"(part.w) : "r"((uint)(size_t)from) : "memory");
+    return part;
+}
+
+static inline uint4 fragment_a(__local const ushort* tile, const int row, const int k, const int lane) {
+#if A_ALONG
+    const int i = row + lane % 16;
+    return rows_of(tile + ALONG(i, k / 8 + lane / 16));
+#else
+    const int at = k + lane % 8 + lane / 16 * 8;
+    return columns_of(tile + ACROSS(SPAN_M, at, row / 8 + lane / 8 % 2));
+#endif
+}
+
+static inline uint4 fragment_b(__local const ushort* tile, const int column, const int k, const int lane) {
+#if B_ALONG
+    const int j = column + lane % 8 + lane / 16 * 8;
+    return rows_of(tile + ALONG(j, k / 8 + lane / 8 % 2));
+#else
+    const int at = k + lane % 16;
+    return columns_of(tile + ACROSS(SPAN_N, at, column / 8 + lane / 16));
+#endif
+}
+
+#define MULTIPLY(sums, a, b0, b1) \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." KIND "." KIND ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1))
