@@ -9,24 +9,31 @@
 // of 8 elements are swizzled, so that the 8 rows of a fragment are in different banks. Elements past an edge are zeros.
 
 // Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
-// of its rows or columns, or of its elements along k, whichever is not 1.
-static inline void copy_along(__local ushort* tile, __global const ushort* from, const int span, const int item, const int first,
+// of its rows or columns, or of its elements along k, whichever is not 1. Rows past the last one are read as zeros: their
+// chunks have no elements.
+static inline void copy_along(__local ushort* tile, __global const ushort* from, const uint span, const uint item, const int first,
                               const int count, const int start, const int depth, const int step) {
+    const uint row = item / ALONG_CHUNKS, chunk = item % ALONG_CHUNKS, rows = ITEMS / ALONG_CHUNKS;
+    const int k = start + (int)chunk * 8, some = clamp(depth - k, 0, 8), last = count - 1;
+    __local ushort* to = tile + ALONG(row, row, chunk);
+    from += some > 0 ? k : 0;
     EACH_CHUNK
-    for (int i = 0; i < span * ALONG_CHUNKS / ITEMS; i++) {
-        const int at = item + i * ITEMS, row = at / ALONG_CHUNKS, chunk = at % ALONG_CHUNKS, k = start + chunk * 8;
-        const int some = first + row < count ? clamp(depth - k, 0, 8) : 0;
-        copy_chunk(tile + ALONG(row, chunk), from + (some > 0 ? (size_t)(first + row) * step + k : 0), some);
+    for (uint i = 0; i < span / rows; i++) {
+        const int r = first + (int)(row + i * rows);
+        copy_chunk(to + i * rows * SPAN_K, from + min(r, last) * step, r <= last ? some : 0);
     }
 }
 
-static inline void copy_across(__local ushort* tile, __global const ushort* from, const int span, const int item, const int first,
+static inline void copy_across(__local ushort* tile, __global const ushort* from, const uint span, const uint item, const int first,
                                const int count, const int start, const int depth, const int step) {
+    const uint row = item / (span / 8), chunk = item % (span / 8), rows = ITEMS / (span / 8);
+    const int column = first + (int)chunk * 8, some = clamp(count - column, 0, 8), last = depth - 1;
+    from += some > 0 ? column : 0;
     EACH_CHUNK
-    for (int i = 0; i < span * ALONG_CHUNKS / ITEMS; i++) {
-        const int at = item + i * ITEMS, row = at / (span / 8), chunk = at % (span / 8), column = first + chunk * 8;
-        const int some = start + row < depth ? clamp(count - column, 0, 8) : 0;
-        copy_chunk(tile + ACROSS(span, row, chunk), from + (some > 0 ? (size_t)(start + row) * step + column : 0), some);
+    for (uint i = 0; i < SPAN_K / rows; i++) {
+        const uint at = row + i * rows;
+        const int k = start + (int)at;
+        copy_chunk(tile + ACROSS(span, at, at, chunk), from + min(k, last) * step, k <= last ? some : 0);
     }
 }
 
@@ -45,7 +52,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* restrict b_, __global STORAGE* restrict out, const product g FINISHING) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B) + UNIT_ELEMENTS] ALIGNED_TILES;
     UNIT_MEMORY
-    const int item = get_local_id(0), warp = item / 32, lane = item % 32;
+    const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
     const int m = g.m, n = g.n, depth = g.k, a_step = A_ALONG ? g.a_row : g.a_k, b_step = B_ALONG ? g.b_n : g.b_k;
     const int rows = (m + SPAN_M - 1) / SPAN_M, columns = (n + SPAN_N - 1) / SPAN_N, number = get_group_id(0);
     const int band = number / (GROUP_ROWS * columns), height = min(GROUP_ROWS, rows - band * GROUP_ROWS);
@@ -56,11 +63,11 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
     __global const ushort* b = (__global const ushort*)b_ + g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
     BEGIN_OPERANDS
-    const int warp_row = warp % WARPS_M * WARP_M, warp_column = warp / WARPS_M * WARP_N;
+    const uint warp_row = warp % WARPS_M * WARP_M, warp_column = warp / WARPS_M * WARP_N;
     float sums[WARP_M / 16][WARP_N / 8][4];
-    for (int i = 0; i < WARP_M / 16; i++)
-        for (int j = 0; j < WARP_N / 8; j++)
-            for (int e = 0; e < 4; e++) sums[i][j][e] = 0;
+    for (uint i = 0; i < WARP_M / 16; i++)
+        for (uint j = 0; j < WARP_N / 8; j++)
+            for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
     const int blocks = (depth + SPAN_K - 1) / SPAN_K;
     for (int stage = 0; stage < STAGES - 1; stage++) {
         if (stage < blocks) {
@@ -81,16 +88,16 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
         __local const ushort* a_tile = tiles + reading * (TILE_A + TILE_B);
         __local const ushort* b_tile = a_tile + TILE_A;
         EACH_FRAGMENT
-        for (int k = 0; k < SPAN_K; k += 16) {
+        for (uint k = 0; k < SPAN_K; k += 16) {
             uint4 a_part[WARP_M / 16], b_part[WARP_N / 16];
             EACH_FRAGMENT
-            for (int i = 0; i < WARP_M / 16; i++) a_part[i] = fragment_a(a_tile, warp_row + i * 16, k, lane);
+            for (uint i = 0; i < WARP_M / 16; i++) a_part[i] = fragment_a(a_tile, warp_row + i * 16, k, lane);
             EACH_FRAGMENT
-            for (int j = 0; j < WARP_N / 16; j++) b_part[j] = fragment_b(b_tile, warp_column + j * 16, k, lane);
+            for (uint j = 0; j < WARP_N / 16; j++) b_part[j] = fragment_b(b_tile, warp_column + j * 16, k, lane);
             EACH_FRAGMENT
-            for (int i = 0; i < WARP_M / 16; i++)
+            for (uint i = 0; i < WARP_M / 16; i++)
                 EACH_FRAGMENT
-                for (int j = 0; j < WARP_N / 16; j++) {
+                for (uint j = 0; j < WARP_N / 16; j++) {
                     MULTIPLY(sums[i][2 * j], a_part[i], b_part[j].x, b_part[j].y);
                     MULTIPLY(sums[i][2 * j + 1], a_part[i], b_part[j].z, b_part[j].w);
                 }
@@ -100,18 +107,18 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
     }
     const int out_row = g.out_row, out_n = g.out_n;
     EACH_FRAGMENT
-    for (int i = 0; i < WARP_M / 16; i++)
+    for (uint i = 0; i < WARP_M / 16; i++)
         EACH_FRAGMENT
-        for (int j = 0; j < WARP_N / 8; j++) {
+        for (uint j = 0; j < WARP_N / 8; j++) {
             EACH_FRAGMENT
-            for (int e = 0; e < 4; e++) {
-                const int r = min(row + warp_row + i * 16 + lane / 4 + e / 2 * 8, m - 1);
-                const int c = min(column + warp_column + j * 8 + lane % 4 * 2 + e % 2, n - 1);
+            for (uint e = 0; e < 4; e++) {
+                const int r = min(row + (int)(warp_row + i * 16 + lane / 4 + e / 2 * 8), m - 1);
+                const int c = min(column + (int)(warp_column + j * 8 + lane % 4 * 2 + e % 2), n - 1);
                 sums[i][j][e] = FINISHED(sums[i][j][e], r, c, c * out_n);
             }
             EACH_FRAGMENT
-            for (int e = 0; e < 4; e++) {
-                const int r = row + warp_row + i * 16 + lane / 4 + e / 2 * 8, c = column + warp_column + j * 8 + lane % 4 * 2 + e % 2;
+            for (uint e = 0; e < 4; e++) {
+                const int r = row + (int)(warp_row + i * 16 + lane / 4 + e / 2 * 8), c = column + (int)(warp_column + j * 8 + lane % 4 * 2 + e % 2);
                 if (r < m && c < n) STORE(sums[i][j][e], out, r * out_row + c * out_n);
             }
         }

@@ -27,27 +27,23 @@ static inline uint4 columns_of(__local const ushort* from) {
     return part;
 }
 
-static inline uint4 fragment_a(__local const ushort* tile, const int row, const int k, const int lane) {
+static inline uint4 fragment_a(__local const ushort* tile, const uint row, const uint k, const uint lane) {
 #if A_ALONG
-    const int i = row + lane % 16;
-    return rows_of(tile + ALONG(i, k / 8 + lane / 16));
+    return rows_of(tile + ALONG(row + lane % 16, lane % 8, k / 8 + lane / 16));
 #else
-    const int at = k + lane % 8 + lane / 16 * 8;
-    return columns_of(tile + ACROSS(SPAN_M, at, row / 8 + lane / 8 % 2));
+    return columns_of(tile + ACROSS(SPAN_M, k + lane % 8 + lane / 16 * 8, lane % 8, row / 8 + lane / 8 % 2));
 #endif
 }
 
-static inline uint4 fragment_b(__local const ushort* tile, const int column, const int k, const int lane) {
+static inline uint4 fragment_b(__local const ushort* tile, const uint column, const uint k, const uint lane) {
 #if B_ALONG
-    const int j = column + lane % 8 + lane / 16 * 8;
-    return rows_of(tile + ALONG(j, k / 8 + lane / 8 % 2));
+    return rows_of(tile + ALONG(column + lane % 8 + lane / 16 * 8, lane % 8, k / 8 + lane / 8 % 2));
 #else
-    const int at = k + lane % 16;
-    return columns_of(tile + ACROSS(SPAN_N, at, column / 8 + lane / 16));
+    return columns_of(tile + ACROSS(SPAN_N, k + lane % 16, lane % 8, column / 8 + lane / 16));
 #endif
 }
 
 #define MULTIPLY(sums, a, b0, b1) \
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." KIND "." KIND ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." KIND "." KIND ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1))

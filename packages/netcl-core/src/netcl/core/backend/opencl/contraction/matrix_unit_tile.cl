@@ -8,7 +8,9 @@
 #define TILE_B (SPAN_N * SPAN_K)
 #define ALONG_CHUNKS (SPAN_K / 8)
 
-// The place of chunk `chunk` of row `row` in a tile: of an operand along k, and across it.
-#define ALONG(row, chunk) ((row) * SPAN_K + (((chunk) ^ (ALONG_CHUNKS == 4 ? ((row) >> 1) & 3 : (row) & 7)) * 8))
-#define ACROSS(span, row, chunk) ((row) * (span) + (((chunk) ^ ((row) & 7)) * 8))
+// The element at which chunk `chunk` of row `row` begins in a tile: of an operand along k, and across it. `low` is congruent to
+// the row modulo 8: a number that does not change in loops over fragments, so that swizzles are computed once.
+#define SWIZZLE(low) (ALONG_CHUNKS == 4 ? ((low) >> 1) & 3 : (low) & 7)
+#define ALONG(row, low, chunk) ((row) * SPAN_K + (((chunk) ^ SWIZZLE(low)) * 8))
+#define ACROSS(span, row, low, chunk) ((row) * (span) + (((chunk) ^ ((low) & 7)) * 8))
 

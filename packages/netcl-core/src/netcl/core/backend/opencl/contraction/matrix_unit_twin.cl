@@ -15,12 +15,12 @@ static inline void copy_chunk(__local ushort* to, __global const ushort* from, c
     for (int i = 0; i < 8; i++) to[i] = i < count ? from[i] : (ushort)0;
 }
 
-static inline uint pair_along(__local const ushort* tile, const int index, const int k) {
-    return tile[ALONG(index, k / 8) + k % 8] | (uint)tile[ALONG(index, k / 8) + k % 8 + 1] << 16;
+static inline uint pair_along(__local const ushort* tile, const uint index, const uint k) {
+    return tile[ALONG(index, index, k / 8) + k % 8] | (uint)tile[ALONG(index, index, k / 8) + k % 8 + 1] << 16;
 }
 
-static inline uint pair_across(__local const ushort* tile, const int span, const int index, const int k) {
-    return tile[ACROSS(span, k, index / 8) + index % 8] | (uint)tile[ACROSS(span, k + 1, index / 8) + index % 8] << 16;
+static inline uint pair_across(__local const ushort* tile, const uint span, const uint index, const uint k) {
+    return tile[ACROSS(span, k, k, index / 8) + index % 8] | (uint)tile[ACROSS(span, k + 1, k + 1, index / 8) + index % 8] << 16;
 }
 
 #if A_ALONG
@@ -34,13 +34,13 @@ static inline uint pair_across(__local const ushort* tile, const int span, const
 #define PAIR_B(index, k) pair_across(tile, SPAN_N, index, k)
 #endif
 
-static inline uint4 fragment_a(__local const ushort* tile, const int row, const int k, const int lane) {
-    const int i = row + lane / 4, at = k + lane % 4 * 2;
+static inline uint4 fragment_a(__local const ushort* tile, const uint row, const uint k, const uint lane) {
+    const uint i = row + lane / 4, at = k + lane % 4 * 2;
     return (uint4)(PAIR_A(i, at), PAIR_A(i + 8, at), PAIR_A(i, at + 8), PAIR_A(i + 8, at + 8));
 }
 
-static inline uint4 fragment_b(__local const ushort* tile, const int column, const int k, const int lane) {
-    const int j = column + lane / 4, at = k + lane % 4 * 2;
+static inline uint4 fragment_b(__local const ushort* tile, const uint column, const uint k, const uint lane) {
+    const uint j = column + lane / 4, at = k + lane % 4 * 2;
     return (uint4)(PAIR_B(j, at), PAIR_B(j, at + 8), PAIR_B(j + 8, at), PAIR_B(j + 8, at + 8));
 }
 
