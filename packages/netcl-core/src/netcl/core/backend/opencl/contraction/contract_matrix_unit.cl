@@ -37,16 +37,28 @@ static inline void copy_across(__local ushort* tile, __global const ushort* from
     }
 }
 
-#if A_ALONG
-#define COPY_A(tile, start) copy_along(tile, a, SPAN_M, item, row, m, start, depth, a_step)
-#else
-#define COPY_A(tile, start) copy_across(tile, a, SPAN_M, item, row, m, start, depth, a_step)
-#endif
-#if B_ALONG
-#define COPY_B(tile, start) copy_along(tile, b, SPAN_N, item, column, n, start, depth, b_step)
-#else
-#define COPY_B(tile, start) copy_across(tile, b, SPAN_N, item, column, n, start, depth, b_step)
-#endif
+// The same of a tile with no element past an edge: few instructions for each copy.
+static inline void copy_inner(__local ushort* tile, __global const ushort* from, const bool along, const uint span, const uint item,
+                              const int first, const int start, const int step) {
+    const uint chunks = along ? ALONG_CHUNKS : span / 8, row = item / chunks, chunk = item % chunks, rows = ITEMS / chunks;
+    from += along ? (first + (int)row) * step + (start + (int)chunk * 8) : (start + (int)row) * step + (first + (int)chunk * 8);
+    EACH_CHUNK
+    for (uint i = 0; i < (along ? span : SPAN_K) / rows; i++) {
+        const uint at = row + i * rows;
+        copy_whole_chunk(tile + (along ? ALONG(at, row, chunk) : ACROSS(span, at, at, chunk)), from + (int)(i * rows) * step);
+    }
+}
+
+// Starts the copies of both operands' blocks at `start`.
+#define COPY_OPERAND(tile, from, along, span, first, count, step) \
+    if (inner_tile && start + SPAN_K <= depth) copy_inner(tile, from, along, span, item, first, start, step); \
+    else if (along) copy_along(tile, from, span, item, first, count, start, depth, step); \
+    else copy_across(tile, from, span, item, first, count, start, depth, step);
+#define COPY(tile, at) { \
+        const int start = at; \
+        COPY_OPERAND(tile, a, A_ALONG, SPAN_M, row, m, a_step) \
+        COPY_OPERAND(tile + TILE_A, b, B_ALONG, SPAN_N, column, n, b_step) \
+    }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* restrict b_, __global STORAGE* restrict out, const product g FINISHING) {
@@ -68,22 +80,17 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
     for (uint i = 0; i < WARP_M / 16; i++)
         for (uint j = 0; j < WARP_N / 8; j++)
             for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
+    const bool inner_tile = row + SPAN_M <= m && column + SPAN_N <= n;
     const int blocks = (depth + SPAN_K - 1) / SPAN_K;
     for (int stage = 0; stage < STAGES - 1; stage++) {
-        if (stage < blocks) {
-            COPY_A(tiles + stage * (TILE_A + TILE_B), stage * SPAN_K);
-            COPY_B(tiles + stage * (TILE_A + TILE_B) + TILE_A, stage * SPAN_K);
-        }
+        if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), stage * SPAN_K)
         COPIES_END;
     }
     int reading = 0, writing = STAGES - 1;  // of the ring
     for (int block = 0; block < blocks; block++) {
         COPIES_WAIT;  // for the copies of this block: those of STAGES - 2 later ones may be under way
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (block + STAGES - 1 < blocks) {
-            COPY_A(tiles + writing * (TILE_A + TILE_B), (block + STAGES - 1) * SPAN_K);
-            COPY_B(tiles + writing * (TILE_A + TILE_B) + TILE_A, (block + STAGES - 1) * SPAN_K);
-        }
+        if (block + STAGES - 1 < blocks) COPY(tiles + writing * (TILE_A + TILE_B), (block + STAGES - 1) * SPAN_K)
         COPIES_END;
         __local const ushort* a_tile = tiles + reading * (TILE_A + TILE_B);
         __local const ushort* b_tile = a_tile + TILE_A;

@@ -13,6 +13,10 @@ static inline void copy_chunk(__local ushort* to, __global const ushort* from, c
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"(from), "r"(count * 2) : "memory");
 }
 
+static inline void copy_whole_chunk(__local ushort* to, __global const ushort* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint)(size_t)to), "l"(from) : "memory");
+}
+
 static inline uint4 rows_of(__local const ushort* from) {
     uint4 part;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"

@@ -15,6 +15,10 @@ static inline void copy_chunk(__local ushort* to, __global const ushort* from, c
     for (int i = 0; i < 8; i++) to[i] = i < count ? from[i] : (ushort)0;
 }
 
+static inline void copy_whole_chunk(__local ushort* to, __global const ushort* from) {
+    for (int i = 0; i < 8; i++) to[i] = from[i];
+}
+
 static inline uint pair_along(__local const ushort* tile, const uint index, const uint k) {
     return tile[ALONG(index, index, k / 8) + k % 8] | (uint)tile[ALONG(index, index, k / 8) + k % 8 + 1] << 16;
 }
