@@ -62,7 +62,7 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* restrict b_, __global STORAGE* restrict out, const product g FINISHING) {
-    __local ushort tiles[STAGES * (TILE_A + TILE_B) + UNIT_ELEMENTS] ALIGNED_TILES;
+    __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
     UNIT_MEMORY
     const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
     const int m = g.m, n = g.n, depth = g.k, a_step = A_ALONG ? g.a_row : g.a_k, b_step = B_ALONG ? g.b_n : g.b_k;
@@ -77,6 +77,7 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
     BEGIN_OPERANDS
     const uint warp_row = warp % WARPS_M * WARP_M, warp_column = warp / WARPS_M * WARP_N;
     float sums[WARP_M / 16][WARP_N / 8][4];
+    uint4 a_part[WARP_M / 16], b_part[WARP_N / 16];
     for (uint i = 0; i < WARP_M / 16; i++)
         for (uint j = 0; j < WARP_N / 8; j++)
             for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
@@ -96,7 +97,6 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
         __local const ushort* b_tile = a_tile + TILE_A;
         EACH_FRAGMENT
         for (uint k = 0; k < SPAN_K; k += 16) {
-            uint4 a_part[WARP_M / 16], b_part[WARP_N / 16];
             EACH_FRAGMENT
             for (uint i = 0; i < WARP_M / 16; i++) a_part[i] = fragment_a(a_tile, warp_row + i * 16, k, lane);
             EACH_FRAGMENT

@@ -6,7 +6,6 @@
 #define COPIES_END asm volatile("cp.async.commit_group;" ::: "memory")
 #define COPIES_WAIT asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory")
 #define UNIT_MEMORY
-#define UNIT_ELEMENTS 0
 #define ALIGNED_TILES __attribute__((aligned(128)))
 
 static inline void copy_chunk(__local ushort* to, __global const ushort* from, const int count) {

@@ -7,9 +7,10 @@
 #define EACH_CHUNK
 #define COPIES_END
 #define COPIES_WAIT
-#define UNIT_MEMORY __local uint* fragments = (__local uint*)(tiles + STAGES * (TILE_A + TILE_B));
+// PoCL 3.0 shares an array in local memory between work-groups that run at the same time where its address itself is an argument
+// of a function with barriers; an offset that compilers do not know to be 0 avoids that.
+#define UNIT_MEMORY __local uint exchange[ITEMS * 6]; __local uint* fragments = exchange + min((int)g.k, 0);
 #define ALIGNED_TILES
-#define UNIT_ELEMENTS (ITEMS * 12)
 
 static inline void copy_chunk(__local ushort* to, __global const ushort* from, const int count) {
     for (int i = 0; i < 8; i++) to[i] = i < count ? from[i] : (ushort)0;
