@@ -42,7 +42,7 @@ def _matmul_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
         wanted = _once(partial(gemm.matmul, engine, some, b))
         return Problem(lambda _: gemm.matmul(engine, a, b), ("numpy",), 2 * m * n * k, picked, wanted)
     wanted = _once(partial(gemm.matmul, engine, some, b, variant=PLAIN))
-    kernels = gemm.kernels(engine, a.shape, b.shape)
+    kernels = gemm.kernels(engine, a.shape, b.shape, a.dtype)
 
     def product(kernel: str | None) -> Tensor:  # the rule's kernel by the engine, which has a fallback
         result: Tensor = engine.matmul(a, b) if kernel is None else gemm.matmul(engine, a, b, variant=kernel)

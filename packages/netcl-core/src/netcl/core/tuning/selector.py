@@ -18,7 +18,7 @@ from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.device.discovery import DeviceHandle, get_active_device
 from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile, family_of
 from netcl.core.dtypes import DTypeLike, canonical, itemsize
-from netcl.core.tuning import small_channels, tiles, variants, winograd
+from netcl.core.tuning import matrix_units, small_channels, tiles, variants, winograd
 from netcl.core.tuning.conv_plans import blocks_of, conv_plan, dense, restricted
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_short_offsets
 from netcl.core.tuning.traits import Traits, traits_of
@@ -110,6 +110,8 @@ def possible(device: Traits, c: Contraction, kernel: str) -> str:
     """``kernel``, or ``tiled`` if it was asked for by name and cannot run the contraction."""
     if kernel == "broadcast":
         return kernel if has_broadcast(device, c) else "tiled"
+    if kernel in matrix_units.UNITS:
+        return kernel if matrix_units.has_matrix_unit(c) else contraction_kernel(device, c)
     if kernel in ("wide", "slices"):
         return "tiled" if dense_steps(c) is None or c.accumulate else kernel
     return kernel
@@ -129,12 +131,20 @@ def gemv_kernel(is_cpu: bool, c: Contraction) -> str | None:
     return "dot" if c.a_k[3] == 1 and c.b_k[3] == 1 else None
 
 
-def product_kernel(device: Traits, c: Contraction, measured: str | None = None) -> str:
-    """The kernel of a matrix product: the ``measured`` one if it can run this product, else the rule's."""
+def product_kernel(device: Traits, c: Contraction, measured: str | None = None, unit: str | None = None) -> str:
+    """The kernel of a matrix product: the ``measured`` one if it can run this product, else the matrix ``unit`` if the
+    device has one for the dtype, else the rule's.
+    """
     gemv = gemv_kernel(device.is_cpu, c)
-    if measured is not None and (measured == gemv or measured in contraction_kernels(device, c)):
+    if measured is not None and (measured == gemv or measured in product_kernels(device, c, unit)):
         return measured
-    return gemv or contraction_kernel(device, c)
+    return gemv or product_kernels(device, c, unit)[0]
+
+
+def product_kernels(device: Traits, c: Contraction, unit: str | None = None) -> tuple[str, ...]:
+    """The kernels to measure for a product by contractions, the one that would be taken first."""
+    others = contraction_kernels(device, c)
+    return (unit, *others) if unit is not None and matrix_units.has_matrix_unit(c) else others
 
 
 # ------------------------------------------------------------------------------------------------------- convolutions
@@ -407,7 +417,12 @@ class KernelSelector:
         m, n, k = shape
         c = _product_of(self.profile.is_cpu, m, n, k)
         measured = self.measured("matmul", shape, dtype)
-        kernel = None if c.empty else self._launched(dtype, lambda name: product_kernel(self.traits, c, name), measured)
+        unit = matrix_units.unit_of(self.profile.base, dtype)
+        kernel = (
+            None
+            if c.empty
+            else self._launched(dtype, lambda name: product_kernel(self.traits, c, name, unit), measured)
+        )
         if _is_launched(measured, kernel):
             assert measured is not None
             return measured

@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from netcl.core.tuning import small_channels
+from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.traits import Traits
 from netcl.core.tuning.variants import KernelConfig, KernelVariant
@@ -40,6 +41,7 @@ _ENTRY_POINTS = {
     "channels": ("channels_forward", "channels_input", "channels_weights"),
     "winograd2": ("output_tiles", "weight_sums"),
     "winograd4": ("output_tiles", "weight_sums"),
+    **dict.fromkeys(UNITS, ("matrix_unit",)),
 }
 
 
@@ -109,6 +111,13 @@ def config_of(device: Traits, op: str, kernel: str, dtype: str) -> KernelConfig:
         return KernelConfig(
             naive, SKINNY_ROWS, group // 4, 1, SKINNY_ROWS, group, (group, 1), use_vectorization=False, vector_width=1
         )
+    if kernel in UNITS:
+        tile = UNITS[kernel].tiles[0][0]
+        items = 32 * tile.warps_m * tile.warps_n
+        return KernelConfig(
+            tiled, tile.m, tile.n, tile.k, tile.m * tile.n // items, items, (items, 1), use_vectorization=False,
+            vector_width=1,
+        )  # fmt: skip
     if kernel == "tiled":
         edge = tiled_edge(device)
         return KernelConfig(tiled, 4 * edge, 4 * edge, edge, 4, edge * edge, (edge, edge))

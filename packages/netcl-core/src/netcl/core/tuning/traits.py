@@ -22,6 +22,7 @@ class Traits(NamedTuple):
     local_memory: int
     group: int = 256  # work-items that a group may have
     sub_groups: bool = False
+    units: int = 1  # compute units
 
 
 def traits_of(profile: DeviceProfile, device: Any = None, vector_width: int = 1) -> Traits:
@@ -35,6 +36,7 @@ def traits_of(profile: DeviceProfile, device: Any = None, vector_width: int = 1)
         local_memory=profile.local_mem_size,
         group=profile.max_work_group_size,
         sub_groups=bool(_SUB_GROUPS & profile.extensions),
+        units=profile.compute_units,
     )
 
 

@@ -1,12 +1,12 @@
 // GEMM of 16-bit operands on a matrix unit, with sums in float32: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j].
 //
 // A work-group computes SPAN_M x SPAN_N results. Blocks of SPAN_K along k go through a ring of STAGES buffers in local
-// memory: copies of later blocks are under way while WARPS_M x WARPS_N warps of 32 work-items multiply this one, each
+// memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of 32 work-items multiply one, each
 // WARP_M x WARP_N results in fragments of 16 x 8. Work-groups walk the results in columns of GROUP_ROWS row blocks, so that
-// those at work at a time share operands in the cache.
+// work-groups that run at a time share operands in the cache (grouped rasterization). With SPLIT, work-groups along z compute partial
+// sums of `part` elements of k each (split-K), which go to out + s * out_part.
 //
-// An operand whose elements are contiguous along k (A_ALONG, B_ALONG) is stored in rows of SPAN_K, else in SPAN_K rows; chunks
-// of 8 elements are swizzled, so that the 8 rows of a fragment are in different banks. Elements past an edge are zeros.
+// An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Elements past an edge are copied as zeros.
 
 // Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
 // of its rows or columns, or of its elements along k, whichever is not 1. Rows past the last one are read as zeros: their
@@ -33,7 +33,7 @@ static inline void copy_across(__local ushort* tile, __global const ushort* from
     for (uint i = 0; i < SPAN_K / rows; i++) {
         const uint at = row + i * rows;
         const int k = start + (int)at;
-        copy_chunk(tile + ACROSS(span, at, at, chunk), from + min(k, last) * step, k <= last ? some : 0);
+        copy_chunk(tile + ACROSS(at, at, chunk), from + min(k, last) * step, k <= last ? some : 0);
     }
 }
 
@@ -45,7 +45,7 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
     EACH_CHUNK
     for (uint i = 0; i < (along ? span : SPAN_K) / rows; i++) {
         const uint at = row + i * rows;
-        copy_whole_chunk(tile + (along ? ALONG(at, row, chunk) : ACROSS(span, at, at, chunk)), from + (int)(i * rows) * step);
+        copy_whole_chunk(tile + (along ? ALONG(at, row, chunk) : ACROSS(at, at, chunk)), from + (int)(i * rows) * step);
     }
 }
 
@@ -61,72 +61,69 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
     }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* restrict b_, __global STORAGE* restrict out, const product g FINISHING) {
+void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* restrict b_, __global RESULT* restrict out, const product g,
+                 const int splits, const int part, const long out_part${operand_parameters}) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
     UNIT_MEMORY
     const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
-    const int m = g.m, n = g.n, depth = g.k, a_step = A_ALONG ? g.a_row : g.a_k, b_step = B_ALONG ? g.b_n : g.b_k;
+    const int m = g.m, n = g.n, a_step = A_ALONG ? g.a_row : g.a_k, b_step = B_ALONG ? g.b_n : g.b_k;
     const int rows = (m + SPAN_M - 1) / SPAN_M, columns = (n + SPAN_N - 1) / SPAN_N, number = get_group_id(0);
     const int band = number / (GROUP_ROWS * columns), height = min(GROUP_ROWS, rows - band * GROUP_ROWS);
     const int within = number - band * GROUP_ROWS * columns;
     const int row = (band * GROUP_ROWS + within % height) * SPAN_M, column = within / height * SPAN_N;
-    const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
+    const long z = get_global_id(2) / splits, outer = z / g.inner_batch, inner = z % g.inner_batch;
+    const int split = get_global_id(2) % splits, first_k = split * part;
     __global const ushort* a = (__global const ushort*)a_ + g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     __global const ushort* b = (__global const ushort*)b_ + g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
-    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    BEGIN_OPERANDS
-    const uint warp_row = warp % WARPS_M * WARP_M, warp_column = warp / WARPS_M * WARP_N;
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + split * out_part;
+    $begin_operands
     float sums[WARP_M / 16][WARP_N / 8][4];
-    uint4 a_part[WARP_M / 16], b_part[WARP_N / 16];
+    EACH_FRAGMENT
     for (uint i = 0; i < WARP_M / 16; i++)
+        EACH_FRAGMENT
         for (uint j = 0; j < WARP_N / 8; j++)
+            EACH_FRAGMENT
             for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
     const bool inner_tile = row + SPAN_M <= m && column + SPAN_N <= n;
-    const int blocks = (depth + SPAN_K - 1) / SPAN_K;
-    for (int stage = 0; stage < STAGES - 1; stage++) {
-        if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), stage * SPAN_K)
+    const int depth = min((int)g.k, first_k + part), blocks = (depth - first_k + SPAN_K - 1) / SPAN_K;
+    for (int stage = 0; stage < AHEAD; stage++) {
+        if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), first_k + stage * SPAN_K)
         COPIES_END;
     }
-    int reading = 0, writing = STAGES - 1;  // of the ring
+    int reading = 0, writing = AHEAD;  // of the ring
     for (int block = 0; block < blocks; block++) {
-        COPIES_WAIT;  // for the copies of this block: those of STAGES - 2 later ones may be under way
+        COPIES_WAIT;  // for the copies of this block: copies of AHEAD - 1 later ones may be under way
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (block + STAGES - 1 < blocks) COPY(tiles + writing * (TILE_A + TILE_B), (block + STAGES - 1) * SPAN_K)
+        if (block + AHEAD < blocks) COPY(tiles + writing * (TILE_A + TILE_B), first_k + (block + AHEAD) * SPAN_K)
         COPIES_END;
         __local const ushort* a_tile = tiles + reading * (TILE_A + TILE_B);
         __local const ushort* b_tile = a_tile + TILE_A;
-        EACH_FRAGMENT
-        for (uint k = 0; k < SPAN_K; k += 16) {
-            EACH_FRAGMENT
-            for (uint i = 0; i < WARP_M / 16; i++) a_part[i] = fragment_a(a_tile, warp_row + i * 16, k, lane);
-            EACH_FRAGMENT
-            for (uint j = 0; j < WARP_N / 16; j++) b_part[j] = fragment_b(b_tile, warp_column + j * 16, k, lane);
-            EACH_FRAGMENT
-            for (uint i = 0; i < WARP_M / 16; i++)
-                EACH_FRAGMENT
-                for (uint j = 0; j < WARP_N / 16; j++) {
-                    MULTIPLY(sums[i][2 * j], a_part[i], b_part[j].x, b_part[j].y);
-                    MULTIPLY(sums[i][2 * j + 1], a_part[i], b_part[j].z, b_part[j].w);
-                }
-        }
+        MULTIPLY_TILES(a_tile, b_tile)
         reading = reading + 1 == STAGES ? 0 : reading + 1;
         writing = writing + 1 == STAGES ? 0 : writing + 1;
     }
+    MULTIPLIES_END;
     const int out_row = g.out_row, out_n = g.out_n;
     EACH_FRAGMENT
     for (uint i = 0; i < WARP_M / 16; i++)
         EACH_FRAGMENT
         for (uint j = 0; j < WARP_N / 8; j++) {
+            const int first_row = row + (int)(FRAGMENT_ROW(i) + lane / 4), c = column + (int)(WARP_COLUMN + j * 8 + lane % 4 * 2);
             EACH_FRAGMENT
             for (uint e = 0; e < 4; e++) {
-                const int r = min(row + (int)(warp_row + i * 16 + lane / 4 + e / 2 * 8), m - 1);
-                const int c = min(column + (int)(warp_column + j * 8 + lane % 4 * 2 + e % 2), n - 1);
-                sums[i][j][e] = FINISHED(sums[i][j][e], r, c, c * out_n);
+                const int r = min(first_row + (int)(e / 2 * 8), m - 1), inside = min(c + (int)(e % 2), n - 1);
+                sums[i][j][e] = finished(sums[i][j][e], r, inside, inside * out_n${operand_arguments});
             }
             EACH_FRAGMENT
-            for (uint e = 0; e < 4; e++) {
-                const int r = row + (int)(warp_row + i * 16 + lane / 4 + e / 2 * 8), c = column + (int)(warp_column + j * 8 + lane % 4 * 2 + e % 2);
-                if (r < m && c < n) STORE(sums[i][j][e], out, r * out_row + c * out_n);
+            for (uint e = 0; e < 4; e += 2) {
+                const int r = first_row + (int)(e / 2 * 8), at = r * out_row + c * out_n;
+                if (r >= m || c >= n) continue;
+#if PAIRS
+                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, at);
+#else
+                STORE_RESULT(sums[i][j][e], out, at);
+                if (c + 1 < n) STORE_RESULT(sums[i][j][e + 1], out, at + out_n);
+#endif
             }
         }
 }

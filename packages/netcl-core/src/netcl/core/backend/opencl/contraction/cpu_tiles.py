@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.contraction import gpu_tiles as gpu
-from netcl.core.backend.opencl.contraction import implicit_gemm, skinny
+from netcl.core.backend.opencl.contraction import implicit_gemm, matrix_units, skinny
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype, strides_argument
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.tuning.matrix_units import UNITS
+from netcl.core.tuning.matrix_units import tile_of as tile_of_unit
 from netcl.core.tuning.problems import Contraction, Levels
 from netcl.core.tuning.selector import contraction_kernel, possible
 from netcl.core.tuning.tiles import cpu_tile
@@ -260,6 +262,7 @@ def _splits(engine: Any, c: Contraction, out: TensorData, variant: str) -> int:
 _SPLITTING: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     "windows": (lambda device, c: implicit_gemm.tiles_of(c), implicit_gemm.contract),
     "slices": (skinny.tile_of, skinny.contract),
+    **{unit: (partial(tile_of_unit, unit), matrix_units.contract) for unit in UNITS},
 }
 
 

@@ -18,9 +18,12 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     fuse_epilogue,
 )
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.device.capabilities import profile_of
+from netcl.core.tuning.matrix_units import DTYPES as UNIT_DTYPES
+from netcl.core.tuning.matrix_units import unit_of
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
-from netcl.core.tuning.selector import contraction_kernels, gemv_kernel, product_kernel, swaps
+from netcl.core.tuning.selector import gemv_kernel, product_kernel, product_kernels, swaps
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -125,11 +128,16 @@ def _gemv(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: Tensor
     engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
 
 
-def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[str, ...]:
+def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "float32") -> tuple[str, ...]:
     """The variants worth measuring for contiguous matrices of these shapes."""
     plan = _matrices(a, b, False, False, traits(engine).is_cpu)
     own = () if plan.variant is None else (plan.variant,)
-    return (*own, *contraction_kernels(traits(engine), plan.contractions[0]))
+    return (*own, *product_kernels(traits(engine), plan.contractions[0], _unit(engine, dtype)))
+
+
+def _unit(engine: Any, dtype: str) -> str | None:
+    """The matrix unit of the engine's device for a dtype; None if there is none."""
+    return None if dtype not in UNIT_DTYPES or traits(engine).is_cpu else unit_of(profile_of(engine.queue), dtype)
 
 
 def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
@@ -140,7 +148,7 @@ def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
     m, n = (prod(c.n), c.m) if plan.swapped else (c.m, prod(c.n))
     found = fastest_kernel(engine, "matmul", (m, n, prod(c.k)), dtype)
     # The layout decides which kernels there are.
-    return product_kernel(traits(engine), c, found) if found is not None else None
+    return product_kernel(traits(engine), c, found, _unit(engine, dtype)) if found is not None else None
 
 
 def _fuse(
@@ -182,7 +190,7 @@ def matmul(
 
     ``variant`` forces ``rows`` (A in place, if it is small), ``packed``, ``dot`` or ``stream`` (GEMV, if the layout
     allows them), ``wide``, ``windows`` (split-K), ``tiled``, ``broadcast`` (``tiled`` if the device has no sub-groups),
-    ``slices`` (skinny, split-K) or ``direct``.
+    ``slices`` (skinny, split-K), ``direct``, or a matrix unit by its name in ``netcl.core.tuning.matrix_units``.
     """
     if epilogue is not None:
         check(epilogue, a.dtype)
@@ -193,7 +201,7 @@ def matmul(
     else:
         result = out
     first, second = (b, a) if plan.swapped else (a, b)
-    variant = variant or _measured(engine, plan, a.dtype) or plan.variant
+    variant = variant or _measured(engine, plan, a.dtype) or plan.variant or _unit(engine, a.dtype)
     fused = None if epilogue is None else _fuse(engine, plan, epilogue, result, variant)
     for c in plan.contractions:
         if c.empty:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, finished_parts, trailing_args
 from netcl.core.backend.opencl.contraction.problem import strides_argument
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.problems import Contraction, dense_steps
 from netcl.core.tuning.tiles import SPAN, SUB_GROUPS_TILE, tiled_edge
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 SHORT, LONG = ("OFFSET", "int"), ("OFFSET", "long")  # offsets within a matrix have 32 bits or 64
 _UNFINISHED = ("finished(sum, row, column, to)", "(sum)")  # the definition of templates without an epilogue
 _ROLLED = {"unroll": "", "unroll_by_4": "", "unroll_sums": ""}  # the parts of templates before loops, empty
-EPILOGUE_VARIANTS = ("wide", "broadcast", "tiled", "direct", "windows", "slices")  # the variants that take epilogues
+EPILOGUE_VARIANTS = ("wide", "broadcast", "tiled", "direct", "windows", "slices", *UNITS)  # that take epilogues
 
 
 def epilogue_source(

@@ -8,9 +8,10 @@
 #define TILE_B (SPAN_N * SPAN_K)
 #define ALONG_CHUNKS (SPAN_K / 8)
 
-// The element at which chunk `chunk` of row `row` begins in a tile: of an operand along k, and across it. `low` is congruent to
-// the row modulo 8: a number that does not change in loops over fragments, so that swizzles are computed once.
+// The element at which chunk `chunk` of row `row` begins in a tile of an operand that is contiguous along k: rows of SPAN_K
+// elements; across it: panels of 64 columns, in each SPAN_K rows of 64 elements. `low` is congruent to the row modulo 8: a
+// number that does not change in loops over fragments, so that swizzles are computed once.
 #define SWIZZLE(low) (ALONG_CHUNKS == 4 ? ((low) >> 1) & 3 : (low) & 7)
 #define ALONG(row, low, chunk) ((row) * SPAN_K + (((chunk) ^ SWIZZLE(low)) * 8))
-#define ACROSS(span, row, low, chunk) ((row) * (span) + (((chunk) ^ ((low) & 7)) * 8))
+#define ACROSS(row, low, chunk) ((chunk) / 8 * (SPAN_K * 64) + (row) * 64 + ((((chunk) & 7) ^ ((low) & 7)) * 8))
 

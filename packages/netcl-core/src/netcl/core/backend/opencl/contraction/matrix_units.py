@@ -1,56 +1,143 @@
-"""GEMM on the matrix units of GPUs: one generated kernel over a table of units, each with a software twin."""
+"""GEMM on the matrix units of GPUs: one kernel over the table of units of ``netcl.core.tuning.matrix_units``."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
 from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, epilogue_source, wide_argument
 from netcl.core.backend.opencl.templates import Traits, traits
-from netcl.core.tuning.problems import Contraction
+from netcl.core.backend.registry import engine_for
+from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
+from netcl.core.device.discovery import manager
+from netcl.core.tuning.matrix_units import CHUNK, DTYPES, UNITS, UnitTile
+from netcl.core.tuning.problems import Contraction, dense_steps
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
+__all__ = ["contract", "program", "run_trial"]
+
 _KINDS = {"float16": "f16", "bfloat16": "bf16"}
-_ELEMENTS = {"float16": "convert_float(as_half((ushort)(x)))", "bfloat16": "as_float((uint)(x) << 16)"}
+_ELEMENTS = {"float16": "vload_half(0, (const half*)&x)", "bfloat16": "as_float((uint)x << 16)"}
+_GROUP_ROWS = 8
 
 
-class Tiles(NamedTuple):
-    """The blocking of the kernel: a work-group's results, its warps along m and n, the block of k, the ring's stages."""
-
-    m: int = 128
-    n: int = 128
-    k: int = 32
-    warps_m: int = 2
-    warps_n: int = 2
-    stages: int = 4
+def _multiply(tile: UnitTile, along: tuple[bool, bool], dtype: str) -> tuple[str, str]:
+    """The definition of one instruction wgmma: ``sums`` += the tiles described by ``a`` and ``b``."""
+    sums = [f"sums[{j}][{e}]" for j in range(tile.n // 8) for e in range(4)]
+    count, kind = len(sums), _KINDS[dtype]
+    registers = ",".join(f"%{i}" for i in range(count))
+    across = f"{int(not along[0])}, {int(not along[1])}"
+    text = "//@ { .reg .pred p; setp.ne.b32 p, 1, 0; "
+    text += f"wgmma.mma_async.sync.aligned.m64n{tile.n}k16.f32.{kind}.{kind} "
+    text += f"{{{registers}}}, %{count}, %{count + 1}, p, 1, 1, {across}; }}"
+    operands = ", ".join(f'"+f"({one})' for one in sums)
+    return "WGMMA(sums, a, b)", f'asm volatile("{text}" : {operands} : "l"(a), "l"(b) : "memory")'
 
 
 @lru_cache(maxsize=256)
 def program(
-    device: Traits, unit: str, dtype: str, tiles: Tiles, along: tuple[bool, bool], epilogue: str = "", operands: int = 0
+    device: Traits,
+    dtype: str,
+    tile: UnitTile,
+    layout: tuple[bool, bool, bool, bool],
+    epilogue: str = "",
+    operands: int = 0,
 ) -> str:
-    """The text of the kernel on a unit (``ptx``, ``twin``) for operands that are contiguous ``along`` k, or across."""
-    defines = (
-        ("SPAN_M", tiles.m), ("SPAN_N", tiles.n), ("SPAN_K", tiles.k), ("WARPS_M", tiles.warps_m),
-        ("WARPS_N", tiles.warps_n), ("STAGES", tiles.stages), ("GROUP_ROWS", 8), ("A_ALONG", int(along[0])),
-        ("B_ALONG", int(along[1])), ("KIND", f'"{_KINDS[dtype]}"'), ("ELEMENT(x)", _ELEMENTS[dtype]), SHORT,
+    """The text of the kernel on a unit. ``layout``: if A and B are contiguous along k, if chunks of both begin at
+    multiples of 16 bytes, and if results are stored in pairs.
+    """
+    a_along, b_along, aligned, pairs = layout
+    partial = tile.splits > 1
+    result = (("RESULT", "float"), ("STORE_RESULT(x, p, i)", "((p)[i] = (x))"))
+    defines: tuple[tuple[str, object], ...] = (
+        ("SPAN_M", tile.m), ("SPAN_N", tile.n), ("SPAN_K", tile.k), ("WARPS_M", tile.warps_m),
+        ("WARPS_N", tile.warps_n), ("STAGES", tile.stages), ("GROUP_ROWS", _GROUP_ROWS), ("A_ALONG", int(a_along)),
+        ("B_ALONG", int(b_along)), ("CHUNKS_ALIGNED", int(aligned)), ("PAIRS", int(pairs and not partial)),
+        ("KIND", f'"{_KINDS[dtype]}"'), ("ELEMENT_X", _ELEMENTS[dtype]),
+        *(result if partial else (("RESULT", "STORAGE"), ("STORE_RESULT", "STORE"))), SHORT,
     )  # fmt: skip
-    names = ("contract_product", "matrix_unit_tile", f"matrix_unit_{unit}", "contract_matrix_unit")
+    if tile.unit == "wgmma":
+        defines = (*defines, _multiply(tile, (a_along, b_along), dtype))
+    names = ("contract_product", "matrix_unit_tile", *UNITS[tile.unit].templates, "contract_matrix_unit")
     return epilogue_source(device, dtype, names, defines, epilogue, operands)
 
 
-def contract_on_unit(
-    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None,
-    unit: str, tiles: Tiles,
+@lru_cache(maxsize=1024)
+def _layout(c: Contraction) -> tuple[bool, bool, bool, bool]:
+    steps = dense_steps(c)
+    assert steps is not None
+    a_k, b_k, b_n, out_n = steps
+    a_along, b_along = a_k == 1, b_k == 1
+    distances = (c.a_row if a_along else a_k, b_n if b_along else b_k, c.a_offset, c.b_offset, *c.a_batch, *c.b_batch)
+    results = (c.out_row, c.out_offset, *c.out_batch, prod(c.n))
+    return (
+        a_along, b_along, all(step % CHUNK == 0 for step in distances),
+        out_n == 1 and all(step % 2 == 0 for step in results),
+    )  # fmt: skip
+
+
+def contract(
+    engine: Any,
+    c: Contraction,
+    tile: UnitTile,
+    a: TensorData,
+    b: TensorData,
+    out: TensorData,
+    out_part: int,
+    fused: FusedEpilogue | None = None,
 ) -> None:
-    """out = A B on the matrix unit, for 16-bit operands with rows that begin at multiples of 16 bytes."""
+    """Runs a product of 16-bit operands into ``out``: partial sum s goes to ``out`` + s * ``out_part`` in float32;
+    without split-K, the result.
+    """
     epilogue, operands, more = trailing_args(fused, b)
-    along = (c.a_k[3] == 1, c.b_k[3] == 1)
-    text = program(traits(engine), unit, a.dtype, tiles, along, epilogue, operands)
-    items = 32 * tiles.warps_m * tiles.warps_n
-    groups = -(-prod(c.n) // tiles.n) * -(-c.m // tiles.m)
-    engine.launch(text, "matrix_unit", (groups * items, 1, prod(c.batch)), (items, 1, 1), [a, b, out, wide_argument(c), *more])
+    form = tile._replace(splits=min(tile.splits, 2))
+    text = program(traits(engine), a.dtype, form, _layout(c), epilogue, operands)
+    items = 32 * tile.warps_m * tile.warps_n
+    groups = -(-prod(c.n) // tile.n) * -(-c.m // tile.m)
+    part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
+    numbers = [np.int32(tile.splits), np.int32(part), np.int64(out_part)]
+    size = (groups * items, 1, prod(c.batch) * tile.splits)
+    engine.launch(text, "matrix_unit", size, (items, 1, 1), [a, b, out, wide_argument(c), *numbers, *more])
+
+
+def run_trial(name: str, key: str) -> int:
+    """Returns the exit code of a trial of the unit ``name`` on the first device with the driver ``key``: products of
+    small integers, whose sums are exact, with tails, must have the right bits in each layout.
+
+    Raises LookupError if there is no such device.
+    """
+    for selector, _, device in manager.numbered():
+        if driver_key(device) == key:
+            return RIGHT if _is_right(engine_for(manager.default(selector)), name) else WRONG
+    raise LookupError(f"the child does not find the device {key}")
+
+
+def _is_right(engine: Any, name: str) -> bool:
+    rng = np.random.default_rng(0)
+    for dtype, (tile, _), (m, n, k), along_a, along_b in product(
+        DTYPES, UNITS[name].tiles, ((264, 392, 136), (70, 83, 41)), (True, False), (True, False)
+    ):
+        a = rng.integers(-8, 8, (m, k) if along_a else (k, m)).astype(np.float32)
+        b = rng.integers(-8, 8, (n, k) if along_b else (k, n)).astype(np.float32)
+        exact = (a if along_a else a.T).astype(np.float64) @ (b.T if along_b else b)
+        given = [
+            engine.tensor(values, dtype)
+            for values in (a, b, np.full((m, n), np.nan, np.float32), exact.astype(np.float32))
+        ]
+        a_row, a_k = (k, 1) if along_a else (1, m)
+        b_n, b_k = (k, 1) if along_b else (1, n)
+        c = Contraction(
+            m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k),
+            b_n=(0, 0, 0, b_n), out_row=n, out_n=(0, 0, 0, 1),
+        )  # fmt: skip
+        contract(engine, c, tile, *given[:3], 0)
+        if not np.array_equal(engine.read(given[2]), engine.read(given[3])):
+            return False
+    return True

@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tempfile
 import threading
 import time
@@ -291,11 +292,26 @@ def _from_source(context: Any, device: Any, source: str, options: str) -> Any:
     raw = _raw_program(context, source)
     try:
         _build(raw, device, options)
+        if _PASSED_THROUGH in source:
+            raw = _raw_program(context, [device], [_retargeted(_binary(raw))])
+            _build(raw, device, "")
     except cl.Error as error:
         log = str(raw.get_build_info(device, cl.program_build_info.LOG))
         names = str(device.name).strip(), f"{str(device.platform.name).strip()} {device.driver_version}"
         raise KernelBuildError(source, options, log or str(error), *names) from error
     return cl.Program(raw)
+
+
+_PASSED_THROUGH = "//@ "
+
+
+def _retargeted(binary: bytes) -> bytes:
+    """NVIDIA's binary of a program, which is PTX, for the target with the instructions of one architecture alone
+    (sm_90a), with the comments of inline PTX that begin with ``//@`` as instructions: the driver's compiler of OpenCL C
+    has no such target, its assembler does.
+    """
+    text = re.sub(rb"(\.target\s+sm_\d+)a?", rb"\1a", binary.rstrip(b"\0"))
+    return text.replace(_PASSED_THROUGH.encode(), b"")
 
 
 def _from_binary(context: Any, device: Any, binary: bytes, options: str) -> Any:

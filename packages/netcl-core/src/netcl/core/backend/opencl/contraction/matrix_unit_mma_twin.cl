@@ -1,42 +1,29 @@
-// The software twin of a matrix unit: the same fragments of the same work-items, in plain OpenCL C. A multiply-accumulate
+// The software twin of matrix_unit_mma.cl: the same fragments of the same work-items, in plain OpenCL C. A multiply-accumulate
 // exchanges fragments through local memory, so control flow around it is uniform over the work-group.
 //
 // Fragments of 16 x 16 of A and B: a work-item has two adjacent elements along k in each of x, y, z, w. Sums of 16 x 8.
 
-#define EACH_FRAGMENT
-#define EACH_CHUNK
-#define COPIES_END
-#define COPIES_WAIT
 // PoCL 3.0 shares an array in local memory between work-groups that run at the same time where its address itself is an argument
 // of a function with barriers; an offset that compilers do not know to be 0 avoids that.
 #define UNIT_MEMORY __local uint exchange[ITEMS * 6]; __local uint* fragments = exchange + min((int)g.k, 0);
-#define ALIGNED_TILES
-
-static inline void copy_chunk(__local ushort* to, __global const ushort* from, const int count) {
-    for (int i = 0; i < 8; i++) to[i] = i < count ? from[i] : (ushort)0;
-}
-
-static inline void copy_whole_chunk(__local ushort* to, __global const ushort* from) {
-    for (int i = 0; i < 8; i++) to[i] = from[i];
-}
 
 static inline uint pair_along(__local const ushort* tile, const uint index, const uint k) {
     return tile[ALONG(index, index, k / 8) + k % 8] | (uint)tile[ALONG(index, index, k / 8) + k % 8 + 1] << 16;
 }
 
-static inline uint pair_across(__local const ushort* tile, const uint span, const uint index, const uint k) {
-    return tile[ACROSS(span, k, k, index / 8) + index % 8] | (uint)tile[ACROSS(span, k + 1, k + 1, index / 8) + index % 8] << 16;
+static inline uint pair_across(__local const ushort* tile, const uint index, const uint k) {
+    return tile[ACROSS(k, k, index / 8) + index % 8] | (uint)tile[ACROSS(k + 1, k + 1, index / 8) + index % 8] << 16;
 }
 
 #if A_ALONG
 #define PAIR_A(index, k) pair_along(tile, index, k)
 #else
-#define PAIR_A(index, k) pair_across(tile, SPAN_M, index, k)
+#define PAIR_A(index, k) pair_across(tile, index, k)
 #endif
 #if B_ALONG
 #define PAIR_B(index, k) pair_along(tile, index, k)
 #else
-#define PAIR_B(index, k) pair_across(tile, SPAN_N, index, k)
+#define PAIR_B(index, k) pair_across(tile, index, k)
 #endif
 
 static inline uint4 fragment_a(__local const ushort* tile, const uint row, const uint k, const uint lane) {
@@ -60,10 +47,11 @@ static inline void multiply(float sums[4], const uint4 a, const uint b0, const u
         for (int k = 0; k < 16; k++) {
             const uint left = fragments[(first + row % 8 * 4 + k % 8 / 2) * 6 + row / 8 + k / 8 * 2];
             const uint right = fragments[(first + column * 4 + k % 8 / 2) * 6 + 4 + k / 8];
-            sum += ELEMENT(left >> k % 2 * 16) * ELEMENT(right >> k % 2 * 16);
+            sum += element(left >> k % 2 * 16) * element(right >> k % 2 * 16);
         }
         sums[e] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 #define MULTIPLY(sums, a, b0, b1) multiply(sums, a, b0, b1, fragments, item)
+

@@ -1,20 +1,7 @@
-// The matrix unit of NVIDIA from compute capability 8.0 on, in inline PTX: asynchronous copies to local memory, ldmatrix and
-// mma.sync.m16n8k16. A local pointer is a shared address of 32 bits.
+// The unit mma.sync.m16n8k16 of NVIDIA's GPUs from compute capability 8.0 on, in inline PTX, with ldmatrix.
 
-#define EACH_FRAGMENT _Pragma("unroll")
-#define EACH_CHUNK _Pragma("unroll")
-#define COPIES_END asm volatile("cp.async.commit_group;" ::: "memory")
-#define COPIES_WAIT asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory")
 #define UNIT_MEMORY
-#define ALIGNED_TILES __attribute__((aligned(128)))
-
-static inline void copy_chunk(__local ushort* to, __global const ushort* from, const int count) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"(from), "r"(count * 2) : "memory");
-}
-
-static inline void copy_whole_chunk(__local ushort* to, __global const ushort* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint)(size_t)to), "l"(from) : "memory");
-}
+#define COPIES_WAIT COPIES_WAIT_FOR(AHEAD - 1)
 
 static inline uint4 rows_of(__local const ushort* from) {
     uint4 part;
@@ -34,7 +21,7 @@ static inline uint4 fragment_a(__local const ushort* tile, const uint row, const
 #if A_ALONG
     return rows_of(tile + ALONG(row + lane % 16, lane % 8, k / 8 + lane / 16));
 #else
-    return columns_of(tile + ACROSS(SPAN_M, k + lane % 8 + lane / 16 * 8, lane % 8, row / 8 + lane / 8 % 2));
+    return columns_of(tile + ACROSS(k + lane % 8 + lane / 16 * 8, lane % 8, row / 8 + lane / 8 % 2));
 #endif
 }
 
@@ -42,7 +29,7 @@ static inline uint4 fragment_b(__local const ushort* tile, const uint column, co
 #if B_ALONG
     return rows_of(tile + ALONG(column + lane % 8 + lane / 16 * 8, lane % 8, k / 8 + lane / 8 % 2));
 #else
-    return columns_of(tile + ACROSS(SPAN_N, k + lane % 16, lane % 8, column / 8 + lane / 16));
+    return columns_of(tile + ACROSS(k + lane % 16, lane % 8, column / 8 + lane / 16));
 #endif
 }
 
@@ -50,3 +37,4 @@ static inline uint4 fragment_b(__local const ushort* tile, const uint column, co
     asm("mma.sync.aligned.m16n8k16.row.col.f32." KIND "." KIND ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1))
+

@@ -1,0 +1,151 @@
+"""The matrix units of GPUs: a table of units, the verdict on each for a device, and the tiles of a product on one.
+
+A unit multiplies blocks of 16-bit operands with sums in float32. ``unit_of`` gives the first unit of the table that the
+device may have and that computed right results in a child process, once for each driver version.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+from netcl.core import config
+from netcl.core.device.capabilities import DeviceProfile
+from netcl.core.device.child_probe import driver_key, verdict
+from netcl.core.tuning.problems import Contraction, dense_steps
+from netcl.core.tuning.traits import Traits
+
+__all__ = ["UNITS", "MatrixUnit", "UnitTile", "has_matrix_unit", "tile_of", "unit_of"]
+
+CHUNK = 8  # elements of a copy to local memory, which begin at multiples of 16 bytes to be copied asynchronously
+_LEAST_ROWS = 8  # of a result; below, reading the operands takes all the time
+_LEAST_K = 16
+_LEAST_SPLIT = 256  # least products of a partial sum
+_TIMEOUT_S = 120.0
+
+
+class UnitTile(NamedTuple):
+    """The blocking of a product on a unit: the results of a work-group, its warps along m and n, the block of k, the
+    stages of the ring of copies, and the number of partial sums (split-K).
+    """
+
+    unit: str
+    m: int
+    n: int
+    k: int
+    warps_m: int
+    warps_n: int
+    stages: int
+    splits: int = 1
+
+
+class MatrixUnit(NamedTuple):
+    """A row of the table: the least compute capability of NVIDIA's GPUs that have the unit, the templates that define
+    it, and its tiles, each with its measured share of the best tile's speed.
+
+    A row of which ``capability`` is None is a software twin, which runs on each device if asked for by name.
+    """
+
+    name: str
+    capability: tuple[int, int] | None
+    templates: tuple[str, ...]
+    tiles: tuple[tuple[UnitTile, float], ...]
+
+
+_WGMMA_TILES = (
+    (UnitTile("wgmma", 128, 256, 64, 8, 1, 4), 1.0),
+    (UnitTile("wgmma", 128, 128, 64, 8, 1, 4), 0.8),
+    (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.65),
+    (UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.45),
+)
+_MMA_TILES = (
+    (UnitTile("mma", 128, 128, 32, 2, 2, 4), 1.0),
+    (UnitTile("mma", 128, 64, 32, 2, 2, 4), 0.8),
+    (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.7),
+)
+# Twins have one small tile each: they are for tests on CPUs.
+UNITS: dict[str, MatrixUnit] = {
+    unit.name: unit
+    for unit in (
+        MatrixUnit("wgmma", (9, 0), ("matrix_unit_nvidia", "matrix_unit_wgmma"), _WGMMA_TILES),
+        MatrixUnit("mma", (8, 0), ("matrix_unit_nvidia", "matrix_unit_mma", "matrix_unit_fragments"), _MMA_TILES),
+        MatrixUnit(
+            "wgmma_twin", None, ("matrix_unit_plain", "matrix_unit_wgmma_twin"),
+            ((UnitTile("wgmma_twin", 64, 64, 64, 4, 1, 3), 1.0),),
+        ),
+        MatrixUnit(
+            "mma_twin", None, ("matrix_unit_plain", "matrix_unit_mma_twin", "matrix_unit_fragments"),
+            ((UnitTile("mma_twin", 64, 64, 32, 2, 1, 2), 1.0),),
+        ),
+    )
+}  # fmt: skip
+DTYPES = ("bfloat16", "float16")
+
+# os._exit skips the driver's shutdown, which says nothing about the unit.
+_CHILD = """\
+import os
+from netcl.core.backend.opencl.contraction.matrix_units import run_trial
+os._exit(run_trial({name!r}, sys.argv[1]))
+"""
+
+
+def unit_of(profile: DeviceProfile, dtype: str) -> str | None:
+    """The matrix unit that multiplies ``dtype`` on a device, or None: at the first call for a driver version, each unit
+    that the device may have is tried in a child process.
+
+    With NETCL_KERNEL_STRATEGY=portable there is none.
+    """
+    if dtype not in DTYPES or config.get("KERNEL_STRATEGY") == "portable":
+        return None
+    return next((name for name in candidates(profile) if is_right(profile._device, name)), None)
+
+
+@lru_cache(maxsize=64)
+def candidates(profile: DeviceProfile) -> tuple[str, ...]:
+    """The units that a device may have, by what its driver reports."""
+    device = profile._device
+    if device is None or "cl_nv_device_attribute_query" not in profile.extensions:
+        return ()
+    capability = int(device.compute_capability_major_nv), int(device.compute_capability_minor_nv)
+    # The instructions of 9.0 that need the target sm_90a are of that version alone.
+    return tuple(
+        unit.name
+        for unit in UNITS.values()
+        if unit.capability is not None
+        and (capability == unit.capability if unit.name == "wgmma" else capability >= unit.capability)
+    )
+
+
+def is_right(device: Any, name: str) -> bool:
+    """True if the unit ``name`` computed right products on the device in a child process."""
+    key = driver_key(device)
+    return verdict(f"matrix_unit_{name}", key, _CHILD.format(name=name), _TIMEOUT_S, key)
+
+
+@lru_cache(maxsize=1024)
+def has_matrix_unit(c: Contraction) -> bool:
+    """True if a unit can run a contraction, and pays: its operands are contiguous along k or across it."""
+    steps = dense_steps(c)
+    if steps is None or c.accumulate or c.partial or min(c.m, prod(c.n)) < _LEAST_ROWS or prod(c.k) < _LEAST_K:
+        return False
+    a_k, b_k, b_n, _ = steps
+    return 1 in (a_k, c.a_row) and 1 in (b_k, b_n)
+
+
+@lru_cache(maxsize=1024)
+def tile_of(unit: str, device: Traits, c: Contraction) -> UnitTile:
+    """The tile of a product, with split-K where tiles are few: the one with the least estimated time, which is rounds
+    of work-groups times their results by the tile's speed.
+    """
+    best, least = None, 0.0
+    for tile, speed in UNITS[unit].tiles:
+        count = -(-c.m // tile.m) * -(-prod(c.n) // tile.n) * prod(c.batch)
+        splits = max(1, min(device.units // count, prod(c.k) // _LEAST_SPLIT))
+        rounds = -(-count * splits // device.units)
+        # A partial sum is written and read again in float32.
+        time = rounds * tile.m * tile.n / speed / splits * (1.0 if splits == 1 else 1.15)
+        if best is None or time < least:
+            best, least = tile._replace(splits=splits), time
+    assert best is not None
+    return best
