@@ -3,8 +3,8 @@
 // A work-group computes SPAN_M x SPAN_N results. Blocks of SPAN_K along k go through a ring of STAGES buffers in local
 // memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of 32 work-items multiply one, each
 // WARP_M x WARP_N results in fragments of 16 x 8. Work-groups walk the results in columns of GROUP_ROWS row blocks, so that
-// work-groups that run at a time share operands in the cache (grouped rasterization). With SPLIT, work-groups along z compute partial
-// sums of `part` elements of k each (split-K), which go to out + s * out_part.
+// work-groups that run at a time share operands in the cache (grouped rasterization). With several splits, work-groups along
+// z compute partial sums of `part` elements of k each (split-K), which go to out + s * out_part.
 //
 // An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Elements past an edge are copied as zeros.
 
@@ -17,7 +17,7 @@ static inline void copy_along(__local ushort* tile, __global const ushort* from,
     const int k = start + (int)chunk * 8, some = clamp(depth - k, 0, 8), last = count - 1;
     __local ushort* to = tile + ALONG(row, row, chunk);
     from += some > 0 ? k : 0;
-    EACH_CHUNK
+    ROLLED
     for (uint i = 0; i < span / rows; i++) {
         const int r = first + (int)(row + i * rows);
         copy_chunk(to + i * rows * SPAN_K, from + min(r, last) * step, r <= last ? some : 0);
@@ -29,7 +29,7 @@ static inline void copy_across(__local ushort* tile, __global const ushort* from
     const uint row = item / (span / 8), chunk = item % (span / 8), rows = ITEMS / (span / 8);
     const int column = first + (int)chunk * 8, some = clamp(count - column, 0, 8), last = depth - 1;
     from += some > 0 ? column : 0;
-    EACH_CHUNK
+    ROLLED
     for (uint i = 0; i < SPAN_K / rows; i++) {
         const uint at = row + i * rows;
         const int k = start + (int)at;
@@ -86,6 +86,7 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
             for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
     const bool inner_tile = row + SPAN_M <= m && column + SPAN_N <= n;
     const int depth = min((int)g.k, first_k + part), blocks = (depth - first_k + SPAN_K - 1) / SPAN_K;
+    ROLLED
     for (int stage = 0; stage < AHEAD; stage++) {
         if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), first_k + stage * SPAN_K)
         COPIES_END;

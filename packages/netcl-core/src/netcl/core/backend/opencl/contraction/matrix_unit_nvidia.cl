@@ -3,6 +3,7 @@
 
 #define EACH_FRAGMENT _Pragma("unroll")
 #define EACH_CHUNK _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #define COPIES_END asm volatile("cp.async.commit_group;" ::: "memory")
 #define COPIES_WAIT_FOR(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
 #define ALIGNED_TILES __attribute__((aligned(1024)))

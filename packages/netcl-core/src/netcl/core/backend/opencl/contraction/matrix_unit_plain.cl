@@ -2,6 +2,7 @@
 
 #define EACH_FRAGMENT
 #define EACH_CHUNK
+#define ROLLED
 #define COPIES_END
 #define COPIES_WAIT
 #define ALIGNED_TILES

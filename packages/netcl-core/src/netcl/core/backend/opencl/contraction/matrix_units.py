@@ -120,24 +120,30 @@ def run_trial(name: str, key: str) -> int:
 
 
 def _is_right(engine: Any, name: str) -> bool:
-    rng = np.random.default_rng(0)
-    for dtype, (tile, _), (m, n, k), along_a, along_b in product(
-        DTYPES, UNITS[name].tiles, ((264, 392, 136), (70, 83, 41)), (True, False), (True, False)
-    ):
-        a = rng.integers(-8, 8, (m, k) if along_a else (k, m)).astype(np.float32)
-        b = rng.integers(-8, 8, (n, k) if along_b else (k, n)).astype(np.float32)
-        exact = (a if along_a else a.T).astype(np.float64) @ (b.T if along_b else b)
-        given = [
-            engine.tensor(values, dtype)
-            for values in (a, b, np.full((m, n), np.nan, np.float32), exact.astype(np.float32))
-        ]
-        a_row, a_k = (k, 1) if along_a else (1, m)
-        b_n, b_k = (k, 1) if along_b else (1, n)
-        c = Contraction(
-            m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k),
-            b_n=(0, 0, 0, b_n), out_row=n, out_n=(0, 0, 0, 1),
-        )  # fmt: skip
-        contract(engine, c, tile, *given[:3], 0)
-        if not np.array_equal(engine.read(given[2]), engine.read(given[3])):
-            return False
-    return True
+    """True if the products of each tile, each layout and each dtype are right; few of their combinations, since each is
+    a program to build.
+    """
+    first, *others = (tile for tile, _ in UNITS[name].tiles)
+    layouts = tuple(product((True, False), repeat=2))
+    trials = [(DTYPES[0], first, layout) for layout in layouts] + [(DTYPES[1], first, layouts[1])]
+    trials += [(DTYPES[i % 2], tile, layouts[i % 4]) for i, tile in enumerate(others)]
+    return all(_multiplies(engine, *trial, (264, 392, 136)) for trial in trials) and _multiplies(
+        engine, DTYPES[0], first, layouts[1], (70, 83, 41)
+    )
+
+
+def _multiplies(engine: Any, dtype: str, tile: UnitTile, along: tuple[bool, bool], sizes: tuple[int, int, int]) -> bool:
+    """True if a product of small integers, whose sums are exact, has the right bits in every element."""
+    rng, (m, n, k) = np.random.default_rng(0), sizes
+    a = rng.integers(-8, 8, (m, k) if along[0] else (k, m)).astype(np.float32)
+    b = rng.integers(-8, 8, (n, k) if along[1] else (k, n)).astype(np.float32)
+    exact = (a if along[0] else a.T).astype(np.float64) @ (b.T if along[1] else b)
+    left, right, out, wanted = (engine.tensor(x, dtype) for x in (a, b, np.full((m, n), np.nan), exact))
+    a_row, a_k = (k, 1) if along[0] else (1, m)
+    b_n, b_k = (k, 1) if along[1] else (1, n)
+    c = Contraction(
+        m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k),
+        b_n=(0, 0, 0, b_n), out_row=n, out_n=(0, 0, 0, 1),
+    )  # fmt: skip
+    contract(engine, c, tile, left, right, out, 0)
+    return bool(np.array_equal(engine.read(out), engine.read(wanted)))
