@@ -26,7 +26,7 @@ from netcl import ops
 from netcl.core import BufferPool, DeviceHandle, Tensor, manager
 from netcl.core.backend.epilogue import Epilogue
 from netcl.core.backend.opencl import templates
-from netcl.core.backend.opencl.contraction import conv, gemm
+from netcl.core.backend.opencl.contraction import conv, gemm, matrix_units
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
@@ -35,6 +35,7 @@ from netcl.core.expr import Load, apply, parse
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.testing import MASKS, Case, assert_close, check_family, expected, masked, op_cases, run_case
 from netcl.core.testing.op_families import families, family_of, ops_of
+from netcl.core.tuning.matrix_units import UNITS
 from netcl.ops.recurrence import GATES, recurrence, recurrence_back
 from netcl.ops.tiled_attention import tiled_attention, tiled_attention_gradients
 
@@ -288,6 +289,14 @@ def check_products(engine: Any, mode: str) -> int:
     return count
 
 
+def check_matrix_units(engine: Any) -> int:
+    """Products of small integers on the software twins of matrix units, in every layout; the number of units."""
+    twins = [name for name, unit in UNITS.items() if unit.capability is None]
+    for name in twins:
+        assert matrix_units._is_right(engine, name), name
+    return len(twins)
+
+
 def results(computation: Callable[..., Any], inputs: list[np.ndarray], place: Any) -> list[np.ndarray]:
     out = computation(*(Tensor.from_host(place, array) for array in inputs))
     return [tensor.to_host() for tensor in (out if isinstance(out, (list, tuple)) else [out])]
@@ -337,6 +346,7 @@ def inside(mode: str) -> None:
             planted(engine)
             return
         count = check(engine) + check_convolutions(engine, mode) + check_products(engine, mode)
+        count += check_matrix_units(engine)
     print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)
 
 

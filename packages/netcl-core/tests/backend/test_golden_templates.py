@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from netcl.core.backend.opencl.contraction import (
     gemm,
     gpu_tiles,
     implicit_gemm,
+    matrix_units,
     padding,
     partial_sums,
     skinny,
@@ -49,6 +51,7 @@ from netcl.core.backend.opencl.kernels import (
 )
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.expr import Load, apply
+from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.small_channels import tile_of
 from netcl.core.tuning.winograd import DTYPES
 
@@ -150,6 +153,21 @@ def _contractions_of_gpus() -> Instances:
                     )
 
 
+def _matrix_units() -> Instances:
+    for dtype in ("bfloat16", "float16"):
+        for unit in UNITS.values():
+            for tile, _ in unit.tiles:
+                for along in product((False, True), repeat=2):
+                    name = f"contract_matrix_unit/{unit.name}_{dtype}_{tile.m}_{tile.n}_{int(along[0])}{int(along[1])}"
+                    yield name, partial(matrix_units.program, GPU, dtype, tile, (*along, True, True))
+                yield f"{name}_loose", partial(matrix_units.program, GPU, dtype, tile, (True, False, False, False))
+                parts = tile._replace(splits=2)
+                yield f"{name}_split", partial(matrix_units.program, GPU, dtype, parts, (True, False, True, True))
+                for suffix, text, operands in _finishes(dtype, 1):
+                    finish = ((True, False, True, True), text, operands)
+                    yield f"{name}{suffix}", partial(matrix_units.program, GPU, dtype, tile, *finish)
+
+
 def _recurrences() -> Instances:
     for dtype in ("float32", "float64"):
         for kind in recurrence.GATES:
@@ -208,7 +226,9 @@ def _rows() -> Instances:
 @cache
 def instances() -> dict[str, Callable[[], str]]:
     """The function that gives the text of each instantiation, by ``program/instance``."""
-    groups = (_contractions_of_cpus(), _contractions_of_gpus(), _recurrences(), _moves(), _rows())
+    groups = (
+        _contractions_of_cpus(), _contractions_of_gpus(), _matrix_units(), _recurrences(), _moves(), _rows()
+    )  # fmt: skip
     return {name: build for group in groups for name, build in group}
 
 

@@ -243,3 +243,12 @@ print(cache.stats.corrupt)
 def test_public_face():
     assert public.ProgramCache is ProgramCache
     assert public.cacher is default_cache()
+
+
+def test_instructions_that_pass_through_the_compiler_as_comments() -> None:
+    from netcl.core.backend.opencl.queue.program_cache import _retargeted
+
+    binary = b".version 9.0\n.target sm_90, texmode_independent\n{\n\t//@ wgmma.fence.sync.aligned;\n\t// a comment\n}\0"
+    expected = b".version 9.0\n.target sm_90a, texmode_independent\n{\n\twgmma.fence.sync.aligned;\n\t// a comment\n}"
+    assert _retargeted(binary) == expected
+    assert _retargeted(expected) == expected

@@ -19,13 +19,17 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
+
 from netcl.core import config
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import icd
-from netcl.core.device.discovery import device, manager
+from netcl.core.device.capabilities import profile_of
+from netcl.core.device.discovery import DeviceHandle, device, manager
 from netcl.core.testing import conformance
 from netcl.core.testing.distribution_check import find_conflicts
 from netcl.core.testing.op_families import DTYPES
+from netcl.core.tuning import matrix_units
 
 __all__ = ["Examination", "Row", "examine", "run"]
 
@@ -34,6 +38,7 @@ Share = tuple[int, int]  # (i, n): every n-th job, from the i-th
 
 _QUICK_S, _FULL_S = 60.0, 900.0  # seconds that one row may take
 _LOOK_S = 0.5
+_UNIT_SIZE, _UNIT_RUNS = 4096, 20  # of the products that measure a matrix unit
 _SHARES_MAX = 4  # children for one device, which mostly wait for its compiler
 _stopped = threading.Event()  # the user has interrupted the examination
 _CHILD = "from netcl.core.testing.doctor import serve; serve()"
@@ -56,6 +61,7 @@ class Examination:
     selector: str
     name: str
     rows: list[Row] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)  # a line for each matrix unit that the device may have
     problem: str = ""
     seconds: float = 0.0
 
@@ -64,7 +70,8 @@ class Examination:
         """Merges the results of the shares of one device, in the order of the jobs."""
         rows = [row for rank in zip_longest(*(share.rows for share in shares)) for row in rank if row is not None]
         problem = next((share.problem for share in shares if share.problem), "")
-        return cls(shares[0].selector, shares[0].name, rows, problem, max(share.seconds for share in shares))
+        units = [line for share in shares for line in share.units]
+        return cls(shares[0].selector, shares[0].name, rows, units, problem, max(share.seconds for share in shares))
 
     def __bool__(self) -> bool:
         return not self.problem and not any(row.failed for row in self.rows)
@@ -127,6 +134,7 @@ def examine(
                 found.problem = f"{process.ending()} before the first kernel: {process.last_words()}"
                 break
             jobs = [(mask, family, dtype) for mask, family, dtype in message["jobs"]]
+            found.units += message.get("units", ())
             while jobs:
                 message = process.read(limit)
                 if message is None:
@@ -224,12 +232,35 @@ def serve() -> None:
                 with conformance.masked(handle, **limits) as seen:
                     jobs += [(mask, *pair) for pair in conformance.families_of(seen) if pair[1] == "float32"]
         jobs = jobs[first::step]
-    _say({"jobs": jobs})
+        units = [] if first or handle.backend != "cl" else list(_unit_lines(handle))
+    else:
+        units = []
+    _say({"jobs": jobs, "units": units})
     for mask, family, dtype in jobs:
         # Active, since a few ops make tensors on the active device: the default may be another device, or none.
         with conformance.masked(handle, **conformance.MASKS[mask]) if mask else device(handle) as seen:
             report = conformance.check_family(engine_for(seen), family, dtype, not full)
         _say({"passed": report.passed, "error": report.error, "failed": report.failed})
+
+
+def _unit_lines(handle: DeviceHandle) -> Iterator[str]:
+    """A line for each matrix unit that the device may have: the verdict of its trial and its measured speed."""
+    profile = profile_of(handle)
+    for name in matrix_units.candidates(profile):
+        if not matrix_units.is_right(handle.device, name):
+            yield f"{name}: WRONG or not built, so it is off"
+            continue
+        engine = engine_for(handle)
+        a, b, out = (engine.tensor(np.zeros((_UNIT_SIZE, _UNIT_SIZE)), "bfloat16") for _ in range(3))
+        times = []
+        for count in (1, _UNIT_RUNS):  # the first builds the kernel
+            start = time.perf_counter()
+            for _ in range(count):
+                engine.kernel_modules.gemm.matmul(engine, a, b, out=out, variant=name)
+            engine.finish()
+            times.append(time.perf_counter() - start)
+        speed = 2 * _UNIT_SIZE**3 * _UNIT_RUNS / times[-1] / 1e12
+        yield f"{name}: right, {speed:.0f} TFLOP/s in bfloat16 ({_UNIT_SIZE} x {_UNIT_SIZE}, zeros)"
 
 
 def _say(message: dict[str, Any]) -> None:
@@ -254,6 +285,8 @@ def _show(examination: Examination) -> Examination:
                 verdict = "WRONG" if any(row.failed for row in there) else "right"
                 cells = "".join(_cell(row).rjust(10) for row in own)
                 print(f"  {family:10}{cells}{sum(row.passed for row in there):7}  {verdict}")
+    for line in examination.units:
+        print(f"  matrix unit {line}")
     for row in examination.rows:
         for name, reason in row.failed.items():
             where = " ".join(filter(None, (row.job[1], row.job[2], f"({row.job[0]})" if row.job[0] else "")))

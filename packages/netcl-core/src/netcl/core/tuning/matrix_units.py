@@ -23,6 +23,11 @@ _LEAST_ROWS = 8  # of a result; below, reading the operands takes all the time
 _LEAST_K = 16
 _LEAST_SPLIT = 256  # least products of a partial sum
 _TIMEOUT_S = 120.0
+# Of a large GPU (H100), for estimates: products of a compute unit with the best tile in a microsecond, the time of the
+# launch that adds partial sums, and the floats of partial sums that are read or written in a microsecond.
+_PRODUCTS_PER_US = 2.65e6
+_LAUNCH_US = 8.0
+_PARTIALS_PER_US = 6e5
 
 
 class UnitTile(NamedTuple):
@@ -55,7 +60,7 @@ class MatrixUnit(NamedTuple):
 
 _WGMMA_TILES = (
     (UnitTile("wgmma", 128, 256, 64, 8, 1, 4), 1.0),
-    (UnitTile("wgmma", 128, 128, 64, 8, 1, 4), 0.8),
+    (UnitTile("wgmma", 128, 128, 64, 8, 1, 3), 0.8),
     (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.65),
     (UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.45),
 )
@@ -101,7 +106,6 @@ def unit_of(profile: DeviceProfile, dtype: str) -> str | None:
     return next((name for name in candidates(profile) if is_right(profile._device, name)), None)
 
 
-@lru_cache(maxsize=64)
 def candidates(profile: DeviceProfile) -> tuple[str, ...]:
     """The units that a device may have, by what its driver reports."""
     device = profile._device
@@ -135,17 +139,15 @@ def has_matrix_unit(c: Contraction) -> bool:
 
 @lru_cache(maxsize=1024)
 def tile_of(unit: str, device: Traits, c: Contraction) -> UnitTile:
-    """The tile of a product, with split-K where tiles are few: the one with the least estimated time, which is rounds
-    of work-groups times their results by the tile's speed.
-    """
-    best, least = None, 0.0
+    """The tile of a product, with split-K where tiles are few and sums long: the one with the least estimated time."""
+    times = {}
     for tile, speed in UNITS[unit].tiles:
-        count = -(-c.m // tile.m) * -(-prod(c.n) // tile.n) * prod(c.batch)
-        splits = max(1, min(device.units // count, prod(c.k) // _LEAST_SPLIT))
-        rounds = -(-count * splits // device.units)
-        # A partial sum is written and read again in float32.
-        time = rounds * tile.m * tile.n / speed / splits * (1.0 if splits == 1 else 1.15)
-        if best is None or time < least:
-            best, least = tile._replace(splits=splits), time
-    assert best is not None
-    return best
+        m, n, k, z = c.m, prod(c.n), prod(c.k), prod(c.batch)
+        count = -(-m // tile.m) * -(-n // tile.n) * z
+        for splits in {1, max(1, min(device.units // count, k // _LEAST_SPLIT))}:
+            rounds = -(-count * splits // device.units)
+            time = rounds * tile.m * tile.n * -(-k // splits) / speed / _PRODUCTS_PER_US
+            if splits > 1:
+                time += _LAUNCH_US + 2 * splits * m * n * z / _PARTIALS_PER_US
+            times[tile._replace(splits=splits)] = time
+    return min(times, key=times.__getitem__)

@@ -7,7 +7,9 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
+from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction.cpu_tiles import contract, epilogue_lanes
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 _UNITS = 64
 _STRIP = 256  # columns of a work-item of the GEMV kernel ``stream``
+
+
+_units: WeakKeyDictionary[Any, dict[str, str | None]] = WeakKeyDictionary()  # by engine and NETCL_KERNEL_STRATEGY
 
 
 class _Matrices(NamedTuple):
@@ -137,7 +142,13 @@ def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "f
 
 def _unit(engine: Any, dtype: str) -> str | None:
     """The matrix unit of the engine's device for a dtype; None if there is none."""
-    return None if dtype not in UNIT_DTYPES or traits(engine).is_cpu else unit_of(profile_of(engine.queue), dtype)
+    if dtype not in UNIT_DTYPES or traits(engine).is_cpu:
+        return None
+    units = _units.setdefault(engine, {})
+    strategy = config.get("KERNEL_STRATEGY")
+    if strategy not in units:
+        units[strategy] = unit_of(profile_of(engine.queue), dtype)
+    return units[strategy]
 
 
 def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:

@@ -1,0 +1,208 @@
+"""Products on matrix units: the software twins run on every OpenCL device, the units where a device has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netcl.core import config
+from netcl.core.backend.epilogue import Epilogue, run_alone
+from netcl.core.device.capabilities import DeviceProfile, profile_of
+from netcl.core.device.health import launch_log
+from netcl.core.expr import Load, parse
+from netcl.core.tuning import matrix_units, selector
+from netcl.core.tuning.problems import Contraction
+from netcl.core.tuning.traits import Traits
+
+TWINS = [name for name, unit in matrix_units.UNITS.items() if unit.capability is None]
+GPU = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024, units=132)
+# m, n, k: just under and over tiles, primes with rows at odd addresses, few rows.
+SIZES = [(65, 72, 72), (61, 67, 71), (9, 130, 40)]
+LAYOUTS = list(product((False, True), repeat=2))
+
+
+@pytest.fixture(params=["bfloat16", pytest.param("float16", marks=pytest.mark.deep)])
+def dtype(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=[*TWINS, "the unit of the device"])
+def unit(request: pytest.FixtureRequest, engine: Any, dtype: str) -> str:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
+    if request.param in TWINS:
+        return str(request.param)
+    found = matrix_units.unit_of(profile_of(engine.queue), dtype)
+    if found is None:
+        pytest.skip("needs a GPU with a matrix unit")
+    return found
+
+
+def integers(shape: tuple[int, ...], seed: int) -> Any:
+    """Small integers, whose products and sums are exact in float32."""
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+def multiply(engine: Any, unit: str, dtype: str, a: Any, b: Any, **options: Any) -> Any:
+    from netcl.core.backend.opencl.contraction import gemm
+
+    operands = [engine.tensor(x, dtype) for x in (a, b)]
+    return engine.read(gemm.matmul(engine, *operands, variant=unit, **options))
+
+
+@pytest.mark.parametrize("flags", LAYOUTS)
+def test_products_have_the_right_bits(engine: Any, unit: str, dtype: str, flags: tuple[bool, bool]) -> None:
+    for m, n, k in SIZES:
+        a, b = integers((k, m) if flags[0] else (m, k), 1), integers((n, k) if flags[1] else (k, n), 2)
+        exact = (a.T if flags[0] else a).astype(np.float64) @ (b.T if flags[1] else b)
+        found = multiply(engine, unit, dtype, a, b, transpose_a=flags[0], transpose_b=flags[1])
+        assert np.array_equal(found, engine.read(engine.tensor(exact, dtype))), (m, n, k)
+
+
+def test_stacks_of_matrices(engine: Any, unit: str, dtype: str) -> None:
+    a, b = integers((2, 3, 40, 24), 1), integers((3, 24, 56), 2)
+    found = multiply(engine, unit, dtype, a, b)
+    assert np.array_equal(found, engine.read(engine.tensor(np.matmul(a, b), dtype)))
+
+
+def test_long_sums_are_split(engine: Any, unit: str, dtype: str) -> None:
+    """Few tiles with a long sum, of which the last part is empty."""
+    from netcl.core.backend.opencl.contraction import matrix_units as kernels
+    from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
+
+    m, n, k = 33, 40, 65
+    a, b = integers((m, k), 1), integers((k, n), 2)
+    x, y, out = engine.tensor(a, dtype), engine.tensor(b, dtype), engine.tensor(np.full((m, n), np.nan), dtype)
+    tile = matrix_units.UNITS[unit].tiles[-1][0]._replace(splits=3)
+    parts = engine.tensor(np.full((3, m * n), np.nan), "float32")
+    kernels.contract(engine, contiguous(m, n, k), tile, x, y, parts, m * n)
+    reduce_partials(engine, parts, out, 3)
+    assert np.array_equal(engine.read(out), engine.read(engine.tensor(a @ b, dtype)))
+
+
+@pytest.mark.parametrize("shapes", [((70,), (41, 70)), ((41, 1), (1, 70))])
+def test_an_epilogue_is_fused(engine: Any, unit: str, dtype: str, shapes: Any) -> None:
+    from netcl.core.backend.opencl.contraction import gemm
+
+    a, b, *others = (
+        engine.tensor(np.random.default_rng(seed).standard_normal(shape), dtype)
+        for seed, shape in enumerate(((41, 96), (96, 70), *shapes))
+    )
+    epilogue = Epilogue(parse("fmax(v0 + v1, 0.0f) * v2", [Load(i, dtype) for i in range(3)]), tuple(others))
+    separate = gemm.matmul(engine, a, b, variant=unit)
+    run_alone(engine, epilogue, separate)
+    log = launch_log(engine.queue)
+    log.clear()
+    fused = gemm.matmul(engine, a, b, variant=unit, epilogue=epilogue)
+    assert [*log] == ["matrix_unit"]
+    tolerance = {"bfloat16": 3e-2, "float16": 4e-3}[dtype]  # the separate pass rounds before and after
+    np.testing.assert_allclose(fused.numpy(), separate.numpy(), tolerance, tolerance)
+
+
+def test_rows_and_columns_outside_do_not_spread_nans(engine: Any, unit: str, dtype: str) -> None:
+    a, b = integers((70, 72), 1), integers((72, 66), 2)
+    a[69], b[:, 65] = np.nan, np.inf
+    found = multiply(engine, unit, dtype, a, b)
+    assert np.array_equal(found[:69, :65], engine.read(engine.tensor(a[:69] @ b[:, :65], dtype)))
+
+
+def test_without_a_fitting_layout_it_is_another_kernel(engine: Any, unit: str) -> None:
+    if unit not in TWINS:
+        pytest.skip("asks for a twin by name, once is enough")
+    x = engine.tensor(np.ones((16, 8)), "bfloat16")
+    from netcl.core.backend.opencl.contraction import gemm
+
+    log = launch_log(engine.queue)
+    log.clear()
+    gemm.matmul(engine, x, engine.tensor(np.ones((8, 3)), "bfloat16"), variant=unit)
+    assert "matrix_unit" not in log
+
+
+def contiguous(m: int, n: int, k: int) -> Contraction:
+    return Contraction(
+        m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=k, a_k=(0, 0, 0, 1), b_k=(0, 0, 0, n), b_n=(0, 0, 0, 1), out_row=n,
+        out_n=(0, 0, 0, 1),
+    )  # fmt: skip
+
+
+class FakeDevice:
+    """The attributes of a device of NVIDIA's driver that say which units it may have."""
+
+    def __init__(self, major: int, minor: int) -> None:
+        self.compute_capability_major_nv, self.compute_capability_minor_nv = major, minor
+
+
+def profile(major: int, minor: int, **changes: Any) -> DeviceProfile:
+    known = profile_of(None)
+    fields = {"extensions": frozenset({"cl_nv_device_attribute_query"}), "_device": FakeDevice(major, minor)}
+    return replace(known, **{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"),
+    [((7, 5), ()), ((8, 0), ("mma",)), ((8, 9), ("mma",)), ((9, 0), ("wgmma", "mma")), ((12, 0), ("mma",))],
+)
+def test_units_that_a_device_may_have(capability: tuple[int, int], expected: tuple[str, ...]) -> None:
+    assert matrix_units.candidates(profile(*capability)) == expected
+    assert matrix_units.candidates(profile(*capability, extensions=frozenset())) == ()
+
+
+def test_a_unit_that_lies_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, tried = profile(9, 0), []
+
+    def lying(seen: Any, name: str) -> bool:
+        assert seen is device._device
+        tried.append(name)
+        return name != "wgmma"
+
+    monkeypatch.setattr(matrix_units, "is_right", lying)
+    assert matrix_units.unit_of(device, "float32") is None
+    assert tried == []
+    assert matrix_units.unit_of(device, "bfloat16") == "mma"
+    assert tried == ["wgmma", "mma"]
+    with config.override(KERNEL_STRATEGY="portable"):
+        assert matrix_units.unit_of(device, "bfloat16") is None
+    monkeypatch.setattr(matrix_units, "is_right", lambda *_: False)
+    assert matrix_units.unit_of(device, "bfloat16") is None
+
+
+def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
+    from netcl.core.backend.opencl.contraction import matrix_units as kernels
+
+    device = engine.queue.device
+    assert matrix_units.is_right(device, "wgmma_twin")
+    assert kernels._is_right(engine, "wgmma_twin")
+    text = kernels.program
+
+    def lying(*arguments: Any) -> str:
+        return str(text(*arguments)).replace("float sum = sums[i][j][e];", "float sum = sums[i][j][e] + (row == 7);")
+
+    monkeypatch.setattr(kernels, "program", lying)
+    assert not kernels._is_right(engine, "wgmma_twin")
+
+
+def test_the_selector_names_the_unit() -> None:
+    for sizes, expected in (((64, 64, 64), "wgmma"), ((7, 64, 64), "slices"), ((64, 64, 8), "wide")):
+        c = contiguous(*sizes)
+        assert selector.product_kernel(GPU, c, None, "wgmma") == expected, sizes
+        assert selector.product_kernel(GPU, c) != "wgmma"
+        assert (selector.product_kernels(GPU, c, "wgmma")[0] == "wgmma") == (expected == "wgmma")
+    assert selector.product_kernel(GPU, contiguous(64, 64, 64), "tiled", "wgmma") == "tiled"  # measured
+
+
+def test_tiles_fill_the_compute_units() -> None:
+    def shape(m: int, n: int, k: int) -> tuple[int, int, int]:
+        tile = matrix_units.tile_of("wgmma", GPU, contiguous(m, n, k))
+        return tile.m, tile.n, tile.splits
+
+    assert shape(4096, 4096, 4096) == (128, 256, 1)
+    assert shape(1024, 1024, 1024) == (64, 128, 1)
+    m, n, splits = shape(128, 128, 65536)
+    assert (m, n) in ((64, 128), (64, 64))
+    assert splits >= 32

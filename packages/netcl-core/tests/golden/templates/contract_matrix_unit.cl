@@ -1,0 +1,264 @@
+// contract_matrix_unit/wgmma_bfloat16_128_256_00
+#define DTYPE_BFLOAT16 1
+#define SPAN_M 128
+#define SPAN_N 256
+#define SPAN_K 64
+#define WARPS_M 8
+#define WARPS_N 1
+#define STAGES 4
+#define GROUP_ROWS 8
+#define A_ALONG 0
+#define B_ALONG 0
+#define CHUNKS_ALIGNED 1
+#define PAIRS 1
+#define KIND "bf16"
+#define ELEMENT_X as_float((uint)x << 16)
+#define RESULT STORAGE
+#define STORE_RESULT STORE
+#define OFFSET int
+#define WGMMA(sums, a, b) asm volatile("//@ { .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, %128, %129, p, 1, 1, 1, 1; }" : "+f"(sums[0][0]), "+f"(sums[0][1]), "+f"(sums[0][2]), "+f"(sums[0][3]), "+f"(sums[1][0]), "+f"(sums[1][1]), "+f"(sums[1][2]), "+f"(sums[1][3]), "+f"(sums[2][0]), "+f"(sums[2][1]), "+f"(sums[2][2]), "+f"(sums[2][3]), "+f"(sums[3][0]), "+f"(sums[3][1]), "+f"(sums[3][2]), "+f"(sums[3][3]), "+f"(sums[4][0]), "+f"(sums[4][1]), "+f"(sums[4][2]), "+f"(sums[4][3]), "+f"(sums[5][0]), "+f"(sums[5][1]), "+f"(sums[5][2]), "+f"(sums[5][3]), "+f"(sums[6][0]), "+f"(sums[6][1]), "+f"(sums[6][2]), "+f"(sums[6][3]), "+f"(sums[7][0]), "+f"(sums[7][1]), "+f"(sums[7][2]), "+f"(sums[7][3]), "+f"(sums[8][0]), "+f"(sums[8][1]), "+f"(sums[8][2]), "+f"(sums[8][3]), "+f"(sums[9][0]), "+f"(sums[9][1]), "+f"(sums[9][2]), "+f"(sums[9][3]), "+f"(sums[10][0]), "+f"(sums[10][1]), "+f"(sums[10][2]), "+f"(sums[10][3]), "+f"(sums[11][0]), "+f"(sums[11][1]), "+f"(sums[11][2]), "+f"(sums[11][3]), "+f"(sums[12][0]), "+f"(sums[12][1]), "+f"(sums[12][2]), "+f"(sums[12][3]), "+f"(sums[13][0]), "+f"(sums[13][1]), "+f"(sums[13][2]), "+f"(sums[13][3]), "+f"(sums[14][0]), "+f"(sums[14][1]), "+f"(sums[14][2]), "+f"(sums[14][3]), "+f"(sums[15][0]), "+f"(sums[15][1]), "+f"(sums[15][2]), "+f"(sums[15][3]), "+f"(sums[16][0]), "+f"(sums[16][1]), "+f"(sums[16][2]), "+f"(sums[16][3]), "+f"(sums[17][0]), "+f"(sums[17][1]), "+f"(sums[17][2]), "+f"(sums[17][3]), "+f"(sums[18][0]), "+f"(sums[18][1]), "+f"(sums[18][2]), "+f"(sums[18][3]), "+f"(sums[19][0]), "+f"(sums[19][1]), "+f"(sums[19][2]), "+f"(sums[19][3]), "+f"(sums[20][0]), "+f"(sums[20][1]), "+f"(sums[20][2]), "+f"(sums[20][3]), "+f"(sums[21][0]), "+f"(sums[21][1]), "+f"(sums[21][2]), "+f"(sums[21][3]), "+f"(sums[22][0]), "+f"(sums[22][1]), "+f"(sums[22][2]), "+f"(sums[22][3]), "+f"(sums[23][0]), "+f"(sums[23][1]), "+f"(sums[23][2]), "+f"(sums[23][3]), "+f"(sums[24][0]), "+f"(sums[24][1]), "+f"(sums[24][2]), "+f"(sums[24][3]), "+f"(sums[25][0]), "+f"(sums[25][1]), "+f"(sums[25][2]), "+f"(sums[25][3]), "+f"(sums[26][0]), "+f"(sums[26][1]), "+f"(sums[26][2]), "+f"(sums[26][3]), "+f"(sums[27][0]), "+f"(sums[27][1]), "+f"(sums[27][2]), "+f"(sums[27][3]), "+f"(sums[28][0]), "+f"(sums[28][1]), "+f"(sums[28][2]), "+f"(sums[28][3]), "+f"(sums[29][0]), "+f"(sums[29][1]), "+f"(sums[29][2]), "+f"(sums[29][3]), "+f"(sums[30][0]), "+f"(sums[30][1]), "+f"(sums[30][2]), "+f"(sums[30][3]), "+f"(sums[31][0]), "+f"(sums[31][1]), "+f"(sums[31][2]), "+f"(sums[31][3]) : "l"(a), "l"(b) : "memory")
+#define finished(sum, row, column, to) (sum)
+#define LOOPS __attribute__((vec_type_hint(float16)))
+ushort to_bfloat16(float x) {
+  uint bits = as_uint(x);
+  uint rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return (ushort)((x != x) ? ((bits >> 16) | 64u) : rounded);
+}
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define STORAGE ushort
+#define REAL float
+#define LOAD(p, i) as_float((uint)(p)[i] << 16)
+#define STORE(x, p, i) ((p)[i] = to_bfloat16(x))
+// The strides and offsets of a matrix product: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], with one stride for each
+// index; offsets within a matrix have 32 bits.
+
+typedef struct {
+    long m, k, n, inner_batch;
+    long a_row, a_k, b_k, b_n, out_row, out_n;
+    long a_offset, b_offset, out_offset;
+    long a_batch[2], b_batch[2], out_batch[2];
+} product;
+// The tiles of operands in local memory, for contract_matrix_unit.cl and the units that it runs on: chunks of 8 elements,
+// swizzled so that the 8 rows of a fragment are in different banks.
+
+#define ITEMS (32 * WARPS_M * WARPS_N)
+#define WARP_M (SPAN_M / WARPS_M)
+#define WARP_N (SPAN_N / WARPS_N)
+#define TILE_A (SPAN_M * SPAN_K)
+#define TILE_B (SPAN_N * SPAN_K)
+#define ALONG_CHUNKS (SPAN_K / 8)
+
+// The element at which chunk `chunk` of row `row` begins in a tile of an operand that is contiguous along k: rows of SPAN_K
+// elements; across it: panels of 64 columns, in each SPAN_K rows of 64 elements. `low` is congruent to the row modulo 8: a
+// number that does not change in loops over fragments, so that swizzles are computed once.
+#define SWIZZLE(low) (ALONG_CHUNKS == 4 ? ((low) >> 1) & 3 : (low) & 7)
+#define ALONG(row, low, chunk) ((row) * SPAN_K + (((chunk) ^ SWIZZLE(low)) * 8))
+#define ACROSS(row, low, chunk) ((chunk) / 8 * (SPAN_K * 64) + (row) * 64 + ((((chunk) & 7) ^ ((low) & 7)) * 8))
+
+// Asynchronous copies of NVIDIA's GPUs from compute capability 8.0 on, in inline PTX, and pairs of results. A local pointer is
+// a shared address of 32 bits.
+
+#define EACH_FRAGMENT _Pragma("unroll")
+#define EACH_CHUNK _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
+#define COPIES_END asm volatile("cp.async.commit_group;" ::: "memory")
+#define COPIES_WAIT_FOR(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
+#define ALIGNED_TILES __attribute__((aligned(1024)))
+
+static inline void copy_chunk(__local ushort* to, __global const ushort* from, const int count) {
+#if CHUNKS_ALIGNED
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"(from), "r"(count * 2) : "memory");
+#else
+    uint4 chunk = 0;
+    if (count > 0) chunk.x = from[0];
+    if (count > 1) chunk.x |= (uint)from[1] << 16;
+    if (count > 2) chunk.y = from[2];
+    if (count > 3) chunk.y |= (uint)from[3] << 16;
+    if (count > 4) chunk.z = from[4];
+    if (count > 5) chunk.z |= (uint)from[5] << 16;
+    if (count > 6) chunk.w = from[6];
+    if (count > 7) chunk.w |= (uint)from[7] << 16;
+    *(__local uint4*)to = chunk;
+#endif
+}
+
+static inline void copy_whole_chunk(__local ushort* to, __global const ushort* from) {
+#if CHUNKS_ALIGNED
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint)(size_t)to), "l"(from) : "memory");
+#else
+    copy_chunk(to, from, 8);
+#endif
+}
+
+static inline void store_pair(__global ushort* to, const float first, const float second) {
+    uint pair;
+    asm("cvt.rn." KIND "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    *(__global uint*)to = pair;
+}
+#define STORE_PAIR(first, second, out, at) store_pair((__global ushort*)(out) + (at), first, second)
+
+// The unit wgmma.mma_async.m64nNk16 of NVIDIA's GPUs of compute capability 9.0, in inline PTX: a warpgroup, four warps,
+// multiplies 64 rows of the tile of A by all columns of that of B, which it reads in local memory by itself. A warp has the sums
+// of 16 of the rows, in the layout of fragments of 16 x 8.
+//
+// NVIDIA's OpenCL compiler does not target sm_90a, so these instructions pass through it as comments (program_cache.py). One
+// group of multiplies is under way when the next block begins: the buffer of the block before that one is free for copies.
+
+#define AHEAD (STAGES - 2)
+#define UNIT_MEMORY
+#define COPIES_WAIT \
+    COPIES_WAIT_FOR(AHEAD - 1); \
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+#define FRAGMENT_ROW(i) ((warp / 4 * (WARP_M / 16) + (i)) * 64 + warp % 4 * 16)
+#define WARP_COLUMN 0
+
+// A descriptor of a tile in local memory: its address, the distance of panels of 64 columns, the distance of 8 rows, swizzled in
+// rows of 128 bytes.
+static inline ulong described(__local const ushort* tile) {
+    return (ulong)(((uint)(size_t)tile & 0x3ffff) >> 4) | (ulong)(SPAN_K * 8) << 16 | (ulong)64 << 32 | (ulong)1 << 62;
+}
+#define A_STEP (A_ALONG ? 2 : 128)  // of a descriptor, for 16 elements along k
+#define B_STEP (B_ALONG ? 2 : 128)
+#define MULTIPLY_TILES(a_tile, b_tile) { \
+        const ulong a_described = described(a_tile), b_described = described(b_tile); \
+        asm volatile("//@ wgmma.fence.sync.aligned;" ::: "memory"); \
+        EACH_FRAGMENT \
+        for (uint k = 0; k < SPAN_K / 16; k++) \
+            EACH_FRAGMENT \
+            for (uint i = 0; i < WARP_M / 16; i++) \
+                WGMMA(sums[i], a_described + (warp / 4 * (WARP_M / 16) + i) * (64 * SPAN_K / 8) + k * A_STEP, b_described + k * B_STEP); \
+        asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory"); \
+        asm volatile("//@ wgmma.wait_group.sync.aligned 1;" ::: "memory"); \
+    }
+#define MULTIPLIES_END asm volatile("//@ wgmma.wait_group.sync.aligned 0;" ::: "memory")
+
+// GEMM of 16-bit operands on a matrix unit, with sums in float32: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j].
+//
+// A work-group computes SPAN_M x SPAN_N results. Blocks of SPAN_K along k go through a ring of STAGES buffers in local
+// memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of 32 work-items multiply one, each
+// WARP_M x WARP_N results in fragments of 16 x 8. Work-groups walk the results in columns of GROUP_ROWS row blocks, so that
+// work-groups that run at a time share operands in the cache (grouped rasterization). With several splits, work-groups along
+// z compute partial sums of `part` elements of k each (split-K), which go to out + s * out_part.
+//
+// An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Elements past an edge are copied as zeros.
+
+// Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
+// of its rows or columns, or of its elements along k, whichever is not 1. Rows past the last one are read as zeros: their
+// chunks have no elements.
+static inline void copy_along(__local ushort* tile, __global const ushort* from, const uint span, const uint item, const int first,
+                              const int count, const int start, const int depth, const int step) {
+    const uint row = item / ALONG_CHUNKS, chunk = item % ALONG_CHUNKS, rows = ITEMS / ALONG_CHUNKS;
+    const int k = start + (int)chunk * 8, some = clamp(depth - k, 0, 8), last = count - 1;
+    __local ushort* to = tile + ALONG(row, row, chunk);
+    from += some > 0 ? k : 0;
+    ROLLED
+    for (uint i = 0; i < span / rows; i++) {
+        const int r = first + (int)(row + i * rows);
+        copy_chunk(to + i * rows * SPAN_K, from + min(r, last) * step, r <= last ? some : 0);
+    }
+}
+
+static inline void copy_across(__local ushort* tile, __global const ushort* from, const uint span, const uint item, const int first,
+                               const int count, const int start, const int depth, const int step) {
+    const uint row = item / (span / 8), chunk = item % (span / 8), rows = ITEMS / (span / 8);
+    const int column = first + (int)chunk * 8, some = clamp(count - column, 0, 8), last = depth - 1;
+    from += some > 0 ? column : 0;
+    ROLLED
+    for (uint i = 0; i < SPAN_K / rows; i++) {
+        const uint at = row + i * rows;
+        const int k = start + (int)at;
+        copy_chunk(tile + ACROSS(at, at, chunk), from + min(k, last) * step, k <= last ? some : 0);
+    }
+}
+
+// The same of a tile with no element past an edge: few instructions for each copy.
+static inline void copy_inner(__local ushort* tile, __global const ushort* from, const bool along, const uint span, const uint item,
+                              const int first, const int start, const int step) {
+    const uint chunks = along ? ALONG_CHUNKS : span / 8, row = item / chunks, chunk = item % chunks, rows = ITEMS / chunks;
+    from += along ? (first + (int)row) * step + (start + (int)chunk * 8) : (start + (int)row) * step + (first + (int)chunk * 8);
+    EACH_CHUNK
+    for (uint i = 0; i < (along ? span : SPAN_K) / rows; i++) {
+        const uint at = row + i * rows;
+        copy_whole_chunk(tile + (along ? ALONG(at, row, chunk) : ACROSS(at, at, chunk)), from + (int)(i * rows) * step);
+    }
+}
+
+// Starts the copies of both operands' blocks at `start`.
+#define COPY_OPERAND(tile, from, along, span, first, count, step) \
+    if (inner_tile && start + SPAN_K <= depth) copy_inner(tile, from, along, span, item, first, start, step); \
+    else if (along) copy_along(tile, from, span, item, first, count, start, depth, step); \
+    else copy_across(tile, from, span, item, first, count, start, depth, step);
+#define COPY(tile, at) { \
+        const int start = at; \
+        COPY_OPERAND(tile, a, A_ALONG, SPAN_M, row, m, a_step) \
+        COPY_OPERAND(tile + TILE_A, b, B_ALONG, SPAN_N, column, n, b_step) \
+    }
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* restrict b_, __global RESULT* restrict out, const product g,
+                 const int splits, const int part, const long out_part) {
+    __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
+    UNIT_MEMORY
+    const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
+    const int m = g.m, n = g.n, a_step = A_ALONG ? g.a_row : g.a_k, b_step = B_ALONG ? g.b_n : g.b_k;
+    const int rows = (m + SPAN_M - 1) / SPAN_M, columns = (n + SPAN_N - 1) / SPAN_N, number = get_group_id(0);
+    const int band = number / (GROUP_ROWS * columns), height = min(GROUP_ROWS, rows - band * GROUP_ROWS);
+    const int within = number - band * GROUP_ROWS * columns;
+    const int row = (band * GROUP_ROWS + within % height) * SPAN_M, column = within / height * SPAN_N;
+    const long z = get_global_id(2) / splits, outer = z / g.inner_batch, inner = z % g.inner_batch;
+    const int split = get_global_id(2) % splits, first_k = split * part;
+    __global const ushort* a = (__global const ushort*)a_ + g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    __global const ushort* b = (__global const ushort*)b_ + g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + split * out_part;
+    float sums[WARP_M / 16][WARP_N / 8][4];
+    EACH_FRAGMENT
+    for (uint i = 0; i < WARP_M / 16; i++)
+        EACH_FRAGMENT
+        for (uint j = 0; j < WARP_N / 8; j++)
+            EACH_FRAGMENT
+            for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
+    const bool inner_tile = row + SPAN_M <= m && column + SPAN_N <= n;
+    const int depth = min((int)g.k, first_k + part), blocks = (depth - first_k + SPAN_K - 1) / SPAN_K;
+    ROLLED
+    for (int stage = 0; stage < AHEAD; stage++) {
+        if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), first_k + stage * SPAN_K)
+        COPIES_END;
+    }
+    int reading = 0, writing = AHEAD;  // of the ring
+    for (int block = 0; block < blocks; block++) {
+        COPIES_WAIT;  // for the copies of this block: copies of AHEAD - 1 later ones may be under way
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (block + AHEAD < blocks) COPY(tiles + writing * (TILE_A + TILE_B), first_k + (block + AHEAD) * SPAN_K)
+        COPIES_END;
+        __local const ushort* a_tile = tiles + reading * (TILE_A + TILE_B);
+        __local const ushort* b_tile = a_tile + TILE_A;
+        MULTIPLY_TILES(a_tile, b_tile)
+        reading = reading + 1 == STAGES ? 0 : reading + 1;
+        writing = writing + 1 == STAGES ? 0 : writing + 1;
+    }
+    MULTIPLIES_END;
+    const int out_row = g.out_row, out_n = g.out_n;
+    EACH_FRAGMENT
+    for (uint i = 0; i < WARP_M / 16; i++)
+        EACH_FRAGMENT
+        for (uint j = 0; j < WARP_N / 8; j++) {
+            const int first_row = row + (int)(FRAGMENT_ROW(i) + lane / 4), c = column + (int)(WARP_COLUMN + j * 8 + lane % 4 * 2);
+            EACH_FRAGMENT
+            for (uint e = 0; e < 4; e++) {
+                const int r = min(first_row + (int)(e / 2 * 8), m - 1), inside = min(c + (int)(e % 2), n - 1);
+                sums[i][j][e] = finished(sums[i][j][e], r, inside, inside * out_n);
+            }
+            EACH_FRAGMENT
+            for (uint e = 0; e < 4; e += 2) {
+                const int r = first_row + (int)(e / 2 * 8), at = r * out_row + c * out_n;
+                if (r >= m || c >= n) continue;
+#if PAIRS
+                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, at);
+#else
+                STORE_RESULT(sums[i][j][e], out, at);
+                if (c + 1 < n) STORE_RESULT(sums[i][j][e + 1], out, at + out_n);
+#endif
+            }
+        }
+}
