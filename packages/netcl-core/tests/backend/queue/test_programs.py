@@ -248,7 +248,9 @@ def test_public_face():
 def test_instructions_that_pass_through_the_compiler_as_comments() -> None:
     from netcl.core.backend.opencl.queue.program_cache import _retargeted
 
-    binary = b".version 9.0\n.target sm_90, texmode_independent\n{\n\t//@ wgmma.fence.sync.aligned;\n\t// a comment\n}\0"
+    binary = (
+        b".version 9.0\n.target sm_90, texmode_independent\n{\n\t//@ wgmma.fence.sync.aligned;\n\t// a comment\n}\0"
+    )
     expected = b".version 9.0\n.target sm_90a, texmode_independent\n{\n\twgmma.fence.sync.aligned;\n\t// a comment\n}"
     assert _retargeted(binary) == expected
     assert _retargeted(expected) == expected

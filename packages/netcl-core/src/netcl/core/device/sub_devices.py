@@ -51,7 +51,7 @@ def new_queue(context: Any, dev: Any, priority: int = 0) -> Any:
         queue = cl.CommandQueue(context, dev, properties=[cl.queue_properties.PROPERTIES, kind, _PRIORITY, hint])
     else:
         queue = cl.CommandQueue(context, dev, properties=kind)
-    # Intel's runtime destroys a context that only its queues refer to; pyopencl keeps the context that it was asked for.
+    # Intel's runtime destroys a context that only its queues refer to; pyopencl keeps a context that was asked for.
     _ = queue.context
     return queue
 

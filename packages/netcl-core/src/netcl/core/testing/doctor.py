@@ -250,7 +250,7 @@ def _unit_lines(handle: DeviceHandle) -> Iterator[str]:
         if not matrix_units.is_right(handle.device, name):
             yield f"{name}: WRONG or not built, so it is off"
             continue
-        engine = engine_for(handle)
+        engine: Any = engine_for(handle)
         a, b, out = (engine.tensor(np.zeros((_UNIT_SIZE, _UNIT_SIZE)), "bfloat16") for _ in range(3))
         times = []
         for count in (1, _UNIT_RUNS):  # the first builds the kernel

@@ -112,11 +112,11 @@ def config_of(device: Traits, op: str, kernel: str, dtype: str) -> KernelConfig:
             naive, SKINNY_ROWS, group // 4, 1, SKINNY_ROWS, group, (group, 1), use_vectorization=False, vector_width=1
         )
     if kernel in UNITS:
-        tile = UNITS[kernel].tiles[0][0]
-        items = 32 * tile.warps_m * tile.warps_n
+        largest = UNITS[kernel].tiles[0][0]
+        items = 32 * largest.warps_m * largest.warps_n
         return KernelConfig(
-            tiled, tile.m, tile.n, tile.k, tile.m * tile.n // items, items, (items, 1), use_vectorization=False,
-            vector_width=1,
+            tiled, largest.m, largest.n, largest.k, largest.m * largest.n // items, items, (items, 1),
+            use_vectorization=False, vector_width=1,
         )  # fmt: skip
     if kernel == "tiled":
         edge = tiled_edge(device)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +123,7 @@ def _is_right(engine: Any, name: str) -> bool:
     a program to build.
     """
     first, *others = (tile for tile, _ in UNITS[name].tiles)
-    layouts = tuple(product((True, False), repeat=2))
+    layouts = ((True, True), (True, False), (False, True), (False, False))
     trials = [(DTYPES[0], first, layout) for layout in layouts] + [(DTYPES[1], first, layouts[1])]
     trials += [(DTYPES[i % 2], tile, layouts[i % 4]) for i, tile in enumerate(others)]
     return all(_multiplies(engine, *trial, (264, 392, 136)) for trial in trials) and _multiplies(
