@@ -46,15 +46,14 @@ class UnitTile(NamedTuple):
 
 
 class MatrixUnit(NamedTuple):
-    """A row of the table: the least compute capability of NVIDIA's GPUs that have the unit, the templates that define
-    it, and its tiles, each with its measured share of the best tile's speed.
+    """A row of the table: the least compute capability of NVIDIA's GPUs that have the unit, and its tiles, each with
+    its measured share of the best tile's speed.
 
     A row of which ``capability`` is None is a software twin, which runs on each device if asked for by name.
     """
 
     name: str
     capability: tuple[int, int] | None
-    templates: tuple[str, ...]
     tiles: tuple[tuple[UnitTile, float], ...]
 
 
@@ -73,18 +72,12 @@ _MMA_TILES = (
 UNITS: dict[str, MatrixUnit] = {
     unit.name: unit
     for unit in (
-        MatrixUnit("wgmma", (9, 0), ("matrix_unit_nvidia", "matrix_unit_wgmma"), _WGMMA_TILES),
-        MatrixUnit("mma", (8, 0), ("matrix_unit_nvidia", "matrix_unit_mma", "matrix_unit_fragments"), _MMA_TILES),
-        MatrixUnit(
-            "wgmma_twin", None, ("matrix_unit_plain", "matrix_unit_wgmma_twin"),
-            ((UnitTile("wgmma_twin", 64, 64, 64, 4, 1, 3), 1.0),),
-        ),
-        MatrixUnit(
-            "mma_twin", None, ("matrix_unit_plain", "matrix_unit_mma_twin", "matrix_unit_fragments"),
-            ((UnitTile("mma_twin", 64, 64, 32, 2, 1, 2), 1.0),),
-        ),
+        MatrixUnit("wgmma", (9, 0), _WGMMA_TILES),
+        MatrixUnit("mma", (8, 0), _MMA_TILES),
+        MatrixUnit("wgmma_twin", None, ((UnitTile("wgmma_twin", 64, 64, 64, 4, 1, 3), 1.0),)),
+        MatrixUnit("mma_twin", None, ((UnitTile("mma_twin", 64, 64, 32, 2, 1, 2), 1.0),)),
     )
-}  # fmt: skip
+}
 DTYPES = ("bfloat16", "float16")
 
 # os._exit skips the driver's shutdown, which says nothing about the unit.

@@ -25,6 +25,13 @@ __all__ = ["contract", "program", "run_trial"]
 _KINDS = {"float16": "f16", "bfloat16": "bf16"}
 _ELEMENTS = {"float16": "vload_half(0, (const half*)&x)", "bfloat16": "as_float((uint)x << 16)"}
 _GROUP_ROWS = 8
+# The templates that define each unit, in order.
+_TEMPLATES = {
+    "wgmma": ("matrix_unit_nvidia", "matrix_unit_wgmma"),
+    "mma": ("matrix_unit_nvidia", "matrix_unit_mma", "matrix_unit_fragments"),
+    "wgmma_twin": ("matrix_unit_plain", "matrix_unit_wgmma_twin"),
+    "mma_twin": ("matrix_unit_plain", "matrix_unit_mma_twin", "matrix_unit_fragments"),
+}
 
 
 def _multiply(tile: UnitTile, along: tuple[bool, bool], dtype: str) -> tuple[str, str]:
@@ -64,7 +71,7 @@ def program(
     )  # fmt: skip
     if tile.unit == "wgmma":
         defines = (*defines, _multiply(tile, (a_along, b_along), dtype))
-    names = ("contract_product", "matrix_unit_tile", *UNITS[tile.unit].templates, "contract_matrix_unit")
+    names = ("contract_product", "matrix_unit_tile", *_TEMPLATES[tile.unit], "contract_matrix_unit")
     return epilogue_source(device, dtype, names, defines, epilogue, operands)
 
 
