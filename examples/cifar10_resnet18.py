@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl import nn, ops
+import netcl as nc
+from netcl import nn
 from netcl.core.device import device
 from netcl.data import DataLoader
 from netcl.data.readers import CIFAR10
@@ -79,7 +80,7 @@ def main() -> None:
 
     train, test = load(options.data, options.samples)
     with device(options.device):
-        ops.manual_seed(0)
+        nc.manual_seed(0)
         loader = DataLoader(train, batch_size, shuffle=True, drop_last=True, augment=prepare, seed=0)
         model = nn.resnet.resnet18(num_classes=10, stem="cifar")
         rate = 0.1 * batch_size / 128

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+import netcl as nc
 import netcl.autograd as ag
-from netcl import nn, ops
+from netcl import nn
 from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.core.errors import ShapeError
@@ -94,7 +95,7 @@ def main() -> None:
 
     (x, y), (test, labels) = waves(4000, 0), waves(1000, 1)
     with device(options.device):
-        ops.manual_seed(0)
+        nc.manual_seed(0)
         probe = ag.Parameter(ag.randn(2, 9))
         ag.gradcheck(lambda t: Smooth.apply(t, 2), [probe], eps=1e-2)
         model = nn.Sequential(

@@ -11,8 +11,9 @@ import argparse
 
 import numpy as np
 
+import netcl as nc
 import netcl.autograd as ag
-from netcl import nn, ops
+from netcl import nn
 from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.data import DataLoader
@@ -38,7 +39,7 @@ def main() -> None:
     offset, scale = y[~held_out].mean(), y[~held_out].std()
     target = ((y - offset) / scale).astype(np.float32)[:, None]
     with device(options.device):
-        ops.manual_seed(0)
+        nc.manual_seed(0)
         loader = DataLoader((x[~held_out], target[~held_out]), 32, shuffle=True, seed=0)
         model = nn.Sequential(nn.Linear(10, 32), nn.SiLU(), nn.Dropout(0.2), nn.Linear(32, 1))
         optimizer, loss_fn = AdamW(model.parameters(), lr=3e-3, weight_decay=0.1), nn.SmoothL1Loss()

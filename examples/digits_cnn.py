@@ -11,8 +11,9 @@ import argparse
 
 import numpy as np
 
+import netcl as nc
 import netcl.autograd as ag
-from netcl import nn, ops
+from netcl import nn
 from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.data import DataLoader
@@ -29,7 +30,7 @@ def main() -> None:
     x, y = example_digits()
     held_out = np.arange(len(x)) % 5 == 4
     with device(options.device):
-        ops.manual_seed(0)
+        nc.manual_seed(0)
         loader = DataLoader((x[~held_out], y[~held_out]), 64, shuffle=True, drop_last=True, seed=0)
         model = nn.Sequential(
             nn.Conv2d(1, 16, 3, padding=1),

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+import netcl as nc
 import netcl.autograd as ag
-from netcl import nn, ops
+from netcl import nn
 from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.optim import AdamW, clip_grad_norm
@@ -56,7 +57,7 @@ def main() -> None:
     split = len(ids) * 9 // 10
     rng, cross_entropy = np.random.default_rng(0), nn.CrossEntropyLoss()
     with device(options.device):
-        ops.manual_seed(0)
+        nc.manual_seed(0)
         model = nn.GPT(len(characters), options.length, options.layers, n_head=4, n_embd=options.width)
         optimizer = AdamW(model.parameters(), lr=3e-3, weight_decay=0.1)
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netcl import nn, ops
+import netcl as nc
+from netcl import nn
 from netcl.core.device import device, get_active_device, manager
 from netcl.core.errors import DeviceNotFoundError
 from netcl.data import DataLoader
@@ -100,7 +101,7 @@ def train(options: argparse.Namespace) -> None:
     """Trains, measures, and writes the network and the picture."""
     learn, test = split_digits()
     loader = DataLoader(learn, options.batch_size, shuffle=True, drop_last=True, augment=distort, seed=options.seed)
-    ops.manual_seed(options.seed)
+    nc.manual_seed(options.seed)
     model = make_network()
     optimizer = AdamW(model.parameters(), lr=3e-3)
     schedule = CosineAnnealingLR(optimizer, options.epochs)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+import netcl as nc
 from heatplate.kernel import DIFFUSE
-from netcl import ops
 from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.memory import get_persistent_pool
 
@@ -62,8 +62,8 @@ class Plate:
 
     def mean(self) -> float:
         """The mean temperature; it never changes."""
-        return float(ops.mean(self._cells).item())
+        return float(nc.mean(self._cells).item())
 
     def hottest(self) -> float:
         """The highest temperature."""
-        return float(ops.max(self._cells).item())
+        return float(nc.max(self._cells).item())

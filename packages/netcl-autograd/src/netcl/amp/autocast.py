@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from netcl.autograd import Node, is_grad_enabled
-from netcl.autograd.user_frame import level_outside
 from netcl.core import Tensor, dtypes, manager
 from netcl.core.dispatch import OpRow, pop_hook, push_hook, row_of
 from netcl.core.errors import DTypeError
 from netcl.core.ops_table import modes
+from netcl.core.user_frame import level_outside
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HALVES = ("float16", "bfloat16")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
 from netcl.autograd.mode import state
-from netcl.autograd.user_frame import called_from
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.tensor.gradients import attach
 from netcl.core.tensor.views import separate
+from netcl.core.user_frame import called_from
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ from netcl.autograd.derive.run import run_plan
 from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of
 from netcl.autograd.mode import state
 from netcl.autograd.rules import record_call
-from netcl.autograd.user_frame import level_outside
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound, OpRow, bound, execute
 from netcl.core.lazy.tracer import NOT_TRACED
@@ -122,17 +120,3 @@ def _outputs(step: GradNode | None, results: Sequence[Any], several: bool, given
         else:
             mark_recorded(result)
     return tuple(nodes) if several else nodes[0]
-
-
-_warned: set[str] = set()
-
-
-def warn_unrecorded(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Warns, once per op, that a forward-only call on tensors that require grad happens under an open Tape."""
-    if state.tape is not None and state.enabled and row.name not in _warned and _wanted(args, kwargs):
-        _warned.add(row.name)
-        warnings.warn(
-            f"netcl.ops.{row.name} is forward only and is not recorded on the open Tape; use netcl.autograd.{row.name}",
-            UserWarning,
-            stacklevel=level_outside(),
-        )

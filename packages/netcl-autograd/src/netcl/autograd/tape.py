@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
 from typing import Any, cast
 
 from netcl.autograd.backward import backward
 from netcl.autograd.grad_node import GradNode, edge_of
 from netcl.autograd.mode import Nodes, state
-from netcl.autograd.recorder import recorder, warn_unrecorded
 from netcl.core import Tensor
-from netcl.core.dispatch import set_recorder
-
-_lock = threading.Lock()
-_open = 0
-
-
-def _count(change: int) -> None:
-    """Counts open tapes; while there is one, forward-only calls are looked at."""
-    global _open
-    with _lock:
-        _open += change
-        set_recorder(recorder, warn_unrecorded if _open else None)
 
 
 class Tape:
@@ -45,7 +31,6 @@ class Tape:
             state.trace.materialize()
         self._outer.append(state.tape)
         state.tape = self
-        _count(1)
         return self
 
     def __exit__(
@@ -53,7 +38,6 @@ class Tape:
     ) -> None:
         if state.trace is not None and kind is None:
             state.trace.materialize()
-        _count(-1)
         state.tape = self._outer.pop()
 
     def record(self, node: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ __all__ = [
     "DeviceTimeoutError",
     "ExpressionError",
     "ForkedProcessError",
+    "ForwardOnlyWarning",
     "KernelBuildError",
     "NetclError",
     "NonFiniteError",
@@ -101,6 +102,10 @@ class DeviceTimeoutError(NetclError, TimeoutError):
 
 class NonFiniteError(NetclError, FloatingPointError):
     """A NaN or an infinity appeared; ``op`` and ``parameter`` say where first."""
+
+
+class ForwardOnlyWarning(UserWarning):
+    """A function of ``netcl.ops``, which is never recorded, was called on a tensor that requires grad."""
 
 
 def format_bytes(nbytes: int) -> str:

@@ -1,4 +1,7 @@
-"""The ops of netcl, forward only: tensors in, plain tensors out; `netcl.autograd` has the differentiable ones."""
+"""The ops of netcl, forward only: tensors in, plain tensors out; `netcl` and `netcl.autograd` record for gradients.
+
+On a tensor that requires grad, while grad is enabled, they warn: ForwardOnlyWarning, once for each line that calls.
+"""
 
 from __future__ import annotations
 

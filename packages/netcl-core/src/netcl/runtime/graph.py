@@ -1,7 +1,7 @@
 """A graph of named ops with declared results, and its executor, which frees each result after its last use.
 
 graph = Graph()
-hidden = graph.add_op("hidden", lambda x, w: ops.relu(x @ w), [x, w], (32, 64), "float32")
+hidden = graph.add_op("hidden", lambda x, w: nc.relu(x @ w), [x, w], (32, 64), "float32")
 graph.add_op("total", ops.sum, [hidden], (), "float32")
 GraphExecutor().run(graph)["total"]
 """

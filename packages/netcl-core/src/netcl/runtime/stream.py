@@ -4,7 +4,7 @@ Work on one stream runs in the order of its calls; two streams are ordered only 
 
     copies = Stream()
     with copies:                        # tensors made and ops called here belong to that stream
-        y = ops.exp(Tensor.from_host(array))
+        y = nc.exp(Tensor.from_host(array))
     here = y.to(device.queue)           # a copy on the other queue, automatically ordered after exp
 
 The NumPy backend computes in the calling thread, so a stream there never has pending work.

@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Callable, Hashable
 from typing import Any, overload
 
-from netcl.autograd.user_frame import level_outside
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
+from netcl.core.user_frame import level_outside
 from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["CompiledTrainingStep", "compile_training_step"]

@@ -14,7 +14,9 @@ from typing import Any
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, OutOfMemoryError
+from netcl.core.grad_mode import state
 from netcl.core.ops_table import fast_path
+from netcl.core.ops_table.forward_only import requires_grad, warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
 from netcl.core.ops_table.program import (
@@ -67,8 +69,6 @@ __all__ = [
 
 
 _recorder: Hook | None = None
-Unrecorded = Callable[[OpRow, tuple[Any, ...], dict[str, Any]], None]
-_unrecorded: Unrecorded | None = None
 
 
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
@@ -86,21 +86,26 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
         # The fast path of ``call_row`` and ``execute``: for calls seen before, if nothing is recorded and no hook is
         # set.
         recorded, hooks = _thread.state
-        if not (recorded or hooks or _pooled or _unrecorded):
+        if not (recorded or hooks or _pooled):
+            # A tensor that requires grad takes the full path, which warns.
             if len(args) == 2 and not kwargs:
                 a, b = args
                 try:
+                    if a._requires_grad or b._requires_grad:
+                        return call_row(row, args, kwargs)
                     key: Any = (row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype)
                 except AttributeError:  # a number
-                    key = fast_path.described(row, args, kwargs)
+                    key = None if requires_grad(args) else fast_path.described(row, args, kwargs)
             elif len(args) == 1 and not kwargs:
                 (a,) = args
                 try:
+                    if a._requires_grad:
+                        return call_row(row, args, kwargs)
                     key = (row, a.engine, a.shape, a.dtype)
                 except AttributeError:  # an array, or a list
                     key = None
             else:
-                key = fast_path.described(row, args, kwargs)
+                key = None if requires_grad(args) else fast_path.described(row, args, kwargs)
             again = _known.get(key)
             if again is not None:
                 result = again(args)
@@ -126,8 +131,8 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     inherited, hooks = _thread.state
     if record is None:
         record = inherited
-        if _unrecorded is not None and not record:
-            _unrecorded(row, args, kwargs)
+        if record is False and _recorder is not None and state.enabled and requires_grad((*args, *kwargs.values())):
+            return _forward_only(row, args, kwargs)
     if row.composite is not None:
         if hooks and hooks[0][0] == 0:  # profilers see it as they see what it is made of; other hooks only that
             compose = partial(_compose, record)
@@ -142,7 +147,19 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     return _through(hooks, record, row, args, kwargs)
 
 
-def _compose(record: bool, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _forward_only(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs ``row`` without recording, though an operand requires grad, and warns."""
+    outer = _thread.state
+    _thread.state = None, outer[1]  # None: the ops inside of this one do not warn again
+    try:
+        result = call_row(row, args, kwargs)
+    finally:
+        _thread.state = outer
+    warn(row.name, result)
+    return result
+
+
+def _compose(record: bool | None, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs the function of a composite op, whose ops are recorded as it is."""
     assert row.composite is not None
     state = _thread.state
@@ -194,7 +211,7 @@ _pooled_lock = threading.Lock()
 
 
 def _through(
-    hooks: tuple[tuple[int, Hook], ...], record: bool, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]
+    hooks: tuple[tuple[int, Hook], ...], record: bool | None, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     if len(hooks) == 1 and hooks[0][0] > 2:  # a tracer alone
         inner = partial(hooks[0][1], execute)
@@ -208,13 +225,13 @@ def _through(
     return call(row, args, kwargs)
 
 
-def set_recorder(hook: Hook | None, unrecorded: Unrecorded | None = None) -> Hook | None:
+def set_recorder(hook: Hook | None) -> Hook | None:
     """Makes ``hook`` the process's recorder and returns the one before; netcl.autograd calls this.
 
-    ``unrecorded(row, args, kwargs)``: what it is shown of the calls that are not recorded, as from ``netcl.ops``.
+    While there is one, calls that are not recorded although an operand requires grad warn (ForwardOnlyWarning).
     """
-    global _recorder, _unrecorded
-    previous, _recorder, _unrecorded = _recorder, hook, unrecorded
+    global _recorder
+    previous, _recorder = _recorder, hook
     return previous
 
 

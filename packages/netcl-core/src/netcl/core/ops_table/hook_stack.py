@@ -27,10 +27,12 @@ LAYERS = ("profiler", "autocast", "recorder", "tracer")
 
 
 class HooksOfThread(threading.local):
-    """In one attribute, since each access to a thread's own takes a while: whether the composite op that is running is
-    recorded, and the hooks with the ranks of their layers."""
+    """In one attribute, since each access to a thread's own takes a while: True if the composite op that is running is
+    recorded (None inside of an op that is not, and has warned if it had to), and the hooks with the ranks of their
+    layers.
+    """
 
-    state: tuple[bool, tuple[tuple[int, Hook], ...]] = (False, ())
+    state: tuple[bool | None, tuple[tuple[int, Hook], ...]] = (False, ())
 
     @property
     def hooks(self) -> tuple[tuple[int, Hook], ...]:

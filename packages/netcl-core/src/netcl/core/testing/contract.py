@@ -43,6 +43,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "DeviceTimeoutError": "",
         "ExpressionError": "",
         "ForkedProcessError": "",
+        "ForwardOnlyWarning": "",
         "KernelBuildError": "",
         "NetclError": "",
         "NonFiniteError": "",
@@ -115,7 +116,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "reduce_each": "(kind, expression, inputs, shared=())",
         "register_op": "(row)",
         "row_of": "(name)",
-        "set_recorder": "(hook, unrecorded=None)",
+        "set_recorder": "(hook)",
         "snapshot": "()",
     },
     "netcl.core.expr": {
@@ -165,6 +166,10 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "fuse": "(region, results, relaxed=False)",
         "substitute": "(expressions, axes, loads, names)",
         "shifted": "(expressions, shift)",
+    },
+    "netcl.core.user_frame": {
+        "called_from": "()",
+        "level_outside": "()",
     },
     "netcl.core.tensor.deferred": {
         "alias_in_graph": "(tensor, result)",

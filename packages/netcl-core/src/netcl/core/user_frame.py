@@ -6,7 +6,7 @@ import sys
 import traceback
 from types import FrameType
 
-__all__ = ["called_from", "level_outside"]
+__all__ = ["called_from", "call_site", "level_outside"]
 
 
 def _is_own(frame: FrameType) -> bool:
@@ -25,6 +25,12 @@ def _outside(frame: FrameType | None) -> tuple[FrameType | None, int]:
 def level_outside() -> int:
     """The ``stacklevel`` with which ``warnings.warn`` in the calling function names the line outside of netcl."""
     return _outside(sys._getframe(1))[1] + 1
+
+
+def call_site() -> tuple[str, int]:
+    """The file and the line outside of netcl that called the calling function."""
+    frame, _ = _outside(sys._getframe(1))
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def called_from() -> str:
