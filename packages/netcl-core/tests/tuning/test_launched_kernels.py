@@ -235,7 +235,9 @@ def test_tiled_local_launches_the_kernel_tiled_in_local_memory(
 def test_a_dtype_whose_kernels_do_not_build_is_named_plain() -> None:
     chooser = selector.KernelSelector(profile=get_kernel_selector().profile)
     chooser._traits = Traits(False, 4, 48 * 1024)
-    base = chooser.profile.base.__class__(**{**vars(chooser.profile.base), "opencl_c_version": "OpenCL C 1.2"})
+    base = chooser.profile.base.__class__(
+        **{**vars(chooser.profile.base), "opencl_c_version": "OpenCL C 1.2", "_device": None}
+    )
     chooser.profile = chooser.profile.__class__(base, chooser.profile.family)
     assert chooser.select_matmul_kernel(64, 64, 64).extra["kernel"] == "wide"
     without = chooser.with_plain("float32")
