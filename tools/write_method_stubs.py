@@ -31,6 +31,7 @@ from netcl.core.tensor.operators import Operators, ResultT
 SAME: str
 ALIASES: dict[str, str]
 IN_PLACE: str
+NEVER: tuple[str, ...]
 FUNCTIONS: dict[str, Callable[..., Any]]
 
 def describe() -> None: ...
@@ -122,9 +123,10 @@ def stub() -> str:
         typed[name] = signature, _OTHERS.get(name, result)
     for name, function_name in (("ndimension", "dim"), ("nelement", "numel")):
         typed[name] = typed[function_name]
+    never = [f"    @property\n    def {name}(self) -> builtins.bool: ..." for name in methods.NEVER]
     lines = [_signature(name, *typed[name]) for name in sorted(typed)]
     lines += [_signature(f"{name}_", typed[name][0], "Self") for name in methods.IN_PLACE.split()]
-    return _HEAD + "\n".join(lines) + "\n"
+    return _HEAD + "\n".join([*never, *lines]) + "\n"
 
 
 def main() -> int:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-import netcl.autograd as ag  # noqa: F401  gradients of methods are recorded
+import netcl
 from netcl.core import Tensor
 from netcl.core.tensor import methods
+from netcl.core.tensor.absent import ABSENT
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.2, 0.8, (3, 4)).astype(np.float32)
@@ -20,6 +21,13 @@ WHOLE = np.array([[5, -3, 0, 7], [2, 2, -8, 1], [9, 4, 4, -1]], np.int64)
 FLAGS = np.array([[True, False, True, False], [False, False, True, True], [True, True, False, False]])
 INDEX = np.array([2, 0, 1], np.int64)
 GRID = np.array([[0, 1, 2, 0], [2, 0, 1, 1]], np.int64)
+
+LIMITS = np.array([0.0, -1.5, np.nan, np.inf, -np.inf, 1e-42, 3.0], np.float32)
+GAPS = np.where(FLAGS, np.float32(np.nan), X)
+NAMES = {name for name in dir(torch.Tensor) if not name.startswith("_")}
+# The gradient of nextafter is zero here; that of cholesky_inverse is zero in the triangle that is not read.
+OTHER_GRADIENTS = ("nextafter", "cholesky_inverse")
+pytestmark = pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
 
 
 class Operand:
@@ -276,6 +284,58 @@ CASES: list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]] = [
     ("kthvalue", X, (2, 1), {}),
     ("cummax", X, (1,), {}),
     ("cummin", X, (0,), {}),
+    ("mode", WHOLE, (1,), {}),
+    ("signbit", WHOLE, (), {}),
+    ("angle", WHOLE, (), {}),
+    ("angle", np.array([-1.0, 2.0, np.nan, -np.inf], np.float32), (), {}),
+    *((name, X, (), {}) for name in ("conj", "conj_physical", "resolve_conj", "resolve_neg", "isreal", "msort")),
+    *((name, LIMITS, (), {}) for name in ("isposinf", "isneginf", "nanmedian", "frexp")),
+    *((name, WHOLE, (), {}) for name in ("isposinf", "isneginf", "nanmedian", "dim_order")),
+    *((name, LIMITS, (_o(LIMITS[::-1].copy()),), {}) for name in ("fmax", "fmin")),
+    *((name, X, (OTHER,), {}) for name in ("fmax", "fmin", "logaddexp2", "ldexp")),
+    ("frexp", X, (), {}),
+    ("ldexp", X, (_o((np.abs(WHOLE) % 4).astype(np.int32)),), {}),
+    *((name, WHOLE, (INTEGERS,), {}) for name in ("gcd", "lcm")),
+    ("sum_to_size", X, (1, 4), {}),
+    ("sum_to_size", X[None], ((3, 1),), {}),
+    ("nanmedian", GAPS, (1,), {}),
+    ("nanmedian", GAPS, (), {"dim": 0, "keepdim": True}),
+    ("nanmedian", X, (), {}),
+    ("nanquantile", GAPS, (0.4,), {"dim": 1}),
+    *(
+        ("nanquantile", GAPS, (0.4,), {"dim": 1, "interpolation": name})
+        for name in ("lower", "higher", "nearest", "midpoint")
+    ),
+    ("nanquantile", X, (_o(np.array([0.1, 0.75], np.float32)),), {"dim": 0, "keepdim": True}),
+    ("nanquantile", X, (0.3,), {}),
+    ("addmv", X[:, 0].copy(), (OTHER, _o(Y[0])), {"beta": 0.5, "alpha": 2}),
+    ("addr", X, (_o(Y[:, 0].copy()), _o(Y[0])), {"beta": 0.5, "alpha": 2}),
+    ("addbmm", SQUARE, (_o(X[None]), _o(Y.T[None].copy())), {"beta": 0.5, "alpha": 2}),
+    ("diagflat", X, (1,), {}),
+    ("cholesky_inverse", SQUARE, (), {}),
+    ("cholesky_inverse", SQUARE, (True,), {}),
+    ("cholesky_solve", X, (_o(SQUARE),), {}),
+    ("cholesky_solve", X, (_o(SQUARE), True), {}),
+    ("triangular_solve", X, (_o(SQUARE),), {}),
+    ("triangular_solve", X, (_o(SQUARE), False, True, True), {}),
+    ("matrix_exp", SQUARE, (), {}),
+    ("matrix_exp", np.stack([SQUARE * 0.7, SQUARE * 0.01]), (), {}),
+    ("put", X, (_o(GRID), _o(Y[:2])), {}),
+    ("put", X, (_o(np.array([0, 5, 11])), _o(Y[0, :3])), {"accumulate": True}),
+    ("nonzero_static", WHOLE, (), {"size": 14}),
+    ("nonzero_static", WHOLE, (), {"size": 3, "fill_value": 7}),
+    ("select_scatter", X, (_o(Y[0]), 0, 1), {}),
+    ("slice_scatter", X, (_o(Y[:2]),), {"start": 1}),
+    ("slice_scatter", X, (_o(Y[:, :2].copy()), 1, 0, 4, 2), {}),
+    ("diagonal_scatter", X, (_o(Y[0, :3].copy()), 1), {}),
+    ("narrow_copy", X, (1, 1, 2), {}),
+    ("unsafe_chunk", X, (2, 1), {}),
+    ("unsafe_split", X, (2,), {}),
+    ("unsafe_split_with_sizes", X, ([1, 3], 1), {}),
+    ("unfold", X, (1, 2, 2), {}),
+    ("unfold", X, (0, 2, 3), {}),
+    ("is_set_to", X, (OTHER,), {}),
+    *((name, X, (), {}) for name in ("is_conj", "is_distributed", "is_inference", "is_neg", "is_pinned", "is_shared")),
 ]
 
 
@@ -334,7 +394,7 @@ def test_its_gradient_is_pytorchs(name: str, array: Any, args: Any, kwargs: Any)
     x, ours = _run("netcl", name, array, args, kwargs, True)
     u, theirs = _run("torch", name, array, args, kwargs, True)
     parts = [(a, b) for a, b in zip(_flat(ours), _flat(theirs)) if isinstance(b, torch.Tensor) and b.requires_grad]
-    if not parts or not u.requires_grad or name == "nextafter":  # of which the gradient is zero here
+    if not parts or not u.requires_grad or name in OTHER_GRADIENTS:
         return
     try:
         sum(((b.double() * b.double()).sum() for _, b in parts), start=parts[0][1].double().sum() * 0).backward()
@@ -371,9 +431,12 @@ def test_in_place_it_writes_what_pytorch_writes_or_both_refuse(name: str, array:
 
 def test_every_method_of_the_table_is_compared() -> None:
     table = {*methods.SAME.split(), *methods.ALIASES, *methods._FUNCTIONS}
-    drawn = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_"}
+    drawn = {"bernoulli", "multinomial"}
     others = {name for name in table if name.endswith("_")} | {
         "type",
+        "cuda",
+        "const_data_ptr",
+        "svd",  # signs of singular vectors are free; below
         "get_device",
         "pin_memory",
         "is_nonzero",
@@ -394,3 +457,91 @@ def test_every_method_of_the_table_is_compared() -> None:
         "square",
     }
     assert not table - {case[0] for case in CASES} - others - drawn
+
+
+def test_each_member_of_pytorchs_tensor_is_here_or_listed_as_absent() -> None:
+    missing = {name for name in NAMES if not hasattr(Tensor, name)}
+    assert missing - ABSENT.keys() == set()
+    assert ABSENT.keys() - missing == set()
+
+
+def test_the_singular_value_decomposition_is_one() -> None:
+    x = Tensor.from_host(X)
+    for some in (True, False):
+        u, s, v = x.svd(some)
+        shapes = [tuple(part.shape) for part in torch.tensor(X).svd(some)]
+        assert [part.shape for part in (u, s, v)] == shapes
+        np.testing.assert_allclose((u[:, :3] * s @ v[:, :3].T).numpy(), X, atol=1e-5)
+    np.testing.assert_allclose(x.svd(compute_uv=False)[1].numpy(), torch.tensor(X).svd(compute_uv=False)[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cauchy_", "log_normal_", "geometric_", "exponential_", "normal_", "uniform_"])
+def test_numbers_are_drawn_from_pytorchs_distribution(name: str) -> None:
+    given = (0.3,) if name == "geometric_" else ()
+    torch.manual_seed(0)
+    theirs = getattr(torch.empty(40_000), name)(*given).numpy()
+    x = Tensor.empty((40_000,))
+    assert getattr(x, name)(*given) is x
+    shares = [0.05, 0.25, 0.5, 0.75, 0.95]
+    spread = np.quantile(theirs, 0.95) - np.quantile(theirs, 0.05)
+    np.testing.assert_allclose(np.quantile(x.numpy(), shares), np.quantile(theirs, shares), atol=0.03 * spread)
+
+
+def _retained(library: Any, make: Any) -> list[Any]:
+    """What a program sees of gradients that are kept, in either library."""
+    x = make([1.0, 2.0, 3.0]).requires_grad_()
+    y = x * 2
+    seen: list[Any] = [y.retains_grad, x.retains_grad]
+    y.retain_grad()
+    y.retain_grad()
+    z = (y * y).sum()
+    z.backward(retain_graph=True)
+    seen += [y.retains_grad, y.grad.tolist()]
+    z.backward(retain_graph=True)
+    seen += [y.grad.tolist(), x.grad.tolist()]
+    x.retain_grad()
+    seen.append(x.retains_grad)
+    y = x * 2  # a hook that comes later changes what is kept
+    y.retain_grad()
+    y.register_hook(lambda grad: grad * 10)
+    y.sum().backward()
+    seen.append(y.grad.tolist())
+    for change in (lambda y: y.mul_(3.0), lambda y: y[:2].mul_(3.0)):
+        y = x * 2
+        y.retain_grad()
+        change(y)
+        (y * y).sum().backward()
+        seen += [y.retains_grad, y.grad.tolist(), y.detach().retains_grad]
+    first, last = (x * 1).split([1, 2])
+    last.retain_grad()
+    (last * last).sum().backward()
+    seen += [last.grad.tolist(), first.retains_grad]
+    y = x * 2
+    y.retain_grad()
+    library.autograd.grad((y * y).sum(), [x])
+    seen.append(y.grad.tolist())
+    with pytest.raises(RuntimeError):
+        y.detach().retain_grad()
+    return seen
+
+
+def test_retain_grad_keeps_what_pytorch_keeps() -> None:
+    assert _retained(netcl, netcl.tensor) == _retained(torch, torch.tensor)
+
+
+def _after(make: Any) -> list[Any]:
+    x = make([1.0, 2.0]).requires_grad_()
+    seen: list[Any] = []
+    hook = x.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf.grad.tolist()))
+    (x * x).sum().backward()
+    (x * 3).sum().backward()
+    hook.remove()
+    (x * 3).sum().backward()
+    for wrong in (x * 2, make([1.0])):
+        with pytest.raises(RuntimeError):
+            wrong.register_post_accumulate_grad_hook(seen.append)
+    return seen
+
+
+def test_hooks_after_accumulation_are_called_as_pytorchs() -> None:
+    assert _after(netcl.tensor) == _after(torch.tensor)

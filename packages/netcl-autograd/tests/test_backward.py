@@ -207,6 +207,69 @@ def test_hooks_see_and_replace_gradients(leaf: Any) -> None:
         ag.tensor(Tensor.zeros(2)).register_hook(print)
 
 
+def _vector(*values: float) -> Tensor:
+    vector = Tensor.from_host(np.array(values, np.float32))
+    vector.requires_grad = True
+    return vector
+
+
+def test_retain_grad_keeps_the_gradient_of_a_result(handle: Any) -> None:
+    w = _vector(1, 2)
+    y = w * 3
+    assert not y.retains_grad
+    y.retain_grad()
+    assert y.retains_grad
+    loss = (y * y).sum()
+    loss.backward(retain_graph=True)
+    assert y.grad.tolist() == [6, 12]
+    loss.backward()
+    assert y.grad.tolist() == [12, 24]
+    y = w * 3
+    y.retain_grad()
+    y.mul_(2.0)
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [12, 24]
+    w.retain_grad()
+    assert not w.retains_grad
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        w.detach().retain_grad()
+
+
+def test_a_retained_gradient_makes_no_cycle(leaf: Any) -> None:
+    gc.disable()
+    try:
+        y = leaf(1) * 2
+        y.retain_grad()
+        gone = weakref.ref(y)
+        del y
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_hooks_after_accumulation() -> None:
+    w = _vector(1, 2)
+    seen: list[Any] = []
+    hook = w.register_post_accumulate_grad_hook(lambda one: seen.append(one.grad.tolist()))
+    (w * 2).sum().backward()
+    ag.grad((w * 2).sum(), w)
+    (w * 2).sum().backward()
+    hook.remove()
+    (w * 2).sum().backward()
+    assert seen == [[2, 2], [4, 4]]
+    with pytest.raises(RuntimeError, match="takes a leaf"):
+        (w * 2).register_post_accumulate_grad_hook(seen.append)
+
+
+def test_a_leaf_that_is_frozen_after_the_op_gets_no_gradient() -> None:
+    w, v = _vector(1), _vector(2)
+    loss = (w * v).sum()
+    w.requires_grad = False
+    loss.backward()
+    assert w.grad is None
+    assert v.grad.tolist() == [1]
+
+
 def test_hooks_of_a_dead_leaf_are_forgotten(leaf: Any) -> None:
     from netcl.autograd.hooks import leaf_hooks
 

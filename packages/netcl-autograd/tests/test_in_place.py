@@ -205,3 +205,49 @@ def test_the_gradient_of_a_leaf_keeps_nothing_that_it_was_a_view_of() -> None:
     (w.T * 2).sum().backward()
     assert w.grad.is_contiguous()
     assert w.grad.untyped_storage().nbytes() == 24
+
+
+def test_the_shape_of_a_result_changes_in_place_in_the_graph() -> None:
+    w = _leaf(1, 2, 3)
+    y = w * 2
+    view = y[1:]
+    y.unsqueeze_(1)
+    assert y.shape == (3, 1)
+    y.mul_(3.0)
+    assert view.tolist() == [12, 18]
+    view.zero_()
+    assert y.tolist() == [[6], [0], [0]]
+    (y * y).sum().backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [72, 0, 0]
+
+
+def test_the_shape_of_a_tensor_changes_in_place_and_its_views_follow() -> None:
+    x = Tensor.from_host(np.arange(6, dtype=np.float32).reshape(2, 3))
+    alias = x.detach()
+    assert x.t_() is x
+    assert (x.shape, x.stride()) == ((3, 2), (1, 3))
+    x.squeeze_().transpose_(0, 1).swapaxes_(0, 1).swapdims_(0, 1)
+    x[0] = 7.0
+    assert alias.tolist() == [[7, 7, 7], [3, 4, 5]]
+
+
+def test_changes_in_place_that_have_no_gradient_are_refused() -> None:
+    w = _leaf(1, 2)
+    with pytest.raises(RuntimeError, match="leaf tensor that requires grad"):
+        w.unsqueeze_(0)
+    y = w * 2
+    with ag.no_grad(), pytest.raises(RuntimeError, match="write x = x.unsqueeze"):
+        y.unsqueeze_(0)
+    with ag.no_grad():
+        assert w.unsqueeze_(0).shape == (1, 2)
+    assert w.requires_grad
+    view = y[:1]
+    with pytest.raises(RuntimeError, match="view cannot be detached"):
+        view.detach_()
+    with pytest.raises(RuntimeError, match="views of this tensor"):
+        y.detach_()
+    z = w * 2
+    assert z.detach_() is z
+    assert not z.requires_grad
+    assert z.grad_fn is None

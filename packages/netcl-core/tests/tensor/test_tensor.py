@@ -7,6 +7,7 @@ import gc
 import numpy as np
 import pytest
 
+import netcl
 from netcl.core import Tensor, manager
 from netcl.core.dtypes import SUPPORTED
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
@@ -216,15 +217,66 @@ def test_dtype_facts():
     assert [_dtype_nbytes(d) for d in ("float", "double", "bool", "int64")] == [4, 8, 1, 8]
 
 
-def test_dlpack(engine):
+def test_dlpack_shares_memory_that_the_host_sees(engine):
+    t = Tensor.from_host(np.arange(12, dtype=np.float32).reshape(3, 4))
+    if not t.is_cpu:
+        assert t.__dlpack_device__()[0] == 4
+        with pytest.raises(BufferError, match="does not see the memory"):
+            t.__dlpack__(copy=False)
+        return
+    assert t.__dlpack_device__() == (1, 0)
+    shared = np.from_dlpack(t)
+    part = np.from_dlpack(t[1:, ::2])
+    np.testing.assert_array_equal(part, [[4, 6], [8, 10]])
+    t.fill_(5)
+    engine.finish()
+    np.testing.assert_array_equal(shared, np.full((3, 4), 5))
+    np.testing.assert_array_equal(part, np.full((2, 2), 5))
+    del t
+    Tensor.zeros((3, 4))
+    np.testing.assert_array_equal(shared, np.full((3, 4), 5))  # the array keeps the memory
+
+
+def test_dlpack_copies_on_request(engine):
     t = Tensor.ones(3)
-    if engine.name == "cpu":
-        np.testing.assert_array_equal(np.from_dlpack(t), [1, 1, 1])
-    else:
-        with pytest.raises(BufferError, match="DLPack needs memory of the host"):
-            np.from_dlpack(t)
-    with pytest.raises(BufferError):
+    capsule = t.__dlpack__(copy=True, dl_device=(1, 0), max_version=(1, 0))
+    assert "dltensor" in repr(capsule)
+    for size in ((), (0, 2)):
+        np.testing.assert_array_equal(netcl.from_dlpack(np.ones(size, np.float32)).numpy(), np.ones(size))
+
+
+def test_dlpack_refuses_with_a_reason():
+    with pytest.raises(BufferError, match="no bfloat16"):
         Tensor.ones(3, "bfloat16").__dlpack__()
+    with pytest.raises(BufferError, match="no stream"):
+        Tensor.ones(3).__dlpack__(stream=1)
+    with pytest.raises(BufferError, match="not to device"):
+        Tensor.ones(3).__dlpack__(dl_device=(2, 0))
+    with pytest.raises(TypeError, match="__dlpack__"):
+        netcl.from_dlpack([1, 2])
+
+
+@pytest.mark.usefixtures("engine")
+def test_from_dlpack_shares_or_says_that_it_cannot():
+    if not Tensor.zeros(1).is_cpu:
+        with pytest.raises(ValueError, match="copy=False"):
+            netcl.from_dlpack(np.arange(6), copy=False)
+        return
+    raw = np.zeros(4096, np.uint8)
+    start = -raw.ctypes.data % 512
+    values = raw[start : start + 12].view(np.int16).reshape(2, 3)  # aligned, as an OpenCL device needs it
+    t = netcl.from_dlpack(values, copy=False)
+    assert t.dtype == "int16"
+    t.fill_(3)
+    t.engine.finish()
+    np.testing.assert_array_equal(values, np.full((2, 3), 3))
+    copied = netcl.from_dlpack(values, copy=True)
+    copied.zero_()
+    assert values.max() == 3
+    with pytest.raises(ValueError, match="copy=False"):
+        netcl.from_dlpack(values[:, ::2], copy=False)
+    own = netcl.from_dlpack(t)
+    assert own.untyped_storage() == t.untyped_storage()
 
 
 def test_buffers_go_back_to_the_pool(handle, engine):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
-from netcl.autograd.hooks import hooks_of, leaf_hooks
+from netcl.autograd.hooks import accumulated_hooks, hooks_of, leaf_hooks
 from netcl.autograd.mode import state
 from netcl.core import Tensor, dispatch
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
@@ -33,6 +33,7 @@ class BackwardPass(GradContext):
         super().__init__(create_graph=create_graph, sink=sink)
         self.retain = retain
         self.watched = watched or {}
+        self.accumulates = sink is None
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
         """Propagates ``grads`` of ``roots`` to the leaves; ``only`` limits the pass to what leads to these edges."""
@@ -68,7 +69,7 @@ class BackwardPass(GradContext):
         while heap:
             _, node = heappop(heap)
             grads = pending.pop(node)
-            if node.hooks or self.watched:
+            if node.hooks or node.retained or self.watched:
                 self._report(node, grads)
             wanted = nodes[node]
             results = node.backward(self, node, grads, wanted)
@@ -97,6 +98,10 @@ class BackwardPass(GradContext):
             for hook in tuple(hooks.values()):
                 if grads[index] is not None:
                     grads[index] = _hooked(hook, grads[index])
+        for index, kept in (node.retained or {}).items():
+            tensor, grad = kept(), grads[index]
+            if tensor is not None and grad is not None:
+                self._retain(tensor, grad)
         if self.watched:
             for index, grad in enumerate(grads):
                 seen = self.watched.get((node, index))
@@ -104,10 +109,21 @@ class BackwardPass(GradContext):
                     self.borrow(grad)
                     seen(grad)
 
+    def _retain(self, tensor: Tensor, grad: Tensor) -> None:
+        """Adds the gradient of a tensor that is no leaf to its ``grad``."""
+        if tensor.grad is not None:
+            tensor.grad = self.call("add", tensor.grad, grad)
+        else:
+            self.borrow(grad)
+            tensor.grad = self.call("clone", grad)
+
     def _deliver(self, leaf: Any, grad: Tensor) -> None:
         for hook in hooks_of(leaf) if leaf_hooks else ():
             grad = _hooked(hook, grad)
         self.sink(leaf, grad)
+        if accumulated_hooks and self.accumulates:
+            for after in tuple(accumulated_hooks.get(id(leaf), {}).values()):
+                after(leaf)
 
 
 def _hooked(hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
@@ -49,6 +50,8 @@ class GradContext:
         if self._sink is not None:
             self._sink(leaf, grad)
             return
+        if not leaf.requires_grad:  # it was frozen, or detached in place, after the op
+            return
         if leaf.grad is not None:
             leaf.grad = self.call("add", leaf.grad, grad)
             return
@@ -90,6 +93,7 @@ class GradNode:
         "opaque",
         "order",
         "outputs",
+        "retained",
         "saved",
         "static",
         "trace",
@@ -115,6 +119,8 @@ class GradNode:
         self.static: Any = static
         self.opaque = opaque  # its gradient also reaches leaves that are not among its edges
         self.hooks: dict[int, dict[int, Any]] | None = None
+        # The outputs whose gradient is kept in ``grad``, by weak references, which make no cycle.
+        self.retained: dict[int, weakref.ref[Tensor]] | None = None
         self.order = next(_order)  # larger than that of every node it depends on
         self.trace = called_from() if state.anomaly else None
 
@@ -182,6 +188,39 @@ def belongs(tensor: Tensor, node: GradNode, index: int) -> Tensor:
     """Makes ``tensor``, which must not be referenced elsewhere, output ``index`` of ``node``."""
     attach(tensor, node if index == 0 else Output(node, index))
     return tensor
+
+
+def belongs_again(tensor: Tensor, node: GradNode, index: int) -> Tensor:
+    """``belongs`` for a tensor that may have a place in the graph: if its gradient is kept, it is kept in the new place
+    too.
+    """
+    kept = retains_grad(tensor)
+    if kept:
+        before, place = edge_of(tensor)
+        before.retained.pop(place)  # type: ignore[union-attr]
+    belongs(tensor, node, index)
+    if kept:
+        retain_grad(tensor)
+    return tensor
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Makes backward passes keep the gradient of ``tensor``; nothing for a leaf, whose gradient is kept anyway."""
+    node, index = edge_of(tensor)
+    if isinstance(node, GradNode):
+        if node.retained is None:
+            node.retained = {}
+        node.retained[index] = weakref.ref(tensor)
+
+
+def retains_grad(tensor: Tensor) -> bool:
+    """True if ``retain_grad`` was called on ``tensor``, which is no leaf."""
+    made: Any = tensor.grad_fn
+    if made is None:
+        return False
+    node, index = edge_of(tensor)
+    kept = (node.retained or {}).get(index) if isinstance(node, GradNode) else None
+    return kept is not None and kept() is tensor
 
 
 # -- gradients given by the user -------------------------------------------------------------------------------------

@@ -10,6 +10,10 @@ from netcl.core import Tensor
 leaf_hooks: dict[int, dict[int, Callable[[Tensor], Tensor | None]]] = {}
 
 
+# Functions that are called after the gradient of a leaf has been added up, by the id of the leaf.
+accumulated_hooks: dict[int, dict[int, Callable[[Tensor], None]]] = {}
+
+
 class Hook:
     """The result of ``register_hook``; ``remove()`` takes the hook off."""
 

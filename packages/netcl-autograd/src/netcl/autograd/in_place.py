@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from netcl.autograd import views
-from netcl.autograd.grad_node import Edge, GradContext, GradNode, Grads, belongs, edge_of, edges_of
+from netcl.autograd.grad_node import (
+    Edge,
+    GradContext,
+    GradNode,
+    Grads,
+    belongs_again,
+    edge_of,
+    edges_of,
+    retain_grad,
+    retains_grad,
+)
 from netcl.autograd.mode import state
 from netcl.core import Tensor, dispatch
 from netcl.core.errors import UnsupportedError
 from netcl.core.tensor import in_place
-from netcl.core.tensor.gradients import alias, take_history, view_of
+from netcl.core.tensor.gradients import alias, become, set_view, take_history, view_of
 from netcl.core.tensor.views import check_writable
 from netcl.ops.keys import is_array, spread
 
@@ -52,7 +63,7 @@ def writing(target: Tensor, value: Tensor, replaces: bool) -> Iterator[Tensor]:
     if in_view:
         views.rebase(view, edge)
     else:
-        belongs(target, step, edge[1])
+        belongs_again(target, step, edge[1])
         if type(view) is views.Group:
             views.renew(view)
     if state.tape is not None:
@@ -75,6 +86,55 @@ def assigned(target: Tensor, key: Any, value: Any) -> bool:
         )
     in_place.write(target, dispatch.call("index_put", target, items, value, record=True))
     return True
+
+
+def restructured(target: Tensor, name: str, view: Callable[[Tensor], Tensor]) -> Tensor:
+    """Makes ``target`` the result of ``view(target)``; its views and the tensor that it is a view of stay so."""
+    is_leaf = target.grad_fn is None
+    if state.enabled and target.requires_grad and is_leaf:
+        refuse_leaf(target)
+    if not state.enabled and not is_leaf:
+        raise RuntimeError(
+            f"{name} changes the shape of the result of {target.op_name} while grad is disabled, so that its gradient "
+            f"would have another shape; write x = x.{name[:-1]}(...), or x.detach() first"
+        )
+    place = view_of(target)
+    if type(place) is views.View and state.enabled and _takes_part(target):
+        views.check(place)
+    old = alias(target, target.shape)
+    take_history(old, target)
+    set_view(old, place)
+    if type(place) is views.Group:
+        place.base = weakref.ref(old)
+        place.keep_edge(old)
+    elif type(place) is views.View:
+        place.group.add(old)
+    kept = retains_grad(target)
+    requires, grad = target.requires_grad, target.grad
+    result = view(old)
+    if kept:
+        node, index = edge_of(target)
+        node.retained.pop(index)  # type: ignore[union-attr]
+    become(target, result)
+    if is_leaf:
+        target.requires_grad = requires
+    if place is None:
+        set_view(target, None)  # nothing else sees the view
+    else:
+        views.track_alias(target, result)
+    target.grad = grad
+    if kept:
+        retain_grad(target)
+    return target
+
+
+def detached(target: Tensor) -> None:
+    """RuntimeError if ``target`` is a view, or if a view of it is in the graph."""
+    place = view_of(target)
+    if type(place) is views.View:
+        raise RuntimeError("detach_: a view cannot be detached in place; write x = x.detach()")
+    if type(place) is views.Group and any(view.requires_grad for ref in place.members if (view := ref()) is not None):
+        raise RuntimeError("detach_: views of this tensor are in the gradient graph; write x = x.detach()")
 
 
 def refuse_leaf(target: Tensor) -> None:
@@ -138,4 +198,4 @@ def _copied(context: GradContext, node: GradNode, grads: list[Any], wanted: Sequ
     return zeros, grad if wanted[1] else None
 
 
-__all__ = ["writing"]
+__all__ = ["assigned", "detached", "restructured", "writing"]

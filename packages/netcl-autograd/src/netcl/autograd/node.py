@@ -10,8 +10,8 @@ from typing import Any
 
 from netcl.autograd import in_place
 from netcl.autograd.backward import backward
-from netcl.autograd.grad_node import GradNode, edge_of, user_step
-from netcl.autograd.hooks import Hook, leaf_hooks
+from netcl.autograd.grad_node import GradNode, edge_of, retain_grad, retains_grad, user_step
+from netcl.autograd.hooks import Hook, accumulated_hooks, leaf_hooks
 from netcl.autograd.mode import state
 from netcl.core import Tensor
 from netcl.core.lazy.tracer import force
@@ -20,6 +20,14 @@ from netcl.core.tensor import gradients
 GradFn = Callable[..., Any]
 
 _hook_ids = itertools.count()
+
+
+def _hook_of_leaf(hooks: dict[int, dict[int, Any]], leaf: Tensor, fn: Any) -> Hook:
+    if id(leaf) not in hooks:
+        weakref.finalize(leaf, hooks.pop, id(leaf), None).atexit = False
+    key = next(_hook_ids)
+    hooks.setdefault(id(leaf), {})[key] = fn
+    return Hook(hooks[id(leaf)], key)
 
 
 class Methods:
@@ -37,17 +45,30 @@ class Methods:
         if not tensor.requires_grad:
             raise RuntimeError("register_hook: this node does not require grad, so no gradient will come")
         target, index = edge_of(tensor)
+        if not isinstance(target, GradNode):
+            return _hook_of_leaf(leaf_hooks, tensor, fn)
+        if target.hooks is None:
+            target.hooks = {}
+        hooks = target.hooks.setdefault(index, {})
         key = next(_hook_ids)
-        if isinstance(target, GradNode):
-            if target.hooks is None:
-                target.hooks = {}
-            hooks = target.hooks.setdefault(index, {})
-        else:
-            if id(tensor) not in leaf_hooks:
-                weakref.finalize(tensor, leaf_hooks.pop, id(tensor), None).atexit = False
-            hooks = leaf_hooks.setdefault(id(tensor), {})
         hooks[key] = fn
         return Hook(hooks, key)
+
+    def register_post_accumulate_grad_hook(self, tensor: Tensor, fn: Callable[[Tensor], None]) -> Hook:
+        if not tensor.requires_grad or tensor.grad_fn is not None:
+            raise RuntimeError(
+                "register_post_accumulate_grad_hook: takes a leaf that requires grad; of the result of an op write "
+                "register_hook"
+            )
+        return _hook_of_leaf(accumulated_hooks, tensor, fn)
+
+    def retain_grad(self, tensor: Tensor) -> None:
+        if not tensor.requires_grad:
+            raise RuntimeError("retain_grad: this tensor does not require grad, so no gradient will come")
+        retain_grad(tensor)
+
+    def retains_grad(self, tensor: Tensor) -> bool:
+        return retains_grad(tensor)
 
     def op_name(self, tensor: Tensor) -> str:
         target = edge_of(tensor)[0]
@@ -71,6 +92,12 @@ class Methods:
 
     def writing(self, target: Tensor, value: Tensor, replaces: bool) -> AbstractContextManager[Tensor]:
         return in_place.writing(target, value, replaces)
+
+    def restructured(self, target: Tensor, name: str, view: Callable[[Tensor], Tensor]) -> Tensor:
+        return in_place.restructured(target, name, view)
+
+    def detached(self, target: Tensor) -> None:
+        in_place.detached(target)
 
     def assigned(self, target: Tensor, key: Any, value: Any) -> bool:
         return in_place.assigned(target, key, value)

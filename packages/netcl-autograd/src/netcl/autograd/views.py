@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grads, TensorMeta, belongs, edge_of
+from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grads, TensorMeta, belongs_again, edge_of
 from netcl.autograd.mode import state
 from netcl.autograd.rules.rule import arguments_of, node_of
 from netcl.core import Tensor, dispatch
@@ -181,7 +181,7 @@ def rebase(view: View, edge: Edge) -> None:
     step = GradNode("copy_slices", _copy_slices, (group.base_edge(), edge), (), 1, view)
     base = group.base()
     if base is not None:
-        belongs(base, step, 0)
+        belongs_again(base, step, 0)
         if state.tape is not None:
             state.tape.nodes.append(base)
     group.edge = step, 0
@@ -203,7 +203,7 @@ def renew(group: Group) -> None:
         to = edge
         for one in view_of(member).chain():
             to = node_of(one.row, {"x": one.meta, **one.arguments}, one.meta, to), 0
-        belongs(member, *to)  # type: ignore[arg-type]
+        belongs_again(member, *to)  # type: ignore[arg-type]
 
 
 def _copy_slices(context: GradContext, node: GradNode, grads: list[Any], wanted: Sequence[bool]) -> Grads:

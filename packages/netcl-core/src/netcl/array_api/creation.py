@@ -74,9 +74,9 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 @returns_arrays
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Returns a tensor with the values of an object that has ``__dlpack__``, a copy unless it is a tensor.
+    """Returns a tensor of an object that has ``__dlpack__``, on its memory if the device works on the host's memory.
 
-    Raises ValueError if ``copy`` is False and a copy is needed.
+    Raises ValueError if ``copy`` is False and a copy is needed, BufferError for memory of other devices.
     """
     return factories.from_dlpack(x, device=device, copy=copy)
 

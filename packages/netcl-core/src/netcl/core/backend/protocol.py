@@ -417,6 +417,17 @@ class KernelText:
     build_log: str = ""
 
 
+@runtime_checkable
+class SharesMemory(Protocol):
+    """An engine that keeps tensors in buffers of which the host may see the memory."""
+
+    def host_memory(self, source: TensorData) -> np.ndarray[Any, Any] | None:
+        """The memory of ``source`` as an array of the storage dtype, after all work before; None if the host does not
+        see it. The array keeps the memory.
+        """
+        ...
+
+
 class HostTransfer:
     """A copy to the host under way: ``wait()`` gives the array, ``done()`` says whether it is there, ``event`` is the
     device's.

@@ -15,6 +15,7 @@ from netcl.core import dtypes
 from netcl.core.backend.registry import engine_for
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.ops_table import dispatch
+from netcl.core.tensor import dlpack
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.tensor import Tensor, queue_of
 
@@ -131,23 +132,6 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor(data, dtype=dtype, device=device)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Returns a tensor with the values of an object that has ``__dlpack__``, a copy unless it is a tensor.
-
-    Raises ValueError if ``copy`` is False and a copy is needed.
-    """
-    if isinstance(x, Tensor):
-        moved = x if device is None else x.to(device)
-        if copy is False and moved is not x:
-            raise ValueError("from_dlpack: another device needs a copy, which copy=False forbids")
-        return moved.clone() if copy and moved is x else moved
-    if copy is False:
-        raise ValueError("from_dlpack: data of another library are copied, which copy=False forbids")
-    array = np.from_dlpack(x)
-    dtype = "float64" if array.dtype == np.float64 else None
-    return Tensor.from_host(_queue(device), array, dtype)  # type: ignore[no-any-return]
-
-
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """Returns a tensor of an array, which shares its memory if the active device works on the host's memory, and has a
     copy else. Raises TypeError for anything but an array.
@@ -155,6 +139,28 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy takes an array, not {type(array).__name__}; write nc.tensor(data)")
     made: Tensor = Tensor.from_host(array, dtype=str(array.dtype) if array.dtype == np.float64 else None, copy=False)
+    return made
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Returns a tensor of an object that has ``__dlpack__``, on its memory if the device works on the host's memory.
+
+    ``copy``: True always copies, False raises ValueError if the memory cannot be shared, None copies if it must.
+    BufferError if the data are not in memory of the host.
+    """
+    if isinstance(ext_tensor, Tensor):
+        made = ext_tensor.detach() if device is None else ext_tensor.detach().to(device)
+        if copy is False and made.untyped_storage() != ext_tensor.untyped_storage():
+            raise ValueError("from_dlpack: another device needs a copy, which copy=False forbids")
+        return made.clone() if copy else made
+    array = dlpack.array_of(ext_tensor)
+    made = Tensor.from_host(_queue(device), array, str(array.dtype), copy=bool(copy))
+    if copy is False and array.size:
+        memory = dlpack.shared(made)
+        if memory is None or not np.may_share_memory(memory, array):
+            raise ValueError(
+                f"from_dlpack: {made.engine.device_label} cannot work on this memory, which copy=False forbids to copy"
+            )
     return made
 
 
@@ -347,8 +353,7 @@ def randint_like(x: Tensor, low: int, high: int | None = None, *, dtype: Any = N
 
 def bernoulli(x: Tensor) -> Tensor:
     """Returns 1 with the probability that ``x`` has at each place, else 0, in its dtype."""
-    drawn = rand_like(x)
-    return (drawn < x).to(x.dtype)
+    return x.bernoulli()
 
 
 def multinomial(x: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
@@ -356,20 +361,4 @@ def multinomial(x: Tensor, num_samples: int, replacement: bool = False) -> Tenso
 
     Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.
     """
-    weights = x.numpy().astype(np.float64)
-    if (weights < 0).any() or not np.isfinite(weights).all() or (weights.sum(-1) <= 0).any():
-        raise ValueError("multinomial: probabilities are finite, not negative and not all zero")
-    uniform = rand(*x.shape[:-1], num_samples if replacement else x.shape[-1], device=x.engine.queue).numpy()
-    if replacement:
-        ends = np.cumsum(weights, -1) / weights.sum(-1, keepdims=True)
-        drawn = (uniform[..., :, None] >= ends[..., None, :]).sum(-1)
-    else:
-        if num_samples > (weights > 0).sum(-1).min():
-            raise ValueError(
-                f"multinomial: {num_samples} samples without replacement need as many probabilities above 0"
-            )
-        # The largest of u^(1/w) are a sample without replacement (Efraimidis and Spirakis, 2006).
-        with np.errstate(divide="ignore"):
-            keys = np.where(weights > 0, np.log(np.maximum(uniform, 1e-300)) / weights, -np.inf)
-        drawn = np.argsort(-keys, -1)[..., :num_samples]
-    return x.engine.tensor(np.ascontiguousarray(np.minimum(drawn, x.shape[-1] - 1)), "int64")  # type: ignore[no-any-return]
+    return x.multinomial(num_samples, replacement)

@@ -36,6 +36,12 @@ def set_view(tensor: Any, view: Any) -> None:
     tensor._base = view
 
 
+def become(tensor: Any, result: Any) -> None:
+    """Gives ``tensor`` the storage, the shape and the place in the graph of ``result``."""
+    tensor._storage, tensor.shape, tensor._base = result._storage, result.shape, result._base
+    take_history(tensor, result)
+
+
 def take_history(tensor: Any, source: Any) -> None:
     """Gives ``tensor`` the place of ``source`` in the graph."""
     tensor._requires_grad, tensor._grad_fn = source._requires_grad, source._grad_fn
@@ -55,6 +61,18 @@ class Gradients(Protocol):
 
     def register_hook(self, tensor: Any, fn: Any) -> Any:
         """Has ``fn(grad)`` called when the gradient of ``tensor`` is known; returns a handle with ``remove()``."""
+        ...
+
+    def retain_grad(self, tensor: Any) -> None:
+        """Makes backward passes keep the gradient of ``tensor`` in its ``grad``; RuntimeError if it requires none."""
+        ...
+
+    def retains_grad(self, tensor: Any) -> bool:
+        """True if ``retain_grad`` was called on ``tensor``, which is no leaf."""
+        ...
+
+    def register_post_accumulate_grad_hook(self, tensor: Any, fn: Any) -> Any:
+        """Has ``fn(tensor)`` called after a backward pass has added to the gradient of a leaf; a handle as above."""
         ...
 
     def op_name(self, tensor: Any) -> str:
@@ -78,6 +96,14 @@ class Gradients(Protocol):
         then the result of the op that gave ``value``, or with ``replaces`` a copy of ``value``. RuntimeError if
         ``target`` must not be written.
         """
+        ...
+
+    def restructured(self, target: Any, name: str, view: Any) -> Any:
+        """Makes ``target`` the result of ``view(target)``; ``name`` is for errors. Returns ``target``."""
+        ...
+
+    def detached(self, target: Any) -> None:
+        """RuntimeError if ``target`` is a view or has views in the graph, so that it cannot be taken out in place."""
         ...
 
     def assigned(self, target: Any, key: Any, value: Any) -> bool:
@@ -170,6 +196,7 @@ __all__ = [
     "Shared",
     "alias",
     "attach",
+    "become",
     "find",
     "grad_fn_of",
     "is_recorded",

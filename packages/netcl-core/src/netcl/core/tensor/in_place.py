@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,35 @@ def _write(target: Any, value: Any, same_kind: bool, what: str = "") -> Any:
     return target
 
 
+def restructure(target: Any, name: str, view: Callable[[Any], Any]) -> Any:
+    """Gives ``target`` the shape and the strides of ``view(target)``, on the same storage; returns ``target``.
+
+    While a graph is recorded, ``target`` becomes the result of the view. RuntimeError if it is a leaf that requires
+    grad then, or the result of a recorded op while grad is disabled.
+    """
+    before_write()
+    if target._base is not DATA:
+        views.root_of(target).version += 1  # as PyTorch does, though no values change
+    recorded = None
+    if target._requires_grad or (target._base is not None and target._base is not DATA):
+        recorded = gradients.registered()
+    if recorded is not None:
+        return recorded.restructured(target, name, view)
+    result = view(target)
+    target._storage, target.shape = result._storage, result.shape
+    return target
+
+
+def detach(target: Any) -> Any:
+    """Makes ``target`` a leaf that requires no grad; RuntimeError if it is a view, or has views in the graph."""
+    recorded = gradients.registered() if target._base is not None and target._base is not DATA else None
+    if recorded is not None:
+        recorded.detached(target)
+    target.requires_grad = False
+    target.grad_fn = None
+    return target
+
+
 def _store(target: Any, value: Any) -> None:
     """Writes ``value`` into the memory of ``target``."""
     storage = target._storage
@@ -150,4 +180,4 @@ def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return all(size in (1, whole) for size, whole in zip(aligned(shape, len(wanted)), wanted))
 
 
-__all__ = ["DATA", "assign", "copy", "data_of", "fill", "set_data", "write"]
+__all__ = ["DATA", "assign", "copy", "data_of", "detach", "fill", "restructure", "set_data", "write"]

@@ -31,10 +31,10 @@ count_nonzero cov cummax cummin cumprod cumsum diag diagonal diff digamma div do
 flatten floor floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 index_add index_copy index_put
 index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
 logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
-masked_select matmul max maximum mean median min minimum mul nan_to_num narrow ne neg nextafter nonzero norm outer pow
-prelu prod quantile reciprocal relu renorm rot90 round rsqrt scatter scatter_add scatter_reduce sigmoid sign sin sinc
-sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc unbind unique
-unique_consecutive unsqueeze var xlogy
+masked_select matmul max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero norm outer
+pow prelu prod quantile reciprocal relu renorm rot90 round rsqrt scatter scatter_add scatter_reduce sigmoid sign
+signbit sin sinc sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc unbind
+unique unique_consecutive unsqueeze var xlogy
 """
 
 # Other names of methods -> the name of the row.
@@ -50,14 +50,15 @@ ALIASES = {
 
 # Methods that also exist as ``name_``, which gives the tensor the values of the result.
 IN_PLACE = """
-abs absolute acos acosh add addcdiv addcmul addmm arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
-atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp
-clamp_max clamp_min clip copysign cos cosh cumprod cumsum digamma div divide eq erf erfc erfinv exp exp2 expm1 fix
-float_power floor floor_divide fmod frac ge greater greater_equal gt heaviside hypot i0 index_add index_copy
-index_fill index_put index_reduce le lerp less less_equal lgamma log log10 log1p log2 logical_and logical_not
-logical_or logical_xor logit lt masked_fill masked_scatter mul multiply mvlgamma nan_to_num ne neg negative nextafter
-not_equal polygamma pow reciprocal relu remainder renorm round rsqrt scatter scatter_add scatter_reduce sgn sigmoid
-sign sin sinc sinh sqrt square sub subtract tan tanh tril triu true_divide trunc xlogy
+abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2
+arctanh asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad digamma div divide eq erf erfc
+erfinv exp exp2 expm1 fix float_power floor floor_divide fmod frac gcd ge greater greater_equal gt heaviside hypot i0
+index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp less less_equal lgamma log log10 log1p log2
+logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul multiply mvlgamma nan_to_num ne
+neg negative nextafter not_equal polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt scatter
+scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh tril triu true_divide trunc
+xlogy
 """
 
 _Method = Callable[..., Any]
@@ -308,7 +309,11 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     length = x.shape[at]
     if not 0 <= size <= length or step <= 0:
         raise ShapeError(f"unfold: windows of {size} elements, {step} apart, along an axis of length {length}")
-    positions = np.arange((length - size) // step + 1)[:, None] * step + np.arange(size)
+    count = (length - size) // step + 1
+    if count * step <= length and size <= step:  # windows that do not overlap are a view
+        whole = _call("narrow", x, at, 0, count * step)
+        return movedim(_call("narrow", unflatten(whole, at, (count, step)), at + 1, 0, size), at + 1, -1)
+    positions = np.arange(count)[:, None] * step + np.arange(size)
     taken = _call("index_select", x, at, x.engine.tensor(positions.reshape(-1), "int64"))
     apart = _call("reshape", taken, shape=(*x.shape[:at], *positions.shape, *x.shape[at + 1 :]))
     return movedim(apart, at + 1, -1)
@@ -352,6 +357,43 @@ def dsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
 def split_with_sizes(x: Any, split_sizes: Sequence[int], dim: int = 0) -> Any:
     """Parts of the given sizes along ``dim``."""
     return _call("split", x, list(split_sizes), dim)
+
+
+@_method
+def narrow_copy(x: Any, dim: int, start: int, length: int) -> Any:
+    """``narrow`` as a copy."""
+    return _call("clone", _call("narrow", x, dim, start, length))
+
+
+@_method
+def unsafe_chunk(x: Any, chunks: int, dim: int = 0) -> Any:
+    """``chunk``."""
+    return _call("chunk", x, chunks, dim)
+
+
+@_method
+def unsafe_split(x: Any, split_size: int, dim: int = 0) -> Any:
+    """``split``."""
+    return _call("split", x, split_size, dim)
+
+
+@_method
+def unsafe_split_with_sizes(x: Any, split_sizes: Sequence[int], dim: int = 0) -> Any:
+    """``split_with_sizes``."""
+    return _call("split", x, list(split_sizes), dim)
+
+
+@_method
+def dim_order(x: Any) -> tuple[int, ...]:
+    """The axes from the one with the largest step in memory to the one with the least."""
+    strides = x.stride()
+    return tuple(sorted(range(x.ndim), key=lambda axis: -strides[axis]))
+
+
+@_method
+def is_set_to(x: Any, tensor: Any) -> bool:
+    """True if both show the same elements of the same storage in the same shape."""
+    return bool(views.root_of(x) is views.root_of(tensor) and views.geometry_of(x) == views.geometry_of(tensor))
 
 
 @_method
@@ -441,6 +483,30 @@ def is_same_size(x: Any, other: Any) -> bool:
 def element_size(x: Any) -> int:
     """Bytes of one element."""
     return dtypes.itemsize(x.dtype)
+
+
+@_method
+def cuda(x: Any, device: Any = None, non_blocking: bool = False) -> Any:
+    """The tensor on a GPU, the first one or the one of that number: ``x.to("gpu:1")``."""
+    return x.to("gpu" if device is None else f"gpu:{device}" if isinstance(device, int) else device)
+
+
+def _never(name: str) -> None:
+    def known(x: Any) -> bool:
+        return False
+
+    known.__name__, known.__doc__ = name, "False: there is no such state of a tensor here."
+    _FUNCTIONS[name] = known
+
+
+for _name in ("is_conj", "is_distributed", "is_inference", "is_neg", "is_pinned", "is_shared"):
+    _never(_name)
+
+
+@_method
+def const_data_ptr(x: Any) -> int:
+    """``data_ptr()``."""
+    return int(x.data_ptr())
 
 
 @_method
@@ -702,6 +768,257 @@ def equal(x: Any, other: Any) -> bool:
     return bool(x.shape == other.shape) and bool(_call("all", _call("eq", x, other)))
 
 
+@_method
+def angle(x: Any) -> Any:
+    """The angle of a number in the complex plane: pi if it is negative, else 0; NaN for NaN."""
+    floating = x if dtypes.is_floating(x.dtype) else x.astype("float32")
+    angles = _call("mul", _call("lt", floating, 0), math.pi)
+    return _call("where", _call("isnan", floating), floating.detach(), angles)
+
+
+@_method
+def conj(x: Any) -> Any:
+    """The tensor itself: there are no complex dtypes."""
+    return x
+
+
+for _name in ("conj_physical", "resolve_conj", "resolve_neg", "conj_physical_"):
+    _FUNCTIONS[_name] = conj
+
+
+@_method
+def isreal(x: Any) -> Any:
+    """True for every element: there are no complex dtypes."""
+    return _made(x, x.shape, 1, "bool", False)
+
+
+@_method
+def isposinf(x: Any) -> Any:
+    """True where an element is positive infinity."""
+    return _call("eq", x, math.inf) if dtypes.is_floating(x.dtype) else _made(x, x.shape, 0, "bool", False)
+
+
+@_method
+def isneginf(x: Any) -> Any:
+    """True where an element is negative infinity."""
+    return _call("eq", x, -math.inf) if dtypes.is_floating(x.dtype) else _made(x, x.shape, 0, "bool", False)
+
+
+@_method
+def fmax(x: Any, other: Any) -> Any:
+    """The larger element of both; of a number and NaN the number."""
+    return _call(
+        "where", _call("isnan", x), other, _call("where", _call("isnan", other), x, _call("maximum", x, other))
+    )
+
+
+@_method
+def fmin(x: Any, other: Any) -> Any:
+    """The smaller element of both; of a number and NaN the number."""
+    return _call(
+        "where", _call("isnan", x), other, _call("where", _call("isnan", other), x, _call("minimum", x, other))
+    )
+
+
+def _integers(name: str, function: Any, x: Any, other: Any) -> Any:
+    dtype = dtypes.promote(x.dtype, other.dtype if _is_tensor(other) else builtins.type(other))
+    if not dtypes.is_integer(dtype):
+        raise DTypeError(f"{name}: takes integers, not {dtype}")
+    return x.engine.tensor(function(x.numpy(), np.asarray(other)).astype(dtypes.numpy_dtype(dtype)), dtype)
+
+
+@_method
+def gcd(x: Any, other: Any) -> Any:
+    """The greatest common divisor of each pair of integers; computed on the host."""
+    return _integers("gcd", np.gcd, x, other)
+
+
+@_method
+def lcm(x: Any, other: Any) -> Any:
+    """The least common multiple of each pair of integers; computed on the host."""
+    return _integers("lcm", np.lcm, x, other)
+
+
+@_method
+def ldexp(x: Any, other: Any) -> Any:
+    """x * 2**other."""
+    power = _call("exp2", other if dtypes.is_floating(other.dtype) else other.astype("float32"))
+    return _call("mul", x, power)
+
+
+@_method
+def frexp(x: Any) -> tuple[Any, Any]:
+    """(mantissa, exponent) with x = mantissa * 2**exponent and the mantissa in [0.5, 1); exponents from the host."""
+    if not dtypes.is_floating(x.dtype):
+        raise DTypeError(f"frexp: takes floating values, not {x.dtype}")
+    found = np.frexp(x.numpy())[1].astype(np.int32)
+    half = found // 2  # two factors, since one would overflow for subnormal numbers
+    down = [x.engine.tensor(np.ldexp(1.0, -part), "float32").astype(x.dtype) for part in (half, found - half)]
+    return _call("mul", _call("mul", x, down[0]), down[1]), x.engine.tensor(found, "int32")
+
+
+@_method
+def logaddexp2(x: Any, other: Any) -> Any:
+    """log2(2**x + 2**other)."""
+    scale = math.log(2.0)
+    return _call("div", _call("logaddexp", _call("mul", x, scale), _call("mul", other, scale)), scale)
+
+
+@_method
+def sum_to_size(x: Any, *size: Any) -> Any:
+    """The sum over the axes that broadcasting ``size`` to this shape adds or repeats."""
+    wanted = _sizes(size)
+    lead = x.ndim - len(wanted)
+    if lead < 0 or any(a not in (1, b) for a, b in zip(wanted, x.shape[lead:])):
+        raise ShapeError(f"sum_to_size: shape {wanted} does not broadcast to {x.shape}")
+    axes = [*range(lead), *(lead + i for i, a in enumerate(wanted) if a == 1 and x.shape[lead + i] != 1)]
+    return _call("reshape", _call("sum", x, axis=tuple(axes)) if axes else x, shape=wanted)
+
+
+@_method
+def nanmedian(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median of the elements that are not NaN, NaN if there are none: of all, or along ``dim`` with positions."""
+    if dim is None:
+        return nanmedian(ravel(x), 0)[0] if x.ndim else x
+    at = _axis(x, dim, "nanmedian")
+    if not dtypes.is_floating(x.dtype):
+        return _call("median", x, dim=dim, keepdim=keepdim)
+    ranked = _call("sort", x, at)  # NaN is last
+    there = _call("sum", _call("logical_not", _call("isnan", x)).astype("int64"), axis=at, keepdims=True)
+    middle = _call("clamp", _call("floor_divide", _call("sub", there, 1), 2), min=0)
+    parts = [_call("gather", part, at, middle) for part in (ranked[0], ranked[1])]
+    kept = parts if keepdim else [_call("squeeze", part, at) for part in parts]
+    return builtins.type(ranked)(*kept)
+
+
+@_method
+def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+    """The quantiles ``q`` of the elements that are not NaN, NaN if there are none, over ``dim`` or all."""
+    flat = ravel(x) if dim is None else x
+    at = 0 if dim is None else _axis(x, dim, "nanquantile")
+    ranked = _call("sort", flat, at)[0]
+    there = _call("sum", _call("logical_not", _call("isnan", flat)).astype(x.dtype), axis=at, keepdims=True)
+    found = []
+    shares = np.asarray(q, np.float64)
+    for share in shares.reshape(-1).tolist():
+        if not 0 <= share <= 1:
+            raise ValueError(f"nanquantile: q is between 0 and 1, not {share}")
+        place = _call("clamp", _call("mul", _call("sub", there, 1), share), min=0)
+        low, high = _call("floor", place), _call("ceil", place)
+        if interpolation == "linear":
+            weight = _call("sub", place, low)
+        elif interpolation == "midpoint":
+            weight = _call("mul", _call("ceil", _call("sub", place, low)), 0.5)
+        elif interpolation in ("lower", "higher"):
+            weight = _call("mul", _call("ceil", _call("sub", place, low)), float(interpolation == "higher"))
+        elif interpolation == "nearest":
+            weight = _call("sub", _call("round", place), low)
+        else:
+            raise ValueError(f"nanquantile: no interpolation {interpolation!r}")
+        ends = [_call("gather", ranked, at, each.astype("int64")) for each in (low, high)]
+        one = _call("lerp", *ends, weight)
+        found.append(one if keepdim and dim is not None else _call("squeeze", one, at))
+    if keepdim and dim is None:
+        found = [_call("reshape", one, shape=(1,) * x.ndim) for one in found]
+    return _call("stack", found, 0) if shares.ndim else found[0]
+
+
+@_method
+def msort(x: Any) -> Any:
+    """The elements sorted along the first axis."""
+    return _call("sort", x, 0)[0]
+
+
+# -- matrices ----------------------------------------------------------------------------------------------------------
+
+
+def _weighted(x: Any, beta: Any, product: Any, alpha: Any) -> Any:
+    scaled = _call("mul", product, alpha)
+    return scaled if beta == 0 else _call("add", _call("mul", x, beta), scaled)
+
+
+@_method
+def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * x + alpha * mat @ vec."""
+    return _weighted(x, beta, _call("mv", mat, vec), alpha)
+
+
+@_method
+def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * x + alpha * outer(vec1, vec2)."""
+    return _weighted(x, beta, _call("outer", vec1, vec2), alpha)
+
+
+@_method
+def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * x + alpha * the sum of the products of a batch of matrices."""
+    return _weighted(x, beta, _call("sum", _call("bmm", batch1, batch2), axis=0), alpha)
+
+
+@_method
+def diagflat(x: Any, offset: int = 0) -> Any:
+    """The matrix with all elements on its diagonal ``offset``."""
+    return _call("diag", ravel(x), offset)
+
+
+@_method
+def svd(x: Any, some: bool = True, compute_uv: bool = True) -> Any:
+    """(U, S, V) with x = U diag(S) V^T; unlike ``netcl.linalg.svd``, which has the transpose of V."""
+    if not compute_uv:
+        zeros = [_made(x, (*x.shape[:-2], n, n), 0, x.dtype, False) for n in x.shape[-2:]]
+        return zeros[0], _call("linalg_svdvals", x), zeros[1]
+    u, s, vh = _call("linalg_svd", x, full_matrices=not some)
+    return u, s, _swapped(vh, -2, -1, "svd")
+
+
+@_method
+def cholesky_inverse(x: Any, upper: bool = False) -> Any:
+    """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x."""
+    return _call("linalg_inv", _squared(x, upper))
+
+
+@_method
+def cholesky_solve(x: Any, input2: Any, upper: bool = False) -> Any:
+    """The solution of A y = x for the matrix A with Cholesky factor ``input2``."""
+    return _call("linalg_solve", _squared(input2, upper), x)
+
+
+def _squared(factor: Any, upper: bool) -> Any:
+    kept = _call("triu" if upper else "tril", factor)
+    other = _swapped(kept, -2, -1, "cholesky")
+    return _call("matmul", other, kept) if upper else _call("matmul", kept, other)
+
+
+@_method
+def triangular_solve(
+    x: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Any, Any]:
+    """(the solution of A y = x, a copy of A) for a triangular A, of which only the one triangle is read."""
+    kept = _call("triu" if upper else "tril", A, (1 if upper else -1) if unitriangular else 0)
+    if unitriangular:
+        kept = _call("add", kept, A.engine.tensor(np.eye(A.shape[-1]), A.dtype))
+    return _call("linalg_solve", _swapped(kept, -2, -1, "triangular_solve") if transpose else kept, x), A.clone()
+
+
+@_method
+def matrix_exp(x: Any) -> Any:
+    """The exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"matrix_exp: takes square matrices, not shape {x.shape}")
+    if x.size == 0:
+        return _call("clone", x)
+    largest = float(np.abs(x.numpy().astype(np.float64)).sum(-1).max())
+    squarings = max(0, math.ceil(math.log2(largest)) + 1) if largest > 0 and math.isfinite(largest) else 0
+    scaled = _call("mul", x, 2.0**-squarings)
+    one = x.engine.tensor(np.eye(x.shape[-1]), x.dtype)
+    result = _call("add", one, _call("mul", scaled, 1 / 18))
+    for k in range(17, 0, -1):
+        result = _call("add", one, _call("matmul", _call("mul", scaled, 1 / k), result))
+    for _ in range(squarings):
+        result = _call("matmul", result, result)
+    return result
+
+
 # -- positions ---------------------------------------------------------------------------------------------------------
 
 
@@ -752,6 +1069,51 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     return _call("where", x.engine.tensor(np.ascontiguousarray(chosen), "bool"), spread, x)
 
 
+@_method
+def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """A copy with the elements of ``source`` at positions of the flattened tensor, added there with ``accumulate``."""
+    flat = _call("index_put", ravel(x), (ravel(index),), ravel(source), accumulate)
+    return _call("reshape", flat, shape=x.shape)
+
+
+@_method
+def nonzero_static(x: Any, *, size: int, fill_value: int = -1) -> Any:
+    """The first ``size`` rows of ``nonzero``, with rows of ``fill_value`` if there are fewer."""
+    found = _call("nonzero", x)[:size]
+    missing = _made(x, (size - found.shape[0], x.ndim), fill_value, "int64", False)
+    return _call("concatenate", found, missing) if missing.size else found
+
+
+@_method
+def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
+    """A copy in which ``select(dim, index)`` is ``src``."""
+    return _replaced(x, src, lambda copied: select(copied, dim, index))
+
+
+@_method
+def slice_scatter(
+    x: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    """A copy in which the positions ``start:end:step`` of an axis are ``src``."""
+    at = _axis(x, dim, "slice_scatter")
+    return _replaced(x, src, lambda copied: copied[(slice(None),) * at + (slice(start, end, step),)])
+
+
+@_method
+def diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """A copy in which ``diagonal(offset, dim1, dim2)`` is ``src``."""
+    return _replaced(x, src, lambda copied: _call("diagonal", copied, offset, dim1, dim2))
+
+
+def _replaced(x: Any, src: Any, view: Callable[[Any], Any]) -> Any:
+    copied = _call("clone", x)
+    shown = view(copied)
+    if shown.shape != src.shape:
+        raise ShapeError(f"values of shape {src.shape} for elements of shape {shown.shape}; the shapes must be equal")
+    in_place.copy(shown, src)
+    return copied
+
+
 # -- in place ----------------------------------------------------------------------------------------------------------
 
 
@@ -773,6 +1135,40 @@ def fill_(x: Any, value: Any) -> Any:
 def zero_(x: Any) -> Any:
     """Sets every element to zero."""
     return in_place.fill(x, 0)
+
+
+@_method
+def bernoulli(x: Any, p: Any = None) -> Any:
+    """Draws 1 with the probability that each element is, or ``p``, else 0; the tensor keeps its values."""
+    shares = x if p is None else p
+    drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype="float32", queue=x.engine.queue)
+    return _call("lt", drawn, shares.detach() if _is_tensor(shares) else shares).astype(x.dtype)
+
+
+@_method
+def multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
+    """Returns positions drawn with the probabilities of the last axis, which need not add up to 1: int64.
+
+    Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.
+    """
+    weights = x.numpy().astype(np.float64)
+    if (weights < 0).any() or not np.isfinite(weights).all() or (weights.sum(-1) <= 0).any():
+        raise ValueError("multinomial: probabilities are finite, not negative and not all zero")
+    shape = (*x.shape[:-1], num_samples if replacement else x.shape[-1])
+    uniform = _call("uniform", 0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue).numpy()
+    if replacement:
+        ends = np.cumsum(weights, -1) / weights.sum(-1, keepdims=True)
+        drawn = (uniform[..., :, None] >= ends[..., None, :]).sum(-1)
+    else:
+        if num_samples > (weights > 0).sum(-1).min():
+            raise ValueError(
+                f"multinomial: {num_samples} samples without replacement need as many probabilities above 0"
+            )
+        # The largest of u^(1/w) are a sample without replacement (Efraimidis and Spirakis, 2006).
+        with np.errstate(divide="ignore"):
+            keys = np.where(weights > 0, np.log(np.maximum(uniform, 1e-300)) / weights, -np.inf)
+        drawn = np.argsort(-keys, -1)[..., :num_samples]
+    return x.engine.tensor(np.ascontiguousarray(np.minimum(drawn, x.shape[-1] - 1)), "int64")
 
 
 def _draw(x: Any, name: str, *limits: Any, dtype: Any = None) -> Any:
@@ -837,6 +1233,65 @@ def apply_(x: Any, callable: Callable[[Any], Any]) -> Any:
     return in_place.copy(x, np.vectorize(callable, otypes=[float])(x.numpy()))
 
 
+@_method
+def map_(x: Any, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
+    """Gives every element the value that a Python function has for it and for that of ``tensor``; on the host, slow."""
+    return in_place.copy(x, np.vectorize(callable, otypes=[float])(x.numpy(), tensor.numpy()))
+
+
+@_method
+def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0) -> Any:
+    """Sets the elements to numbers of the Cauchy distribution."""
+    drawn = _call("uniform", -0.5, 0.5, shape=x.shape, dtype="float32", queue=x.engine.queue)
+    return in_place.copy(x, _call("add", _call("mul", _call("tan", _call("mul", drawn, math.pi)), sigma), median))
+
+
+@_method
+def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0) -> Any:
+    """Sets the elements to the exponentials of normal numbers."""
+    drawn = _call("normal", mean, std, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
+    return in_place.copy(x, _call("exp", drawn))
+
+
+@_method
+def geometric_(x: Any, p: float) -> Any:
+    """Sets the elements to the number of trials up to the first success, which has probability ``p`` in each."""
+    if not 0 < p < 1:
+        raise ValueError(f"geometric_: p is between 0 and 1, not {p}")
+    drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype="float32", queue=x.engine.queue)
+    trials = _call("ceil", _call("div", _call("log1p", _call("neg", drawn)), math.log1p(-p)))
+    return in_place.copy(x, _call("clamp", trials, min=1))
+
+
+@_method
+def detach_(x: Any) -> Any:
+    """Takes the tensor out of the gradient graph: it is a leaf that requires no grad. RuntimeError for a view."""
+    return in_place.detach(x)
+
+
+def _restructuring(name: str) -> None:
+    function = _FUNCTIONS.get(name)
+
+    def change(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return in_place.restructure(
+            x,
+            f"{name}_",
+            lambda old: _call(name, old, *args, **kwargs) if function is None else function(old, *args, **kwargs),
+        )
+
+    change.__name__ = f"{name}_"
+    change.__doc__ = f"``{name}`` in place: the tensor has the shape of the result, on the same storage; returns it."
+    if function is not None:
+        change.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    _FUNCTIONS[f"{name}_"] = change
+
+
+# Methods of which the form ``name_`` changes the shape and the strides of the tensor, and writes nothing.
+RESTRUCTURING = ("squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims")
+for _name in RESTRUCTURING:
+    _restructuring(_name)
+
+
 # -- the class ---------------------------------------------------------------------------------------------------------
 
 
@@ -849,7 +1304,21 @@ FUNCTIONS = {
         *("is_floating_point", "is_nonzero", "is_same_size", "masked_scatter", "moveaxis", "movedim", "nanmean"),
         *("nansum", "numel", "positive", "rad2deg", "ravel", "repeat_interleave", "select", "split_with_sizes"),
         *("swapaxes", "swapdims", "t", "tensor_split", "unflatten", "vdot", "vsplit", "divide", "subtract"),
-        "true_divide",
+        *(
+            "true_divide",
+            "addbmm",
+            "addmv",
+            "addr",
+            "angle",
+            "cholesky_inverse",
+            "cholesky_solve",
+            "conj",
+            "conj_physical",
+        ),
+        *("diagflat", "diagonal_scatter", "fmax", "fmin", "frexp", "gcd", "is_conj", "is_distributed", "is_inference"),
+        *("is_neg", "isneginf", "isposinf", "isreal", "lcm", "ldexp", "logaddexp2", "matrix_exp", "msort", "nanmedian"),
+        *("nanquantile", "narrow_copy", "nonzero_static", "resolve_conj", "resolve_neg", "select_scatter"),
+        *("slice_scatter", "svd", "triangular_solve", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes"),
     )
 }
 
@@ -899,6 +1368,13 @@ def _table() -> Iterator[tuple[str, _Method]]:
     yield from found.items()
     for name in IN_PLACE.split():
         yield f"{name}_", _writing(name, found[name])
+
+
+# Properties that are False for every tensor: kinds of devices and of tensors that there are not.
+NEVER = (
+    *("is_ipu", "is_maia", "is_meta", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized", "is_sparse_csr"),
+    *("is_vulkan", "is_xla", "is_xpu"),
+)
 
 
 class Methods(Operators[ResultT], Generic[ResultT]):
@@ -958,6 +1434,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
 
 for _name, _function in _table():
     setattr(Methods, _name, _function)
+for _name in NEVER:
+    setattr(Methods, _name, property(_FUNCTIONS["is_conj"], doc="False: there are no such tensors here."))
 for _name, _same in {"ndimension": "dim", "nelement": "numel"}.items():
     setattr(Methods, _name, _FUNCTIONS[_same])
 

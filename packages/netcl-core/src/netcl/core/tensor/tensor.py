@@ -20,7 +20,7 @@ from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeEr
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write
-from netcl.core.tensor import gradients, in_place
+from netcl.core.tensor import dlpack, gradients, in_place
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.size import Count
@@ -248,24 +248,20 @@ class Tensor(Creation["Tensor"]):
     def __dlpack__(
         self,
         *,
-        stream: Any = None,
+        stream: None = None,
         max_version: tuple[int, int] | None = None,
-        dl_device: tuple[Any, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        if self.array is None or self.dtype == "bfloat16":
-            raise BufferError(
-                f"DLPack needs memory of the host: this is a {self.dtype} tensor on {self.engine.device_label}; "
-                "use .cpu() or .numpy()"
-            )
-        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-        # NumPy before 2.1 takes a stream alone.
-        return self.array.__dlpack__(**{name: value for name, value in asked.items() if value is not None})
+        """A capsule for ``from_dlpack`` of another library, on the memory of this tensor if the host sees it: on NumPy
+        and on OpenCL's CPU devices. Other memory is copied if ``copy`` is True or ``dl_device`` is the host.
+
+        BufferError if that is not possible, and for a tensor that requires grad.
+        """
+        return dlpack.export(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        if self.array is None:
-            raise BufferError(f"DLPack needs memory of the host: this tensor is on {self.engine.device_label}")
-        return (1, 0)
+        return dlpack.device_of(self)
 
     # -- facts ---------------------------------------------------------------------------------------------------
 
@@ -509,6 +505,23 @@ class Tensor(Creation["Tensor"]):
         place. ``remove()`` of the result takes the hook off.
         """
         return gradients.load().register_hook(self, fn)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
+        """Calls ``hook(self)`` after a backward pass has added to ``grad`` of this leaf; ``remove()`` of the result
+        takes the hook off. RuntimeError if it is no leaf or requires no grad.
+        """
+        return gradients.load().register_post_accumulate_grad_hook(self, hook)
+
+    def retain_grad(self) -> None:
+        """Makes backward passes keep the gradient of this tensor, the result of an op, in ``grad``, which adds up; a
+        leaf's is kept anyway. RuntimeError if the tensor does not require grad.
+        """
+        gradients.load().retain_grad(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """True if ``retain_grad`` was called on this tensor, and it is no leaf."""
+        return self.grad_fn is not None and gradients.load().retains_grad(self)
 
 
 _new = Tensor.__new__

@@ -264,6 +264,12 @@ def root_of(tensor: Any) -> Storage:
     return storage.root if type(storage) is ViewStorage else storage
 
 
+def root_tensor(tensor: Any) -> Any:
+    """The flat tensor of all elements that ``tensor`` is a view of; ``tensor`` itself if it is no view."""
+    storage = tensor._storage
+    return _tensor(storage, storage.root) if type(storage) is ViewStorage else tensor
+
+
 def geometry_of(tensor: Any) -> Geometry | None:
     """The elements of its root that ``tensor`` shows; None for an alias of a view whose shape no strides give."""
     storage = tensor._storage
@@ -447,6 +453,7 @@ __all__ = [
     "owned",
     "reshaped",
     "root_of",
+    "root_tensor",
     "separate",
     "store",
 ]

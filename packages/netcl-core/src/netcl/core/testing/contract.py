@@ -177,6 +177,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.tensor.gradients": {
         "alias": "(tensor, shape)",
         "attach": "(tensor, grad_fn)",
+        "become": "(tensor, result)",
         "is_recorded": "(tensor)",
         "make_leaf": "(leaf, value)",
         "mark_recorded": "(tensor)",

@@ -44,7 +44,7 @@ from netcl.core.expr.schedule import Target
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
 from netcl.core.tensor.data import TensorData, TensorT
 from netcl.core.tensor.host import to_storage
-from netcl.core.tensor.storage import Upload
+from netcl.core.tensor.storage import Storage, Upload
 from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -55,6 +55,14 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 __all__ = ["OpenCLBackend"]
+
+
+class _HostMemory:
+    """A mapped buffer as the base of an array: both the mapping and the allocation live as long as the array."""
+
+    def __init__(self, mapped: Array, storage: Storage) -> None:
+        self._kept = mapped, storage
+        self.__array_interface__ = mapped.__array_interface__
 
 
 class OpenCLBackend(ForwardedCalls):
@@ -236,6 +244,15 @@ class OpenCLBackend(ForwardedCalls):
     def read(self, source: TensorData) -> Array:
         _check_allocation(source)
         return self.to_host(source.buffer, source.shape, source.dtype)
+
+    def host_memory(self, source: TensorData) -> Array | None:
+        if self.handle.device_type != "cpu":
+            return None
+        _check_allocation(source)
+        host_read_allowed(self)
+        mapped = self.transfer.mapped(source.buffer, source.shape, numpy_dtype(source.dtype))
+        self._check_flag()
+        return np.asarray(_HostMemory(mapped, source._storage))
 
     def receive(self, source: TensorT) -> TensorT:
         queue = source.engine.queue

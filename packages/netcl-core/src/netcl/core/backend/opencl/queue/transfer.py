@@ -184,6 +184,14 @@ class Transfer:
         buffer, kept = create_zero_copy_buffer(self.queue, array)
         return buffer, kept
 
+    def mapped(self, buffer: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+        """The memory of ``buffer``, which is the host's too, as an array, after all work before it."""
+        access = cl.map_flags.READ | cl.map_flags.WRITE
+        array, _ = self.launcher.call(
+            lambda: cl.enqueue_map_buffer(self.queue, buffer, access, 0, shape, dtype, is_blocking=True), "a map", 0
+        )
+        return array  # type: ignore[no-any-return]
+
     def adopt_shared(self, buffer: Any, nbytes: int) -> BufferHandle:
         """The allocation of a buffer of ``zero_copy``; when it ends, the buffer and its array stay until the work on
         the queue that may use them has ended."""
