@@ -52,6 +52,11 @@ class GradContext:
             return
         if not leaf.requires_grad:  # it was frozen, or detached in place, after the op
             return
+        if leaf.grad_fn is not None:
+            raise RuntimeError(
+                "backward: a leaf was detached or frozen and then written in place with values that require grad, so "
+                "that its gradient has no place; write into a clone() of it"
+            )
         if leaf.grad is not None:
             leaf.grad = self.call("add", leaf.grad, grad)
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,22 +11,19 @@ from netcl.core.backend.protocol import SharesMemory
 from netcl.core.layout import contiguous_strides
 from netcl.core.tensor import views
 
-if TYPE_CHECKING:
-    from netcl.core.tensor.tensor import Tensor
-
 Array = np.ndarray[Any, Any]
 
 CPU = (1, 0)
 _OPENCL = 4
 
 
-def device_of(x: Tensor) -> tuple[int, int]:
+def device_of(x: Any) -> tuple[int, int]:
     """The device in DLPack's numbers: the host for NumPy and OpenCL's CPU devices, else OpenCL and its index."""
     selector = x.device.selector.rpartition(":")[2]
     return CPU if x.is_cpu else (_OPENCL, int(selector) if selector.isdigit() else 0)
 
 
-def shared(x: Tensor) -> Array | None:
+def shared(x: Any) -> Array | None:
     """The memory of ``x`` as an array, of a view by its strides; None if the host does not see it.
 
     The array keeps the memory. Writes into it are not counted, and views of ``x`` that have been read keep what they
@@ -35,22 +32,20 @@ def shared(x: Tensor) -> Array | None:
     geometry = views.geometry_of(x)
     if geometry is None:
         return None
-    if 0 in x.shape:
-        return x.numpy()
     root: Any = views.root_tensor(x)
-    memory = root.array
+    memory: Array | None = x.numpy() if 0 in x.shape else root.array
     if memory is None:
         memory = root.engine.host_memory(root) if isinstance(root.engine, SharesMemory) else None
         if memory is None:
             return None
     begin: Array = memory.reshape(-1)[geometry.offset :]
-    if geometry.strides == contiguous_strides(x.shape):
+    if 0 in x.shape or geometry.strides == contiguous_strides(x.shape):
         return begin[: math.prod(x.shape)].reshape(x.shape)
     steps = tuple(step * memory.itemsize for step in geometry.strides)
     return np.lib.stride_tricks.as_strided(begin, x.shape, steps)
 
 
-def export(x: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+def export(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
     """The capsule of ``x.__dlpack__``. BufferError if it requires grad, has no such memory or no such dtype."""
     if stream is not None:
         raise BufferError("__dlpack__: memory of the host has no stream; write stream=None")
@@ -70,7 +65,7 @@ def export(x: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool 
             )
         array = x.numpy()
     try:
-        return array.__dlpack__(max_version=max_version)  # type: ignore[call-arg]
+        return array.__dlpack__(max_version=max_version)
     except TypeError:  # NumPy before 2.1
         return array.__dlpack__()
 

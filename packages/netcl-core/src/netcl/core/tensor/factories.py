@@ -154,7 +154,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             raise ValueError("from_dlpack: another device needs a copy, which copy=False forbids")
         return made.clone() if copy else made
     array = dlpack.array_of(ext_tensor)
-    made = Tensor.from_host(_queue(device), array, str(array.dtype), copy=bool(copy))
+    made: Tensor = Tensor.from_host(_queue(device), array, str(array.dtype), copy=bool(copy))
     if copy is False and array.size:
         memory = dlpack.shared(made)
         if memory is None or not np.may_share_memory(memory, array):
