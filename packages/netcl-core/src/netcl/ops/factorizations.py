@@ -265,6 +265,8 @@ def _vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 def _solve(a: Any, b: Any, left: bool = True) -> Any:
     if _vector(a.shape, b.shape):
         return np.linalg.solve(a, b[..., None])[..., 0]
+    # NumPy 1 takes a b of one axis less than a for vectors, whatever its shape.
+    b = b.reshape((1,) * (a.ndim - b.ndim) + b.shape)
     return np.linalg.solve(a, b) if left else transposed(np.linalg.solve(transposed(a), transposed(b)))
 
 

@@ -77,8 +77,9 @@ def test_overloads_are_those_of_the_header():
 def test_texts_of_the_package_need_no_header():
     texts = [path.read_text(encoding="utf-8") for path in INSTANTIATED.glob("*.cl")]
     assert texts
-    missing = {name for name in unknown("\n".join(texts)) if not name.startswith(("sub_group", "get_sub_group"))}
-    assert missing == set()
+    # Sub-groups are a matter of other drivers, asm is inline PTX for NVIDIA's.
+    others = ("sub_group", "get_sub_group", "asm")
+    assert {name for name in unknown("\n".join(texts)) if not name.startswith(others)} == set()
 
 
 def test_what_a_text_calls_is_declared():
