@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from netcl.array_api.array import returns_arrays
-from netcl.array_api.manipulation import take
+from netcl.array_api.manipulation import reshape, take
 from netcl.array_api.promotion import together
 from netcl.array_api.rows import row
+from netcl.core.backend.host_sort import unique
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import Tensor
 
@@ -66,7 +66,7 @@ def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
 @returns_arrays
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the elements sorted along ``axis``; always stable."""
-    return row("sort")(x, axis=axis, descending=descending)[0]  # type: ignore[no-any-return]
+    return row("sorted_values")(x, axis=axis, descending=descending)  # type: ignore[no-any-return]
 
 
 @returns_arrays
@@ -103,22 +103,16 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     """Returns the distinct elements, sorted, the position of the first of each, the place of each element of ``x``
     among them, and their counts, int64. Each NaN is distinct. Computed on the host.
     """
-    stored = x.numpy()
-    values, first, inverse, counts = np.unique(
-        stored, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
-    )
-    queue = x.queue
-    positions = (first, inverse.reshape(x.shape), counts)
-    return UniqueAll(
-        Tensor.from_host(queue, values, x.dtype), *(Tensor.from_host(queue, one, "int64") for one in positions)
-    )
+    wanted = ("first", "inverse", "counts")
+    values, *positions = unique(x.engine.read(x).reshape(-1), partial(x.engine.read, x), x.dtype, wanted)
+    first, inverse, counts = (x.engine.tensor(one, "int64") for one in positions)
+    return UniqueAll(x.engine.tensor(values, x.dtype), first, reshape(inverse, x.shape), counts)
 
 
 @returns_arrays
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """Returns the distinct elements, sorted, and their counts, int64; each NaN is distinct."""
-    found = unique_all(x)
-    return UniqueCounts(found.values, found.counts)
+    return UniqueCounts(*row("unique")(x, return_counts=True))
 
 
 @returns_arrays
@@ -126,11 +120,10 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """Returns the distinct elements, sorted, and the place of each element of ``x`` among them; each NaN is
     distinct.
     """
-    found = unique_all(x)
-    return UniqueInverse(found.values, found.inverse_indices)
+    return UniqueInverse(*row("unique")(x, return_inverse=True))
 
 
 @returns_arrays
 def unique_values(x: Tensor, /) -> Tensor:
     """Returns the distinct elements, sorted; each NaN is distinct."""
-    return unique_all(x).values
+    return row("unique")(x)  # type: ignore[no-any-return]

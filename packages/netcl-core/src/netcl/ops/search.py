@@ -189,6 +189,11 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     host_read_allowed(engine)
     count = x.size
     flat = reshape(x, (count,))
+    wanted = [name for name, needed in (("inverse", return_inverse), ("counts", return_counts)) if needed]
+    elements = engine.sort("unique", flat, wanted=wanted)
+    if elements is not None:
+        found = [reshape(one, x.shape) if name == "inverse" else one for name, one in zip(["", *wanted], elements)]
+        return tuple(found) if wanted else found[0]
     order = None
     if return_inverse:
         values, order = sort(flat)

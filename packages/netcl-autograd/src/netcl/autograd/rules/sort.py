@@ -17,6 +17,13 @@ def sort(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 rule("topk", x="out1")(sort)
 
 
+@rule("sorted_values", x="x")
+def sorted_values(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+    """As of ``sort``, with the positions found now."""
+    order = call.op("argsort", call.x, call.axis, call.descending)
+    return {"x": call.op("put_along_axis", grad, order, call.axis, call.x.shape)}
+
+
 @rule("put_along_axis", x="index")
 def put_along_axis(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Gather from the positions that were written."""

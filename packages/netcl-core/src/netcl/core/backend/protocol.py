@@ -286,15 +286,18 @@ class DeviceBackend(Protocol):
         size: int = 0,
         descending: bool = False,
         right: bool = False,
+        wanted: Sequence[str] = (),
     ) -> Any:
         """Rows (the last axis) in order.
 
         ``sort``: the first ``size`` of each row, stably, NaN as the largest, and their positions, int64. ``values``:
-        whole rows in order, without positions. ``kth``: the position in its row of what comes to the position ``other``
-        (..., 1), both int64. ``search``: for each of ``other`` (rows as ``x``'s, or ``x`` a single row) the number of
-        elements of the sorted row that are before it, int64; ``right``: or are equal to it. ``count``: how many of
-        ``x`` are in the bins between the edges ``other``, int64. ``place``: each element of a row at the position in
-        ``other`` (int64, no two the same) of a row of ``size`` zeros.
+        the rows of ``sort`` without positions. ``unique``: the distinct elements of a vector in order, and of
+        ``wanted`` their ``first`` positions, the ``inverse`` and their ``counts``, int64, read and computed on the
+        host, or None if the device does not share its memory. ``kth``: the position in its row of what comes to the
+        position ``other`` (..., 1), both int64. ``search``: for each of ``other`` (rows as ``x``'s, or ``x`` a single
+        row) the number of elements of the sorted row that are before it, int64; ``right``: or are equal to it.
+        ``count``: how many of ``x`` are in the bins between the edges ``other``, int64. ``place``: each element of a
+        row at the position in ``other`` (int64, no two the same) of a row of ``size`` zeros.
         """
         ...
 

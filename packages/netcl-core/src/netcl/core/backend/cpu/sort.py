@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, widened
-from netcl.core.backend.host_sort import packs, sorted_rows, sorted_values
+from netcl.core.backend.host_sort import sort_values, sorted_rows, unique
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -15,22 +17,13 @@ if TYPE_CHECKING:
 
 def _sort(x: Array, values: Array, places: Array, descending: bool, dtype: str) -> None:
     size = values.shape[-1]
-    if packs(x, dtype):
-        ordered, order = sorted_rows(x, dtype, descending)
-        values[...], places[...] = ordered[..., :size], order[..., :size]
-        return
-    keys = widened(x, dtype)
-    if descending:
-        # Reversed before and after, so that equal elements keep their order and NaN, which is last, comes first.
-        order = x.shape[-1] - 1 - np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-    else:
-        order = np.argsort(keys, axis=-1, kind="stable")
-    places[...] = order[..., :size]
-    values[...] = np.take_along_axis(x, places, -1)
+    ordered, order = sorted_rows(x, dtype, descending)
+    values[...], places[...] = ordered[..., :size], order[..., :size]
 
 
-def _values(x: Array, out: Array, dtype: str) -> None:
-    out[...] = sorted_values(x, dtype)
+def _values(x: Array, out: Array, descending: bool, dtype: str) -> None:
+    out[...] = x
+    sort_values(out, x.view, dtype, descending)
 
 
 def _kth(x: Array, other: Array, out: Array, dtype: str) -> None:
@@ -75,6 +68,7 @@ def sort(
     size: int = 0,
     descending: bool = False,
     right: bool = False,
+    wanted: Sequence[str] = (),
 ) -> Any:
     """See ``DeviceBackend.sort``."""
     if kind == "sort":
@@ -83,8 +77,11 @@ def sort(
         return values, places
     if kind == "values":
         out = engine.empty(x.shape, x.dtype)
-        engine.launch(_values, x.storage, out.storage, x.dtype)
+        engine.launch(_values, x.array, out.array, descending, x.dtype)
         return out
+    if kind == "unique":
+        values, *others = unique(engine.read(x), partial(engine.read, x), x.dtype, wanted)
+        return engine.tensor(values, x.dtype), *(engine.tensor(other, "int64") for other in others)
     assert other is not None
     if kind == "kth":
         out = engine.empty(other.shape, "int64")

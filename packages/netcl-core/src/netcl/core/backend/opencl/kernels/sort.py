@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.host_sort import packs, sorted_rows, sorted_values
+from netcl.core.backend.host_sort import sort_values, sorted_rows, unique
 from netcl.core.backend.opencl.kernels.select import are_few, are_short, few, first, kth, kth_of_row, worth
 from netcl.core.backend.opencl.kernels.sort_keys import keys_text
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
@@ -22,7 +23,7 @@ _UNITS = 64  # work-items of a CPU
 _EIGHT = 8  # elements that a work-item sorts in registers
 _TILE = 4096  # elements that a work-item of a CPU sorts within its cache
 _GROUP = 128  # work-items that share a tile elsewhere: 16 KB of local memory at most
-_FOR_HOST = 1 << 14  # elements from which NumPy sorts for a CPU, whose memory it shares
+_FOR_HOST = 1 << 12  # elements from which NumPy sorts for a CPU; it shares its memory
 _COUNTS = 1 << 16  # counts of all tables together, where many work-items count at once
 
 
@@ -76,10 +77,8 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
     if are_few(prod(lead), extent, kept, device):
         return few(engine, x, kept, descending)
     if kept == extent and _on_host(engine, x, device):
-        host = engine.read(x)
-        if packs(host, x.dtype):
-            ordered, positions_of = sorted_rows(host, x.dtype, descending)
-            return engine.tensor(ordered, x.dtype), engine.tensor(positions_of, "int64")
+        ordered, positions_of = sorted_rows(engine.read(x), x.dtype, descending)
+        return engine.tensor(ordered, x.dtype), engine.tensor(positions_of, "int64")
     if worth(extent, kept):
         chosen, positions = first(engine, x, kept, descending)
         values, order = _sorted(engine, chosen, kept, descending)
@@ -107,10 +106,12 @@ def _on_host(engine: Any, x: TensorData, device: Traits) -> bool:
     return device.is_cpu and x.size >= _FOR_HOST and engine.recording is None
 
 
-def _values(engine: Any, x: TensorData) -> TensorData:
+def _values(engine: Any, x: TensorData, descending: bool) -> TensorData:
     if _on_host(engine, x, traits(engine)):
-        return engine.tensor(sorted_values(engine.read(x), x.dtype), x.dtype)  # type: ignore[no-any-return]
-    return _sorted(engine, x, x.shape[-1], False)[0]
+        values = engine.read(x)
+        sort_values(values, partial(engine.read, x), x.dtype, descending)
+        return engine.tensor(values, x.dtype)  # type: ignore[no-any-return]
+    return _sorted(engine, x, x.shape[-1], descending)[0]
 
 
 def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
@@ -139,12 +140,18 @@ def sort(
     size: int = 0,
     descending: bool = False,
     right: bool = False,
+    wanted: Sequence[str] = (),
 ) -> Any:
     """See ``DeviceBackend.sort``."""
     if kind == "sort":
         return _sorted(engine, x, size, descending)
     if kind == "values":
-        return _values(engine, x)
+        return _values(engine, x, descending)
+    if kind == "unique":
+        if not traits(engine).is_cpu:
+            return None
+        elements, *others = unique(engine.read(x), partial(engine.read, x), x.dtype, wanted)
+        return engine.tensor(elements, x.dtype), *(engine.tensor(other, "int64") for other in others)
     assert other is not None
     if kind == "kth":
         return _kth(engine, x, other)
