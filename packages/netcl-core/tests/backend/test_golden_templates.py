@@ -50,6 +50,7 @@ from netcl.core.backend.opencl.kernels import (
     window,
 )
 from netcl.core.backend.opencl.templates import Traits
+from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply
 from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.small_channels import tile_of
@@ -189,7 +190,10 @@ def _moves() -> Instances:
             yield f"pad/{kernel}_{dtype}", partial(padding._program, dtype, kernel)
         for integer in ("int32", "int64"):
             for kernel in ("take", "gather", "put", "scatter", "claim", "put_in_order", "scatter_in_order"):
-                yield f"index/{kernel}_{dtype}_{integer}", partial(index._program, dtype, integer, kernel)
+                size = itemsize(dtype)
+                yield f"index/{kernel}_{dtype}_{integer}", partial(index._program, size, integer, False, kernel)
+                if kernel == "take":
+                    yield f"index/{kernel}_{dtype}_{integer}_cpu", partial(index._program, size, integer, True, kernel)
     for dtype in ALL:
         for integer in ("int32", "int64"):
             for kernel in ("take_gradient", "gather_gradient", "sorted_gradient"):

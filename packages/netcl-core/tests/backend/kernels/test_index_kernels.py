@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from netcl import ops
+from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, is_integer, numpy_dtype, to_bfloat16
 
 SUMMED = [dtype for dtype in SUPPORTED if dtype not in ("bool", "uint8")]
@@ -228,3 +230,37 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
     place = np.random.default_rng(7).integers(-12, 12, (9, 7, 5))
     out = engine.index("gather", engine.tensor(x, "float32"), engine.tensor(place, "int32"), axis=1)
     assert np.array_equal(engine.read(out), np.take_along_axis(x, place, 1))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "int64"])
+@pytest.mark.parametrize(
+    ("shape", "axis", "count"),
+    [
+        ((1009,), 0, 777),
+        ((37, 50), 1, 13),
+        ((5, 11, 3), 1, 29),
+        ((91, 8), 0, 200),
+        ((7, 5, 16), 1, 4),
+        ((300, 1), 0, 70),
+    ],
+)
+def test_take_is_numpys(shape, axis, count, dtype, engine):
+    """Rows of single elements, of odd lengths and of whole words, across the bounds of work-items."""
+    rng = np.random.default_rng(3)
+    data = rng.integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
+    places = rng.integers(-shape[axis], shape[axis], count)
+    for integer in ("int32", "int64"):
+        found = ops.take(Tensor.from_host(data), Tensor.from_host(places.astype(integer)), axis)
+        np.testing.assert_array_equal(found.numpy(), np.take(data, places, axis))
+    along = rng.integers(-shape[axis], shape[axis], tuple(3 if a == axis else n for a, n in enumerate(shape)))
+    found = ops.take_along_axis(Tensor.from_host(data), Tensor.from_host(along), axis)
+    np.testing.assert_array_equal(found.numpy(), np.take_along_axis(data, along, axis))
+
+
+@pytest.mark.parametrize("wrong", [-6, 5, 1 << 40])
+@pytest.mark.parametrize("width", [1, 4])
+def test_take_reports_an_index_out_of_range(wrong, width, engine):
+    x = Tensor.from_host(np.arange(5 * width, dtype=np.float32).reshape(5, width))
+    index = Tensor.from_host(np.array([0, wrong, 1]))
+    with pytest.raises(IndexError, match="take: an index is out of range"):
+        ops.take(x, index, 0).numpy()

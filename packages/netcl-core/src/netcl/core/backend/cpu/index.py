@@ -18,7 +18,7 @@ _Report = Callable[[int], None]
 
 def _checked(indices: Array, extent: int, report: _Report, code: int) -> Array:
     """Indices from 0; those out of range are reported and clamped, negative ones among them if ``code`` is negative."""
-    if indices.size and indices.min() >= 0 and indices.max() < extent:
+    if indices.size and indices.view(f"u{indices.itemsize}").max() < extent:  # negative ones are large without a sign
         return indices
     wrapped = np.where(indices < 0, indices.astype(np.int64) + extent, indices.astype(np.int64))
     if bool(((wrapped < 0) | (wrapped >= extent)).any()) or (code < 0 and bool((indices < 0).any())):
@@ -27,12 +27,18 @@ def _checked(indices: Array, extent: int, report: _Report, code: int) -> Array:
 
 
 def _take(x: Array, indices: Array, out: Array, axis: int, report: _Report, code: int) -> None:
-    # In range by now: "clip" writes into out directly, "raise" into a buffer first.
-    np.take(x, _checked(indices, x.shape[axis], report, code), axis=axis, out=out, mode="clip")
+    # In range by now: "raise" writes into a buffer first, "wrap" into out directly, with less work than "clip".
+    np.take(x, _checked(indices, x.shape[axis], report, code), axis=axis, out=out, mode="wrap")
 
 
 def _gather(x: Array, indices: Array, out: Array, axis: int, report: _Report, code: int) -> None:
-    out[...] = np.take_along_axis(x, _checked(indices, x.shape[axis], report, code), axis=axis)
+    # By positions in all of x, which is faster than an index for each axis, as np.take_along_axis has them.
+    flat = _checked(indices, x.shape[axis], report, code) * np.int64(prod(x.shape[axis + 1 :]))
+    for at, size in enumerate(x.shape):
+        if at != axis and size > 1:
+            step = prod(x.shape[at + 1 :])
+            flat += np.arange(size).reshape([-1 if other == at else 1 for other in range(x.ndim)]) * step
+    np.take(x, flat, out=out, mode="wrap")
 
 
 def _flat(indices: Array, out: Array, axis: int, report: _Report, code: int) -> Array:

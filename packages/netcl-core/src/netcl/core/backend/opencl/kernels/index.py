@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from math import prod
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _COPIES = 64  # work-items of a CPU that copy rows
 _WALKERS = 1 << 16  # work-items of other devices that walk all indices
 _LISTERS = 1 << 14  # work-items of other devices that list what is true
+_WORD = 8  # bytes
 _GROUP = 128
 _GROUPS = (1 << 16) - 1  # groups in the second and the third dimension
 _TABLES = 1024  # tables that other devices than CPUs sum up at most
@@ -101,9 +102,12 @@ def _integer(dtype: str) -> str:
     return "long" if dtype == "int64" else "int"
 
 
-def _program(dtype: str, indices: str, kernel: str) -> str:
-    """The text of a kernel that moves elements, which are bytes to it."""
-    return source(("index", "elements", _MOVING[kernel]), (("BYTES", itemsize(dtype)), ("INDEX", _integer(indices))))
+def _program(size: int, indices: str, is_cpu: bool, kernel: str) -> str:
+    """The text of a kernel that moves elements of ``size`` bytes."""
+    defines: tuple[tuple[str, object], ...] = (("BYTES", size), ("INDEX", _integer(indices)))
+    if is_cpu and kernel == "take":
+        defines += (("ALONE", 1),)
+    return source(("index", "elements", _MOVING[kernel]), defines)
 
 
 def _sum_program(dtype: str, indices: str, kernel: str) -> str:
@@ -153,7 +157,11 @@ def index(
     if kind.endswith("_grad"):
         _Sum(engine, x, indices, table, count, by_row, units, code).into(target, keep=out is not None)
         return target
-    text = partial(_program, x.dtype, indices.dtype)
+    element = itemsize(x.dtype)
+    if kind == "take" and device.is_cpu and after > 1:  # rows are copied in words
+        word = gcd(after * element, _WORD)
+        table, element = (before, extent, after * element // word), word
+    text = partial(_program, element, indices.dtype, device.is_cpu)
     if out is not None and device.is_cpu:
         size, local, argument = _walking(table, count, before * count, not by_row, True, units, device)
         name = _IN_ORDER[kind]
