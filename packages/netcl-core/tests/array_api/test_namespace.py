@@ -393,23 +393,46 @@ def test_products_of_integers_keep_their_dtype(dtype, engine):
         same(found, wanted)
 
 
-def test_einops_takes_tensors(engine):
+@pytest.mark.parametrize("made", [xp.asarray, Tensor.from_host])
+def test_einops_takes_tensors(made, engine):
     einops = pytest.importorskip("einops", reason="einops is not installed")
     from einops import array_api
 
     data = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-    x = xp.asarray(data)
+    x = made(data)
     assert isinstance(array_api.rearrange(x, "a b c -> (a b) c"), Tensor)
     same(array_api.rearrange(x, "a b c -> c (a b)"), einops.rearrange(data, "a b c -> c (a b)"))
     same(array_api.reduce(x, "a b c -> a c", "max"), data.max(1))
+    same(array_api.reduce(x, "a (b d) c -> a b", "mean", d=3), einops.reduce(data, "a (b d) c -> a b", "mean", d=3))
     same(array_api.repeat(x, "a b c -> a b c d", d=2), einops.repeat(data, "a b c -> a b c d", d=2))
+    packed, shapes = array_api.pack([x, made(data[..., 0])], "a b *")
+    expected, _ = einops.pack([data, data[..., 0]], "a b *")
+    same(packed, expected)
+    same(array_api.unpack(packed, shapes, "a b *")[0], data)
 
 
-def test_opt_einsum_takes_tensors(engine):
+def test_einops_keeps_the_gradient(engine):
+    pytest.importorskip("einops", reason="einops is not installed")
+    autograd = pytest.importorskip("netcl.autograd", reason="netcl-autograd is not installed")
+    from einops import array_api
+
+    x = Tensor.from_host(np.arange(6, dtype=np.float32).reshape(2, 3))
+    x.requires_grad = True
+    with autograd.Tape():
+        total = (array_api.rearrange(x, "a b -> b a")[0] * 3).sum()
+    total.backward()
+    same(x.grad, [[3, 0, 0], [3, 0, 0]])
+
+
+@pytest.mark.parametrize("made", [xp.asarray, Tensor.from_host])
+@pytest.mark.parametrize("expression", ["ij,jk,kl->il", "ij,jk->", "ij,kj->ik", "ij,ij->ij"])
+def test_opt_einsum_takes_tensors(expression, made, engine):
     import opt_einsum
 
     rng = np.random.default_rng(0)
-    arrays = [rng.random(shape).astype(np.float32) for shape in ((3, 4), (4, 5), (5, 2))]
-    found = opt_einsum.contract("ij,jk,kl->il", *[xp.asarray(array) for array in arrays])
+    lengths = dict(zip("ijkl", (3, 4, 5, 2)))
+    shapes = [tuple(lengths[label] for label in term) for term in expression.split("->")[0].split(",")]
+    arrays = [rng.random(shape).astype(np.float32) for shape in shapes]
+    found = opt_einsum.contract(expression, *map(made, arrays))
     assert isinstance(found, Tensor)
-    np.testing.assert_allclose(found.numpy(), arrays[0] @ arrays[1] @ arrays[2], rtol=1e-5)
+    np.testing.assert_allclose(found.numpy(), np.einsum(expression, *arrays), rtol=1e-5)
