@@ -153,7 +153,8 @@ def _order(x: Array, dtype: str, descending: bool) -> Array:
         return np.empty(x.shape, np.int64)
     if dtype in _SHORT:
         keys = _short_keys(x, dtype)
-        return np.argsort(np.invert(keys) if descending else keys, axis=-1, kind="stable")
+        order: Array = np.argsort(np.invert(keys) if descending else keys, axis=-1, kind="stable")
+        return order
     if x.shape[-1] > _LARGEST:  # its positions do not fit into 32 bits
         return _reversed(x, partial(np.argsort, axis=-1, kind="stable"), descending)
     if not _packs(x, dtype):
@@ -183,7 +184,7 @@ def _short_keys(x: Array, dtype: str) -> Array:
     if dtype not in ("float16", "bfloat16"):
         return x
     bits = x.view(np.int16)
-    keys = bits.copy()
+    keys: Array = bits.copy()
     _flip_bits(keys)
     keys += keys == -1  # -0
     largest = 0x7C00 if dtype == "float16" else 0x7F80
@@ -231,4 +232,5 @@ def _in_runs(x: Array) -> Array:
         runs |= order[mixed]
         runs.sort(axis=1)
         order[mixed] = runs & 0xFFFFFFFF
-    return order.reshape(x.shape)
+    result: Array = order.reshape(x.shape)
+    return result
