@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from netcl.autograd import views
+from netcl.autograd.derive.execute import run_plan
 from netcl.autograd.derive.fused_plan import fused_plan
-from netcl.autograd.derive.run import run_plan
 from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of
 from netcl.autograd.mode import state
 from netcl.autograd.rules import record_call

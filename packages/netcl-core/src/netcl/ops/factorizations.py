@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.host_reads import host_read_allowed
+from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError, SingularMatrixError
 from netcl.core.ops_table.dispatch import Domain

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from netcl.core import config
+from netcl.core.backend.recording import open_here
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import CaptureError, DTypeError, ShapeError
@@ -134,10 +135,9 @@ def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int |
     """Draws numbers of ``kind`` on ``engine``; with its own ``seed`` the process's state is neither
     used nor changed.
     """
-    recording = engine.recording is not None and engine.recording.thread == threading.get_ident()
     with _generator.lock:
         if seed is not None:
-            if recording:
+            if open_here(engine) is not None:
                 raise CaptureError(
                     "a draw with a seed of its own cannot be captured: each replay would repeat it; leave seed out"
                 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.host_reads import host_read_allowed
+from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast

@@ -10,8 +10,8 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import init
-from netcl.nn.module import Module
-from netcl.nn.placement import check_precision, new_parameter
+from netcl.nn.module import Module, check_precision
+from netcl.nn.placement import new_parameter
 
 AXES = {1: ("L",), 2: ("H", "W"), 3: ("D", "H", "W")}
 Size = Any  # an int, or one per spatial axis

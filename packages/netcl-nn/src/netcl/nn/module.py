@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import DTypeError
 from netcl.nn.error_path import LOCATED, add_module_path
 from netcl.nn.hooks import BackwardHooks, RemovableHandle
 from netcl.nn.placement import moved
@@ -393,3 +395,15 @@ class Module:
         if not lines:
             return f"{type(self).__name__}({extra})"
         return f"{type(self).__name__}({extra}\n  " + "\n  ".join(lines) + "\n)"
+
+
+def check_precision(layer: object, x: Tensor, parameter: Tensor | None) -> None:
+    """Raises DTypeError with the layer's name if one of a floating input and a parameter is float64, the other not."""
+    if parameter is None or x.dtype == parameter.dtype or "float64" not in (x.dtype, parameter.dtype):
+        return
+    if is_floating(x.dtype):
+        raise DTypeError(
+            f"{layer!r} has parameters in {parameter.dtype} and takes no {x.dtype}; convert the input with "
+            f"astype({parameter.dtype!r}), or the layer with to(dtype={x.dtype!r})",
+            op=type(layer).__name__,
+        )

@@ -14,8 +14,8 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Load
 from netcl.nn import functional, init
 from netcl.nn.conv import AXES
-from netcl.nn.module import Module
-from netcl.nn.placement import check_precision, new_buffer, new_parameter
+from netcl.nn.module import Module, check_precision
+from netcl.nn.placement import new_buffer, new_parameter
 
 _COUNT = (Load(0, "int64") + 1,)
 

@@ -11,8 +11,7 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.core import Tensor, manager
 from netcl.core.device import DeviceHandle
-from netcl.core.dtypes import is_floating
-from netcl.core.errors import DeviceNotFoundError, DTypeError, ShapeError
+from netcl.core.errors import DeviceNotFoundError, ShapeError
 
 
 def queue_of(device: Any) -> Any:
@@ -70,15 +69,3 @@ def moved(t: Tensor, device: Any, dtype: str | None) -> Tensor:
     if queue is t.queue and dtype == t.dtype:
         return t
     return Tensor.empty(t.shape, dtype, queue=queue, persistent=True).write(t.detach())
-
-
-def check_precision(layer: object, x: Tensor, parameter: Tensor | None) -> None:
-    """Raises DTypeError with the layer's name if one of a floating input and a parameter is float64, the other not."""
-    if parameter is None or x.dtype == parameter.dtype or "float64" not in (x.dtype, parameter.dtype):
-        return
-    if is_floating(x.dtype):
-        raise DTypeError(
-            f"{layer!r} has parameters in {parameter.dtype} and takes no {x.dtype}; convert the input with "
-            f"astype({parameter.dtype!r}), or the layer with to(dtype={x.dtype!r})",
-            op=type(layer).__name__,
-        )

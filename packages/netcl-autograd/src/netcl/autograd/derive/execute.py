@@ -1,17 +1,42 @@
-"""Runs the programs of a gradient plan."""
+"""Runs gradient plans: the backward function of nodes with a plan, with the programs of the plan or, if a driver cannot
+build the gradient kernel of a fused region, op by op.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from netcl.autograd.derive.fused_plan import narrowed
+from netcl.autograd.derive.op_plan import narrowed_op_plan, op_plan
 from netcl.autograd.derive.plan import GradientPlan
-from netcl.autograd.grad_node import GradContext
+from netcl.autograd.grad_node import FLOATING, GradContext, GradNode, Grads, belongs
 from netcl.core import Tensor
-from netcl.core.dispatch import call_row
+from netcl.core.dispatch import Bound, call_row
+from netcl.core.errors import KernelBuildError
+from netcl.core.lazy.region import Fused, Stage
 
 
-def run_programs(
+def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
+    """The gradients by the plan of ``node``; if a fused gradient kernel cannot be built, op by op."""
+    saved = node.unpack()
+    plan: GradientPlan
+    plan, program, shapes, needs, scalars = node.static
+    if None in [None if grad is None else 0 for grad in grads]:  # a tensor compares its elements
+        plan = narrowed(program, shapes, needs, tuple([grad is not None for grad in grads]))
+    if context.create_graph and plan.outputs:
+        # Saved outputs become outputs of the node again, so that gradients of gradients flow through them.
+        outputs = zip(plan.outputs, saved[len(plan.inputs) :])
+        saved = (*saved[: len(plan.inputs)], *(belongs(tensor.detach(), node, index) for index, tensor in outputs))
+    try:
+        return _run_programs(context, plan, saved, scalars, grads, wanted)
+    except KernelBuildError:
+        if not isinstance(program, Fused) or program.relaxed or context.create_graph:
+            raise
+        return _unfused_gradients(context, node, saved, grads)
+
+
+def _run_programs(
     context: GradContext,
     plan: GradientPlan,
     saved: Sequence[Tensor],
@@ -46,4 +71,87 @@ def _arranged(context: GradContext, plan: GradientPlan, position: int, grads: Se
             return None
         other = next(other for other in grads if other is not None)
         return Tensor.zeros(shape, other.dtype, queue=other.queue)
-    return grad if grad.shape == shape else context.call("reshape", grad, shape)
+    return _shaped(context, grad, shape)
+
+
+def _shaped(context: GradContext, tensor: Tensor, shape: tuple[int, ...]) -> Any:
+    return tensor if tensor.shape == shape else context.call("reshape", tensor, shape)
+
+
+def _unfused_gradients(
+    context: GradContext, node: GradNode, saved: Sequence[Tensor], grads: Sequence[Tensor | None]
+) -> list[Any]:
+    """The gradient of each input of ``node``, whose program is a fused region, from the tensors that it ``saved``.
+
+    Values that were not saved are computed again. Inputs that the gradient does not depend on are taken as zeros.
+    """
+    plan: GradientPlan
+    program: Fused
+    plan, program, shapes, _, scalars = node.static
+    region = program.region
+    other = next(grad for grad in grads if grad is not None)
+    held = {region.inputs[slot]: tensor for slot, tensor in zip(plan.inputs, saved)}
+    held.update((program.results[out], tensor) for out, tensor in zip(plan.outputs, saved[len(plan.inputs) :]))
+    held = {number: _shaped(context, tensor, region.values[number].shape) for number, tensor in held.items()}
+    for number in region.inputs:
+        if number not in held:
+            value = region.values[number]
+            held[number] = Tensor.zeros(value.shape, value.dtype, queue=other.queue)
+    for stage in region.stages:
+        _compute(context, stage, held, region.values, scalars)
+    adjoint: dict[int, Tensor] = {}
+    for number, grad in zip(program.results, grads):
+        if grad is not None:
+            adjoint[number] = _shaped(context, grad, region.values[number].shape)
+    for stage in reversed(region.stages):
+        if stage.recorded and any(result in adjoint for result in stage.results):
+            for number, part in _parts(context, stage, held, region.values, adjoint, scalars):
+                before = adjoint.get(number)
+                adjoint[number] = part if before is None else context.call("add", before, part)
+    found = [adjoint.get(number) for number in region.inputs]
+    return [None if grad is None else _shaped(context, grad, shape) for grad, shape in zip(found, shapes)]
+
+
+def _own(stage: Stage, scalars: dict[str, Any]) -> dict[str, Any]:
+    return {old: scalars[new] for old, new in stage.names.items()}
+
+
+def _compute(
+    context: GradContext, stage: Stage, held: dict[int, Any], values: Sequence[Any], scalars: dict[str, Any]
+) -> None:
+    if all(number in held for number in stage.results):
+        return
+    if stage.program is None:
+        (number,) = stage.results
+        held[number] = _shaped(context, held[stage.operands[0]], values[number].shape)
+        return
+    operands = tuple([held[number] for number in stage.operands])
+    for number, result in zip(stage.results, Bound(stage.program, operands, _own(stage, scalars)).run()):
+        held.setdefault(number, result)
+
+
+def _parts(
+    context: GradContext,
+    stage: Stage,
+    held: dict[int, Any],
+    values: Sequence[Any],
+    adjoint: dict[int, Tensor],
+    scalars: dict[str, Any],
+) -> list[tuple[int, Any]]:
+    """The contributions of one op to the gradients of its operands."""
+    wanted = [values[number].requires_grad and values[number].dtype in FLOATING for number in stage.operands]
+    if stage.program is None:
+        (number,) = stage.operands
+        return [(number, _shaped(context, adjoint[stage.results[0]], values[number].shape))] if wanted[0] else []
+    plan = op_plan(stage.program, stage.shapes, tuple(wanted))
+    if plan is None:
+        return []
+    shapes = stage.program.shapes
+    saved = [held[stage.operands[slot]] for slot in plan.inputs]
+    saved += [_shaped(context, held[stage.results[out]], shapes[out]) for out in plan.outputs]
+    by_results = [adjoint.get(number) for number in stage.results]
+    given = tuple([grad is not None for grad in by_results])
+    if not all(given):
+        plan = narrowed_op_plan(stage.program, stage.shapes, tuple(wanted), given)
+    found = _run_programs(context, plan, saved, _own(stage, scalars), by_results, wanted)
+    return [(number, grad) for number, grad in zip(stage.operands, found) if grad is not None]

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from netcl.core.backend.host_reads import flags
 from netcl.core.backend.interceptors import Interceptor, intercepted, recovered
 from netcl.core.backend.protocol import DeviceBackend
+from netcl.core.backend.recording import open_here
 from netcl.core.errors import CaptureError, KernelBuildError
 
 if TYPE_CHECKING:
-    from netcl.core.backend.recording import Recording
     from netcl.core.tensor.data import TensorT
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -90,6 +89,30 @@ def forwarded(call: F, module: str) -> F:
     return method  # type: ignore[no-any-return]
 
 
+class DeviceFlags:
+    """Messages of checks made on devices: a kernel raises the code of a message, the next host read raises the
+    message.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, type[Exception]], int] = {}
+        self._lock = threading.Lock()
+
+    def code(self, message: str, error: type[Exception] = IndexError) -> int:
+        """The code of a message that is raised as ``error``, from 1."""
+        with self._lock:
+            return self._codes.setdefault((message, error), len(self._codes) + 1)
+
+    def error(self, code: int) -> Exception:
+        """The error of a code, with its message."""
+        with self._lock:
+            text, error = next(entry for entry, number in self._codes.items() if number == code)
+        return error(text)
+
+
+flags: DeviceFlags = DeviceFlags()
+
+
 class ForwardedCalls:
     """The computing calls of an engine, as ``DeviceBackend`` describes them, and what else both backends share."""
 
@@ -139,9 +162,7 @@ class ForwardedCalls:
 
     def forbid_upload(self) -> None:
         """Raises CaptureError while this thread records: a replay would see the values of the recording."""
-        engine: Any = self
-        recording: Recording | None = engine.recording
-        if recording is not None and recording.thread == threading.get_ident():
+        if open_here(self) is not None:
             raise CaptureError(
                 "host data were written to the device while a step is captured, so a replay would see the old values; "
                 "make the tensor before the capture and pass it in"

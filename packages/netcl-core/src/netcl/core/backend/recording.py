@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from netcl.core.backend.profiler_sink import FlopCount, LaunchRecord, ProfilerSink
+from netcl.core.errors import CaptureError
 
 
 class Recording:
@@ -107,3 +108,17 @@ class Recording:
 
     def __repr__(self) -> str:
         return f"<Recording of {len(self)} launches>"
+
+
+def open_here(engine: Any) -> Recording | None:
+    """Returns the open recording of ``engine`` if this thread makes it, else None."""
+    recording: Recording | None = engine.recording
+    return recording if recording is not None and recording.thread == threading.get_ident() else None
+
+
+def host_read_allowed(engine: Any) -> None:
+    """Raises CaptureError if this thread records on ``engine``: a replay cannot give Python a value."""
+    if open_here(engine) is not None:
+        raise CaptureError(
+            "a value was read on the host while a step is captured; return the tensor and read it after the replay"
+        )

@@ -16,7 +16,7 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, OutOfMemoryError
 from netcl.core.grad_mode import state
 from netcl.core.ops_table import fast_path
-from netcl.core.ops_table.forward_only import requires_grad, warn
+from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
 from netcl.core.ops_table.program import (
@@ -34,7 +34,7 @@ from netcl.core.ops_table.program import (
     set_shape,
 )
 from netcl.core.ops_table.table import SYNONYMS, TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
-from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.data import TensorData, requires_grad
 
 __all__ = [
     "TABLE",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 from netcl.core.dtypes import is_floating
@@ -12,20 +11,9 @@ from netcl.core.errors import ForwardOnlyWarning
 from netcl.core.tensor.data import TensorData
 from netcl.core.user_frame import call_site, level_outside
 
-__all__ = ["requires_grad", "warn"]
+__all__ = ["warn"]
 
 _warned: set[tuple[str, int, str]] = set()
-
-
-def requires_grad(values: Iterable[Any]) -> bool:
-    """True if one of the arguments of a call, or an element of a list among them, is a tensor that requires grad."""
-    for value in values:
-        if isinstance(value, TensorData):
-            if value._requires_grad:
-                return True
-        elif type(value) in (list, tuple) and requires_grad(value):
-            return True
-    return False
 
 
 def warn(name: str, result: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -203,4 +204,15 @@ class TensorData:
         return self.size * dtypes.itemsize(self.dtype)
 
 
-__all__ = ["TensorData", "TensorT"]
+def requires_grad(values: Iterable[Any]) -> bool:
+    """True if one of the arguments of a call, or an element of a list among them, is a tensor that requires grad."""
+    for value in values:
+        if isinstance(value, TensorData):
+            if value._requires_grad:
+                return True
+        elif type(value) in (list, tuple) and requires_grad(value):
+            return True
+    return False
+
+
+__all__ = ["TensorData", "TensorT", "requires_grad"]

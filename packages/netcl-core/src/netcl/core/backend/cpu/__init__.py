@@ -28,11 +28,10 @@ from netcl.core.backend.cpu import (
     sort,
     window,
 )
-from netcl.core.backend.forwarding import ForwardedCalls, KernelModules
-from netcl.core.backend.host_reads import flags, host_read_allowed
+from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
 from netcl.core.backend.protocol import Described, HostTransfer, KernelText
-from netcl.core.backend.recording import Recording
+from netcl.core.backend.recording import Recording, host_read_allowed
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import STORAGE, from_bfloat16, numpy_dtype
 from netcl.core.tensor.data import TensorData

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.forwarding import ForwardedCalls, KernelModules
-from netcl.core.backend.host_reads import flags, host_read_allowed
+from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.interceptors import push_interceptor
 from netcl.core.backend.opencl.contraction import conv, gemm
 from netcl.core.backend.opencl.expressions import multi_tensor, run
@@ -36,6 +35,7 @@ from netcl.core.backend.opencl.queue.shutdown import install_sigint_handler
 from netcl.core.backend.opencl.queue.transfer import DeviceTransfer, Transfer
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.protocol import Described, HostTransfer, KernelText
+from netcl.core.backend.recording import host_read_allowed, open_here
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
@@ -341,8 +341,8 @@ class OpenCLBackend(ForwardedCalls):
             if self._flag is None:
                 self._flag = self.pool.allocate(4)
                 self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
-        recording = self.launcher.recording
-        if recording is not None and recording.thread == threading.get_ident():
+        recording = open_here(self)
+        if recording is not None:
             recording.mark(self._mark_flag)
         self._flag_raised = True
         return self._flag.buffer

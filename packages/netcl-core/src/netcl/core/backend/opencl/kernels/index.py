@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.host_reads import host_read_allowed
 from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
+from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 
