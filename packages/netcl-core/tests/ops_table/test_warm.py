@@ -15,7 +15,7 @@ from netcl import ops
 from netcl.core import BufferPool, Tensor
 from netcl.core.device import manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, UnsupportedError
-from netcl.core.ops_table import dispatch, fast_path
+from netcl.core.ops_table import dispatch
 from netcl.runtime.capture import capture
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
@@ -38,7 +38,7 @@ def x(queue):
 
 def warm_calls(row):
     """The warm calls that there are of an op's row."""
-    return [again for key, again in fast_path.known.items() if key[0] is row and again is not fast_path._never]
+    return [again for key, again in dispatch.warm_calls.items() if key[0] is row and again is not dispatch._never]
 
 
 def test_the_second_run_is_warm_and_equal(x):
@@ -69,8 +69,8 @@ def test_a_negative_zero_is_not_a_zero_on_the_long_way_either(x):
     results = [ops.where(ops.gt(x, 0), ops.mul(x, zero), x).to_host() for zero in (0.0, -0.0)]
     assert [bool(np.signbit(result).any()) for result in results] == [False, True]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fast_path, "keep", lambda *args: None)
-        patch.setattr(fast_path, "described", lambda *args: None)
+        patch.setattr(dispatch, "keep_warm_call", lambda *args: None)
+        patch.setattr(dispatch, "call_key", lambda *args: None)
         results = [ops.mul(x, zero).to_host() for zero in (0.0, -0.0)]
     assert [bool(np.signbit(result).any()) for result in results] == [False, True]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -216,6 +217,16 @@ def backward(
     BackwardPass(retain=retain, create_graph=create_graph, watched=watched).run(
         outputs, [start(output, grad) for output, grad in zip(outputs, grads)]
     )
+
+
+def backward_from(tensor: Tensor, grad: Any, retain_graph: bool, create_graph: bool) -> None:
+    """``Tensor.backward``: RuntimeError if there is no ``grad`` and ``tensor`` has not one element."""
+    if grad is None and math.prod(tensor.shape) != 1:
+        raise RuntimeError(
+            f"backward: a node of shape {tensor.shape} has no one gradient to begin with; pass grad= of that "
+            "shape, or sum() it first"
+        )
+    backward((tensor,), (grad,), retain=retain_graph or create_graph, create_graph=create_graph)
 
 
 def grad(

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from netcl.autograd import in_place
-from netcl.autograd.backward import backward
+from netcl.autograd.backward import backward_from
 from netcl.autograd.grad_node import GradNode, edge_of, retain_grad, retains_grad, user_step
 from netcl.autograd.hooks import Hook, accumulated_hooks, leaf_hooks
 from netcl.autograd.mode import state
@@ -33,13 +33,7 @@ def _hook_of_leaf(hooks: dict[int, dict[int, Any]], leaf: Tensor, fn: Any) -> Ho
 class Methods:
     """The functions that the gradient methods of tensors call: ``netcl.core.tensor.gradients.Gradients``."""
 
-    def backward(self, tensor: Tensor, grad: Any, retain_graph: bool, create_graph: bool) -> None:
-        if grad is None and tensor.size != 1:
-            raise RuntimeError(
-                f"backward: a node of shape {tensor.shape} has no one gradient to begin with; pass grad= of that "
-                "shape, or sum() it first"
-            )
-        backward((tensor,), (grad,), retain=retain_graph or create_graph, create_graph=create_graph)
+    backward = staticmethod(backward_from)
 
     def register_hook(self, tensor: Tensor, fn: Callable[[Tensor], Tensor | None]) -> Hook:
         if not tensor.requires_grad:

@@ -23,7 +23,7 @@ from netcl.core.capture.rerecord import rerecord
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.views import ViewStorage, invalidate_views
+from netcl.core.tensor.views import ViewStorage
 from netcl.ops import random
 from netcl.runtime.dependencies import Dependencies
 
@@ -152,7 +152,7 @@ class CapturedStep:
             storage = calls.outside[number]._storage
             if not isinstance(storage, ViewStorage):
                 storage.version = version  # nothing has been written yet
-                invalidate_views(storage)
+                storage.invalidate_views()
         for view in self._views:
             view.pinned = True
             view.invalidate()

@@ -2,7 +2,8 @@
 
 Order of a call, outermost first: profiler, autocast, recorder, tracer, backend. The recorder is one for the process
 (set by importing ``netcl.autograd``) and sees calls with ``record=True``; the others are pushed per thread. With no
-hook pushed a call is one branch.
+hook pushed a call is one branch. A call seen before is repeated by its warm call, without binding and
+planning it again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, OutOfMemoryError
 from netcl.core.grad_mode import state
-from netcl.core.ops_table import fast_path
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
@@ -70,6 +70,11 @@ __all__ = [
 
 _recorder: Hook | None = None
 
+# By the key of a call, the function that repeats it: ``again(args)`` returns the result, or None if the call needs the
+# full path. All threads share it: a warm call is safe in several at once.
+warm_calls: dict[Any, Callable[[tuple[Any, ...]], Any]] = {}
+_MOST_WARM_CALLS = 8192
+
 
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
     """Runs the op ``name``. ``record=None`` inherits from the composite op that is running (False outside of one)."""
@@ -95,7 +100,7 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
                         return call_row(row, args, kwargs)
                     key: Any = (row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype)
                 except AttributeError:  # a number
-                    key = None if requires_grad(args) else fast_path.described(row, args, kwargs)
+                    key = None if requires_grad(args) else call_key(row, args, kwargs)
             elif len(args) == 1 and not kwargs:
                 (a,) = args
                 try:
@@ -105,8 +110,8 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
                 except AttributeError:  # an array, or a list
                     key = None
             else:
-                key = None if requires_grad(args) else fast_path.described(row, args, kwargs)
-            again = _known.get(key)
+                key = None if requires_grad(args) else call_key(row, args, kwargs)
+            again = warm_calls.get(key)
             if again is not None:
                 result = again(args)
                 if result is not None:
@@ -114,9 +119,6 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
         return call_row(row, args, kwargs)
 
     return straight if record is None and row.expression is not None else op
-
-
-_known = fast_path.known
 
 
 def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:
@@ -243,8 +245,8 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         except (DTypeError, OutOfMemoryError) as error:
             _say_where(error, row, args, kwargs)
             raise
-    key = None if _pooled else fast_path.described(row, args, kwargs)
-    again = fast_path.known.get(key)
+    key = None if _pooled else call_key(row, args, kwargs)
+    again = warm_calls.get(key)
     if again is not None:
         result = again(args)
         if result is not None:
@@ -259,8 +261,54 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         _say_where(error, row, args, kwargs)
         raise
     if key is not None and again is None:
-        fast_path.keep(key, row, ready, args)
+        keep_warm_call(key, row, ready, args)
     return results[0] if ready.program.single else results
+
+
+_STATIC = frozenset((int, bool, str, type(None)))
+
+
+def call_key(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The key of a call in ``warm_calls``: all that its program depends on. None if a call cannot be looked up."""
+    if len(args) == 2 and not kwargs:
+        a, b = args
+        if isinstance(a, TensorData) and isinstance(b, TensorData):
+            return row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype
+    count = len(row.operands)
+    if len(args) < count:
+        return None
+    key: list[Any] = [row]
+    for value in args[:count]:
+        if isinstance(value, TensorData):
+            key += (value.engine, value.shape, value.dtype)
+        elif type(value) is float or type(value) is int:
+            key.append(type(value))
+        else:
+            return None
+    # Attributes: floats are launch scalars, and True and 1 are the same key.
+    for value in args[count:]:
+        if type(value) not in _STATIC:
+            return None
+        key += (type(value), value)
+    for name, value in kwargs.items():
+        if type(value) not in _STATIC:
+            return None
+        key += (name, type(value), value)
+    return tuple(key)
+
+
+def keep_warm_call(key: Any, row: OpRow, ready: Bound, args: tuple[Any, ...]) -> None:
+    """Keeps the warm call of what ``ready`` has just computed, if its engine has a method ``warm_call``."""
+    if row.name not in TABLE or not row.leading:  # a program of its own is not called again
+        return
+    if len(warm_calls) >= _MOST_WARM_CALLS:
+        warm_calls.clear()
+    make = getattr(ready.inputs[0].engine, "warm_call", None)
+    warm_calls[key] = (make and make(ready.program, args[: len(row.operands)], ready.scalars)) or _never
+
+
+def _never(args: tuple[Any, ...]) -> None:
+    """The warm call of what has none."""
 
 
 def _say_where(error: DTypeError | OutOfMemoryError, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

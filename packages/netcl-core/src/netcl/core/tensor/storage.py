@@ -90,14 +90,20 @@ class Storage:
                 if self.deferred is not None:
                     raise RuntimeError(f"a tensor was left pending by {work!r}")
 
-    def written(self) -> None:
-        """Counts a write in place, and makes views of this storage stale; called after the write."""
+    def written(self, besides: Storage | None = None) -> None:
+        """Counts a write in place, and makes views of this storage stale, except for ``besides``; called after the
+        write.
+        """
         self.version += 1
         if self.views is not None:
-            for ref in self.views:
-                view = ref()
-                if view is not None:
-                    view.invalidate()
+            self.invalidate_views(besides)
+
+    def invalidate_views(self, besides: Storage | None = None) -> None:
+        """Makes the views of this storage stale, except for ``besides``."""
+        for ref in self.views or ():
+            view = ref()
+            if view is not None and view is not besides:
+                view.invalidate()
 
     def fill(self, other: Storage) -> None:
         """Gives deferred storage the memory of ``other``, which becomes its own."""

@@ -202,7 +202,7 @@ class ViewStorage(Storage):
 
     def written(self) -> None:
         """Notes that a kernel has written into the copy; ``scatter`` then has to follow."""
-        changed(self.root, self)
+        self.root.written(self)
 
     def scatter(self, source: Any = None, strides: Shape | None = None) -> None:
         """Copies the elements into the root: those of the copy, or of ``source`` by ``strides``, of the same dtype."""
@@ -221,7 +221,7 @@ class ViewStorage(Storage):
             out_offset=geometry.offset,
         )
         if source is not None:
-            changed(self.root)
+            self.root.written()
 
     def handed_over(self) -> Storage | None:
         """The memory of the copy as storage of its own, which this view leaves to it; None if it is needed here."""
@@ -241,21 +241,6 @@ def _tensor(view: ViewStorage, storage: Storage) -> Any:
     size = math.prod(view.geometry.shape) if storage is view else view.extent
     kind: Any = view.kind
     return kind.__new__(kind)._begin(view.engine, storage, (size,), view.dtype)
-
-
-def changed(root: Storage, besides: Storage | None = None) -> None:
-    """Counts a write into ``root`` and makes its views stale, except for ``besides``."""
-    root.version += 1
-    if root.views is not None:
-        invalidate_views(root, besides)
-
-
-def invalidate_views(root: Storage, besides: Storage | None = None) -> None:
-    """Makes the views of ``root`` stale, except for ``besides``."""
-    for ref in root.views or ():
-        view = ref()
-        if view is not None and view is not besides:
-            view.invalidate()
 
 
 def root_of(tensor: Any) -> Storage:
@@ -441,12 +426,10 @@ __all__ = [
     "Geometry",
     "UntypedStorage",
     "ViewStorage",
-    "changed",
     "check_writable",
     "copied",
     "flush",
     "geometry_of",
-    "invalidate_views",
     "link",
     "mark_several",
     "overlaps",
