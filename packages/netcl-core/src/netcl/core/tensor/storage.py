@@ -90,13 +90,11 @@ class Storage:
                 if self.deferred is not None:
                     raise RuntimeError(f"a tensor was left pending by {work!r}")
 
-    def written(self, besides: Storage | None = None) -> None:
-        """Counts a write in place, and makes views of this storage stale, except for ``besides``; called after the
-        write.
-        """
+    def written(self) -> None:
+        """Counts a write in place, and makes views of this storage stale; called after the write."""
         self.version += 1
         if self.views is not None:
-            self.invalidate_views(besides)
+            self.invalidate_views()
 
     def invalidate_views(self, besides: Storage | None = None) -> None:
         """Makes the views of this storage stale, except for ``besides``."""

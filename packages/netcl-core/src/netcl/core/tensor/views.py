@@ -202,7 +202,8 @@ class ViewStorage(Storage):
 
     def written(self) -> None:
         """Notes that a kernel has written into the copy; ``scatter`` then has to follow."""
-        self.root.written(self)
+        self.root.version += 1
+        self.root.invalidate_views(self)
 
     def scatter(self, source: Any = None, strides: Shape | None = None) -> None:
         """Copies the elements into the root: those of the copy, or of ``source`` by ``strides``, of the same dtype."""
