@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from netcl.core.expr import Expr, Scalar, apply, reduce
-from netcl.optim.fused import Rule, Values
+from netcl.optim.fused import CountingRule, Rule, Values
 from netcl.optim.optimizer import Optimizer, options, require
 
 _EPS = {"float32": 2.0**-23, "float64": sys.float_info.epsilon}
@@ -22,7 +22,7 @@ def _mean(x: Expr, axes: Sequence[int]) -> Expr:
 
 
 @dataclass(frozen=True)
-class AdafactorRule(Rule):
+class AdafactorRule(CountingRule):
     """With s = t^beta2_decay, r = r + s (mean of g^2 along rows - r), c likewise along columns, V = r c / mean(r):
 
     u = g / sqrt(max(V, eps1^2)), p = p - max(eps2, rms(p)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / d).
@@ -36,10 +36,6 @@ class AdafactorRule(Rule):
     @property
     def states(self) -> tuple[str, ...]:
         return ("row_var", "col_var") if self.rank > 1 else ("variance",)
-
-    @property
-    def running(self) -> Mapping[str, float]:
-        return {"step": 0.0}
 
     def for_rank(self, rank: int) -> Rule:
         return replace(self, rank=rank)

@@ -7,21 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
-from netcl.optim.fused import Rule, Values
+from netcl.optim.fused import CountingRule, Rule, Values
 from netcl.optim.optimizer import Optimizer, options, require
 
 
 @dataclass(frozen=True)
-class AdagradRule(Rule):
+class AdagradRule(CountingRule):
     """s = s + g^2; p = p - lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps)."""
 
     @property
     def states(self) -> tuple[str, ...]:
         return ("sum",)
-
-    @property
-    def running(self) -> Mapping[str, float]:
-        return {"step": 0.0}
 
     def advance(self, running: Values, numbers: Values) -> Values:
         return {
@@ -67,20 +63,12 @@ class Adagrad(Optimizer):
 
 
 @dataclass(frozen=True)
-class AdadeltaRule(Rule):
+class AdadeltaRule(CountingRule):
     """v = rho v + (1 - rho) g^2, d = sqrt(u + eps) / sqrt(v + eps) * g, u = rho u + (1 - rho) d^2; p = p - lr d."""
 
     @property
     def states(self) -> tuple[str, ...]:
         return ("square_avg", "acc_delta")
-
-    @property
-    def running(self) -> Mapping[str, float]:
-        # The rule does not need the step count; it is part of PyTorch's state.
-        return {"step": 0.0}
-
-    def advance(self, running: Values, numbers: Values) -> Values:
-        return {"step": running["step"] + 1.0}
 
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
         g = g + numbers["weight_decay"] * p

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
-from netcl.optim.fused import Rule, Values, one_minus_power
+from netcl.optim.fused import CountingRule, Rule, Values, one_minus_power
 from netcl.optim.optimizer import Optimizer, check_betas, options, require
 
 
@@ -36,7 +36,7 @@ def moment_numbers(group: Mapping[str, Any]) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class MomentsRule(Rule):
+class MomentsRule(CountingRule):
     """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2; weight decay as part of the gradient, or decoupled
     (``decoupled``).
     """
@@ -46,10 +46,6 @@ class MomentsRule(Rule):
     @property
     def states(self) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
-
-    @property
-    def running(self) -> Mapping[str, float]:
-        return {"step": 0.0}
 
     def decayed(self, p: Expr, g: Expr, numbers: Values) -> tuple[Expr, Expr]:
         """Returns p and g after weight decay."""

@@ -66,6 +66,18 @@ class Rule:
         raise TypeError(f"{type(self).__name__} has no update")
 
 
+@dataclass(frozen=True)
+class CountingRule(Rule):
+    """A rule that counts its steps: it needs the count, or PyTorch's state has it."""
+
+    @property
+    def running(self) -> Mapping[str, float]:
+        return {"step": 0.0}
+
+    def advance(self, running: Values, numbers: Values) -> Values:
+        return {"step": running["step"] + 1.0}
+
+
 def one_minus_power(log_base: Expr, exponent: Expr) -> Expr:
     """Returns 1 - base**exponent, exact if base is near one."""
     return -apply("expm1", exponent * log_base)

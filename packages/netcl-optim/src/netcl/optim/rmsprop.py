@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
-from netcl.optim.fused import Rule, Values
+from netcl.optim.fused import CountingRule, Rule, Values
 from netcl.optim.optimizer import Optimizer, options, require
 
 
 @dataclass(frozen=True)
-class RMSPropRule(Rule):
+class RMSPropRule(CountingRule):
     """v = alpha v + (1 - alpha) g^2; p = p - lr g / (sqrt(v) + eps); centered: v minus the squared running mean
     of g.
     """
@@ -24,14 +24,6 @@ class RMSPropRule(Rule):
     def states(self) -> tuple[str, ...]:
         extra = (("momentum_buffer", self.momentum), ("grad_avg", self.centered))
         return ("square_avg", *(name for name, there in extra if there))
-
-    @property
-    def running(self) -> Mapping[str, float]:
-        # The rule does not need the step count; it is part of PyTorch's state.
-        return {"step": 0.0}
-
-    def advance(self, running: Values, numbers: Values) -> Values:
-        return {"step": running["step"] + 1.0}
 
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
         g = g + numbers["weight_decay"] * p
