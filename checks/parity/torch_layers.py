@@ -471,3 +471,26 @@ def test_both_scripts_of_the_page_learn(tmp_path: Path, monkeypatch: pytest.Monk
         names: dict[str, Any] = {"__name__": "page"}
         exec(compile(script, str(page), "exec"), names)
         assert (names["logits"].argmax(axis=1) == names["y"]).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["relu", "leaky_relu", "silu", "elu", "selu", "celu", "mish", "relu6", "hardswish", "hardsigmoid", "hardtanh"],
+)
+def test_activations_write_in_place_as_pytorchs(name: str) -> None:
+    values = np.linspace(-4, 4, 9, dtype=np.float32)
+    ours, theirs = Tensor.from_host(values), torch.tensor(values)
+    assert getattr(nn.functional, name)(ours, inplace=True) is ours
+    getattr(torch.nn.functional, name)(theirs, inplace=True)
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_positional_arguments_of_transformer_layers_are_pytorchs() -> None:
+    given = (8, 2, 16, 0.0, "gelu", 1e-3, True, True, False)
+    ours, theirs = nn.TransformerEncoderLayer(*given), torch.nn.TransformerEncoderLayer(*given)
+    assert ours.norm1.eps == theirs.norm1.eps == 1e-3
+    assert ours.self_attn.batch_first is theirs.self_attn.batch_first is True
+    assert ours.norm_first is theirs.norm_first is True
+    assert ours.linear1.bias is theirs.linear1.bias is None
+    with pytest.raises(ValueError, match="add_bias_kv"):
+        nn.MultiheadAttention(8, 2, 0.0, True, True)

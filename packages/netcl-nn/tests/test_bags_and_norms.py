@@ -121,7 +121,7 @@ def test_functions(normal: Callable[..., Tensor]) -> None:
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     weight = normal(2, 4, 4)
     pairs = [
-        (F.relu(x, inplace=True), np.maximum(a, 0)),
+        (F.relu(ag.clone(x), inplace=True), np.maximum(a, 0)),
         (F.leaky_relu(x, 0.2), np.where(a > 0, a, 0.2 * a)),
         (F.softmin(x, dim=0), exp),
         (F.normalize(x, dim=0), a / np.linalg.norm(a, axis=0)),

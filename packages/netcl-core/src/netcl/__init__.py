@@ -120,12 +120,12 @@ def _dtype_or_op(name: str) -> Any:
         ops, table = import_module("netcl.ops"), import_module("netcl.ops.table")
         methods, known = import_module("netcl.core.tensor.methods"), import_module("netcl.core.ops_table.table").TABLE
         row_name = methods.ALIASES.get(name, name)
+        if name in methods.FUNCTIONS:
+            return methods.FUNCTIONS[name]
         if name in ops.__all__ or name in methods.ALIASES:
             function = getattr(ops, name, None)
             row = getattr(function, "row", None) or known.get(row_name)
-            return function if row is None else table.as_function(row, True)
-        if name in methods.FUNCTIONS:
-            return methods.FUNCTIONS[name]
+            return function if row is None else methods.extended(name, table.as_function(row, True))
     raise AttributeError(f"module 'netcl' has no attribute {name!r}")
 
 

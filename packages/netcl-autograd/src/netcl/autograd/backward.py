@@ -212,21 +212,32 @@ def backward(
     retain: bool,
     create_graph: bool,
     watched: Mapping[Edge, Callable[[Tensor], None]] | None = None,
+    only: Iterable[Edge] | None = None,
 ) -> None:
-    """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them."""
+    """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them, or of those in ``only``."""
     BackwardPass(retain=retain, create_graph=create_graph, watched=watched).run(
-        outputs, [start(output, grad) for output, grad in zip(outputs, grads)]
+        outputs, [start(output, grad) for output, grad in zip(outputs, grads)], only
     )
 
 
-def backward_from(tensor: Tensor, grad: Any, retain_graph: bool, create_graph: bool) -> None:
+def _edges_of_leaves(inputs: tuple[Tensor, ...]) -> list[Edge]:
+    if not inputs:
+        raise RuntimeError("backward: inputs is empty; leave it out for all leaves")
+    for position, leaf in enumerate(inputs):
+        if not leaf.requires_grad or leaf.grad_fn is not None:
+            raise RuntimeError(f"backward: input {position} is no leaf that requires grad; write netcl.autograd.grad")
+    return [edge_of(leaf) for leaf in inputs]
+
+
+def backward_from(tensor: Tensor, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any = None) -> None:
     """``Tensor.backward``: RuntimeError if there is no ``grad`` and ``tensor`` has not one element."""
     if grad is None and math.prod(tensor.shape) != 1:
         raise RuntimeError(
             f"backward: a node of shape {tensor.shape} has no one gradient to begin with; pass grad= of that "
             "shape, or sum() it first"
         )
-    backward((tensor,), (grad,), retain=retain_graph or create_graph, create_graph=create_graph)
+    only = None if inputs is None else _edges_of_leaves((inputs,) if isinstance(inputs, Tensor) else tuple(inputs))
+    backward((tensor,), (grad,), retain=retain_graph or create_graph, create_graph=create_graph, only=only)
 
 
 def grad(

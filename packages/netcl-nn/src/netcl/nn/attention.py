@@ -32,18 +32,24 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
-        batch_first: bool = False,
-        *,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
         kdim: int | None = None,
         vdim: int | None = None,
+        batch_first: bool = False,
+        *,
         device: Any = None,
         dtype: str = "float32",
     ) -> None:
         super().__init__()
+        if add_bias_kv or add_zero_attn:
+            raise ValueError(
+                "add_bias_kv and add_zero_attn are not supported; append the rows to key and value before the call"
+            )
         if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
             raise ValueError(f"num_heads={num_heads} does not divide embed_dim={embed_dim}")
         self.embed_dim, self.num_heads, self.dropout, self.bias = embed_dim, num_heads, dropout, bias
-        self.batch_first = batch_first
+        self.batch_first, self.add_bias_kv, self.add_zero_attn = batch_first, False, False
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
         shapes: dict[str, tuple[int, ...] | None] = dict.fromkeys(
             ("q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_weight")

@@ -6,17 +6,39 @@ of them.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.core.tensor import in_place
 from netcl.nn.embedding import embedding_bag as embedding_bag
 
-hardtanh = ag.hard_tanh
-hardswish = ag.hard_swish
-hardsigmoid = ag.hard_sigmoid
+
+def _with_inplace(name: str, function: Any) -> Any:
+    """An activation with PyTorch's ``inplace``: the result is written into the first operand."""
+
+    @functools.wraps(function)
+    def call(*args: Any, inplace: bool = False, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return in_place.write(args[0] if args else kwargs["input"], result) if inplace else result
+
+    signature = inspect.signature(function)
+    flag = inspect.Parameter("inplace", inspect.Parameter.KEYWORD_ONLY, default=False, annotation="bool")
+    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), flag])  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+hardtanh = _with_inplace("hardtanh", ag.hard_tanh)
+hardswish = _with_inplace("hardswish", ag.hard_swish)
+hardsigmoid = _with_inplace("hardsigmoid", ag.hard_sigmoid)
+celu, elu, mish, relu6, selu, silu, threshold = (
+    _with_inplace(name, getattr(ag, name)) for name in ("celu", "elu", "mish", "relu6", "selu", "silu", "threshold")
+)
 
 
 def _axis(axis: int, dim: int | None) -> int:
@@ -26,19 +48,30 @@ def _axis(axis: int, dim: int | None) -> int:
 # -- activations -------------------------------------------------------------------------------------------------------
 
 
-def relu(x: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0); PyTorch's ``inplace`` has no effect: no tensor is overwritten."""
-    return ag.relu(x)  # type: ignore[no-any-return]
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(input, 0), written into ``input`` if ``inplace``."""
+    return in_place.write(input, ag.relu(input)) if inplace else ag.relu(input)  # type: ignore[no-any-return]
 
 
-def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """x if positive, else negative_slope * x."""
-    return ag.leaky_relu(x, slope=negative_slope)  # type: ignore[no-any-return]
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """input if positive, else negative_slope * input; written into ``input`` if ``inplace``."""
+    result = ag.leaky_relu(input, slope=negative_slope)
+    return in_place.write(input, result) if inplace else result  # type: ignore[no-any-return]
 
 
-def softmin(x: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
-    """softmax(-x) along ``axis``."""
-    return ag.softmax(ag.neg(x), axis=_axis(axis, dim))  # type: ignore[no-any-return]
+def softmin(input: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
+    """softmax(-input) along ``axis``."""
+    return ag.softmax(ag.neg(input), axis=_axis(axis, dim))  # type: ignore[no-any-return]
+
+
+def softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
+    """exp(input) / sum(exp(input)) along ``dim`` (default: the last), of the elements as ``dtype``."""
+    return input.softmax(dim, dtype, axis=axis)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
+    """log(softmax(input)) along ``dim`` (default: the last), of the elements as ``dtype``."""
+    return input.log_softmax(dim, dtype, axis=axis)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: int = -1) -> Tensor:
@@ -58,33 +91,35 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: i
 # -- dropout -----------------------------------------------------------------------------------------------------------
 
 
-def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Zeroes elements with probability p and divides the others by 1 - p; returns x itself unless ``training``."""
-    return ag.dropout(x, p) if training and p > 0 else x
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes elements with probability p and divides the others by 1 - p; returns input itself unless ``training``."""
+    result = ag.dropout(input, p) if training and p > 0 else input
+    return in_place.write(input, result) if inplace and result is not input else result
 
 
-def _channels(x: Tensor, p: float, training: bool, rank: int) -> Tensor:
+def _channels(x: Tensor, p: float, training: bool, rank: int, inplace: bool) -> Tensor:
     if x.ndim != rank + 2:
         raise ShapeError(f"dropout{rank}d takes x (N, C, ...) with {rank} axes more, not {x.shape}", op="dropout")
     if not training or p == 0:
         return x
     ones = Tensor.ones((*x.shape[:2], *(1,) * rank), x.dtype, queue=x.queue)
-    return ag.mul(x, ag.dropout(ones, p))  # type: ignore[no-any-return]
+    result = ag.mul(x, ag.dropout(ones, p))
+    return in_place.write(x, result) if inplace else result  # type: ignore[no-any-return]
 
 
-def dropout1d(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Dropout of whole channels of x (N, C, L)."""
-    return _channels(x, p, training, 1)
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Dropout of whole channels of input (N, C, L)."""
+    return _channels(input, p, training, 1, inplace)
 
 
-def dropout2d(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Dropout of whole channels of x (N, C, H, W)."""
-    return _channels(x, p, training, 2)
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Dropout of whole channels of input (N, C, H, W)."""
+    return _channels(input, p, training, 2, inplace)
 
 
-def dropout3d(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Dropout of whole channels of x (N, C, D, H, W)."""
-    return _channels(x, p, training, 3)
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Dropout of whole channels of input (N, C, D, H, W)."""
+    return _channels(input, p, training, 3, inplace)
 
 
 # -- pools and pads ----------------------------------------------------------------------------------------------------
@@ -94,7 +129,7 @@ def _max_pool(rank: int) -> Any:
     pool = getattr(ag, f"max_pool{rank}d")
 
     def max_pool(
-        x: Tensor,
+        input: Tensor,
         kernel_size: Any,
         stride: Any = None,
         padding: Any = 0,
@@ -102,28 +137,28 @@ def _max_pool(rank: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        return pool(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+        return pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
     max_pool.__name__ = max_pool.__qualname__ = f"max_pool{rank}d"
-    max_pool.__doc__ = f"The largest element of each window of x (N, C, ...) with {rank} axes more."
+    max_pool.__doc__ = f"The largest element of each window of input (N, C, ...) with {rank} axes more."
     return max_pool
 
 
 max_pool1d, max_pool2d, max_pool3d = (_max_pool(rank) for rank in (1, 2, 3))
 
 
-def pad(x: Tensor, pad: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
-    """Pads x by ``pad`` = (before, after) of the last axis, of the one before it, and so on; modes constant, reflect,
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
+    """Pads by ``pad`` = (before, after) of the last axis, of the one before it, and so on; modes constant, reflect,
     replicate and circular.
     """
-    return ag.pad(x, pad, mode=mode, value=value)  # type: ignore[no-any-return]
+    return ag.pad(input, pad, mode=mode, value=value)  # type: ignore[no-any-return]
 
 
 # -- normalisation -----------------------------------------------------------------------------------------------------
 
 
 def batch_norm(
-    x: Tensor,
+    input: Tensor,
     running_mean: Tensor | None,
     running_var: Tensor | None,
     weight: Tensor | None = None,
@@ -132,12 +167,12 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Batch normalization of x (N, C, ...), with the statistics of the batch in training, else the running ones."""
-    return ag.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)  # type: ignore[no-any-return]
+    """Batch normalization of input (N, C, ...), with the statistics of the batch in training, else the running ones."""
+    return ag.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)  # type: ignore[no-any-return]
 
 
 def instance_norm(
-    x: Tensor,
+    input: Tensor,
     running_mean: Tensor | None = None,
     running_var: Tensor | None = None,
     weight: Tensor | None = None,
@@ -146,31 +181,31 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalizes each channel of each sample of x (N, C, ...) over its own elements, or without ``use_input_stats`` by
+    """Normalizes each channel of each sample (N, C, ...) over its own elements, or without ``use_input_stats`` by
     the running statistics. If both are given, the running statistics move by ``momentum`` towards the means over the
     samples.
     """
     if not use_input_stats:
-        return ag.batch_norm(x, running_mean, running_var, weight, bias, training=False, eps=eps)  # type: ignore[no-any-return]
+        return ag.batch_norm(input, running_mean, running_var, weight, bias, training=False, eps=eps)  # type: ignore[no-any-return]
     if running_mean is None or running_var is None:
-        return ag.instance_norm(x, weight, bias, eps=eps)  # type: ignore[no-any-return]
+        return ag.instance_norm(input, weight, bias, eps=eps)  # type: ignore[no-any-return]
     # Folds the samples into channels of one sample.
-    rows = n, channels = x.shape[:2]
+    rows = n, channels = input.shape[:2]
     running = (running_mean, running_var)
     copies = [ag.reshape(ag.expand(t.detach(), rows), (n * channels,)) for t in running]
     affine = [None if t is None else ag.reshape(ag.expand(t, rows), (n * channels,)) for t in (weight, bias)]
-    one = ag.reshape(x, (1, n * channels, *x.shape[2:]))
+    one = ag.reshape(input, (1, n * channels, *input.shape[2:]))
     y = ag.batch_norm(one, *copies, *affine, training=True, momentum=momentum, eps=eps)
     with ag.no_grad():
         for target, copied in zip(running, copies):
             target.write(ag.mean(ag.reshape(copied, rows), axis=0))
-    return ag.reshape(y, x.shape)  # type: ignore[no-any-return]
+    return ag.reshape(y, input.shape)  # type: ignore[no-any-return]
 
 
-def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12, *, dim: int | None = None) -> Tensor:
-    """x / max(||x||_p, eps) along ``axis``."""
-    norm = ag.norm(x, p=p, axis=_axis(axis, dim), keepdims=True)
-    return ag.div(x, ag.maximum(norm, eps))  # type: ignore[no-any-return]
+def normalize(input: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12, *, dim: int | None = None) -> Tensor:
+    """input / max(||input||_p, eps) along ``axis``."""
+    norm = ag.norm(input, p=p, axis=_axis(axis, dim), keepdims=True)
+    return ag.div(input, ag.maximum(norm, eps))  # type: ignore[no-any-return]
 
 
 # -- distances and losses ----------------------------------------------------------------------------------------------
@@ -197,54 +232,56 @@ def triplet_margin_with_distance_loss(
 # -- windows of images -------------------------------------------------------------------------------------------------
 
 
-def unfold(x: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The windows of images x (N, C, H, W) as columns: (N, C * prod(kernel), windows); without N also without it."""
-    if x.ndim == 3:
-        return unfold(x.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
-    if x.ndim != 4:
-        raise ShapeError(f"unfold: x {x.shape}; expected (N, C, H, W) or (C, H, W)", op="unfold")
-    rows = ag.im2col(x, kernel_size, stride, padding, dilation)
-    windows = rows.shape[0] // x.shape[0] if x.shape[0] else 0
-    return ag.transpose(ag.reshape(rows, (x.shape[0], windows, rows.shape[1])), 1, 2)  # type: ignore[no-any-return]
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The windows of images (N, C, H, W) as columns: (N, C * prod(kernel), windows); without N also without it."""
+    if input.ndim == 3:
+        return unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
+    if input.ndim != 4:
+        raise ShapeError(f"unfold: input {input.shape}; expected (N, C, H, W) or (C, H, W)", op="unfold")
+    rows = ag.im2col(input, kernel_size, stride, padding, dilation)
+    windows = rows.shape[0] // input.shape[0] if input.shape[0] else 0
+    return ag.transpose(ag.reshape(rows, (input.shape[0], windows, rows.shape[1])), 1, 2)  # type: ignore[no-any-return]
 
 
-def fold(x: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Columns of windows x (N, C * prod(kernel), windows), summed into images (N, C, *output_size): the adjoint of
+def fold(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """Columns of windows (N, C * prod(kernel), windows), summed into images (N, C, *output_size): the adjoint of
     ``unfold``. Without N also without it.
     """
-    if x.ndim == 2:
-        return fold(x.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
+    if input.ndim == 2:
+        return fold(input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
     height, width = (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
     taps = kernel_size**2 if isinstance(kernel_size, int) else kernel_size[0] * kernel_size[1]
-    if x.ndim != 3 or x.shape[1] % taps:
+    if input.ndim != 3 or input.shape[1] % taps:
         raise ShapeError(
-            f"fold: x {x.shape} for kernel_size {kernel_size}; expected (N, C * {taps}, windows) or without N",
+            f"fold: input {input.shape} for kernel_size {kernel_size}; expected (N, C * {taps}, windows) or without N",
             op="fold",
         )
-    n, columns, windows = x.shape
-    rows = ag.reshape(ag.transpose(x, 1, 2), (n * windows, columns))
+    n, columns, windows = input.shape
+    rows = ag.reshape(ag.transpose(input, 1, 2), (n * windows, columns))
     return ag.col2im(rows, (n, columns // taps, height, width), kernel_size, stride, padding, dilation)  # type: ignore[no-any-return]
 
 
 # -- products, indices and attention -----------------------------------------------------------------------------------
 
 
-def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """y_k = x1^T W_k x2 + b_k: x1 (..., in1) and x2 (..., in2) with weight (out, in1, in2) give (..., out)."""
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """y_k = input1^T W_k input2 + b_k: (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out)."""
     out, in1, in2 = weight.shape
-    lead = x1.shape[:-1]
-    # (rows, in1) @ (in1, out * in2), then a product with x2 along in2.
+    lead = input1.shape[:-1]
+    # (rows, in1) @ (in1, out * in2), then a product with input2 along in2.
     table = ag.reshape(ag.permute(weight, (1, 0, 2)), (in1, out * in2))
-    partial = ag.reshape(ag.matmul(ag.reshape(x1, (-1, in1)), table), (-1, out, in2))
-    result = ag.reshape(ag.matmul(partial, ag.reshape(x2, (-1, in2, 1))), (*lead, out))
+    partial = ag.reshape(ag.matmul(ag.reshape(input1, (-1, in1)), table), (-1, out, in2))
+    result = ag.reshape(ag.matmul(partial, ag.reshape(input2, (-1, in2, 1))), (*lead, out))
     return result if bias is None else ag.add(result, bias)  # type: ignore[no-any-return]
 
 
-def one_hot(indices: Any, num_classes: int | None = None) -> Tensor:
+def one_hot(tensor: Any, num_classes: int | None = None) -> Tensor:
     """One-hot encoding: (...) gives (..., num_classes), int64. With ``num_classes`` None or -1 the largest index is
     read on the host.
     """
-    return ag.one_hot(indices, None if num_classes == -1 else num_classes)  # type: ignore[no-any-return]
+    return ag.one_hot(tensor, None if num_classes == -1 else num_classes)  # type: ignore[no-any-return]
 
 
 def scaled_dot_product_attention(

@@ -38,11 +38,11 @@ class _Layer(Module):
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
         activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
-        *,
-        layer_norm_eps: float = 1e-5,
         bias: bool = True,
+        *,
         device: Any = None,
         dtype: str = "float32",
     ) -> None:
@@ -56,9 +56,9 @@ class _Layer(Module):
             bias,
         )
         place: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first, **place)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
         if self.attends_twice:
-            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first, **place)
+            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
         self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
@@ -161,6 +161,9 @@ def _stack_config(stack: Any) -> Mapping[str, Any]:
 class TransformerEncoder(_Stack):
     """``num_layers`` copies of a TransformerEncoderLayer, and ``norm`` after the last."""
 
+    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__(encoder_layer, num_layers, norm)
+
     def forward(
         self,
         src: Tensor,
@@ -176,6 +179,9 @@ class TransformerEncoder(_Stack):
 
 class TransformerDecoder(_Stack):
     """``num_layers`` copies of a TransformerDecoderLayer, and ``norm`` after the last."""
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__(decoder_layer, num_layers, norm)
 
     def forward(self, tgt: Tensor, memory: Tensor, *masks: Any, **options: Any) -> Tensor:
         """Returns the output of the last layer, of the shape of ``tgt``; further arguments as in
@@ -200,9 +206,11 @@ class Transformer(Module):
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
         activation: Activation = "relu",
+        *,
+        layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
-        *,
+        bias: bool = True,
         device: Any = None,
         dtype: str = "float32",
     ) -> None:
@@ -210,13 +218,18 @@ class Transformer(Module):
         self.d_model, self.nhead, self.dim_feedforward, self.dropout = d_model, nhead, dim_feedforward, dropout
         self.num_encoder_layers, self.num_decoder_layers = num_encoder_layers, num_decoder_layers
         self.activation, self.batch_first, self.norm_first = activation, batch_first, norm_first
+        self.layer_norm_eps, self.bias = layer_norm_eps, bias
         place: dict[str, Any] = {"device": device, "dtype": dtype}
-        options = (d_model, nhead, dim_feedforward, dropout, activation, batch_first, norm_first)
+        options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self.encoder = TransformerEncoder(
-            TransformerEncoderLayer(*options, **place), num_encoder_layers, LayerNorm(d_model, **place)
+            TransformerEncoderLayer(*options, **place),
+            num_encoder_layers,
+            LayerNorm(d_model, layer_norm_eps, bias=bias, **place),
         )
         self.decoder = TransformerDecoder(
-            TransformerDecoderLayer(*options, **place), num_decoder_layers, LayerNorm(d_model, **place)
+            TransformerDecoderLayer(*options, **place),
+            num_decoder_layers,
+            LayerNorm(d_model, layer_norm_eps, bias=bias, **place),
         )
         for parameter in self.parameters():
             if parameter.ndim > 1:

@@ -33,7 +33,7 @@ from netcl.core.ops_table.program import (
     reduce_each,
     set_shape,
 )
-from netcl.core.ops_table.table import SYNONYMS, TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
+from netcl.core.ops_table.table import SPELLINGS, TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
 from netcl.core.tensor.data import TensorData, requires_grad
 
 __all__ = [
@@ -124,7 +124,7 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
 def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:
     """Runs ``row`` through the hook stack."""
     if kwargs:
-        if not SYNONYMS.keys().isdisjoint(kwargs):
+        if not SPELLINGS.isdisjoint(kwargs):
             kwargs = by_own_names(row, kwargs)
         if "pool" in kwargs and "pool" not in row.signature.parameters:
             return _call_pooled(row, args, kwargs, record)

@@ -61,25 +61,46 @@ class OpRow:
 
 TABLE: dict[str, OpRow] = {}
 
-# Other spellings of a parameter, PyTorch's or NumPy's -> the one that the rows use; all are accepted. unbiased is
-# correction 1 or 0, as True and False are.
-SYNONYMS = {
-    "dim": "axis", "keepdim": "keepdims", "pad": "padding", "dims": "axes", "input": "x", "other": "b",
-    "unbiased": "correction", "ddof": "correction",
+# Other spellings of a parameter, PyTorch's or NumPy's -> candidates, of which the one that a row has is taken; all are
+# accepted. unbiased is correction 1 or 0, as True and False are.
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "dim": ("axis",), "keepdim": ("keepdims",), "pad": ("padding",), "dims": ("axes", "axis", "reps"),
+    "input": ("x", "a"), "other": ("b",), "unbiased": ("correction",), "ddof": ("correction",), "mat1": ("a",),
+    "mat2": ("b",), "vec": ("b",), "vec2": ("b",), "end": ("b",), "exponent": ("b",), "x1": ("a",), "x2": ("b",),
+    "batch1": ("a",), "batch2": ("b",), "tensor": ("b", "x"), "split_size": ("size",),
+    "split_size_or_sections": ("size",), "shifts": ("shift",), "train": ("training",),
 }  # fmt: skip
+# The same for one row, where the name means something else in others.
+_OF_ROW: dict[str, dict[str, str]] = {
+    "expand": {"size": "shape"}, "heaviside": {"values": "b"}, "prelu": {"weight": "alpha"},
+    "searchsorted": {"input": "values"}, "take": {"index": "indices"},
+}  # fmt: skip
+SPELLINGS = frozenset(SYNONYMS).union(*_OF_ROW.values())
+
+
+def names_of(row: OpRow) -> dict[str, str]:
+    """The other names of parameters that calls of ``row`` may give -> its own."""
+    known = row.signature.parameters
+    found = {}
+    for name, candidates in SYNONYMS.items():
+        own = next((candidate for candidate in candidates if candidate in known), None)
+        if name not in known and own is not None:
+            found[name] = own
+    return {**found, **_OF_ROW.get(row.name, {})}
 
 
 def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments with PyTorch's spelling of a parameter exchanged for the row's own."""
     known = row.signature.parameters
     for name in kwargs:
-        if name in SYNONYMS and name not in known:
+        if name in SPELLINGS and name not in known:
             break
     else:
         return kwargs
+    names = names_of(row)
     own: dict[str, Any] = {}
     for name, value in kwargs.items():
-        key = SYNONYMS[name] if name in SYNONYMS and name not in known else name
+        key = names.get(name, name)
         if key in own or (key != name and key in kwargs):
             raise TypeError(f"{row.name}: {name} is another name of {key}; give one of them")
         own[key] = value

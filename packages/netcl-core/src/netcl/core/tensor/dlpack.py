@@ -40,7 +40,8 @@ def shared(x: Any) -> Array | None:
             return None
     begin: Array = memory.reshape(-1)[geometry.offset :]
     if 0 in x.shape or geometry.strides == contiguous_strides(x.shape):
-        return begin[: math.prod(x.shape)].reshape(x.shape)
+        whole: Array = begin[: math.prod(x.shape)].reshape(x.shape)
+        return whole
     steps = tuple(step * memory.itemsize for step in geometry.strides)
     return np.lib.stride_tricks.as_strided(begin, x.shape, steps)
 

@@ -149,10 +149,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     BufferError if the data are not in memory of the host.
     """
     if isinstance(ext_tensor, Tensor):
-        made = ext_tensor.detach() if device is None else ext_tensor.detach().to(device)
-        if copy is False and made.untyped_storage() != ext_tensor.untyped_storage():
+        moved = ext_tensor.detach() if device is None else ext_tensor.detach().to(device)
+        if copy is False and moved.untyped_storage() != ext_tensor.untyped_storage():
             raise ValueError("from_dlpack: another device needs a copy, which copy=False forbids")
-        return made.clone() if copy else made
+        return moved.clone() if copy else moved
     array = dlpack.array_of(ext_tensor)
     made: Tensor = Tensor.from_host(_queue(device), array, str(array.dtype), copy=bool(copy))
     if copy is False and array.size:
@@ -257,26 +257,26 @@ def _like(x: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool) -
     return _flagged(made, requires_grad)
 
 
-def zeros_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Returns zeros of the shape, dtype and device of ``x``."""
-    return _like(x, 0, dtype, device, requires_grad)
+def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns zeros of the shape, dtype and device of ``input``."""
+    return _like(input, 0, dtype, device, requires_grad)
 
 
-def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Returns ones of the shape, dtype and device of ``x``."""
-    return _like(x, 1, dtype, device, requires_grad)
+def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns ones of the shape, dtype and device of ``input``."""
+    return _like(input, 1, dtype, device, requires_grad)
 
 
-def empty_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Returns a tensor with undefined content of the shape, dtype and device of ``x``."""
-    return _like(x, None, dtype, device, requires_grad)
+def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns a tensor with undefined content of the shape, dtype and device of ``input``."""
+    return _like(input, None, dtype, device, requires_grad)
 
 
 def full_like(
-    x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Returns a tensor filled with ``fill_value`` of the shape, dtype and device of ``x``."""
-    return _like(x, fill_value, dtype, device, requires_grad)
+    """Returns a tensor filled with ``fill_value`` of the shape, dtype and device of ``input``."""
+    return _like(input, fill_value, dtype, device, requires_grad)
 
 
 # -- drawn -------------------------------------------------------------------------------------------------------------
@@ -336,29 +336,38 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, dtype: Any = No
     return noise * std + mean  # type: ignore[no-any-return]
 
 
-def rand_like(x: Tensor, *, dtype: Any = None) -> Tensor:
-    """Returns uniform numbers in [0, 1) of the shape, dtype and device of ``x``."""
-    return empty_like(x, dtype=dtype).uniform_()
+def rand_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns uniform numbers in [0, 1) of the shape, dtype and device of ``input``."""
+    return _flagged(empty_like(input, dtype=dtype, device=device).uniform_(), requires_grad)
 
 
-def randn_like(x: Tensor, *, dtype: Any = None) -> Tensor:
-    """Returns standard normal numbers of the shape, dtype and device of ``x``."""
-    return empty_like(x, dtype=dtype).normal_()
+def randn_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns standard normal numbers of the shape, dtype and device of ``input``."""
+    return _flagged(empty_like(input, dtype=dtype, device=device).normal_(), requires_grad)
 
 
-def randint_like(x: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
-    """Returns whole numbers in [low, high), or [0, low), of the shape, dtype and device of ``x``."""
-    return empty_like(x, dtype=dtype).random_(*((0, low) if high is None else (low, high)))
+def randint_like(
+    input: Tensor,
+    low: int,
+    high: int | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Returns whole numbers in [low, high), or [0, low), of the shape, dtype and device of ``input``."""
+    made = empty_like(input, dtype=dtype, device=device)
+    return _flagged(made.random_(*((0, low) if high is None else (low, high))), requires_grad)
 
 
-def bernoulli(x: Tensor) -> Tensor:
-    """Returns 1 with the probability that ``x`` has at each place, else 0, in its dtype."""
-    return x.bernoulli()
+def bernoulli(input: Tensor) -> Tensor:
+    """Returns 1 with the probability that ``input`` has at each place, else 0, in its dtype."""
+    return input.bernoulli()
 
 
-def multinomial(x: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
     """Returns positions drawn with the probabilities of the last axis, which need not add up to 1: int64.
 
     Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.
     """
-    return x.multinomial(num_samples, replacement)
+    return input.multinomial(num_samples, replacement)

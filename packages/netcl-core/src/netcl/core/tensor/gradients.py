@@ -55,8 +55,8 @@ def alias(tensor: Any, shape: tuple[int, ...]) -> Any:
 class Gradients(Protocol):
     """The functions that the gradient methods of tensors call."""
 
-    def backward(self, tensor: Any, grad: Any, retain_graph: bool, create_graph: bool) -> None:
-        """Adds the gradient of ``tensor`` to ``grad`` of every leaf that requires it."""
+    def backward(self, tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any) -> None:
+        """Adds the gradient of ``tensor`` to ``grad`` of every leaf that requires it, or of the leaves ``inputs``."""
         ...
 
     def register_hook(self, tensor: Any, fn: Any) -> Any:

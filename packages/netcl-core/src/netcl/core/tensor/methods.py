@@ -8,6 +8,7 @@ result into the tensor. A method with call forms of its own is a function below,
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -41,12 +42,12 @@ unique unique_consecutive unsqueeze var xlogy
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
     "arctan2": "atan2", "arctanh": "atanh", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
-    "broadcast_to": "expand", "cholesky": "linalg_cholesky", "clip": "clamp", "cross": "linalg_cross",
+    "broadcast_to": "expand", "cholesky": "linalg_cholesky", "clip": "clamp",
     "det": "linalg_det", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
     "inverse": "linalg_inv", "less": "lt", "less_equal": "le", "matrix_power": "linalg_matrix_power", "mm": "matmul",
     "multiply": "mul", "mv": "matmul", "mvlgamma": "multigammaln", "negative": "neg", "not_equal": "ne",
-    "pinverse": "linalg_pinv", "qr": "linalg_qr", "remainder": "mod", "sgn": "sign", "slogdet": "linalg_slogdet",
-    "take_along_dim": "take_along_axis", }  # fmt: skip
+    "pinverse": "linalg_pinv",  "remainder": "mod", "sgn": "sign", "slogdet": "linalg_slogdet",
+     }  # fmt: skip
 
 # Methods that also exist as ``name_``, which gives the tensor the values of the result.
 IN_PLACE = """
@@ -384,7 +385,7 @@ def unsafe_split_with_sizes(x: Any, split_sizes: Sequence[int], dim: int = 0) ->
 
 
 @_method
-def dim_order(x: Any) -> tuple[int, ...]:
+def dim_order(x: Any, *, ambiguity_check: bool = False) -> tuple[int, ...]:
     """The axes from the one with the largest step in memory to the one with the least."""
     strides = x.stride()
     return tuple(sorted(range(x.ndim), key=lambda axis: -strides[axis]))
@@ -435,7 +436,7 @@ _TYPE_NAMES = {
 
 
 @_method
-def type(x: Any, dtype: Any = None) -> Any:
+def type(x: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The values as ``dtype``, by name or as PyTorch's ``FloatTensor``; without one, such a name for this tensor."""
     if dtype is None:
         names = {known: name for name, known in _TYPE_NAMES.items()}
@@ -510,7 +511,7 @@ def const_data_ptr(x: Any) -> int:
 
 
 @_method
-def pin_memory(x: Any) -> Any:
+def pin_memory(x: Any, device: Any = None) -> Any:
     """The tensor itself: copies to and from devices go through pinned memory where the driver has it."""
     return x
 
@@ -720,16 +721,17 @@ def aminmax(x: Any, *, dim: int | None = None, keepdim: bool = False) -> tuple[A
 
 
 @_method
-def nansum(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum without the elements that are NaN."""
-    return _call("sum", _call("where", _call("isnan", x), 0, x), axis=dim, keepdims=keepdim)
+    values = _call("where", _call("isnan", x), 0, x)
+    return _call("sum", values if dtype is None else values.astype(dtype), axis=dim, keepdims=keepdim)
 
 
 @_method
-def nanmean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def nanmean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The mean of the elements that are not NaN."""
-    there = _call("logical_not", _call("isnan", x)).astype(x.dtype)
-    return _call("div", nansum(x, dim, keepdim), _call("sum", there, axis=dim, keepdims=keepdim))
+    there = _call("logical_not", _call("isnan", x)).astype(dtype or x.dtype)
+    return _call("div", nansum(x, dim, keepdim, dtype=dtype), _call("sum", there, axis=dim, keepdims=keepdim))
 
 
 @_method
@@ -962,6 +964,23 @@ def diagflat(x: Any, offset: int = 0) -> Any:
 
 
 @_method
+def cross(x: Any, other: Any, dim: int | None = None) -> Any:
+    """The cross product along ``dim``; None is the first axis of length 3, unlike in ``netcl.linalg.cross``."""
+    if dim is None:
+        shape = np.broadcast_shapes(x.shape, other.shape)
+        dim = next((axis for axis, size in enumerate(shape) if size == 3), None)
+        if dim is None:
+            raise ShapeError(f"cross: no axis of shape {shape} has length 3")
+    return _call("linalg_cross", x, other, axis=dim)
+
+
+@_method
+def qr(x: Any, some: bool = True) -> Any:
+    """(Q, R) with x = Q R: Q with as many columns as R has rows, or square without ``some``."""
+    return _call("linalg_qr", x, mode="reduced" if some else "complete")
+
+
+@_method
 def svd(x: Any, some: bool = True, compute_uv: bool = True) -> Any:
     """(U, S, V) with x = U diag(S) V^T; unlike ``netcl.linalg.svd``, which has the transpose of V."""
     if not compute_uv:
@@ -1026,6 +1045,15 @@ def matrix_exp(x: Any) -> Any:
 def take(x: Any, index: Any) -> Any:
     """The elements at positions of the flattened tensor, in the shape of ``index``."""
     return _call("take", x, index)
+
+
+@_method
+def take_along_dim(x: Any, indices: Any, dim: int | None = None, *, axis: int | None = None) -> Any:
+    """The elements at ``indices`` along ``dim``, one for each of the other positions; None takes of the flat tensor."""
+    if dim is not None and axis is not None:
+        raise TypeError("take_along_dim: give dim or axis, not both")
+    at = axis if dim is None else dim
+    return _call("take", ravel(x), ravel(indices)) if at is None else _call("take_along_axis", x, indices, at)
 
 
 @_method
@@ -1183,9 +1211,9 @@ def normal_(x: Any, mean: float = 0.0, std: float = 1.0) -> Any:
 
 
 @_method
-def uniform_(x: Any, a: float = 0.0, b: float = 1.0) -> Any:
-    """Sets the elements to uniform numbers in [a, b)."""
-    return _draw(x, "uniform", a, b)
+def uniform_(x: Any, from_: float = 0.0, to: float = 1.0) -> Any:
+    """Sets the elements to uniform numbers in [from_, to)."""
+    return _draw(x, "uniform", from_, to)
 
 
 @_method
@@ -1295,32 +1323,53 @@ for _name in RESTRUCTURING:
 # -- the class ---------------------------------------------------------------------------------------------------------
 
 
+def _as_function(method: _Method) -> _Method:
+    """A method as a function of the front, of which the first parameter is PyTorch's ``input``."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return method(kwargs.pop("input"), **kwargs) if not args and "input" in kwargs else method(*args, **kwargs)
+
+    first, *more = inspect.signature(method).parameters.values()
+    signature = inspect.signature(method).replace(parameters=[first.replace(name="input"), *more])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
 # Functions of a tensor, under PyTorch's names, that are no rows of the op table: ``netcl.movedim(x, 0, 1)``.
-FUNCTIONS = {
-    name: _FUNCTIONS[name]
-    for name in (
-        *("adjoint", "aminmax", "argwhere", "clamp_max", "clamp_min", "deg2rad", "diag_embed", "dist", "dsplit"),
-        *("fliplr", "flipud", "float_power", "fmod", "frac", "hsplit", "index_fill", "inner", "is_complex"),
-        *("is_floating_point", "is_nonzero", "is_same_size", "masked_scatter", "moveaxis", "movedim", "nanmean"),
-        *("nansum", "numel", "positive", "rad2deg", "ravel", "repeat_interleave", "select", "split_with_sizes"),
-        *("swapaxes", "swapdims", "t", "tensor_split", "unflatten", "vdot", "vsplit", "divide", "subtract"),
-        *(
-            "true_divide",
-            "addbmm",
-            "addmv",
-            "addr",
-            "angle",
-            "cholesky_inverse",
-            "cholesky_solve",
-            "conj",
-            "conj_physical",
-        ),
-        *("diagflat", "diagonal_scatter", "fmax", "fmin", "frexp", "gcd", "is_conj", "is_distributed", "is_inference"),
-        *("is_neg", "isneginf", "isposinf", "isreal", "lcm", "ldexp", "logaddexp2", "matrix_exp", "msort", "nanmedian"),
-        *("nanquantile", "narrow_copy", "nonzero_static", "resolve_conj", "resolve_neg", "select_scatter"),
-        *("slice_scatter", "svd", "triangular_solve", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes"),
-    )
-}
+_FRONT = """
+addbmm addmv addr adjoint aminmax angle argwhere cholesky_inverse cholesky_solve clamp_max clamp_min conj conj_physical
+cross deg2rad diag_embed diagflat diagonal_scatter dist divide dsplit fliplr flipud float_power fmax fmin fmod frac
+frexp gcd hsplit index_fill inner is_complex is_conj is_distributed is_floating_point is_inference is_neg is_nonzero
+is_same_size isneginf isposinf isreal lcm ldexp logaddexp2 masked_scatter matrix_exp moveaxis movedim msort nanmean
+nanmedian nanquantile nansum narrow_copy nonzero_static numel positive qr rad2deg ravel repeat_interleave resolve_conj
+resolve_neg select select_scatter slice_scatter split_with_sizes subtract svd swapaxes swapdims t take_along_dim
+tensor_split triangular_solve true_divide unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes vdot vsplit
+"""
+FUNCTIONS: dict[str, _Method] = {name: _as_function(_FUNCTIONS[name]) for name in _FRONT.split()}
+
+# Rows of which PyTorch's function has a parameter that only the method has.
+_EXTENDED = {
+    "add": "alpha", "sub": "alpha", "div": "rounding_mode", "round": "decimals", "sum": "dtype", "mean": "dtype",
+    "prod": "dtype", "softmax": "dtype", "log_softmax": "dtype",
+}  # fmt: skip
+
+
+def extended(name: str, function: _Method) -> _Method:
+    """The function of a row, which calls the method of the same name if a parameter is given that only that has."""
+    more = _EXTENDED.get(name)
+    if more is None:
+        return function
+    method = _as_function(_FUNCTIONS[name])
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return method(*args, **kwargs) if more in kwargs else function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{function.__doc__}\n\n``{more}``: as that of the method."
+    call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    call.row = function.row  # type: ignore[attr-defined]
+    return call
 
 
 def _of_row(method: str, row: str) -> _Method:
@@ -1343,6 +1392,8 @@ def describe() -> None:
     for name, row_name in rows.items():
         method, row = getattr(Methods, name), TABLE[row_name]
         method.__signature__, method.__doc__ = _of_method(row.signature), row.doc
+    for name in IN_PLACE.split():
+        getattr(Methods, f"{name}_").__signature__ = getattr(Methods, name).__signature__
 
 
 def _of_method(signature: inspect.Signature) -> inspect.Signature:

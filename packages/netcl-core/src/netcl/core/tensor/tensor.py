@@ -491,20 +491,31 @@ class Tensor(Creation["Tensor"]):
         """The destinations of the gradient: leaves as tensors, other values as the nodes that computed them."""
         return () if self.grad_fn is None else gradients.load().parents(self)
 
-    def backward(self, grad: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
-        """Adds the gradient of this tensor to ``grad`` of every leaf that requires it.
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+        *,
+        grad: Any = None,
+    ) -> None:
+        """Adds the gradient of this tensor to ``grad`` of every leaf that requires it, or of the leaves ``inputs``.
 
-        ``grad`` is the gradient of the tensor itself, of its shape; a tensor of one element needs none. The graph is
-        freed unless ``retain_graph`` (default: ``create_graph``); with ``create_graph`` the gradients can be
-        differentiated again. ImportError if netcl-autograd is not installed.
+        ``gradient``, or ``grad``, is the gradient of the tensor itself, of its shape; a tensor of one element needs
+        none. The graph is freed unless ``retain_graph`` (default: ``create_graph``); with ``create_graph`` the
+        gradients can be differentiated again. ImportError if netcl-autograd is not installed.
         """
-        gradients.load().backward(self, grad, retain_graph, create_graph)
+        if gradient is not None and grad is not None:
+            raise TypeError("backward: grad is another name of gradient; give one of them")
+        first = grad if gradient is None else gradient
+        gradients.load().backward(self, first, bool(retain_graph), create_graph, inputs)
 
-    def register_hook(self, fn: Callable[[Tensor], Tensor | None]) -> Any:
-        """Calls ``fn(grad)`` when the gradient of this tensor is known; a Tensor that it returns takes the gradient's
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
+        """Calls ``hook(grad)`` when the gradient of this tensor is known; a Tensor that it returns takes the gradient's
         place. ``remove()`` of the result takes the hook off.
         """
-        return gradients.load().register_hook(self, fn)
+        return gradients.load().register_hook(self, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
         """Calls ``hook(self)`` after a backward pass has added to ``grad`` of this leaf; ``remove()`` of the result
