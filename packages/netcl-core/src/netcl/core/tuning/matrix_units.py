@@ -6,9 +6,10 @@ device may have and that computed right results in a child process, once for eac
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile
@@ -32,7 +33,8 @@ _PARTIALS_PER_US = 6e5
 
 class UnitTile(NamedTuple):
     """The blocking of a product on a unit: the results of a work-group, its warps along m and n, the block of k, the
-    stages of the ring of copies, and the number of partial sums (split-K).
+    stages of the ring of copies, the bfloat16 parts of float32 operands (0: operands of 16 bits), and the number of
+    partial sums (split-K).
     """
 
     unit: str
@@ -42,19 +44,22 @@ class UnitTile(NamedTuple):
     warps_m: int
     warps_n: int
     stages: int
+    parts: int = 0
     splits: int = 1
 
 
+Tiles: TypeAlias = tuple[tuple[UnitTile, float], ...]  # each with its measured share of the best one's speed
+
+
 class MatrixUnit(NamedTuple):
-    """A row of the table: the least compute capability of NVIDIA's GPUs that have the unit, and its tiles, each with
-    its measured share of the best tile's speed.
+    """A row of the table: the least compute capability of NVIDIA's GPUs that have the unit, and its tiles.
 
     A row of which ``capability`` is None is a software twin, which runs on each device if asked for by name.
     """
 
     name: str
     capability: tuple[int, int] | None
-    tiles: tuple[tuple[UnitTile, float], ...]
+    tiles: Tiles
 
 
 _WGMMA_TILES = (
@@ -68,17 +73,46 @@ _MMA_TILES = (
     (UnitTile("mma", 128, 64, 32, 2, 2, 4), 0.8),
     (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.7),
 )
+# Of operands in parts, whose totals take as many registers as the sums of the unit.
+_WGMMA_PARTS = (
+    (UnitTile("wgmma", 128, 128, 64, 8, 1, 5), 1.0),
+    (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.75),
+    (UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.5),
+)
+_MMA_PARTS = ((UnitTile("mma", 128, 64, 32, 2, 2, 4), 1.0), (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.8))
 # Twins have one small tile each: they are for tests on CPUs.
+_TWIN_TILES = {
+    "wgmma_twin": ((UnitTile("wgmma_twin", 64, 64, 64, 4, 1, 3), 1.0),),
+    "mma_twin": ((UnitTile("mma_twin", 64, 64, 32, 2, 1, 2), 1.0),),
+}
+
+
+def _of_parts(
+    name: str, capability: tuple[int, int] | None, tiles: tuple[tuple[UnitTile, float], ...]
+) -> Iterator[MatrixUnit]:
+    """The rows of a unit for float32 operands of three, two and one parts."""
+    for parts in (3, 2, 1):
+        yield MatrixUnit(
+            f"{name}_{parts}", capability, tuple((tile._replace(parts=parts), speed) for tile, speed in tiles)
+        )
+
+
 UNITS: dict[str, MatrixUnit] = {
     unit.name: unit
     for unit in (
         MatrixUnit("wgmma", (9, 0), _WGMMA_TILES),
         MatrixUnit("mma", (8, 0), _MMA_TILES),
-        MatrixUnit("wgmma_twin", None, ((UnitTile("wgmma_twin", 64, 64, 64, 4, 1, 3), 1.0),)),
-        MatrixUnit("mma_twin", None, ((UnitTile("mma_twin", 64, 64, 32, 2, 1, 2), 1.0),)),
+        *_of_parts("wgmma", (9, 0), _WGMMA_PARTS),
+        *_of_parts("mma", (8, 0), _MMA_PARTS),
+        *(MatrixUnit(name, None, tiles) for name, tiles in _TWIN_TILES.items()),
+        *(row for name, tiles in _TWIN_TILES.items() for row in _of_parts(name, None, tiles)),
     )
 }
 DTYPES = ("bfloat16", "float16")
+# Products of planes by parts: which plane of A and of B, the smallest product first.
+PRODUCTS = {
+    0: ((0, 0),), 1: ((0, 0),), 2: ((0, 1), (1, 0), (0, 0)), 3: ((0, 2), (1, 1), (2, 0), (0, 1), (1, 0), (0, 0)),
+}  # fmt: skip
 
 # os._exit skips the driver's shutdown, which says nothing about the unit.
 _CHILD = """\
@@ -99,8 +133,8 @@ def unit_of(profile: DeviceProfile, dtype: str) -> str | None:
     return next((name for name in candidates(profile) if is_right(profile._device, name)), None)
 
 
-def candidates(profile: DeviceProfile) -> tuple[str, ...]:
-    """The units that a device may have, by what its driver reports."""
+def candidates(profile: DeviceProfile, parts: int = 0) -> tuple[str, ...]:
+    """The units for operands of so many ``parts`` that a device may have, by what its driver reports."""
     device = profile._device
     if device is None or "cl_nv_device_attribute_query" not in profile.extensions:
         return ()
@@ -110,7 +144,8 @@ def candidates(profile: DeviceProfile) -> tuple[str, ...]:
         unit.name
         for unit in UNITS.values()
         if unit.capability is not None
-        and (capability == unit.capability if unit.name == "wgmma" else capability >= unit.capability)
+        and unit.tiles[0][0].parts == parts
+        and (capability == unit.capability if unit.tiles[0][0].unit == "wgmma" else capability >= unit.capability)
     )
 
 
@@ -139,7 +174,7 @@ def tile_of(unit: str, device: Traits, c: Contraction) -> UnitTile:
         count = -(-m // tile.m) * -(-n // tile.n) * z
         for splits in {1, max(1, min(device.units // count, k // _LEAST_SPLIT))}:
             rounds = -(-count * splits // device.units)
-            time = rounds * tile.m * tile.n * -(-k // splits) / speed / _PRODUCTS_PER_US
+            time = len(PRODUCTS[tile.parts]) * rounds * tile.m * tile.n * -(-k // splits) / speed / _PRODUCTS_PER_US
             if splits > 1:
                 time += _LAUNCH_US + 2 * splits * m * n * z / _PARTIALS_PER_US
             times[tile._replace(splits=splits)] = time

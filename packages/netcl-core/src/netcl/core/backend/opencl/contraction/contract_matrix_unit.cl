@@ -1,4 +1,8 @@
-// GEMM of 16-bit operands on a matrix unit, with sums in float32: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j].
+// GEMM on a matrix unit of 16-bit operands, with sums in float32: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j].
+//
+// With PARTS the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), at a distance of a_plane and b_plane:
+// PRODUCTS products of planes for each block of k, the smallest first, whose sum is added to a total outside the unit. A result
+// that is not finite is computed again from the whole operands, so that Inf and NaN are those of float32.
 //
 // A work-group computes SPAN_M x SPAN_N results. Blocks of SPAN_K along k go through a ring of STAGES buffers in local
 // memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of 32 work-items multiply one, each
@@ -54,15 +58,47 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
     if (inner_tile && start + SPAN_K <= depth) copy_inner(tile, from, along, span, item, first, start, step); \
     else if (along) copy_along(tile, from, span, item, first, count, start, depth, step); \
     else copy_across(tile, from, span, item, first, count, start, depth, step);
-#define COPY(tile, at) { \
-        const int start = at; \
-        COPY_OPERAND(tile, a, A_ALONG, SPAN_M, row, m, a_step) \
-        COPY_OPERAND(tile + TILE_A, b, B_ALONG, SPAN_N, column, n, b_step) \
+#define COPY(tile, block) { \
+        const int start = first_k + (block) / PRODUCTS * SPAN_K; \
+        __global const ushort* a_from = a + A_PLANE((block) % PRODUCTS) * a_plane; \
+        __global const ushort* b_from = b + B_PLANE((block) % PRODUCTS) * b_plane; \
+        COPY_OPERAND(tile, a_from, A_ALONG, SPAN_M, row, m, a_step) \
+        COPY_OPERAND(tile + TILE_A, b_from, B_ALONG, SPAN_N, column, n, b_step) \
     }
 
+// The planes of the factors of a product, two bits for each product.
+#define A_PLANE(product) (A_PLANES >> (product) * 2 & 3)
+#define B_PLANE(product) (B_PLANES >> (product) * 2 & 3)
+
+#if PARTS
+#define WHOLE_OPERANDS , __global const float* a_whole, __global const float* b_whole, const long a_plane, const long b_plane
+
+static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __global const float* b, const long b_k, const int depth) {
+    float sum = 0;
+    for (int k = 0; k < depth; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
+    return sum;
+}
+#else
+#define WHOLE_OPERANDS
+#define a_plane 0
+#define b_plane 0
+#endif
+
+// Adds the unit's sums to the totals outside it, or begins these, and clears the sums.
+#define ADD_SUMS(assign) \
+    EACH_FRAGMENT \
+    for (uint i = 0; i < WARP_M / 16; i++) \
+        EACH_FRAGMENT \
+        for (uint j = 0; j < WARP_N / 8; j++) \
+            EACH_FRAGMENT \
+            for (uint e = 0; e < 4; e++) { \
+                totals[i][j][e] assign sums[i][j][e]; \
+                sums[i][j][e] = 0; \
+            }
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* restrict b_, __global RESULT* restrict out, const product g,
-                 const int splits, const int part, const long out_part${operand_parameters}) {
+void matrix_unit(__global const ushort* restrict a_, __global const ushort* restrict b_, __global RESULT* restrict out, const product g,
+                 const int splits, const int part, const long out_part WHOLE_OPERANDS${operand_parameters}) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
     UNIT_MEMORY
     const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
@@ -73,8 +109,10 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
     const int row = (band * GROUP_ROWS + within % height) * SPAN_M, column = within / height * SPAN_N;
     const long z = get_global_id(2) / splits, outer = z / g.inner_batch, inner = z % g.inner_batch;
     const int split = get_global_id(2) % splits, first_k = split * part;
-    __global const ushort* a = (__global const ushort*)a_ + g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
-    __global const ushort* b = (__global const ushort*)b_ + g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    const long a_begin = g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    const long b_begin = g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    __global const ushort* a = a_ + a_begin;
+    __global const ushort* b = b_ + b_begin;
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + split * out_part;
     $begin_operands
     float sums[WARP_M / 16][WARP_N / 8][4];
@@ -84,22 +122,32 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
         for (uint j = 0; j < WARP_N / 8; j++)
             EACH_FRAGMENT
             for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
+#if PARTS
+    float totals[WARP_M / 16][WARP_N / 8][4];
+    ADD_SUMS(=)
+#endif
     const bool inner_tile = row + SPAN_M <= m && column + SPAN_N <= n;
-    const int depth = min((int)g.k, first_k + part), blocks = (depth - first_k + SPAN_K - 1) / SPAN_K;
+    const int depth = min((int)g.k, first_k + part), blocks = (depth - first_k + SPAN_K - 1) / SPAN_K * PRODUCTS;
     ROLLED
     for (int stage = 0; stage < AHEAD; stage++) {
-        if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), first_k + stage * SPAN_K)
+        if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), stage)
         COPIES_END;
     }
     int reading = 0, writing = AHEAD;  // of the ring
     for (int block = 0; block < blocks; block++) {
         COPIES_WAIT;  // for the copies of this block: copies of AHEAD - 1 later ones may be under way
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (block + AHEAD < blocks) COPY(tiles + writing * (TILE_A + TILE_B), first_k + (block + AHEAD) * SPAN_K)
+        if (block + AHEAD < blocks) COPY(tiles + writing * (TILE_A + TILE_B), block + AHEAD)
         COPIES_END;
         __local const ushort* a_tile = tiles + reading * (TILE_A + TILE_B);
         __local const ushort* b_tile = a_tile + TILE_A;
         MULTIPLY_TILES(a_tile, b_tile)
+#if PARTS
+        if (block % PRODUCTS == PRODUCTS - 1) {
+            MULTIPLIES_END;
+            ADD_SUMS(+=)
+        }
+#endif
         reading = reading + 1 == STAGES ? 0 : reading + 1;
         writing = writing + 1 == STAGES ? 0 : writing + 1;
     }
@@ -113,6 +161,12 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
             EACH_FRAGMENT
             for (uint e = 0; e < 4; e++) {
                 const int r = min(first_row + (int)(e / 2 * 8), m - 1), inside = min(c + (int)(e % 2), n - 1);
+#if PARTS
+                sums[i][j][e] = totals[i][j][e];
+                if (!isfinite(sums[i][j][e]))
+                    sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row + first_k * g.a_k, g.a_k,
+                                              b_whole + b_begin + inside * g.b_n + first_k * g.b_k, g.b_k, depth - first_k);
+#endif
                 sums[i][j][e] = finished(sums[i][j][e], r, inside, inside * out_n${operand_arguments});
             }
             EACH_FRAGMENT

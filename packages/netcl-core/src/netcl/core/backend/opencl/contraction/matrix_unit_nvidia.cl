@@ -33,10 +33,16 @@ static inline void copy_whole_chunk(__local ushort* to, __global const ushort* f
 #endif
 }
 
+#define NOT_INLINED __attribute__((noinline))
+
+#if PARTS
+#define STORE_PAIR(first, second, out, at) *(__global float2*)((out) + (at)) = (float2)(first, second)
+#else
 static inline void store_pair(__global ushort* to, const float first, const float second) {
     uint pair;
     asm("cvt.rn." KIND "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
     *(__global uint*)to = pair;
 }
 #define STORE_PAIR(first, second, out, at) store_pair((__global ushort*)(out) + (at), first, second)
+#endif
 

@@ -6,6 +6,7 @@
 #define COPIES_END
 #define COPIES_WAIT
 #define ALIGNED_TILES
+#define NOT_INLINED inline
 
 static inline float element(const ushort x) { return ELEMENT_X; }
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
 from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, epilogue_source, wide_argument
-from netcl.core.backend.opencl.templates import Traits, traits
+from netcl.core.backend.opencl.templates import Traits, source, traits
 from netcl.core.backend.registry import engine_for
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
 from netcl.core.device.discovery import manager
-from netcl.core.tuning.matrix_units import CHUNK, DTYPES, UNITS, UnitTile
+from netcl.core.tuning.matrix_units import CHUNK, DTYPES, PRODUCTS, UNITS, UnitTile
 from netcl.core.tuning.problems import Contraction, dense_steps
 
 if TYPE_CHECKING:
@@ -60,17 +60,20 @@ def program(
     multiples of 16 bytes, and if results are stored in pairs.
     """
     a_along, b_along, aligned, pairs = layout
-    partial = tile.splits > 1
+    partial, planes = tile.splits > 1, PRODUCTS[tile.parts]
+    kind = "bfloat16" if tile.parts else dtype
     result = (("RESULT", "float"), ("STORE_RESULT(x, p, i)", "((p)[i] = (x))"))
     defines: tuple[tuple[str, object], ...] = (
         ("SPAN_M", tile.m), ("SPAN_N", tile.n), ("SPAN_K", tile.k), ("WARPS_M", tile.warps_m),
         ("WARPS_N", tile.warps_n), ("STAGES", tile.stages), ("GROUP_ROWS", _GROUP_ROWS), ("A_ALONG", int(a_along)),
         ("B_ALONG", int(b_along)), ("CHUNKS_ALIGNED", int(aligned)), ("PAIRS", int(pairs and not partial)),
-        ("KIND", f'"{_KINDS[dtype]}"'), ("ELEMENT_X", _ELEMENTS[dtype]),
+        ("KIND", f'"{_KINDS[kind]}"'), ("ELEMENT_X", _ELEMENTS[kind]), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
+        ("A_PLANES", sum(a << 2 * i for i, (a, _) in enumerate(planes))),
+        ("B_PLANES", sum(b << 2 * i for i, (_, b) in enumerate(planes))),
         *(result if partial else (("RESULT", "STORAGE"), ("STORE_RESULT", "STORE"))), SHORT,
     )  # fmt: skip
     if tile.unit == "wgmma":
-        defines = (*defines, _multiply(tile, (a_along, b_along), dtype))
+        defines = (*defines, _multiply(tile, (a_along, b_along), kind))
     names = ("contract_product", "matrix_unit_tile", *_TEMPLATES[tile.unit], "contract_matrix_unit")
     return epilogue_source(device, dtype, names, defines, epilogue, operands)
 
@@ -99,18 +102,30 @@ def contract(
     out_part: int,
     fused: FusedEpilogue | None = None,
 ) -> None:
-    """Runs a product of 16-bit operands into ``out``: partial sum s goes to ``out`` + s * ``out_part`` in float32;
-    without split-K, the result.
+    """Runs a product into ``out``: partial sum s goes to ``out`` + s * ``out_part`` in float32; without split-K, the
+    result. Operands are of 16 bits, or float32 if the tile has parts.
     """
-    epilogue, operands, more = trailing_args(fused, b)
+    epilogue, count, more = trailing_args(fused, b)
     form = tile._replace(splits=min(tile.splits, 2))
-    text = program(traits(engine), a.dtype, form, _layout(c), epilogue, operands)
+    text = program(traits(engine), a.dtype, form, _layout(c), epilogue, count)
     items = 32 * tile.warps_m * tile.warps_n
     groups = -(-prod(c.n) // tile.n) * -(-c.m // tile.m)
     part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
     numbers = [np.int32(tile.splits), np.int32(part), np.int64(out_part)]
     size = (groups * items, 1, prod(c.batch) * tile.splits)
-    engine.launch(text, "matrix_unit", size, (items, 1, 1), [a, b, out, wide_argument(c), *numbers, *more])
+    operands, whole = [a, b], []
+    if tile.parts:
+        operands = [_planes(engine, operand, tile.parts) for operand in (a, b)]
+        whole = [a, b, np.int64(a.size), np.int64(b.size)]
+    engine.launch(text, "matrix_unit", size, (items, 1, 1), [*operands, out, wide_argument(c), *numbers, *whole, *more])
+
+
+def _planes(engine: Any, x: TensorData, parts: int) -> TensorData:
+    """The bfloat16 planes of a float32 operand."""
+    planes: TensorData = engine.empty((parts, x.size), "bfloat16")
+    text = source(("matrix_unit_split",), (("PARTS", parts),))
+    engine.launch(text, "split_parts", (x.size,), None, [x, planes, np.int64(x.size)])
+    return planes
 
 
 def run_trial(name: str, key: str) -> int:
@@ -131,18 +146,20 @@ def _is_right(engine: Any, name: str) -> bool:
     """
     first, *others = (tile for tile, _ in UNITS[name].tiles)
     layouts = ((True, True), (True, False), (False, True), (False, False))
-    trials = [(DTYPES[0], first, layout) for layout in layouts] + [(DTYPES[1], first, layouts[1])]
-    trials += [(DTYPES[i % 2], tile, layouts[i % 4]) for i, tile in enumerate(others)]
+    dtypes = ("float32", "float32") if first.parts else DTYPES
+    trials = [(dtypes[0], first, layout) for layout in layouts] + [(dtypes[1], first, layouts[1])]
+    trials += [(dtypes[i % 2], tile, layouts[i % 4]) for i, tile in enumerate(others)]
     return all(_multiplies(engine, *trial, (264, 392, 136)) for trial in trials) and _multiplies(
-        engine, DTYPES[0], first, layouts[1], (70, 83, 41)
+        engine, dtypes[0], first, layouts[1], (70, 83, 41)
     )
 
 
 def _multiplies(engine: Any, dtype: str, tile: UnitTile, along: tuple[bool, bool], sizes: tuple[int, int, int]) -> bool:
     """True if a product of small integers, whose sums are exact, has the right bits in every element."""
     rng, (m, n, k) = np.random.default_rng(0), sizes
-    a = rng.integers(-8, 8, (m, k) if along[0] else (k, m)).astype(np.float32)
-    b = rng.integers(-8, 8, (n, k) if along[1] else (k, n)).astype(np.float32)
+    most = 2 ** (9 if tile.parts == 3 else 3)  # so that sums are exact, and with three parts A and B have several
+    a = rng.integers(-most, most, (m, k) if along[0] else (k, m)).astype(np.float32)
+    b = rng.integers(-most, most, (n, k) if along[1] else (k, n)).astype(np.float32)
     exact = (a if along[0] else a.T).astype(np.float64) @ (b.T if along[1] else b)
     left, right, out, wanted = (engine.tensor(x, dtype) for x in (a, b, np.full((m, n), np.nan), exact))
     a_row, a_k = (k, 1) if along[0] else (1, m)
