@@ -15,6 +15,7 @@ from netcl.core.backend.registry import engine_for
 # The file whose tests see a variable's effect; below tests/ of netcl-core if it names no package.
 SEEN_IN = {
     "KERNEL_STRATEGY": "tuning/test_launched_kernels.py",
+    "FLOAT32_MATMUL": "backend/contraction/test_matrix_units.py",
     "CONV_WINOGRAD": "backend/contraction/test_conv_kernels.py",
     "CONV_TILED_LOCAL": "tuning/test_launched_kernels.py",
     "MAX_CACHED_GB": "memory/test_memory.py",

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.resources import files
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -155,18 +154,24 @@ def _contractions_of_gpus() -> Instances:
 
 
 def _matrix_units() -> Instances:
-    for dtype in ("bfloat16", "float16"):
-        for unit in UNITS.values():
-            for tile, _ in unit.tiles:
-                for along in product((False, True), repeat=2):
-                    name = f"contract_matrix_unit/{unit.name}_{dtype}_{tile.m}_{tile.n}_{int(along[0])}{int(along[1])}"
-                    yield name, partial(matrix_units.program, GPU, dtype, tile, (*along, True, True))
-                yield f"{name}_loose", partial(matrix_units.program, GPU, dtype, tile, (True, False, False, False))
-                parts = tile._replace(splits=2)
-                yield f"{name}_split", partial(matrix_units.program, GPU, dtype, parts, (True, False, True, True))
-                for suffix, text, operands in _finishes(dtype, 1):
-                    finish = ((True, False, True, True), text, operands)
-                    yield f"{name}{suffix}", partial(matrix_units.program, GPU, dtype, tile, *finish)
+    """Each unit with each of its tiles; of the first tile the layouts, split-K, and an epilogue."""
+    for unit in UNITS.values():
+        dtype = "float32" if unit.tiles[0][0].parts else "bfloat16"
+        for number, (tile, _) in enumerate(unit.tiles):
+            name, layout = f"contract_matrix_unit/{unit.name}_{tile.m}_{tile.n}", (True, False, True, True)
+            yield name, partial(matrix_units.program, GPU, dtype, tile, layout)
+            if number:
+                continue
+            for a_along, b_along in ((True, True), (False, True), (False, False)):
+                along = (a_along, b_along, True, True)
+                yield f"{name}_{int(a_along)}{int(b_along)}", partial(matrix_units.program, GPU, dtype, tile, along)
+            if dtype == "bfloat16":
+                yield f"{name}_float16", partial(matrix_units.program, GPU, "float16", tile, layout)
+            yield f"{name}_loose", partial(matrix_units.program, GPU, dtype, tile, (True, False, False, False))
+            yield f"{name}_split", partial(matrix_units.program, GPU, dtype, tile._replace(splits=2), layout)
+            yield f"{name}_added", partial(matrix_units.program, GPU, dtype, tile, layout, "", 1)
+    for parts in (1, 2, 3):
+        yield f"matrix_unit_split/{parts}", partial(matrix_units.split_program, parts)
 
 
 def _recurrences() -> Instances:

@@ -74,6 +74,12 @@ _ROWS = (
         "auto",
         "portable: no kernels that use sub-groups; else the device decides",
     ),
+    Variable(
+        "FLOAT32_MATMUL",
+        "highest high medium",
+        "highest",
+        "precision of float32 products on a GPU's matrix unit, as set_float32_matmul_precision sets it",
+    ),
     Variable("CONV_WINOGRAD", "bool", True, "allows Winograd for 3x3 convolutions of stride 1"),
     Variable("CONV_TILED_LOCAL", "bool", False, "GPUs run convolutions of small outputs by the local memory kernel"),
     Variable("MAX_CACHED_GB", "float", 4.0, "cap of PersistentBufferPool's cached buffers, in GiB", 0),

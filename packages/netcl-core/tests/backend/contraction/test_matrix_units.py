@@ -14,11 +14,15 @@ from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.device.health import launch_log
 from netcl.core.expr import Load, parse
-from netcl.core.tuning import matrix_units, selector
+from netcl.core.tuning import matmul_precision, matrix_units, selector
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.traits import Traits
 
-TWINS = [name for name, unit in matrix_units.UNITS.items() if unit.capability is None]
+TWINS = ["wgmma_twin", pytest.param("mma_twin", marks=pytest.mark.deep)]
+PARTED = ["wgmma_twin_3", *(
+    pytest.param(name, marks=pytest.mark.deep)
+    for name in ("wgmma_twin_2", "wgmma_twin_1", "mma_twin_3", "mma_twin_2", "mma_twin_1")
+)]  # fmt: skip
 GPU = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024, units=132)
 # m, n, k: just under and over tiles, primes with rows at odd addresses, few rows.
 SIZES = [(65, 72, 72), (61, 67, 71), (9, 130, 40)]
@@ -34,7 +38,7 @@ def dtype(request: pytest.FixtureRequest) -> str:
 def unit(request: pytest.FixtureRequest, engine: Any, dtype: str) -> str:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
-    if request.param in TWINS:
+    if request.param.endswith("_twin"):
         return str(request.param)
     found = matrix_units.unit_of(profile_of(engine.queue), dtype)
     if found is None:
@@ -111,7 +115,7 @@ def test_rows_and_columns_outside_do_not_spread_nans(engine: Any, unit: str, dty
 
 
 def test_without_a_fitting_layout_it_is_another_kernel(engine: Any, unit: str) -> None:
-    if unit not in TWINS:
+    if not unit.endswith("_twin"):
         pytest.skip("asks for a twin by name, once is enough")
     x = engine.tensor(np.ones((16, 8)), "bfloat16")
     from netcl.core.backend.opencl.contraction import gemm
@@ -120,6 +124,47 @@ def test_without_a_fitting_layout_it_is_another_kernel(engine: Any, unit: str) -
     log.clear()
     gemm.matmul(engine, x, engine.tensor(np.ones((8, 3)), "bfloat16"), variant=unit)
     assert "matrix_unit" not in log
+
+
+@pytest.fixture(params=PARTED)
+def parted(request: pytest.FixtureRequest, engine: Any) -> str:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
+    return str(request.param)
+
+
+def test_float32_in_parts(engine: Any, parted: str) -> None:
+    """Operands in three parts are as exact as sums of float32 products, in two about 2^-16, in one 2^-8."""
+    m, n, k = 70, 66, 200
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
+    exact, scale = a.astype(np.float64) @ b, np.abs(a).astype(np.float64) @ np.abs(b)
+    error = np.abs(multiply(engine, parted, "float32", a, b) - exact) / scale
+    most, least = {"3": (2e-7, 0), "2": (1e-5, 1e-7), "1": (2e-3, 1e-5)}[parted[-1]]
+    assert least <= error.max() < most
+
+
+def test_float32_in_parts_keeps_inf_and_nan(engine: Any, parted: str) -> None:
+    a, b = integers((70, 72), 1), integers((72, 66), 2)
+    a[3, 5], a[7, 2], b[9, 11] = np.inf, np.nan, -np.inf
+    a[20], b[:, 20], a[20, 0], b[0, 20] = 0, 0, np.finfo(np.float32).max, 0.5  # rounds to Inf in bfloat16
+    with np.errstate(invalid="ignore", over="ignore"):
+        exact = a @ b
+    found = multiply(engine, parted, "float32", a, b)
+    assert np.array_equal(np.isnan(found), np.isnan(exact))
+    assert np.array_equal(np.isinf(found), np.isinf(exact))
+    assert np.array_equal(np.sign(found[np.isinf(exact)]), np.sign(exact[np.isinf(exact)]))
+    np.testing.assert_allclose(found[20, 20], exact[20, 20], rtol={"3": 1e-6, "2": 1e-4, "1": 1e-2}[parted[-1]])
+
+
+def test_three_parts_have_all_bits(engine: Any, parted: str) -> None:
+    """The identity times a matrix gives the bits of each number that is not too small for bfloat16's last part."""
+    if not parted.endswith("3"):
+        pytest.skip("two parts and one do not have all bits")
+    bits = np.random.default_rng(3).integers(0, 2**32, 64 * 64, dtype=np.uint32).view(np.float32)
+    usable = np.isfinite(bits) & (np.abs(bits) > 2.0**-109)
+    x = np.where(usable, bits, 1).astype(np.float32).reshape(64, 64)
+    assert np.array_equal(multiply(engine, parted, "float32", np.eye(64, dtype=np.float32), x), x)
 
 
 def contiguous(m: int, n: int, k: int) -> Contraction:
@@ -160,7 +205,8 @@ def test_a_unit_that_lies_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
         return name != "wgmma"
 
     monkeypatch.setattr(matrix_units, "is_right", lying)
-    assert matrix_units.unit_of(device, "float32") is None
+    assert matrix_units.unit_of(device, "int32") is None
+    assert matrix_units.unit_of(device, "float64") is None
     assert tried == []
     assert matrix_units.unit_of(device, "bfloat16") == "mma"
     assert tried == ["wgmma", "mma"]
@@ -194,6 +240,29 @@ def test_the_selector_names_the_unit() -> None:
         assert selector.product_kernel(GPU, c) != "wgmma"
         assert (selector.product_kernels(GPU, c, "wgmma")[0] == "wgmma") == (expected == "wgmma")
     assert selector.product_kernel(GPU, contiguous(64, 64, 64), "tiled", "wgmma") == "tiled"  # measured
+
+
+def test_float32_uses_a_unit_for_large_products_with_long_sums() -> None:
+    for sizes, expected in (((1024, 1024, 256), True), ((1024, 1024, 255), False), ((63, 99999, 1024), False)):
+        assert matrix_units.pays("wgmma_3", contiguous(*sizes)) == expected, sizes
+    assert matrix_units.pays("wgmma", contiguous(8, 8, 16))
+    device = profile(9, 0)
+    assert matrix_units.candidates(device, 3) == ("wgmma_3", "mma_3")
+
+
+def test_the_precision_of_float32_decides_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_units, "is_right", lambda *_: True)
+    device, asked = profile(9, 0), matmul_precision.get_float32_matmul_precision
+    for precision, unit in (("highest", "wgmma_3"), ("high", "wgmma_2"), ("medium", "wgmma_1")):
+        with config.override(FLOAT32_MATMUL=precision):
+            assert asked() == precision
+            assert matrix_units.unit_of(device, "float32", asked()) == unit
+    monkeypatch.setattr(matmul_precision, "_precision", None)
+    matmul_precision.set_float32_matmul_precision("high")
+    with config.override(FLOAT32_MATMUL="medium"):
+        assert asked() == "high"  # set in the program
+    with pytest.raises(ValueError, match="highest, high, medium, not 'low'"):
+        matmul_precision.set_float32_matmul_precision("low")
 
 
 def test_tiles_fill_the_compute_units() -> None:

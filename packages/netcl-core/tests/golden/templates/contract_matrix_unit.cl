@@ -1,4 +1,4 @@
-// contract_matrix_unit/wgmma_bfloat16_128_256_00
+// contract_matrix_unit/wgmma_128_256
 #define DTYPE_BFLOAT16 1
 #define SPAN_M 128
 #define SPAN_N 256
@@ -7,16 +7,20 @@
 #define WARPS_N 1
 #define STAGES 4
 #define GROUP_ROWS 8
-#define A_ALONG 0
+#define A_ALONG 1
 #define B_ALONG 0
 #define CHUNKS_ALIGNED 1
 #define PAIRS 1
 #define KIND "bf16"
 #define ELEMENT_X as_float((uint)x << 16)
+#define PARTS 0
+#define PRODUCTS 1
+#define A_PLANES 0
+#define B_PLANES 0
 #define RESULT STORAGE
 #define STORE_RESULT STORE
 #define OFFSET int
-#define WGMMA(sums, a, b) asm volatile("//@ { .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, %128, %129, p, 1, 1, 1, 1; }" : "+f"(sums[0][0]), "+f"(sums[0][1]), "+f"(sums[0][2]), "+f"(sums[0][3]), "+f"(sums[1][0]), "+f"(sums[1][1]), "+f"(sums[1][2]), "+f"(sums[1][3]), "+f"(sums[2][0]), "+f"(sums[2][1]), "+f"(sums[2][2]), "+f"(sums[2][3]), "+f"(sums[3][0]), "+f"(sums[3][1]), "+f"(sums[3][2]), "+f"(sums[3][3]), "+f"(sums[4][0]), "+f"(sums[4][1]), "+f"(sums[4][2]), "+f"(sums[4][3]), "+f"(sums[5][0]), "+f"(sums[5][1]), "+f"(sums[5][2]), "+f"(sums[5][3]), "+f"(sums[6][0]), "+f"(sums[6][1]), "+f"(sums[6][2]), "+f"(sums[6][3]), "+f"(sums[7][0]), "+f"(sums[7][1]), "+f"(sums[7][2]), "+f"(sums[7][3]), "+f"(sums[8][0]), "+f"(sums[8][1]), "+f"(sums[8][2]), "+f"(sums[8][3]), "+f"(sums[9][0]), "+f"(sums[9][1]), "+f"(sums[9][2]), "+f"(sums[9][3]), "+f"(sums[10][0]), "+f"(sums[10][1]), "+f"(sums[10][2]), "+f"(sums[10][3]), "+f"(sums[11][0]), "+f"(sums[11][1]), "+f"(sums[11][2]), "+f"(sums[11][3]), "+f"(sums[12][0]), "+f"(sums[12][1]), "+f"(sums[12][2]), "+f"(sums[12][3]), "+f"(sums[13][0]), "+f"(sums[13][1]), "+f"(sums[13][2]), "+f"(sums[13][3]), "+f"(sums[14][0]), "+f"(sums[14][1]), "+f"(sums[14][2]), "+f"(sums[14][3]), "+f"(sums[15][0]), "+f"(sums[15][1]), "+f"(sums[15][2]), "+f"(sums[15][3]), "+f"(sums[16][0]), "+f"(sums[16][1]), "+f"(sums[16][2]), "+f"(sums[16][3]), "+f"(sums[17][0]), "+f"(sums[17][1]), "+f"(sums[17][2]), "+f"(sums[17][3]), "+f"(sums[18][0]), "+f"(sums[18][1]), "+f"(sums[18][2]), "+f"(sums[18][3]), "+f"(sums[19][0]), "+f"(sums[19][1]), "+f"(sums[19][2]), "+f"(sums[19][3]), "+f"(sums[20][0]), "+f"(sums[20][1]), "+f"(sums[20][2]), "+f"(sums[20][3]), "+f"(sums[21][0]), "+f"(sums[21][1]), "+f"(sums[21][2]), "+f"(sums[21][3]), "+f"(sums[22][0]), "+f"(sums[22][1]), "+f"(sums[22][2]), "+f"(sums[22][3]), "+f"(sums[23][0]), "+f"(sums[23][1]), "+f"(sums[23][2]), "+f"(sums[23][3]), "+f"(sums[24][0]), "+f"(sums[24][1]), "+f"(sums[24][2]), "+f"(sums[24][3]), "+f"(sums[25][0]), "+f"(sums[25][1]), "+f"(sums[25][2]), "+f"(sums[25][3]), "+f"(sums[26][0]), "+f"(sums[26][1]), "+f"(sums[26][2]), "+f"(sums[26][3]), "+f"(sums[27][0]), "+f"(sums[27][1]), "+f"(sums[27][2]), "+f"(sums[27][3]), "+f"(sums[28][0]), "+f"(sums[28][1]), "+f"(sums[28][2]), "+f"(sums[28][3]), "+f"(sums[29][0]), "+f"(sums[29][1]), "+f"(sums[29][2]), "+f"(sums[29][3]), "+f"(sums[30][0]), "+f"(sums[30][1]), "+f"(sums[30][2]), "+f"(sums[30][3]), "+f"(sums[31][0]), "+f"(sums[31][1]), "+f"(sums[31][2]), "+f"(sums[31][3]) : "l"(a), "l"(b) : "memory")
+#define WGMMA(sums, a, b) asm volatile("//@ { .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, %128, %129, p, 1, 1, 0, 1; }" : "+f"(sums[0][0]), "+f"(sums[0][1]), "+f"(sums[0][2]), "+f"(sums[0][3]), "+f"(sums[1][0]), "+f"(sums[1][1]), "+f"(sums[1][2]), "+f"(sums[1][3]), "+f"(sums[2][0]), "+f"(sums[2][1]), "+f"(sums[2][2]), "+f"(sums[2][3]), "+f"(sums[3][0]), "+f"(sums[3][1]), "+f"(sums[3][2]), "+f"(sums[3][3]), "+f"(sums[4][0]), "+f"(sums[4][1]), "+f"(sums[4][2]), "+f"(sums[4][3]), "+f"(sums[5][0]), "+f"(sums[5][1]), "+f"(sums[5][2]), "+f"(sums[5][3]), "+f"(sums[6][0]), "+f"(sums[6][1]), "+f"(sums[6][2]), "+f"(sums[6][3]), "+f"(sums[7][0]), "+f"(sums[7][1]), "+f"(sums[7][2]), "+f"(sums[7][3]), "+f"(sums[8][0]), "+f"(sums[8][1]), "+f"(sums[8][2]), "+f"(sums[8][3]), "+f"(sums[9][0]), "+f"(sums[9][1]), "+f"(sums[9][2]), "+f"(sums[9][3]), "+f"(sums[10][0]), "+f"(sums[10][1]), "+f"(sums[10][2]), "+f"(sums[10][3]), "+f"(sums[11][0]), "+f"(sums[11][1]), "+f"(sums[11][2]), "+f"(sums[11][3]), "+f"(sums[12][0]), "+f"(sums[12][1]), "+f"(sums[12][2]), "+f"(sums[12][3]), "+f"(sums[13][0]), "+f"(sums[13][1]), "+f"(sums[13][2]), "+f"(sums[13][3]), "+f"(sums[14][0]), "+f"(sums[14][1]), "+f"(sums[14][2]), "+f"(sums[14][3]), "+f"(sums[15][0]), "+f"(sums[15][1]), "+f"(sums[15][2]), "+f"(sums[15][3]), "+f"(sums[16][0]), "+f"(sums[16][1]), "+f"(sums[16][2]), "+f"(sums[16][3]), "+f"(sums[17][0]), "+f"(sums[17][1]), "+f"(sums[17][2]), "+f"(sums[17][3]), "+f"(sums[18][0]), "+f"(sums[18][1]), "+f"(sums[18][2]), "+f"(sums[18][3]), "+f"(sums[19][0]), "+f"(sums[19][1]), "+f"(sums[19][2]), "+f"(sums[19][3]), "+f"(sums[20][0]), "+f"(sums[20][1]), "+f"(sums[20][2]), "+f"(sums[20][3]), "+f"(sums[21][0]), "+f"(sums[21][1]), "+f"(sums[21][2]), "+f"(sums[21][3]), "+f"(sums[22][0]), "+f"(sums[22][1]), "+f"(sums[22][2]), "+f"(sums[22][3]), "+f"(sums[23][0]), "+f"(sums[23][1]), "+f"(sums[23][2]), "+f"(sums[23][3]), "+f"(sums[24][0]), "+f"(sums[24][1]), "+f"(sums[24][2]), "+f"(sums[24][3]), "+f"(sums[25][0]), "+f"(sums[25][1]), "+f"(sums[25][2]), "+f"(sums[25][3]), "+f"(sums[26][0]), "+f"(sums[26][1]), "+f"(sums[26][2]), "+f"(sums[26][3]), "+f"(sums[27][0]), "+f"(sums[27][1]), "+f"(sums[27][2]), "+f"(sums[27][3]), "+f"(sums[28][0]), "+f"(sums[28][1]), "+f"(sums[28][2]), "+f"(sums[28][3]), "+f"(sums[29][0]), "+f"(sums[29][1]), "+f"(sums[29][2]), "+f"(sums[29][3]), "+f"(sums[30][0]), "+f"(sums[30][1]), "+f"(sums[30][2]), "+f"(sums[30][3]), "+f"(sums[31][0]), "+f"(sums[31][1]), "+f"(sums[31][2]), "+f"(sums[31][3]) : "l"(a), "l"(b) : "memory")
 #define finished(sum, row, column, to) (sum)
 #define LOOPS __attribute__((vec_type_hint(float16)))
 ushort to_bfloat16(float x) {
@@ -91,12 +95,18 @@ static inline void copy_whole_chunk(__local ushort* to, __global const ushort* f
 #endif
 }
 
+#define NOT_INLINED __attribute__((noinline))
+
+#if PARTS
+#define STORE_PAIR(first, second, out, at) *(__global float2*)((out) + (at)) = (float2)(first, second)
+#else
 static inline void store_pair(__global ushort* to, const float first, const float second) {
     uint pair;
     asm("cvt.rn." KIND "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
     *(__global uint*)to = pair;
 }
 #define STORE_PAIR(first, second, out, at) store_pair((__global ushort*)(out) + (at), first, second)
+#endif
 
 // The unit wgmma.mma_async.m64nNk16 of NVIDIA's GPUs of compute capability 9.0, in inline PTX: a warpgroup, four warps,
 // multiplies 64 rows of the tile of A by all columns of that of B, which it reads in local memory by itself. A warp has the sums
@@ -133,7 +143,11 @@ static inline ulong described(__local const ushort* tile) {
     }
 #define MULTIPLIES_END asm volatile("//@ wgmma.wait_group.sync.aligned 0;" ::: "memory")
 
-// GEMM of 16-bit operands on a matrix unit, with sums in float32: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j].
+// GEMM on a matrix unit of 16-bit operands, with sums in float32: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j].
+//
+// With PARTS the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), at a distance of a_plane and b_plane:
+// PRODUCTS products of planes for each block of k, the smallest first, whose sum is added to a total outside the unit. A result
+// that is not finite is computed again from the whole operands, so that Inf and NaN are those of float32.
 //
 // A work-group computes SPAN_M x SPAN_N results. Blocks of SPAN_K along k go through a ring of STAGES buffers in local
 // memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of 32 work-items multiply one, each
@@ -189,15 +203,47 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
     if (inner_tile && start + SPAN_K <= depth) copy_inner(tile, from, along, span, item, first, start, step); \
     else if (along) copy_along(tile, from, span, item, first, count, start, depth, step); \
     else copy_across(tile, from, span, item, first, count, start, depth, step);
-#define COPY(tile, at) { \
-        const int start = at; \
-        COPY_OPERAND(tile, a, A_ALONG, SPAN_M, row, m, a_step) \
-        COPY_OPERAND(tile + TILE_A, b, B_ALONG, SPAN_N, column, n, b_step) \
+#define COPY(tile, block) { \
+        const int start = first_k + (block) / PRODUCTS * SPAN_K; \
+        __global const ushort* a_from = a + A_PLANE((block) % PRODUCTS) * a_plane; \
+        __global const ushort* b_from = b + B_PLANE((block) % PRODUCTS) * b_plane; \
+        COPY_OPERAND(tile, a_from, A_ALONG, SPAN_M, row, m, a_step) \
+        COPY_OPERAND(tile + TILE_A, b_from, B_ALONG, SPAN_N, column, n, b_step) \
     }
 
+// The planes of the factors of a product, two bits for each product.
+#define A_PLANE(product) (A_PLANES >> (product) * 2 & 3)
+#define B_PLANE(product) (B_PLANES >> (product) * 2 & 3)
+
+#if PARTS
+#define WHOLE_OPERANDS , __global const float* a_whole, __global const float* b_whole, const long a_plane, const long b_plane
+
+static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __global const float* b, const long b_k, const int depth) {
+    float sum = 0;
+    for (int k = 0; k < depth; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
+    return sum;
+}
+#else
+#define WHOLE_OPERANDS
+#define a_plane 0
+#define b_plane 0
+#endif
+
+// Adds the unit's sums to the totals outside it, or begins these, and clears the sums.
+#define ADD_SUMS(assign) \
+    EACH_FRAGMENT \
+    for (uint i = 0; i < WARP_M / 16; i++) \
+        EACH_FRAGMENT \
+        for (uint j = 0; j < WARP_N / 8; j++) \
+            EACH_FRAGMENT \
+            for (uint e = 0; e < 4; e++) { \
+                totals[i][j][e] assign sums[i][j][e]; \
+                sums[i][j][e] = 0; \
+            }
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* restrict b_, __global RESULT* restrict out, const product g,
-                 const int splits, const int part, const long out_part) {
+void matrix_unit(__global const ushort* restrict a_, __global const ushort* restrict b_, __global RESULT* restrict out, const product g,
+                 const int splits, const int part, const long out_part WHOLE_OPERANDS) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
     UNIT_MEMORY
     const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
@@ -208,8 +254,10 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
     const int row = (band * GROUP_ROWS + within % height) * SPAN_M, column = within / height * SPAN_N;
     const long z = get_global_id(2) / splits, outer = z / g.inner_batch, inner = z % g.inner_batch;
     const int split = get_global_id(2) % splits, first_k = split * part;
-    __global const ushort* a = (__global const ushort*)a_ + g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
-    __global const ushort* b = (__global const ushort*)b_ + g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    const long a_begin = g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
+    const long b_begin = g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
+    __global const ushort* a = a_ + a_begin;
+    __global const ushort* b = b_ + b_begin;
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + split * out_part;
     float sums[WARP_M / 16][WARP_N / 8][4];
     EACH_FRAGMENT
@@ -218,22 +266,32 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
         for (uint j = 0; j < WARP_N / 8; j++)
             EACH_FRAGMENT
             for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
+#if PARTS
+    float totals[WARP_M / 16][WARP_N / 8][4];
+    ADD_SUMS(=)
+#endif
     const bool inner_tile = row + SPAN_M <= m && column + SPAN_N <= n;
-    const int depth = min((int)g.k, first_k + part), blocks = (depth - first_k + SPAN_K - 1) / SPAN_K;
+    const int depth = min((int)g.k, first_k + part), blocks = (depth - first_k + SPAN_K - 1) / SPAN_K * PRODUCTS;
     ROLLED
     for (int stage = 0; stage < AHEAD; stage++) {
-        if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), first_k + stage * SPAN_K)
+        if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), stage)
         COPIES_END;
     }
     int reading = 0, writing = AHEAD;  // of the ring
     for (int block = 0; block < blocks; block++) {
         COPIES_WAIT;  // for the copies of this block: copies of AHEAD - 1 later ones may be under way
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (block + AHEAD < blocks) COPY(tiles + writing * (TILE_A + TILE_B), first_k + (block + AHEAD) * SPAN_K)
+        if (block + AHEAD < blocks) COPY(tiles + writing * (TILE_A + TILE_B), block + AHEAD)
         COPIES_END;
         __local const ushort* a_tile = tiles + reading * (TILE_A + TILE_B);
         __local const ushort* b_tile = a_tile + TILE_A;
         MULTIPLY_TILES(a_tile, b_tile)
+#if PARTS
+        if (block % PRODUCTS == PRODUCTS - 1) {
+            MULTIPLIES_END;
+            ADD_SUMS(+=)
+        }
+#endif
         reading = reading + 1 == STAGES ? 0 : reading + 1;
         writing = writing + 1 == STAGES ? 0 : writing + 1;
     }
@@ -247,6 +305,12 @@ void matrix_unit(__global const STORAGE* restrict a_, __global const STORAGE* re
             EACH_FRAGMENT
             for (uint e = 0; e < 4; e++) {
                 const int r = min(first_row + (int)(e / 2 * 8), m - 1), inside = min(c + (int)(e % 2), n - 1);
+#if PARTS
+                sums[i][j][e] = totals[i][j][e];
+                if (!isfinite(sums[i][j][e]))
+                    sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row + first_k * g.a_k, g.a_k,
+                                              b_whole + b_begin + inside * g.b_n + first_k * g.b_k, g.b_k, depth - first_k);
+#endif
                 sums[i][j][e] = finished(sums[i][j][e], r, inside, inside * out_n);
             }
             EACH_FRAGMENT

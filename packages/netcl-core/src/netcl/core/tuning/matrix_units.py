@@ -17,11 +17,12 @@ from netcl.core.device.child_probe import driver_key, verdict
 from netcl.core.tuning.problems import Contraction, dense_steps
 from netcl.core.tuning.traits import Traits
 
-__all__ = ["UNITS", "MatrixUnit", "UnitTile", "has_matrix_unit", "tile_of", "unit_of"]
+__all__ = ["UNITS", "MatrixUnit", "UnitTile", "fits", "pays", "tile_of", "unit_of"]
 
 CHUNK = 8  # elements of a copy to local memory, which begin at multiples of 16 bytes to be copied asynchronously
 _LEAST_ROWS = 8  # of a result; below, reading the operands takes all the time
 _LEAST_K = 16
+_LEAST_K_OF_PARTS, _LEAST_OF_PARTS, _LARGE = 256, 64, 1 << 28  # k, rows and columns, and products of a matrix
 _LEAST_SPLIT = 256  # least products of a partial sum
 _TIMEOUT_S = 120.0
 # Of a large GPU (H100), for estimates: products of a compute unit with the best tile in a microsecond, the time of the
@@ -109,6 +110,8 @@ UNITS: dict[str, MatrixUnit] = {
     )
 }
 DTYPES = ("bfloat16", "float16")
+# The parts of float32 operands, by the names of ``set_float32_matmul_precision``.
+PARTS = {"highest": 3, "high": 2, "medium": 1}
 # Products of planes by parts: which plane of A and of B, the smallest product first.
 PRODUCTS = {
     0: ((0, 0),), 1: ((0, 0),), 2: ((0, 1), (1, 0), (0, 0)), 3: ((0, 2), (1, 1), (2, 0), (0, 1), (1, 0), (0, 0)),
@@ -122,15 +125,16 @@ os._exit(run_trial({name!r}, sys.argv[1]))
 """
 
 
-def unit_of(profile: DeviceProfile, dtype: str) -> str | None:
+def unit_of(profile: DeviceProfile, dtype: str, precision: str = "highest") -> str | None:
     """The matrix unit that multiplies ``dtype`` on a device, or None: at the first call for a driver version, each unit
-    that the device may have is tried in a child process.
+    that the device may have is tried in a child process. ``precision`` is that of float32 operands, by PyTorch's names.
 
     With NETCL_KERNEL_STRATEGY=portable there is none.
     """
-    if dtype not in DTYPES or config.get("KERNEL_STRATEGY") == "portable":
+    parts = PARTS.get(precision) if dtype == "float32" else 0 if dtype in DTYPES else None
+    if parts is None or config.get("KERNEL_STRATEGY") == "portable":
         return None
-    return next((name for name in candidates(profile) if is_right(profile._device, name)), None)
+    return next((name for name in candidates(profile, parts) if is_right(profile._device, name)), None)
 
 
 def candidates(profile: DeviceProfile, parts: int = 0) -> tuple[str, ...]:
@@ -156,13 +160,26 @@ def is_right(device: Any, name: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def has_matrix_unit(c: Contraction) -> bool:
-    """True if a unit can run a contraction, and pays: its operands are contiguous along k or across it."""
+def fits(c: Contraction) -> bool:
+    """True if a unit can run a contraction: its operands are contiguous along k or across it."""
     steps = dense_steps(c)
-    if steps is None or c.accumulate or c.partial or min(c.m, prod(c.n)) < _LEAST_ROWS or prod(c.k) < _LEAST_K:
+    if steps is None or c.accumulate or c.partial or prod(c.k) < _LEAST_K:
         return False
     a_k, b_k, b_n, _ = steps
     return 1 in (a_k, c.a_row) and 1 in (b_k, b_n)
+
+
+@lru_cache(maxsize=1024)
+def pays(unit: str, c: Contraction) -> bool:
+    """True if a unit can run a contraction, is as exact as its dtype asks for, and is expected to be the fastest.
+
+    Products of float32 operands in three parts are, from a K of 256 on, at least as exact as sums of float32 products
+    in order (ADR 0041); splitting the operands pays for large products.
+    """
+    least, k = min(c.m, prod(c.n)), prod(c.k)
+    if UNITS[unit].tiles[0][0].parts:
+        return fits(c) and k >= _LEAST_K_OF_PARTS and least >= _LEAST_OF_PARTS and c.m * prod(c.n) * k >= _LARGE
+    return fits(c) and least >= _LEAST_ROWS
 
 
 @lru_cache(maxsize=1024)

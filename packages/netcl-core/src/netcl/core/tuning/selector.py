@@ -20,6 +20,7 @@ from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_pro
 from netcl.core.dtypes import DTypeLike, canonical, itemsize
 from netcl.core.tuning import matrix_units, small_channels, tiles, variants, winograd
 from netcl.core.tuning.conv_plans import blocks_of, conv_plan, dense, restricted
+from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_short_offsets
 from netcl.core.tuning.traits import Traits, traits_of
 from netcl.core.tuning.variants import KernelConfig, KernelVariant
@@ -111,7 +112,7 @@ def possible(device: Traits, c: Contraction, kernel: str) -> str:
     if kernel == "broadcast":
         return kernel if has_broadcast(device, c) else "tiled"
     if kernel in matrix_units.UNITS:
-        return kernel if matrix_units.has_matrix_unit(c) else contraction_kernel(device, c)
+        return kernel if matrix_units.fits(c) else contraction_kernel(device, c)
     if kernel in ("wide", "slices"):
         return "tiled" if dense_steps(c) is None or c.accumulate else kernel
     return kernel
@@ -144,7 +145,7 @@ def product_kernel(device: Traits, c: Contraction, measured: str | None = None, 
 def product_kernels(device: Traits, c: Contraction, unit: str | None = None) -> tuple[str, ...]:
     """The kernels to measure for a product by contractions, the one that would be taken first."""
     others = contraction_kernels(device, c)
-    return (unit, *others) if unit is not None and matrix_units.has_matrix_unit(c) else others
+    return (unit, *others) if unit is not None and matrix_units.pays(unit, c) else others
 
 
 # ------------------------------------------------------------------------------------------------------- convolutions
@@ -402,7 +403,7 @@ class KernelSelector:
     ) -> KernelConfig:
         name = canonical(dtype)
         measured = config.get("AUTOTUNE") != "off" and not config.get("DETERMINISTIC")
-        key = (op, shape, name, flags, measured, config.get("KERNEL_STRATEGY"))
+        key = (op, shape, name, flags, measured, config.get("KERNEL_STRATEGY"), get_float32_matmul_precision())
         chosen = self._chosen.get(key)
         if chosen is None:
             if op in ("matmul", "conv2d"):
@@ -417,7 +418,7 @@ class KernelSelector:
         m, n, k = shape
         c = _product_of(self.profile.is_cpu, m, n, k)
         measured = self.measured("matmul", shape, dtype)
-        unit = matrix_units.unit_of(self.profile.base, dtype)
+        unit = matrix_units.unit_of(self.profile.base, dtype, get_float32_matmul_precision())
         kernel = (
             None
             if c.empty

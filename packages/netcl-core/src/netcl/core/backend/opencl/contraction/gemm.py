@@ -21,8 +21,9 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
 )
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.device.capabilities import profile_of
+from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
 from netcl.core.tuning.matrix_units import DTYPES as UNIT_DTYPES
-from netcl.core.tuning.matrix_units import unit_of
+from netcl.core.tuning.matrix_units import pays, unit_of
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.selector import gemv_kernel, product_kernel, product_kernels, swaps
@@ -34,7 +35,8 @@ _UNITS = 64
 _STRIP = 256  # columns of a work-item of the GEMV kernel ``stream``
 
 
-_units: WeakKeyDictionary[Any, dict[str, str | None]] = WeakKeyDictionary()  # by engine and NETCL_KERNEL_STRATEGY
+# By engine, then by NETCL_KERNEL_STRATEGY and the precision of float32.
+_units: WeakKeyDictionary[Any, dict[tuple[str, str], str | None]] = WeakKeyDictionary()
 
 
 class _Matrices(NamedTuple):
@@ -142,13 +144,19 @@ def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "f
 
 def _unit(engine: Any, dtype: str) -> str | None:
     """The matrix unit of the engine's device for a dtype; None if there is none."""
-    if dtype not in UNIT_DTYPES or traits(engine).is_cpu:
+    if dtype not in (*UNIT_DTYPES, "float32") or traits(engine).is_cpu:
         return None
     units = _units.setdefault(engine, {})
-    strategy = config.get("KERNEL_STRATEGY")
-    if strategy not in units:
-        units[strategy] = unit_of(profile_of(engine.queue), dtype)
-    return units[strategy]
+    wanted = (config.get("KERNEL_STRATEGY"), get_float32_matmul_precision() if dtype == "float32" else "")
+    if wanted not in units:
+        units[wanted] = unit_of(profile_of(engine.queue), dtype, wanted[1])
+    return units[wanted]
+
+
+def _paying_unit(engine: Any, plan: _Matrices, dtype: str) -> str | None:
+    """The matrix unit for a product; None if the device has none, or another kernel is faster."""
+    unit = _unit(engine, dtype)
+    return unit if unit is not None and plan.contractions and pays(unit, plan.contractions[0]) else None
 
 
 def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
@@ -212,7 +220,7 @@ def matmul(
     else:
         result = out
     first, second = (b, a) if plan.swapped else (a, b)
-    variant = variant or _measured(engine, plan, a.dtype) or plan.variant or _unit(engine, a.dtype)
+    variant = variant or _measured(engine, plan, a.dtype) or plan.variant or _paying_unit(engine, plan, a.dtype)
     fused = None if epilogue is None else _fuse(engine, plan, epilogue, result, variant)
     for c in plan.contractions:
         if c.empty:

@@ -20,7 +20,7 @@ from netcl.core.tuning.problems import Contraction, dense_steps
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["contract", "program", "run_trial"]
+__all__ = ["contract", "program", "run_trial", "split_program"]
 
 _KINDS = {"float16": "f16", "bfloat16": "bf16"}
 _ELEMENTS = {"float16": "vload_half(0, (const half*)&x)", "bfloat16": "as_float((uint)x << 16)"}
@@ -120,11 +120,15 @@ def contract(
     engine.launch(text, "matrix_unit", size, (items, 1, 1), [*operands, out, wide_argument(c), *numbers, *whole, *more])
 
 
+def split_program(parts: int) -> str:
+    """The text of the kernel that splits float32 into bfloat16 planes."""
+    return source(("matrix_unit_split",), (("PARTS", parts),))
+
+
 def _planes(engine: Any, x: TensorData, parts: int) -> TensorData:
     """The bfloat16 planes of a float32 operand."""
     planes: TensorData = engine.empty((parts, x.size), "bfloat16")
-    text = source(("matrix_unit_split",), (("PARTS", parts),))
-    engine.launch(text, "split_parts", (x.size,), None, [x, planes, np.int64(x.size)])
+    engine.launch(split_program(parts), "split_parts", (x.size,), None, [x, planes, np.int64(x.size)])
     return planes
 
 
