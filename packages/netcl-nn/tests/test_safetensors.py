@@ -66,7 +66,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
         load_safetensors(tmp_path / "absent")
     safetensors.numpy.save_file({"x": np.zeros(3)}, tmp_path / "odd")
     (tmp_path / "odd").write_bytes((tmp_path / "odd").read_bytes().replace(b'"F64"', b'"C64"'))
-    with pytest.raises(CheckpointError, match="'x': 'C64'"):
+    # A version of safetensors that does not know the dtype refuses the header itself.
+    with pytest.raises(CheckpointError, match="'x': 'C64'|InvalidHeaderDeserialization"):
         load_safetensors(tmp_path / "odd")
     save_safetensors({"weight": Tensor.zeros((2, 2)), "bias": Tensor.zeros((3,))}, tmp_path / "wrong")
     layer = nn.Linear(2, 2)

@@ -186,7 +186,7 @@ class Transfer:
 
     def mapped(self, buffer: Any, shape: tuple[int, ...], dtype: Any) -> Array:
         """The memory of ``buffer``, which is the host's too, as an array, after all work before it."""
-        access = cl.map_flags.READ | cl.map_flags.WRITE
+        access: Any = cl.map_flags.READ | cl.map_flags.WRITE
         array, _ = self.launcher.call(
             lambda: cl.enqueue_map_buffer(self.queue, buffer, access, 0, shape, dtype, is_blocking=True), "a map", 0
         )
