@@ -100,7 +100,8 @@ class autocast:
     """
 
     def __init__(self, enabled: bool = True, dtype: str = "float16") -> None:
-        self.enabled, self.dtype = enabled, dtypes.canonical(dtype)
+        self.enabled: bool = enabled
+        self.dtype: str = dtypes.canonical(dtype)
         if self.dtype not in _HALVES:
             raise DTypeError(f"autocast: dtype is float16 or bfloat16, not {self.dtype}", parameter="dtype")
         self._outer: list[_Cast | None] = []

@@ -37,8 +37,10 @@ class GradScaler:
                 f"{backoff_factor} < 1, "
                 f"growth_interval {growth_interval} >= 1 are needed"
             )
-        self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
-        self.growth_interval, self.enabled = growth_interval, enabled
+        self.growth_factor: float = growth_factor
+        self.backoff_factor: float = backoff_factor
+        self.growth_interval: int = growth_interval
+        self.enabled: bool = enabled
         self._start = (float(init_scale), 0.0)
         self._scale: Tensor | None = None
         self._good: Tensor | None = None
@@ -60,7 +62,7 @@ class GradScaler:
             return ag.tensor(loss)
         if self._pending:
             self.update()
-        return ag.mul(loss, self._on(loss.queue))  # type: ignore[no-any-return]
+        return ag.mul(loss, self._on(loss.queue))
 
     def unscale_(self, optimizer: Any) -> None:
         """Divides the gradients of the optimizer's parameters by the factor, in float32, and sets a flag on the device

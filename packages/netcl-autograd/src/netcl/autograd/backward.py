@@ -33,8 +33,8 @@ class BackwardPass(GradContext):
     ) -> None:
         super().__init__(create_graph=create_graph, sink=sink)
         self.retain = retain
-        self.watched = watched or {}
-        self.accumulates = sink is None
+        self.watched: Mapping[Edge, Callable[[Tensor], None]] | dict[Edge, Callable[[Tensor], None]] = watched or {}
+        self.accumulates: bool = sink is None
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
         """Propagates ``grads`` of ``roots`` to the leaves; ``only`` limits the pass to what leads to these edges."""

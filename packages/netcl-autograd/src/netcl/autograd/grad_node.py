@@ -115,19 +115,19 @@ class GradNode:
         static: Any = None,
         opaque: bool = False,
     ) -> None:
-        self.name = name
-        self.backward = backward
-        self.edges = edges
+        self.name: str = name
+        self.backward: Backward = backward
+        self.edges: tuple[Edge | None, ...] = edges
         self.saved: tuple[Tensor, ...] | None = saved
-        self.versions = [tensor.version for tensor in saved]
-        self.outputs = outputs
+        self.versions: list[int] = [tensor.version for tensor in saved]
+        self.outputs: int = outputs
         self.static: Any = static
-        self.opaque = opaque  # its gradient also reaches leaves that are not among its edges
+        self.opaque: bool = opaque  # its gradient also reaches leaves that are not among its edges
         self.hooks: dict[int, dict[int, Any]] | None = None
         # The outputs whose gradient is kept in ``grad``, by weak references, which make no cycle.
         self.retained: dict[int, weakref.ref[Tensor]] | None = None
-        self.order = next(_order)  # larger than that of every node it depends on
-        self.trace = called_from() if state.anomaly else None
+        self.order: int = next(_order)  # larger than that of every node it depends on
+        self.trace: str | None = called_from() if state.anomaly else None
 
     def unpack(self) -> tuple[Tensor, ...]:
         """Returns the saved tensors; RuntimeError if they have been freed or overwritten since."""

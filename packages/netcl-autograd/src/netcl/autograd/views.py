@@ -29,8 +29,8 @@ class Group:
     __slots__ = ("base", "edge", "members", "shape")
 
     def __init__(self, base: Tensor) -> None:
-        self.base = weakref.ref(base)
-        self.shape = base.shape
+        self.base: weakref.ref[Tensor] = weakref.ref(base)
+        self.shape: tuple[int, ...] = base.shape
         self.members: list[weakref.ref[Tensor]] = []
         self.edge: Edge | None = None
         self.keep_edge(base)
@@ -72,11 +72,11 @@ class View:
                 parent = Group(x)
                 set_view(x, parent)
             self.group, self.parent = parent, None
-        self.row = row
-        self.meta = TensorMeta(x.shape, x.dtype, x.engine.queue)
-        self.shape = result.shape
-        self.several = False
-        self.recorded = state.enabled
+        self.row: OpRow = row
+        self.meta: TensorMeta = TensorMeta(x.shape, x.dtype, x.engine.queue)
+        self.shape: tuple[int, ...] = result.shape
+        self.several: bool = False
+        self.recorded: bool = state.enabled
         self._call = call
         self._arguments: dict[str, Any] | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.array_api.promotion import together
 from netcl.array_api.rows import row
@@ -51,42 +51,43 @@ class Array(Tensor):
     namespace do, and divide infinities as the standard says. Methods are those of tensors, and return plain ones.
     """
 
-    __slots__ = ()
+    if not TYPE_CHECKING:  # types are those of Tensor
+        __slots__ = ()
 
-    __abs__ = _standard(Tensor.__abs__)
-    __neg__ = _standard(Tensor.__neg__)
-    __invert__ = _standard(Tensor.__invert__)
-    __add__ = _standard(Tensor.__add__)
-    __radd__ = _standard(Tensor.__radd__)
-    __sub__ = _standard(Tensor.__sub__)
-    __rsub__ = _standard(Tensor.__rsub__)
-    __mul__ = _standard(Tensor.__mul__)
-    __rmul__ = _standard(Tensor.__rmul__)
-    __truediv__ = _standard(Tensor.__truediv__)
-    __rtruediv__ = _standard(Tensor.__rtruediv__)
-    __mod__ = _standard(Tensor.__mod__)
-    __rmod__ = _standard(Tensor.__rmod__)
-    __pow__ = _standard(Tensor.__pow__)
-    __rpow__ = _standard(Tensor.__rpow__)
-    __matmul__ = _standard(Tensor.__matmul__)
-    __rmatmul__ = _standard(Tensor.__rmatmul__)
-    __and__ = _standard(Tensor.__and__)
-    __rand__ = _standard(Tensor.__rand__)
-    __or__ = _standard(Tensor.__or__)
-    __ror__ = _standard(Tensor.__ror__)
-    __xor__ = _standard(Tensor.__xor__)
-    __rxor__ = _standard(Tensor.__rxor__)
-    __lshift__ = _standard(Tensor.__lshift__)
-    __rlshift__ = _standard(Tensor.__rlshift__)
-    __rshift__ = _standard(Tensor.__rshift__)
-    __rrshift__ = _standard(Tensor.__rrshift__)
-    __lt__ = _standard(Tensor.__lt__)
-    __le__ = _standard(Tensor.__le__)
-    __gt__ = _standard(Tensor.__gt__)
-    __ge__ = _standard(Tensor.__ge__)
-    __eq__ = _standard(Tensor.__eq__)
-    __ne__ = _standard(Tensor.__ne__)
-    __hash__ = Tensor.__hash__
+        __abs__ = _standard(Tensor.__abs__)
+        __neg__ = _standard(Tensor.__neg__)
+        __invert__ = _standard(Tensor.__invert__)
+        __add__ = _standard(Tensor.__add__)
+        __radd__ = _standard(Tensor.__radd__)
+        __sub__ = _standard(Tensor.__sub__)
+        __rsub__ = _standard(Tensor.__rsub__)
+        __mul__ = _standard(Tensor.__mul__)
+        __rmul__ = _standard(Tensor.__rmul__)
+        __truediv__ = _standard(Tensor.__truediv__)
+        __rtruediv__ = _standard(Tensor.__rtruediv__)
+        __mod__ = _standard(Tensor.__mod__)
+        __rmod__ = _standard(Tensor.__rmod__)
+        __pow__ = _standard(Tensor.__pow__)
+        __rpow__ = _standard(Tensor.__rpow__)
+        __matmul__ = _standard(Tensor.__matmul__)
+        __rmatmul__ = _standard(Tensor.__rmatmul__)
+        __and__ = _standard(Tensor.__and__)
+        __rand__ = _standard(Tensor.__rand__)
+        __or__ = _standard(Tensor.__or__)
+        __ror__ = _standard(Tensor.__ror__)
+        __xor__ = _standard(Tensor.__xor__)
+        __rxor__ = _standard(Tensor.__rxor__)
+        __lshift__ = _standard(Tensor.__lshift__)
+        __rlshift__ = _standard(Tensor.__rlshift__)
+        __rshift__ = _standard(Tensor.__rshift__)
+        __rrshift__ = _standard(Tensor.__rrshift__)
+        __lt__ = _standard(Tensor.__lt__)
+        __le__ = _standard(Tensor.__le__)
+        __gt__ = _standard(Tensor.__gt__)
+        __ge__ = _standard(Tensor.__ge__)
+        __eq__ = _standard(Tensor.__eq__)
+        __ne__ = _standard(Tensor.__ne__)
+        __hash__ = Tensor.__hash__
 
     def __floordiv__(self, other: Any) -> Tensor:
         return as_array(floor_quotient(self, other))  # type: ignore[no-any-return]

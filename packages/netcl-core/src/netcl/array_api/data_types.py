@@ -44,7 +44,7 @@ class DataType:
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -106,25 +106,25 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 @returns_arrays
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """Returns the Cholesky factor of positive definite matrices, lower or ``upper``."""
-    return _linalg.cholesky(x, upper=upper)  # type: ignore[no-any-return]
+    return _linalg.cholesky(x, upper=upper)
 
 
 @returns_arrays
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Returns the cross product of vectors of length 3 along ``axis``; the other axes broadcast."""
-    return _linalg.cross(*together(x1, x2), axis=axis)  # type: ignore[no-any-return]
+    return _linalg.cross(*together(x1, x2), axis=axis)
 
 
 @returns_arrays
 def det(x: Tensor, /) -> Tensor:
     """Returns the determinants of square matrices."""
-    return _linalg.det(x)  # type: ignore[no-any-return]
+    return _linalg.det(x)
 
 
 @returns_arrays
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """Returns the diagonals ``offset`` of matrices."""
-    return _linalg.diagonal(x, offset=offset)  # type: ignore[no-any-return]
+    return _linalg.diagonal(x, offset=offset)
 
 
 @returns_arrays
@@ -136,25 +136,25 @@ def eigh(x: Tensor, /) -> Eigh:
 @returns_arrays
 def eigvalsh(x: Tensor, /) -> Tensor:
     """Returns the eigenvalues of symmetric matrices, ascending."""
-    return _linalg.eigvalsh(x)  # type: ignore[no-any-return]
+    return _linalg.eigvalsh(x)
 
 
 @returns_arrays
 def inv(x: Tensor, /) -> Tensor:
     """Returns the inverses of square matrices."""
-    return _linalg.inv(x)  # type: ignore[no-any-return]
+    return _linalg.inv(x)
 
 
 @returns_arrays
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] | None = "fro") -> Tensor:
     """Returns the norms ``ord`` of matrices; None is "fro"."""
-    return _linalg.matrix_norm(x, ord="fro" if ord is None else ord, keepdims=keepdims)  # type: ignore[no-any-return]
+    return _linalg.matrix_norm(x, ord="fro" if ord is None else ord, keepdims=keepdims)
 
 
 @returns_arrays
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """Returns square matrices to the power of ``n``."""
-    return _linalg.matrix_power(x, n)  # type: ignore[no-any-return]
+    return _linalg.matrix_power(x, n)
 
 
 @returns_arrays
@@ -165,7 +165,7 @@ def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
         largest = row("amax")(values, axis=-1, keepdims=True)
         tolerance = row("mul")(largest, row("unsqueeze")(converted(rtol, x.dtype), -1))
         return row("sum")(row("gt")(values, tolerance), axis=-1)  # type: ignore[no-any-return]
-    return _linalg.matrix_rank(x, rtol=rtol)  # type: ignore[no-any-return]
+    return _linalg.matrix_rank(x, rtol=rtol)
 
 
 @returns_arrays
@@ -180,7 +180,7 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     if isinstance(rtol, Tensor) and rtol.ndim == 0:
         rtol = rtol.item()
     if not isinstance(rtol, Tensor):
-        return _linalg.pinv(x, rtol=rtol)  # type: ignore[no-any-return]
+        return _linalg.pinv(x, rtol=rtol)
     u, s, vh = svd(x, full_matrices=False)
     tolerance = row("mul")(row("amax")(s, axis=-1, keepdims=True), row("unsqueeze")(converted(rtol, x.dtype), -1))
     kept = row("where")(row("gt")(s, tolerance), row("reciprocal")(s), 0.0)
@@ -204,7 +204,7 @@ def slogdet(x: Tensor, /) -> SlogDet:
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Returns the solution of x1 @ result = x2; a vector x2 is one right-hand side, otherwise they are matrices."""
     left, right = together(x1, x2)
-    return _linalg.solve(left, right)  # type: ignore[no-any-return]
+    return _linalg.solve(left, right)
 
 
 @returns_arrays
@@ -216,7 +216,7 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
 @returns_arrays
 def svdvals(x: Tensor, /) -> Tensor:
     """Returns the singular values of matrices, descending."""
-    return _linalg.svdvals(x)  # type: ignore[no-any-return]
+    return _linalg.svdvals(x)
 
 
 @returns_arrays
@@ -236,4 +236,4 @@ def vector_norm(
         axis = tuple(normalize_axes(axis, x.ndim, "vector_norm"))
     if axis == () or (not x.ndim and math.isfinite(ord)):
         return row("abs")(x) if ord else converted(row("ne")(x, 0), x.dtype)
-    return _linalg.vector_norm(x, ord, axis, keepdims)  # type: ignore[no-any-return]
+    return _linalg.vector_norm(x, ord, axis, keepdims)

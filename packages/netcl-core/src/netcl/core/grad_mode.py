@@ -41,7 +41,7 @@ class _State(threading.local):
     trace: Any = None  # of the jitted function that is running
 
 
-state = _State()
+state: _State = _State()
 
 
 class Switch:

@@ -16,62 +16,64 @@ from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk
 from netcl.ops.domains import KINK, few
 from netcl.ops.elementwise import mul
-from netcl.ops.table import composite, elementwise, expression
+from netcl.ops.table import OpFunction, composite, elementwise, expression
 
-relu = elementwise("relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays NaN; the gradient at 0 is 0.", domain=KINK)
-leaky_relu = elementwise(
+relu: OpFunction = elementwise(
+    "relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays NaN; the gradient at 0 is 0.", domain=KINK
+)
+leaky_relu: OpFunction = elementwise(
     "leaky_relu",
     "v0 > 0 ? v0 : slope * v0",
     "x if positive, else slope * x.",
     slope=0.01,
     domain=KINK,
 )
-elu = elementwise(
+elu: OpFunction = elementwise(
     "elu",
     "v0 > 0 ? v0 : alpha * expm1(v0 > 0 ? 0.0f : v0)",
     "x if positive, else alpha (exp(x) - 1).",
     alpha=1.0,
     domain=KINK,
 )
-celu = elementwise(
+celu: OpFunction = elementwise(
     "celu",
     "v0 > 0 ? v0 : alpha * expm1((v0 > 0 ? 0.0f : v0) / alpha)",
     "x if positive, else alpha (exp(x / alpha) - 1).",
     alpha=1.0,
     domain=KINK,
 )
-selu = elementwise(
+selu: OpFunction = elementwise(
     "selu",
     "1.0507009873554805f * (v0 > 0 ? v0 : 1.6732632423543772f * expm1(v0 > 0 ? 0.0f : v0))",
     "Scaled ELU with a fixed point of mean 0 and variance 1 (Klambauer et al. 2017).",
     domain=KINK,
 )
-sigmoid = elementwise("sigmoid", "sigmoid(v0)", "1 / (1 + exp(-x)).")
-tanh = elementwise("tanh", "tanh(v0)", "Hyperbolic tangent.")
-silu = elementwise("silu", "v0 * sigmoid(v0)", "x * sigmoid(x), also called swish.")
+sigmoid: OpFunction = elementwise("sigmoid", "sigmoid(v0)", "1 / (1 + exp(-x)).")
+tanh: OpFunction = elementwise("tanh", "tanh(v0)", "Hyperbolic tangent.")
+silu: OpFunction = elementwise("silu", "v0 * sigmoid(v0)", "x * sigmoid(x), also called swish.")
 swish = silu
-mish = elementwise("mish", "v0 * tanh(logaddexp(v0, 0.0f))", "x * tanh(softplus(x)) (Misra 2019).")
-softplus = elementwise(
+mish: OpFunction = elementwise("mish", "v0 * tanh(logaddexp(v0, 0.0f))", "x * tanh(softplus(x)) (Misra 2019).")
+softplus: OpFunction = elementwise(
     "softplus",
     "v0 * beta > threshold ? v0 : logaddexp(v0 * beta, 0.0f) / beta",
     "log(1 + exp(beta x)) / beta; x if beta x is above the threshold, where the two are equal to rounding.",
     beta=1.0,
     threshold=20.0,
 )
-softsign = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=KINK)
-logsigmoid = elementwise(
+softsign: OpFunction = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=KINK)
+logsigmoid: OpFunction = elementwise(
     "logsigmoid",
     "-logaddexp(-v0, 0.0f)",
     "log(sigmoid(x)), without overflow.",
 )
-relu6 = elementwise("relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=KINK)
-hard_sigmoid = elementwise(
+relu6: OpFunction = elementwise("relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=KINK)
+hard_sigmoid: OpFunction = elementwise(
     "hard_sigmoid", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "x / 6 + 1/2 limited to [0, 1]."
 )
-hard_swish = elementwise(
+hard_swish: OpFunction = elementwise(
     "hard_swish", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "x * hard_sigmoid(x)."
 )
-hard_tanh = elementwise(
+hard_tanh: OpFunction = elementwise(
     "hard_tanh",
     "v0 <= min_val ? min_val : (v0 >= max_val ? max_val : v0)",
     "x limited to [min_val, max_val].",
@@ -79,7 +81,7 @@ hard_tanh = elementwise(
     max_val=1.0,
     domain=Domain(kinks=(-1.0, 1.0)),
 )
-threshold = elementwise(
+threshold: OpFunction = elementwise(
     "threshold",
     "v0 > threshold ? v0 : value",
     "x above the threshold, else value.",
@@ -87,21 +89,21 @@ threshold = elementwise(
     value=0.0,
     domain=Domain(kinks=(0.1,)),
 )
-prelu = elementwise(
+prelu: OpFunction = elementwise(
     "prelu",
     "v0 > 0 ? v0 : v1 * v0",
     "x if positive, else alpha * x, with alpha a tensor that broadcasts.",
     operands="x alpha",
     domain=KINK,
 )
-softshrink = elementwise(
+softshrink: OpFunction = elementwise(
     "softshrink",
     "v0 > lambd ? v0 - lambd : (v0 < -lambd ? v0 + lambd : v0 * 0.0f)",
     "x moved towards 0 by lambd, 0 within [-lambd, lambd].",
     lambd=0.5,
     domain=few(lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), kinks=(-0.5, 0.5)),
 )
-hardshrink = elementwise(
+hardshrink: OpFunction = elementwise(
     "hardshrink",
     "(v0 >= -lambd && v0 <= lambd) ? 0.0f : v0",
     "x, but 0 within [-lambd, lambd].",
@@ -110,7 +112,7 @@ hardshrink = elementwise(
 )
 # The difference of a small x and its tanh has few digits: below 1.5 it is x y P(y) / Q(y) with y = x^2, the ninth
 # convergent of Lambert's continued fraction of tanh, right to 4e-14; its coefficients are positive, so nothing cancels.
-tanhshrink = elementwise(
+tanhshrink: OpFunction = elementwise(
     "tanhshrink",
     "abs(v0) < 1.5f ? v0 * v0 * v0 * (11486475.0f + v0 * v0 * (810810.0f + v0 * v0 * (12870.0f + v0 * v0 * 44.0f)))"
     " / (34459425.0f + v0 * v0 * (16216200.0f + v0 * v0 * (945945.0f + v0 * v0 * (13860.0f + v0 * v0 * 45.0f))))"

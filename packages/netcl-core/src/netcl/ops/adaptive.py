@@ -183,7 +183,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         engine_of(name, x)
         return in_batch(name, x, n, lambda batch: adaptive_avg_pool(batch, output_size))  # type: ignore[no-any-return]
 
-    def maximum(x: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    def maximum(x: Tensor, output_size: Any, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         name = f"adaptive_max_pool{n}d"
         engine_of(name, x)
         y, positions = in_batch(name, x, n, lambda batch: adaptive_max_pool(batch, output_size))
@@ -214,6 +214,12 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
     )
 
 
+adaptive_max_pool1d: OpFunction
+adaptive_avg_pool1d: OpFunction
 adaptive_avg_pool1d, adaptive_max_pool1d = _pools(1)
+adaptive_max_pool2d: OpFunction
+adaptive_avg_pool2d: OpFunction
 adaptive_avg_pool2d, adaptive_max_pool2d = _pools(2)
+adaptive_max_pool3d: OpFunction
+adaptive_avg_pool3d: OpFunction
 adaptive_avg_pool3d, adaptive_max_pool3d = _pools(3)

@@ -5,40 +5,40 @@ from __future__ import annotations
 import numpy as np
 
 from netcl.ops.domains import whole
-from netcl.ops.table import elementwise
+from netcl.ops.table import OpFunction, elementwise
 
-bitwise_and = elementwise(
+bitwise_and: OpFunction = elementwise(
     "bitwise_and",
     "bitwise_and(v0, v1)",
     "Bitwise and of two integers; logical and for bool.",
     operands="a b",
     domain=whole(np.bitwise_and),
 )
-bitwise_or = elementwise(
+bitwise_or: OpFunction = elementwise(
     "bitwise_or",
     "bitwise_or(v0, v1)",
     "Bitwise or of two integers; logical or for bool.",
     operands="a b",
     domain=whole(np.bitwise_or),
 )
-bitwise_xor = elementwise(
+bitwise_xor: OpFunction = elementwise(
     "bitwise_xor",
     "bitwise_xor(v0, v1)",
     "Bitwise exclusive or of two integers; logical exclusive or for bool.",
     operands="a b",
     domain=whole(np.bitwise_xor),
 )
-bitwise_not = elementwise(
+bitwise_not: OpFunction = elementwise(
     "bitwise_not", "bitwise_not(v0)", "Bitwise complement of an integer; logical not for bool.", domain=whole(np.invert)
 )
-left_shift = elementwise(
+left_shift: OpFunction = elementwise(
     "left_shift",
     "left_shift(v0, v1)",
     "a shifted left by b bits; 0 if b is negative or at least the width of the dtype.",
     operands="a b",
     domain=whole(np.left_shift, bools=False, counts=True),
 )
-right_shift = elementwise(
+right_shift: OpFunction = elementwise(
     "right_shift",
     "right_shift(v0, v1)",
     "a shifted right by b bits with sign extension: floor(a / 2^b).",

@@ -15,22 +15,24 @@ from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.domains import BOOLS, FLAT, KINK, POSITIVE, UNIT, few
 from netcl.ops.shape import reshape
-from netcl.ops.table import composite, elementwise, expression
+from netcl.ops.table import OpFunction, composite, elementwise, expression
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
-add = elementwise("add", "v0 + v1", "a + b, broadcast.", operands="a b")
-sub = elementwise("sub", "v0 - v1", "a - b, broadcast.", operands="a b")
-mul = elementwise("mul", "v0 * v1", "a * b, broadcast.", operands="a b")
-div = elementwise("div", "v0 / v1", "a / b, broadcast; integers give float32.", operands="a b", domain=POSITIVE)
-floor_divide = elementwise(
+add: OpFunction = elementwise("add", "v0 + v1", "a + b, broadcast.", operands="a b")
+sub: OpFunction = elementwise("sub", "v0 - v1", "a - b, broadcast.", operands="a b")
+mul: OpFunction = elementwise("mul", "v0 * v1", "a * b, broadcast.", operands="a b")
+div: OpFunction = elementwise(
+    "div", "v0 / v1", "a / b, broadcast; integers give float32.", operands="a b", domain=POSITIVE
+)
+floor_divide: OpFunction = elementwise(
     "floor_divide",
     "floor_divide(v0, v1)",
     "floor(a / b); integers divided by zero give zero.",
     operands="a b",
     domain=Domain(0.3, 3.0, gradient=False),
 )
-mod = elementwise(
+mod: OpFunction = elementwise(
     "mod",
     "mod(v0, v1)",
     "a - floor(a / b) * b: the sign of b, as in Python.",
@@ -67,21 +69,21 @@ def _whole_power(base: Expr, exponent: Expr) -> Expr:
     return apply("where", exponent < 0, below, result)
 
 
-lerp = elementwise(
+lerp: OpFunction = elementwise(
     "lerp",
     "abs(v2) < 0.5f ? v0 + v2 * (v1 - v0) : v1 - (v1 - v0) * (1.0f - v2)",
     "a + weight (b - a), exact at weight 0 and 1.",
     operands="a b weight",
     domain=few(lambda a, b, w: a + w * (b - a), (-2, 2), (-2, 2), (0.1, 0.4)),
 )
-hypot = elementwise(
+hypot: OpFunction = elementwise(
     "hypot",
     "hypot(v0, v1)",
     "sqrt(a^2 + b^2), without intermediate overflow.",
     operands="a b",
     domain=few(np.hypot, (0.2, 3), (-3, -0.2)),
 )
-copysign = elementwise(
+copysign: OpFunction = elementwise(
     "copysign",
     "copysign(v0, v1)",
     "|a| with the sign of b, that of a zero included.",
@@ -128,14 +130,14 @@ def _next_of_16_bits(a: Expr, b: Expr, dtype: str) -> Expr:
     return apply("where", apply("ne", a, a), a, apply("where", apply("ne", b, b), b, moved))
 
 
-heaviside = elementwise(
+heaviside: OpFunction = elementwise(
     "heaviside",
     "v0 == 0 ? v1 : (v0 > 0)",
     "0 if a is negative or NaN, 1 if it is positive, b if it is zero.",
     operands="a b",
     domain=few(np.heaviside, (-3, 3), (-3, 3), kinks=(0.0,), gradient=False),
 )
-logaddexp = elementwise(
+logaddexp: OpFunction = elementwise(
     "logaddexp",
     "logaddexp(v0, v1)",
     "log(exp(a) + exp(b)), without overflow.",
@@ -143,34 +145,40 @@ logaddexp = elementwise(
     domain=few(np.logaddexp, (-3, 3), (-3, 3)),
     amp="float32",
 )
-maximum = elementwise("maximum", "maximum(v0, v1)", "The larger of a and b; NaN wins.", operands="a b")
-minimum = elementwise("minimum", "minimum(v0, v1)", "The smaller of a and b; NaN wins.", operands="a b")
-atan2 = elementwise("atan2", "atan2(v0, v1)", "The angle of the point (b, a).", operands="a b", domain=POSITIVE)
-neg = elementwise("neg", "-v0", "-x.")
-abs = elementwise("abs", "abs(v0)", "|x|.", domain=KINK)
-sign = elementwise("sign", "sign(v0)", "-1, 0 or 1; NaN stays NaN.", domain=FLAT)
-square = elementwise("square", "v0 * v0", "x squared.")
-sqrt = elementwise("sqrt", "sqrt(v0)", "Square root.", domain=POSITIVE)
-rsqrt = elementwise("rsqrt", "rsqrt(v0)", "1 / sqrt(x).", domain=POSITIVE)
-reciprocal = elementwise("reciprocal", "1.0f / v0", "1 / x.", domain=POSITIVE)
-exp = elementwise("exp", "exp(v0)", "e to the power of x.", amp="float32")
-expm1 = elementwise("expm1", "expm1(v0)", "exp(x) - 1, exact near zero.", amp="float32")
-log = elementwise("log", "log(v0)", "Natural logarithm.", domain=POSITIVE, amp="float32")
-log1p = elementwise("log1p", "log1p(v0)", "log(1 + x), exact near zero.", domain=POSITIVE, amp="float32")
-exp2 = elementwise("exp2", "exp2(v0)", "2 to the power of x.", domain=few(np.exp2), amp="float32")
-log10 = elementwise("log10", "log10(v0)", "Logarithm to base 10.", domain=few(np.log10, (0.2, 3.0)), amp="float32")
-log2 = elementwise("log2", "log2(v0)", "Logarithm to base 2.", domain=POSITIVE, amp="float32")
-sin = elementwise("sin", "sin(v0)", "Sine of x in radians.")
-cos = elementwise("cos", "cos(v0)", "Cosine of x in radians.")
-tan = elementwise("tan", "tan(v0)", "Tangent of x in radians.", domain=UNIT)
-asin = elementwise("asin", "asin(v0)", "Inverse sine, in radians.", domain=UNIT)
-acos = elementwise("acos", "acos(v0)", "Inverse cosine, in radians.", domain=UNIT)
-atan = elementwise("atan", "atan(v0)", "Inverse tangent, in radians.")
-sinh = elementwise("sinh", "sinh(v0)", "Hyperbolic sine.")
-cosh = elementwise("cosh", "cosh(v0)", "Hyperbolic cosine.")
-asinh = elementwise("asinh", "asinh(v0)", "Inverse hyperbolic sine.", domain=few(np.arcsinh))
-acosh = elementwise("acosh", "acosh(v0)", "Inverse hyperbolic cosine; NaN below 1.", domain=few(np.arccosh, (1.2, 4)))
-atanh = elementwise(
+maximum: OpFunction = elementwise("maximum", "maximum(v0, v1)", "The larger of a and b; NaN wins.", operands="a b")
+minimum: OpFunction = elementwise("minimum", "minimum(v0, v1)", "The smaller of a and b; NaN wins.", operands="a b")
+atan2: OpFunction = elementwise(
+    "atan2", "atan2(v0, v1)", "The angle of the point (b, a).", operands="a b", domain=POSITIVE
+)
+neg: OpFunction = elementwise("neg", "-v0", "-x.")
+abs: OpFunction = elementwise("abs", "abs(v0)", "|x|.", domain=KINK)
+sign: OpFunction = elementwise("sign", "sign(v0)", "-1, 0 or 1; NaN stays NaN.", domain=FLAT)
+square: OpFunction = elementwise("square", "v0 * v0", "x squared.")
+sqrt: OpFunction = elementwise("sqrt", "sqrt(v0)", "Square root.", domain=POSITIVE)
+rsqrt: OpFunction = elementwise("rsqrt", "rsqrt(v0)", "1 / sqrt(x).", domain=POSITIVE)
+reciprocal: OpFunction = elementwise("reciprocal", "1.0f / v0", "1 / x.", domain=POSITIVE)
+exp: OpFunction = elementwise("exp", "exp(v0)", "e to the power of x.", amp="float32")
+expm1: OpFunction = elementwise("expm1", "expm1(v0)", "exp(x) - 1, exact near zero.", amp="float32")
+log: OpFunction = elementwise("log", "log(v0)", "Natural logarithm.", domain=POSITIVE, amp="float32")
+log1p: OpFunction = elementwise("log1p", "log1p(v0)", "log(1 + x), exact near zero.", domain=POSITIVE, amp="float32")
+exp2: OpFunction = elementwise("exp2", "exp2(v0)", "2 to the power of x.", domain=few(np.exp2), amp="float32")
+log10: OpFunction = elementwise(
+    "log10", "log10(v0)", "Logarithm to base 10.", domain=few(np.log10, (0.2, 3.0)), amp="float32"
+)
+log2: OpFunction = elementwise("log2", "log2(v0)", "Logarithm to base 2.", domain=POSITIVE, amp="float32")
+sin: OpFunction = elementwise("sin", "sin(v0)", "Sine of x in radians.")
+cos: OpFunction = elementwise("cos", "cos(v0)", "Cosine of x in radians.")
+tan: OpFunction = elementwise("tan", "tan(v0)", "Tangent of x in radians.", domain=UNIT)
+asin: OpFunction = elementwise("asin", "asin(v0)", "Inverse sine, in radians.", domain=UNIT)
+acos: OpFunction = elementwise("acos", "acos(v0)", "Inverse cosine, in radians.", domain=UNIT)
+atan: OpFunction = elementwise("atan", "atan(v0)", "Inverse tangent, in radians.")
+sinh: OpFunction = elementwise("sinh", "sinh(v0)", "Hyperbolic sine.")
+cosh: OpFunction = elementwise("cosh", "cosh(v0)", "Hyperbolic cosine.")
+asinh: OpFunction = elementwise("asinh", "asinh(v0)", "Inverse hyperbolic sine.", domain=few(np.arcsinh))
+acosh: OpFunction = elementwise(
+    "acosh", "acosh(v0)", "Inverse hyperbolic cosine; NaN below 1.", domain=few(np.arccosh, (1.2, 4))
+)
+atanh: OpFunction = elementwise(
     "atanh", "atanh(v0)", "Inverse hyperbolic tangent; NaN beyond 1.", domain=few(np.arctanh, (-0.9, 0.9))
 )
 
@@ -207,22 +215,28 @@ def trunc(x: Expr) -> Expr:
 
 # -- comparison and logic: bool results --------------------------------------------------------------------------------
 
-eq = elementwise("eq", "v0 == v1", "a == b.", operands="a b", domain=BOOLS)
-ne = elementwise("ne", "v0 != v1", "a != b.", operands="a b", domain=BOOLS)
-lt = elementwise("lt", "v0 < v1", "a < b.", operands="a b", domain=BOOLS)
-le = elementwise("le", "v0 <= v1", "a <= b.", operands="a b", domain=BOOLS)
-gt = elementwise("gt", "v0 > v1", "a > b.", operands="a b", domain=BOOLS)
-ge = elementwise("ge", "v0 >= v1", "a >= b.", operands="a b", domain=BOOLS)
-logical_and = elementwise("logical_and", "v0 && v1", "True if both are nonzero.", operands="a b", domain=BOOLS)
-logical_or = elementwise("logical_or", "v0 || v1", "True if one or both are nonzero.", operands="a b", domain=BOOLS)
-logical_xor = elementwise(
+eq: OpFunction = elementwise("eq", "v0 == v1", "a == b.", operands="a b", domain=BOOLS)
+ne: OpFunction = elementwise("ne", "v0 != v1", "a != b.", operands="a b", domain=BOOLS)
+lt: OpFunction = elementwise("lt", "v0 < v1", "a < b.", operands="a b", domain=BOOLS)
+le: OpFunction = elementwise("le", "v0 <= v1", "a <= b.", operands="a b", domain=BOOLS)
+gt: OpFunction = elementwise("gt", "v0 > v1", "a > b.", operands="a b", domain=BOOLS)
+ge: OpFunction = elementwise("ge", "v0 >= v1", "a >= b.", operands="a b", domain=BOOLS)
+logical_and: OpFunction = elementwise(
+    "logical_and", "v0 && v1", "True if both are nonzero.", operands="a b", domain=BOOLS
+)
+logical_or: OpFunction = elementwise(
+    "logical_or", "v0 || v1", "True if one or both are nonzero.", operands="a b", domain=BOOLS
+)
+logical_xor: OpFunction = elementwise(
     "logical_xor", "logical_xor(v0, v1)", "True if exactly one is nonzero.", operands="a b", domain=BOOLS
 )
-logical_not = elementwise("logical_not", "!v0", "True if x is zero.", domain=BOOLS)
-isnan = elementwise("isnan", "isnan(v0)", "True if x is NaN.", domain=BOOLS)
-signbit = elementwise("signbit", "signbit(v0)", "True if the sign bit of x is set, also of -0 and NaN.", domain=BOOLS)
-isinf = elementwise("isinf", "isinf(v0)", "True if x is infinite.", domain=BOOLS)
-isfinite = elementwise("isfinite", "isfinite(v0)", "True if x is neither infinite nor NaN.", domain=BOOLS)
+logical_not: OpFunction = elementwise("logical_not", "!v0", "True if x is zero.", domain=BOOLS)
+isnan: OpFunction = elementwise("isnan", "isnan(v0)", "True if x is NaN.", domain=BOOLS)
+signbit: OpFunction = elementwise(
+    "signbit", "signbit(v0)", "True if the sign bit of x is set, also of -0 and NaN.", domain=BOOLS
+)
+isinf: OpFunction = elementwise("isinf", "isinf(v0)", "True if x is infinite.", domain=BOOLS)
+isfinite: OpFunction = elementwise("isfinite", "isfinite(v0)", "True if x is neither infinite nor NaN.", domain=BOOLS)
 
 
 def _where_cases(rng: np.random.Generator) -> Any:
@@ -231,7 +245,7 @@ def _where_cases(rng: np.random.Generator) -> Any:
     yield (rng.random((3, 1)) > 0.5, rng.uniform(-2, 2, (4,)), 1.5), {}
 
 
-where = elementwise(
+where: OpFunction = elementwise(
     "where",
     "v0 ? v1 : v2",
     "a if the condition is true, else b.",

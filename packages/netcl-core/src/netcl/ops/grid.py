@@ -224,7 +224,7 @@ def _rows(axes: Sequence[tuple[_Axis, Expr]], wide: bool) -> Expr:
     return apply("where", fold(operator.and_, met), flat, -1)
 
 
-grid_weight = _of_neighbors(
+grid_weight: OpFunction = _of_neighbors(
     "grid_weight",
     """The weights of the neighbors of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis.
 
@@ -233,7 +233,7 @@ grid_weight = _of_neighbors(
     "float32",
     Domain(cases=_split_cases, reference=_weight_reference),
 )
-grid_index = _of_neighbors(
+grid_index: OpFunction = _of_neighbors(
     "grid_index",
     """The neighbors of positions as rows of the batch of images flattened to (N * pixels, C), -1 outside: int32
     (int64 if ``wide``), for ``grid_sample``; arguments as for ``grid_weight``.""",

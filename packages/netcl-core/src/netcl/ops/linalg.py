@@ -20,7 +20,7 @@ from netcl.ops.domains import few
 from netcl.ops.elementwise import mul
 from netcl.ops.reduce import sum as sum_op
 from netcl.ops.shape import permute, reshape
-from netcl.ops.table import as_dtype, composite, computed, elementwise, engine_of, floating
+from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of, floating
 
 if TYPE_CHECKING:
     from netcl.core.kernels.primitives import KernelSpec
@@ -286,7 +286,7 @@ def _added_reference(x: Any, a: Any, b: Any, beta: float = 1.0, alpha: float = 1
     return beta * x + alpha * (a @ b)
 
 
-weighted_sum = elementwise(
+weighted_sum: OpFunction = elementwise(
     "weighted_sum",
     "beta * v0 + alpha * v1",
     "beta a + alpha b, broadcast: the last step of ``addmm``.",

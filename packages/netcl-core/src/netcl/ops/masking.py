@@ -93,7 +93,7 @@ def _nonzero_reference(x: Any, as_tuple: bool = False) -> Any:
 
 
 @computed(domain=Domain(cases=_nonzero_cases, reference=_nonzero_reference, gradient=False))
-def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
+def nonzero(x: Tensor, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The positions of nonzero elements, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis.
 
     One host read, for n; Raises CaptureError while a step is captured.

@@ -291,7 +291,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         dilation: Any = 1,
         ceil_mode: bool = False,
         return_indices: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor]:
         name = f"max_pool{n}d"
         y, indices = in_batch(
             name, x, n, lambda batch: max_pool(batch, kernel_size, stride, padding, dilation, ceil_mode)
@@ -338,8 +338,14 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
     )
 
 
+avg_pool1d: OpFunction
+max_pool1d: OpFunction
 max_pool1d, avg_pool1d = _pools(1)
+avg_pool2d: OpFunction
+max_pool2d: OpFunction
 max_pool2d, avg_pool2d = _pools(2)
+avg_pool3d: OpFunction
+max_pool3d: OpFunction
 max_pool3d, avg_pool3d = _pools(3)
 
 
@@ -373,4 +379,7 @@ def _power(n: int) -> OpFunction:
     return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_power_reference))(pooled)
 
 
+lp_pool3d: OpFunction
+lp_pool2d: OpFunction
+lp_pool1d: OpFunction
 lp_pool1d, lp_pool2d, lp_pool3d = _power(1), _power(2), _power(3)

@@ -29,7 +29,7 @@ from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.host import check_shape
 from netcl.ops.index import index_select
-from netcl.ops.table import as_dtype, composite, computed, elementwise, engine_of
+from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of
 
 _UNTESTED = Domain(gradient=False)  # draws have no reference; their statistics and bits are tested by name
 
@@ -281,7 +281,7 @@ def _kept_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dic
     yield (rng.uniform(-1, 1, (3, 5)), rng.random((3, 5)) > 0.5), {"scale": 1.25}
 
 
-dropout_apply = elementwise(
+dropout_apply: OpFunction = elementwise(
     "dropout_apply",
     "v1 ? v0 * scale : 0.0f",
     "x * scale where the mask is true, else 0: ``dropout`` with a given mask.",
@@ -294,7 +294,7 @@ dropout_apply = elementwise(
 @composite(domain=_UNTESTED)
 def dropout(
     x: Tensor, p: float = 0.5, training: bool = True, seed: int | None = None, return_mask: bool = False
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """x with each element zeroed with probability p and the others divided by 1 - p (Srivastava et al. 2014).
 
     A new mask at every call, or that of ``seed``; with ``return_mask`` the result is (y, mask), the mask bool, True for

@@ -127,19 +127,21 @@ def _found(values: Any, indices: Any) -> Domain:
     return Domain(cases=cases, reference=reference, second=False)
 
 
-def _extreme(op: str, x: Tensor, axis: Any, keepdims: bool, rows: tuple[Any, Any, Any, Any]) -> Any:
+def _extreme(op: str, x: Tensor, axis: Any, keepdims: bool, rows: tuple[Any, Any, Any, Any]) -> Tensor | Ranked:
     over_all, along, position, of_two = rows
     if axis is None:
-        return over_all(x, keepdims=keepdims)
+        value: Tensor = over_all(x, keepdims=keepdims)
+        return value
     if isinstance(axis, TensorData):
-        return of_two(x, axis)
+        larger: Tensor = of_two(x, axis)
+        return larger
     if not isinstance(axis, (int, np.integer)):
         raise TypeError(f"{op}: axis is one int, for values and indices; write a{op}() for the values over {axis}")
     return Ranked(along(x, axis=axis, keepdims=keepdims), position(x, axis=axis, keepdims=keepdims))
 
 
 @composite(amp="float32", domain=_found(np.max, np.argmax))
-def max(x: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+def max(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor | Ranked:
     """The largest element; along an ``axis`` the largest elements and their positions, int64, as ``values`` and
     ``indices``; with a tensor in place of an axis, the larger of two elements each, as ``maximum``.
 
@@ -150,7 +152,7 @@ def max(x: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @composite(amp="float32", domain=_found(np.min, np.argmin))
-def min(x: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+def min(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor | Ranked:
     """The smallest element, or along an ``axis`` values and positions; NaN wins; all else as in ``max``."""
     return _extreme("min", x, axis, keepdims, (amin, min_along, argmin, minimum))
 

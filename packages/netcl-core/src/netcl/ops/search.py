@@ -178,7 +178,9 @@ def _unique_reference(x: Any, return_inverse: bool = False, return_counts: bool 
 
 
 @composite(domain=Domain(cases=_unique_cases, reference=_unique_reference, gradient=False))
-def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
+def unique(
+    x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Tensor | tuple[Tensor, ...]:
     """The distinct elements of x in order, regardless of ``sorted``: (n,).
 
     With the position of each element of x among them (``return_inverse``: x's shape, int64) and the number of its
@@ -242,7 +244,7 @@ def _consecutive_cases(rng: np.random.Generator) -> Cases:
 @composite(domain=Domain(cases=_consecutive_cases, reference=_consecutive, gradient=False))
 def unique_consecutive(
     x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """x without the elements that equal the one before them: of the flattened tensor, (n,), or slices along ``axis``.
 
     With the position of each element (or slice) among them and the number in each run, int64. One host read, for n;

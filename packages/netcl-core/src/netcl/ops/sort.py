@@ -265,21 +265,21 @@ def _median_reference(x: Any, axis: int | None = None, keepdims: bool = False) -
 
 
 @composite(domain=Domain(cases=_median_cases, reference=_median_reference))
-def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
+def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor | Ranked:
     """The median along ``axis`` and its position, int64; for None only the median of all elements.
 
     For an even number the lower of the two in the middle, as in PyTorch. A NaN is the median of its row. Raises
     ShapeError for no elements.
     """
     if axis is None:
-        value, _ = median(reshape(x, (x.size,)), 0)
+        value: Tensor = median(reshape(x, (x.size,)), 0)[0]
         return reshape(value, (1,) * x.ndim) if keepdims else value
     (at,) = normalize_axes(axis, max(x.ndim, 1), "median")
     extent = x.shape[at] if x.ndim else 1
     if extent == 0:
         raise ShapeError(f"median: no elements along axis {axis} of shape {x.shape}", op="median")
     if not x.ndim or not is_floating(x.dtype):
-        return kthvalue(x, (extent - 1) // 2 + 1, at, keepdims)
+        return kthvalue(x, (extent - 1) // 2 + 1, at, keepdims)  # type: ignore[no-any-return]
     # NaN is the largest, so a row that contains one has it at the end.
     largest = largest_of(x, at, keepdims=True)
     position = where(ne(largest, largest), extent - 1, (extent - 1) // 2)

@@ -15,16 +15,18 @@ from netcl.core.expr.prims import digamma as digamma_of
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.domains import few
-from netcl.ops.table import composite, elementwise, expression
+from netcl.ops.table import OpFunction, composite, elementwise, expression
 
-erfc = elementwise("erfc", "erfc(v0)", "1 - erf(x), exact where erf(x) is near 1.", domain=few(special.erfc))
-lgamma = elementwise(
+erfc: OpFunction = elementwise(
+    "erfc", "erfc(v0)", "1 - erf(x), exact where erf(x) is near 1.", domain=few(special.erfc)
+)
+lgamma: OpFunction = elementwise(
     "lgamma",
     "lgamma(v0)",
     "log |gamma(x)|; infinite at 0, -1, -2, ...; its gradient is ``digamma``.",
     domain=few(special.lgamma, (0.2, 6)),
 )
-erf = elementwise("erf", "erf(v0)", "The error function.")
+erf: OpFunction = elementwise("erf", "erf(v0)", "The error function.")
 
 
 def _erfinv_reference(x: Any) -> Any:
@@ -89,7 +91,7 @@ def erfinv(x: Expr) -> Expr:
     return apply("where", inside, y, beyond)
 
 
-xlogy = elementwise(
+xlogy: OpFunction = elementwise(
     "xlogy",
     "isnan(v1) ? v1 : (v0 == 0.0f ? 0.0f : v0 * log(v0 == 0.0f ? 1.0f : v1))",
     "a log(b), 0 if a is 0 and b is not NaN.",
@@ -97,7 +99,7 @@ xlogy = elementwise(
     domain=few(lambda a, b: a * np.log(b), (0.2, 3), (0.2, 3)),
     amp="float32",
 )
-sinc = elementwise(
+sinc: OpFunction = elementwise(
     "sinc",
     "v0 == 0.0f ? 1.0f : sin((v0 == 0.0f ? 1.0f : v0) * 3.141592653589793) / "
     "((v0 == 0.0f ? 1.0f : v0) * 3.141592653589793)",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +13,7 @@ from netcl.core.expr import cast as cast_expr
 from netcl.core.layout import reduced_axes
 from netcl.core.ops_table.dispatch import Domain, OpRow, caller, make_row, register_op
 from netcl.core.tensor import Tensor
+from netcl.ops.signatures import Signed
 
 if TYPE_CHECKING:
     from netcl.core.backend.protocol import DeviceBackend
@@ -35,20 +35,9 @@ def as_function(row: OpRow, record: bool | None) -> OpFunction:
     op = caller(row, record)
     op.__name__ = op.__qualname__ = row.name
     op.__doc__ = row.doc
-    op.__signature__ = _seen_from_outside(row.signature)  # type: ignore[attr-defined]
+    op.__wrapped__ = Signed(row)  # type: ignore[attr-defined]
     op.row = row  # type: ignore[attr-defined]
     return op  # type: ignore[return-value]
-
-
-def _seen_from_outside(signature: inspect.Signature) -> inspect.Signature:
-    """Returns the signature that users call: an expression argument of a row is a tensor there."""
-    parameters = signature.parameters.values()
-    return signature.replace(
-        parameters=[
-            p.replace(annotation=p.annotation.replace("Expr", "Tensor")) if isinstance(p.annotation, str) else p
-            for p in parameters
-        ]
-    )
 
 
 def _define(row: OpRow) -> OpFunction:

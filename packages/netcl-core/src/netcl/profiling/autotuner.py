@@ -182,7 +182,8 @@ class WorkGroupTuner:
         size = (global_size,) if isinstance(global_size, int) else tuple(int(side) for side in global_size)
         if not 1 <= len(size) <= 3 or min(size) < 1:
             raise ShapeError(f"WorkGroupTuner: a global size is one to three positive numbers, not {global_size}")
-        self.kernel, self.global_size = kernel, size
+        self.kernel: Any = kernel
+        self.global_size: tuple[int] | tuple[int, ...] = size
         self.best_local_size: tuple[int, ...] | None = None
         self.runtime_us: float | None = None
         self.measured: dict[tuple[int, ...], float] = {}

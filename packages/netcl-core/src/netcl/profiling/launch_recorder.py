@@ -38,12 +38,12 @@ class _ThreadState(threading.local):
     """A thread's state: the thread, the ops it is executing, and the contraction that its kernels compute."""
 
     def __init__(self) -> None:
-        self.thread = Thread(next(_numbers), threading.current_thread().name)
+        self.thread: Thread = Thread(next(_numbers), threading.current_thread().name)
         self.ops: list[str] = []
         self.flop_count: FlopCount | None = None
 
 
-thread_state = _ThreadState()
+thread_state: _ThreadState = _ThreadState()
 
 
 class LaunchRecorder(ProfilerSink):

@@ -99,7 +99,9 @@ class region(ContextDecorator):
     """
 
     def __init__(self, name: str, q: Any = None, *, wait: bool = True) -> None:
-        self.name, self.wait, self._q = name, wait, q
+        self.name: str = name
+        self.wait: bool = wait
+        self._q = q
         self._began: list[float] = []
         self.seconds: float = 0.0
 

@@ -63,7 +63,8 @@ class profile:
     """
 
     def __init__(self, q: Any = None, memory: bool = False) -> None:
-        self._q, self.memory = q, memory
+        self._q = q
+        self.memory: bool = memory
         self._lock = threading.RLock()
         self._inside: dict[int, int] = {}  # how often each thread has entered
         self._hooks: dict[int, Any] = {}

@@ -120,12 +120,12 @@ class ConcatDataset(Dataset[T_co]):
     """
 
     def __init__(self, datasets: Sequence[Dataset[T_co]]) -> None:
-        self.datasets = list(datasets)
+        self.datasets: list[Dataset[T_co]] = list(datasets)
         if not self.datasets:
             raise ValueError("ConcatDataset needs at least one dataset")
         for dataset in self.datasets:
             require_indexed(dataset, "ConcatDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+        self.cumulative_sizes: list[int] = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -148,7 +148,7 @@ class Subset(Dataset[T_co]):
     def __init__(self, dataset: Dataset[T_co], indices: npt.ArrayLike) -> None:
         require_indexed(dataset, "Subset")
         self.dataset = dataset
-        self.indices = as_indices(indices, len(dataset), "indices")
+        self.indices: Indices = as_indices(indices, len(dataset), "indices")
 
     def __len__(self) -> int:
         return len(self.indices)

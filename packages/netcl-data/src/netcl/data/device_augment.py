@@ -47,7 +47,7 @@ def apply_color_jitter(x: Tensor, brightness: Any = None, contrast: Any = None, 
     made = evaluate(outputs, (*planes, *given.values()))
     if len(made) == 1:
         return made[0]  # type: ignore[no-any-return]
-    return ops.cat(list(made), axis=1)  # type: ignore[no-any-return]
+    return ops.cat(list(made), axis=1)
 
 
 def cutout(x: Tensor, centers: Any, size: int = 8, value: float = 0.0) -> Tensor:

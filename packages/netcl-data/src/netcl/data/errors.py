@@ -23,7 +23,7 @@ class DataLoaderWorkerError(RuntimeError):
         super().__init__(message)
         self.worker_id = worker_id
         self.exitcode = exitcode
-        self.indices = list(indices)
+        self.indices: list[Any] = list(indices)
 
     def __reduce__(self) -> tuple[type[DataLoaderWorkerError], tuple[int, int | None, list[Any], str]]:
         return type(self), (self.worker_id, self.exitcode, self.indices, str(self))

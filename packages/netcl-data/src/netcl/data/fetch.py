@@ -51,8 +51,8 @@ class BatchBuilder:
     ) -> None:
         self.dataset = dataset
         self.collate_fn = collate_fn
-        self.transforms = tuple(transforms)
-        self.augment = tuple(augment)
+        self.transforms: tuple[Callable[..., Any], ...] = tuple(transforms)
+        self.augment: tuple[Callable[..., Any], ...] = tuple(augment)
         self.leaves_globals = True  # not needed in a worker process, which has no other user of them
         self.failed_index: Any = None
         vectorised = collate_fn is None and all(isinstance(function, Filter) for function in self.transforms)
@@ -160,7 +160,7 @@ class StreamReader:
 
     def __init__(self, builder: BatchBuilder, seed: int, epoch: int) -> None:
         self._builder, self._seed, self._epoch = builder, seed, epoch
-        self.position = 0
+        self.position: int = 0
         set_epoch = getattr(builder.dataset, "set_epoch", None)
         if set_epoch is not None:
             set_epoch(epoch)

@@ -94,17 +94,20 @@ class DataLoader:
         pin_memory: bool = False,
         augment: Any = None,
     ) -> None:
-        self.num_workers = _count("num_workers", num_workers, 0)
-        self.prefetch = 2 if prefetch is None else _count("prefetch", prefetch, 1)
+        self.num_workers: int = _count("num_workers", num_workers, 0)
+        self.prefetch: int = 2 if prefetch is None else _count("prefetch", prefetch, 1)
         if not timeout >= 0:
             raise ValueError(f"timeout must be >= 0 seconds (0: no limit), got {timeout!r}")
         if pin_memory and device_queue is None:
             warnings.warn("pin_memory=True has no effect without device_queue=", UserWarning, stacklevel=2)
-        self.dataset = _as_dataset(dataset)
-        self.seed = check_seed(seed)
-        self.device_queue, self.pin_memory = device_queue, pin_memory
-        self.timeout, self.start_method = timeout, start_method
-        self.worker_init_fn, self.use_shared_mem = worker_init_fn, use_shared_mem
+        self.dataset: Any = _as_dataset(dataset)
+        self.seed: int = check_seed(seed)
+        self.device_queue: Any | None = device_queue
+        self.pin_memory: bool = pin_memory
+        self.timeout: float = timeout
+        self.start_method: str | None = start_method
+        self.worker_init_fn: Callable[..., None] | None = worker_init_fn
+        self.use_shared_mem: bool = use_shared_mem
         self._builder = BatchBuilder(
             self.dataset, collate_fn, as_functions(transforms, "transforms"), as_functions(augment, "augment")
         )
@@ -117,7 +120,8 @@ class DataLoader:
             if self._streams:
                 raise ValueError("an IterableDataset has an order of its own: batch_sampler cannot be given")
             self.batch_sampler = batch_sampler
-            self.batch_size, self.drop_last = None, False
+            self.batch_size = None
+            self.drop_last: bool = False
             if isinstance(batch_sampler, BatchSampler):
                 self.batch_size, self.drop_last = batch_sampler.batch_size, batch_sampler.drop_last
         else:

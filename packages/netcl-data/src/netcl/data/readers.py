@@ -182,8 +182,9 @@ class ImageFolder(Dataset[tuple[Any, int]]):
     ) -> None:
         _pillow()
         base = Path(root)
-        self.transform, self.size = transform, size
-        self.classes = sorted(entry.name for entry in base.iterdir() if entry.is_dir())
+        self.transform: Callable[..., Any] | None = transform
+        self.size: tuple[int, int] | None = size
+        self.classes: list[str] = sorted(entry.name for entry in base.iterdir() if entry.is_dir())
         if not self.classes:
             raise FileNotFoundError(f"ImageFolder: {base} has no folders; images are expected in {base}/<class>/")
         self.samples: list[tuple[Path, int]] = []
@@ -229,7 +230,7 @@ class NpyDataset(Dataset[Any]):
     def __init__(self, *paths: PathLike) -> None:
         if not paths:
             raise ValueError("NpyDataset needs at least one file")
-        self.paths = tuple(Path(path).absolute() for path in paths)
+        self.paths: tuple[Path, ...] = tuple(Path(path).absolute() for path in paths)
         self._open()
 
     def _open(self) -> None:
@@ -280,7 +281,7 @@ class CSVDataset(ArrayDataset):
         for line, row in rows:
             if len(row) != len(names):
                 raise ValueError(f"{path}, line {line}: {len(row)} cells where {len(names)} are expected")
-        self.columns = [name.strip() for name in names]
+        self.columns: list[str] = [name.strip() for name in names]
         self.classes: list[str] | None = None
         chosen = None if target is None else self._column(target, path)
         inputs = [column for column in range(len(names)) if column != chosen]

@@ -36,7 +36,7 @@ class Sampler(ABC):
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        self.seed = check_seed(seed)
+        self.seed: int = check_seed(seed)
         self._next = (0, 0)  # epoch and first position of the next iteration
         self._current = (0, 0)  # epoch and position now
         self._order: tuple[int, Indices] | None = None
@@ -178,7 +178,7 @@ class RandomSampler(Sampler):
         super().__init__(seed)
         self.data_source = data_source
         self.replacement = replacement
-        self.num_samples = None if num_samples is None else _check_count(num_samples, 0)
+        self.num_samples: int | None = None if num_samples is None else _check_count(num_samples, 0)
         if self.num_samples and not len(data_source):
             raise ValueError(f"cannot draw num_samples={num_samples} from an empty dataset")
 
@@ -209,7 +209,7 @@ class WeightedRandomSampler(Sampler):
     ) -> None:
         super().__init__(seed)
         self.weights: npt.NDArray[np.float64] = np.array(weights, np.float64)
-        self.num_samples = _check_count(num_samples, 0)
+        self.num_samples: int = _check_count(num_samples, 0)
         self.replacement = replacement
         if self.weights.ndim != 1:
             raise ValueError(f"weights must be one-dimensional, got shape {self.weights.shape}")
@@ -236,7 +236,7 @@ class SubsetRandomSampler(Sampler):
 
     def __init__(self, indices: Sequence[int] | npt.NDArray[Any], *, seed: int | None = None) -> None:
         super().__init__(seed)
-        self.indices = np.array(indices, np.int64)
+        self.indices: np.ndarray[Any, Any] = np.array(indices, np.int64)
         if self.indices.ndim != 1:
             raise ValueError(f"indices must be one-dimensional, got shape {self.indices.shape}")
 
@@ -275,8 +275,10 @@ class DistributedSampler(Sampler):
             raise ValueError("DistributedSampler outside of netcl.distributed.run: give num_replicas= and rank=")
         if not 0 <= own_rank < replicas:
             raise ValueError(f"rank must be in [0, num_replicas), got rank={own_rank}, num_replicas={replicas}")
-        self.num_replicas, self.rank = int(replicas), int(own_rank)
-        self.shuffle, self.drop_last = shuffle, drop_last
+        self.num_replicas: int = int(replicas)
+        self.rank: int = int(own_rank)
+        self.shuffle: bool = shuffle
+        self.drop_last: bool = drop_last
 
     def __len__(self) -> int:
         n = len(self.dataset)
@@ -298,7 +300,7 @@ class BatchSampler:
         if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise ValueError(f"batch_size must be a positive int, got {batch_size!r}")
         self.sampler = sampler
-        self.batch_size = int(batch_size)
+        self.batch_size: int = int(batch_size)
         self.drop_last = drop_last
 
     def __len__(self) -> int:

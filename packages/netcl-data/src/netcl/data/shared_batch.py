@@ -59,7 +59,7 @@ class SharedBatchRingBuffer:
         if not field_specs:
             raise ValueError("field_specs must name at least one field")
         self.K = int(K)
-        self.field_specs = {
+        self.field_specs: dict[str, tuple[tuple[int, ...], str]] = {
             name: (tuple(int(size) for size in shape), np.dtype(dtype).str)
             for name, (shape, dtype) in field_specs.items()
         }

@@ -19,8 +19,11 @@ class WorkerHandle:
     """A process with its pipes and its unfinished tasks."""
 
     def __init__(self, worker_id: int, process: Any, tasks: Any, results: Any, heartbeat: Any, started: float) -> None:
-        self.id, self.process = worker_id, process
-        self.tasks, self.results, self.heartbeat = tasks, results, heartbeat
+        self.id: int = worker_id
+        self.process: Any = process
+        self.tasks: Any = tasks
+        self.results: Any = results
+        self.heartbeat: Any = heartbeat
         self.open: dict[tuple[int, int], Task] = {}
         self.started = started
         self.ready_since: float | None = None
@@ -41,7 +44,7 @@ class Resources:
     """Resources that must be released, separate from the pool so that its finalizer can hold them."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
+        self.pid: int = os.getpid()
         self.workers: list[WorkerHandle] = []
         self.ring: SharedBatchRingBuffer | None = None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 __all__ = ["Deadline", "yield_processor", "sleep_with_backoff"]
 
-yield_processor = getattr(os, "sched_yield", lambda: time.sleep(0))
+yield_processor: Callable[[], object] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 # Polling is far more frequent than this, unless the process was stopped or the machine suspended.
 _LONGEST_S = 1.0
@@ -29,7 +30,7 @@ class Deadline:
     """
 
     def __init__(self, seconds: float) -> None:
-        self.left = seconds
+        self.left: float = seconds
         self._looked = time.monotonic()
 
     def expired(self) -> bool:

@@ -99,10 +99,12 @@ class ProcessGroup(ABC):
     def __init__(
         self, rank: int, size: int, timeout: float, local_rank: int | None = None, comm: CommThread | None = None
     ) -> None:
-        self.rank, self.size, self.timeout = rank, size, timeout
-        self.local_rank = rank if local_rank is None else local_rank
+        self.rank: int = rank
+        self.size: int = size
+        self.timeout = timeout
+        self.local_rank: int = rank if local_rank is None else local_rank
         self._sequence = 0
-        self.comm = comm or CommThread(f"netcl-comm-{rank}")
+        self.comm: CommThread = comm or CommThread(f"netcl-comm-{rank}")
 
     # -- collectives ---------------------------------------------------------------------------------------------------
 

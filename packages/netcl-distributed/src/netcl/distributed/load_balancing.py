@@ -27,7 +27,7 @@ class LoadBalancer:
         if weights is not None and (len(weights) != count or min(weights) < 0 or not sum(weights) > 0):
             raise ValueError(f"weights are {count} numbers, not negative and not all zero; got {list(weights)}")
         self._fixed = weights is not None
-        self.weights = [1.0 / count] * count if weights is None else [w / sum(weights) for w in weights]
+        self.weights: list[float] = [1.0 / count] * count if weights is None else [w / sum(weights) for w in weights]
         self.rates: list[float | None] = [None] * count  # samples per second
         self._seen = 0
 

@@ -27,11 +27,13 @@ class _ThreadState:
     """The state that the threads of one group share."""
 
     def __init__(self, size: int) -> None:
-        self.words = [0] * (HEAD + RANK_WORDS * size)
-        self.areas = [[np.empty(_WINDOW, np.uint8) for _ in range(3)] for _ in range(size)] if size > 1 else []
-        self.texts = [["", "", ""] for _ in range(size)]
+        self.words: list[int] = [0] * (HEAD + RANK_WORDS * size)
+        self.areas: list[list[np.ndarray[Any, Any]]] = (
+            [[np.empty(_WINDOW, np.uint8) for _ in range(3)] for _ in range(size)] if size > 1 else []
+        )
+        self.texts: list[list[str]] = [["", "", ""] for _ in range(size)]
         self.reason = ""
-        self.changed = threading.Condition()
+        self.changed: threading.Condition = threading.Condition()
 
 
 class _ThreadBuffer(SharedBuffer):

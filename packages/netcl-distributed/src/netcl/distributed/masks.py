@@ -26,8 +26,11 @@ class SampleMasks:
     """
 
     def __init__(self, start: int, count: int, total: int, offset: int) -> None:
-        self.start, self.count, self.total, self.offset = start, count, total, offset
-        self.drawn = 0
+        self.start: int = start
+        self.count: int = count
+        self.total: int = total
+        self.offset: int = offset
+        self.drawn: int = 0
 
     def __enter__(self) -> SampleMasks:
         push_hook(self, "tracer")

@@ -55,7 +55,8 @@ class DataParallel:
         if not bucket_mb > 0:
             raise ValueError(f"bucket_mb is above 0, not {bucket_mb}")
         ranks = group or current_group()
-        self.module, self.group = module, ranks if ranks is not None and ranks.size > 1 else None
+        self.module: Any = module
+        self.group: ProcessGroup | None = ranks if ranks is not None and ranks.size > 1 else None
         params: list[Tensor] = [param for param in module.parameters() if param.requires_grad]
         if not params:
             raise ValueError(f"{type(module).__name__} has no parameter that requires grad: there is nothing to train")

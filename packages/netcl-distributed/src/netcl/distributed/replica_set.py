@@ -42,19 +42,21 @@ class ReplicaSet:
         bucket_bytes: int,
         compression: str | None,
     ) -> None:
-        self.module, self.params, self.group = module, params, group
-        self.counts = [len(handles)]
+        self.module: Any = module
+        self.params: list[Tensor] = params
+        self.group: ProcessGroup | None = group
+        self.counts: list[int] = [len(handles)]
         if group is not None:
             _equalize(module, group)
             self.counts = [int(count) for count in group.all_gather(np.array([len(handles)]))]
-        self.synchronizes = bool(_synchronized(module))
-        self.one_device_per_rank = max(self.counts) == 1
+        self.synchronizes: bool = bool(_synchronized(module))
+        self.one_device_per_rank: bool = max(self.counts) == 1
         self.balancer = LoadBalancer(len(self.counts) if self.one_device_per_rank else len(handles), weights)
         self._bucket_bytes, self._compression = bucket_bytes, compression
         # The first replica on the module's device shares its tensors.
         queues = [handle.queue for handle in handles]
         home = queues.index(self.params[0].queue) if self.params[0].queue in queues else -1
-        self.replicas = [Replica(module, handle, at == home) for at, handle in enumerate(handles)]
+        self.replicas: list[Replica] = [Replica(module, handle, at == home) for at, handle in enumerate(handles)]
         self._connect()
 
     def _connect(self) -> None:

@@ -22,9 +22,10 @@ class Replica:
     """
 
     def __init__(self, module: Any, handle: DeviceHandle, shares: bool) -> None:
-        self.handle, self.shares = handle, shares
+        self.handle: DeviceHandle = handle
+        self.shares: bool = shares
         self.source = module
-        self.module = copy.deepcopy(module)
+        self.module: Any = copy.deepcopy(module)
         originals = dict(tensors_of(module))
         if shares:
             self.module.replace_tensors(lambda name, tensor: originals[name].detach())

@@ -48,13 +48,15 @@ class SharedBuffer(ABC):
     """Counters, texts and windows that are visible to all ranks; ``rank`` is this one."""
 
     def __init__(self, rank: int, size: int, window: int, words: list[int] | memoryview[int]) -> None:
-        self.rank, self.size, self.window = rank, size, window
+        self.rank: int = rank
+        self.size: int = size
+        self.window: int = window
         self.words = words
-        self.barriers = 0
+        self.barriers: int = 0
         self._counts = [HEAD + RANK_WORDS * other + COUNT for other in range(size)]
         self._others = [index for other, index in enumerate(self._counts) if other != rank]
         self._signatures = [[index + SIGNATURES + slot for index in self._counts] for slot in (0, 1)]
-        self.timeout = 30.0
+        self.timeout: float = 30.0
 
     @property
     def spins(self) -> int:

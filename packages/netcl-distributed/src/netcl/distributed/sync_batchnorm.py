@@ -45,7 +45,7 @@ class SyncBatchNorm:
         """As ``ag.batch_norm``: x (N, C, ...) normalized per channel."""
         group = self.group or current_group()
         if not training or group is None or group.size == 1:
-            return ag.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)  # type: ignore[no-any-return]
+            return ag.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
         if x.ndim < 2:
             raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)", op="batch_norm")
         return _Synchronized.apply(group, x, weight, bias, running_mean, running_var, momentum, eps)  # type: ignore[no-any-return]
@@ -96,7 +96,7 @@ class _Synchronized(ag.Function):
             y = ops.mul(y, ops.reshape(weight, shape))
         if bias is not None:
             y = ops.add(y, ops.reshape(bias, shape))
-        return ops.cast(y, dtype=x.dtype) if y.dtype != x.dtype else y  # type: ignore[no-any-return]
+        return ops.cast(y, dtype=x.dtype) if y.dtype != x.dtype else y
 
     @staticmethod
     def backward(ctx: Context, *grads: Any) -> Any:

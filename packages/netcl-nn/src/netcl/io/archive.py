@@ -196,7 +196,7 @@ class Archive:
             self._members[key] = self._member(info)
         if META not in self._members:
             raise self.refuse(f"has no {META}: it is an archive, but not one of netcl")
-        self.meta = self._read_meta(formats)
+        self.meta: dict[str, Any] = self._read_meta(formats)
         dtypes = self.meta.get("dtypes", {})
         self.arrays: dict[str, tuple[tuple[int, ...], str]] = {}
         for key, (_, shape, stored, *_) in self._members.items():

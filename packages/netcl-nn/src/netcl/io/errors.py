@@ -14,5 +14,5 @@ class CheckpointError(NetclError, RuntimeError):
 
     def __init__(self, message: str, path: str | os.PathLike[str], bytes: int | None = None) -> None:
         super().__init__(f"{os.fspath(path)}: {message}")
-        self.path = os.fspath(path)
+        self.path: str = os.fspath(path)
         self.bytes = bytes

@@ -32,7 +32,7 @@ class Name:
     __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text: str = text
 
     def __repr__(self) -> str:
         return self.text.replace(" ", ".")

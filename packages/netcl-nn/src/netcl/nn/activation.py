@@ -61,7 +61,7 @@ class LeakyReLU(_Inplace):
     """x if positive, else negative_slope * x."""
 
     function = "leaky_relu"
-    options: ClassVar = {"negative_slope": "slope"}
+    options: ClassVar[dict[str, str]] = {"negative_slope": "slope"}
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -75,8 +75,9 @@ class PReLU(Module):
         self, num_parameters: int = 1, init: float = 0.25, *, device: Any = None, dtype: str = "float32"
     ) -> None:
         super().__init__()
-        self.num_parameters, self.init = num_parameters, init
-        self.weight = new_parameter((num_parameters,), device, dtype)
+        self.num_parameters: int = num_parameters
+        self.init: float = init
+        self.weight: ag.Parameter = new_parameter((num_parameters,), device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -85,10 +86,10 @@ class PReLU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.num_parameters == 1:
-            return ag.prelu(x, self.weight if x.ndim else ag.reshape(self.weight, ()))  # type: ignore[no-any-return]
+            return ag.prelu(x, self.weight if x.ndim else ag.reshape(self.weight, ()))
         if x.ndim < 2 or x.shape[1] != self.num_parameters:
             raise ShapeError(f"{self!r} takes x (N, {self.num_parameters}, ...), not {x.shape}", op="PReLU")
-        return ag.prelu(x, ag.reshape(self.weight, (-1,) + (1,) * (x.ndim - 2)))  # type: ignore[no-any-return]
+        return ag.prelu(x, ag.reshape(self.weight, (-1,) + (1,) * (x.ndim - 2)))
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
@@ -98,7 +99,7 @@ class ELU(_Inplace):
     """x if positive, else alpha (exp(x) - 1)."""
 
     function = "elu"
-    options: ClassVar = {"alpha": "alpha"}
+    options: ClassVar[dict[str, str]] = {"alpha": "alpha"}
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -123,7 +124,7 @@ class GELU(_Activation):
     """
 
     function = "gelu"
-    options: ClassVar = {"approximate": "approximate"}
+    options: ClassVar[dict[str, str]] = {"approximate": "approximate"}
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -163,11 +164,12 @@ class Softplus(_Activation):
     """log(1 + exp(beta x)) / beta, or x if beta x is above ``threshold``."""
 
     function = "softplus"
-    options: ClassVar = {"beta": "beta", "threshold": "threshold"}
+    options: ClassVar[dict[str, str]] = {"beta": "beta", "threshold": "threshold"}
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
-        self.beta, self.threshold = beta, threshold
+        self.beta: float = beta
+        self.threshold: float = threshold
 
     def extra_repr(self) -> str:
         return f"beta={self.beta}, threshold={self.threshold}"
@@ -201,20 +203,21 @@ class Hardtanh(_Inplace):
     """x limited to [min_val, max_val]."""
 
     function = "hard_tanh"
-    options: ClassVar = {"min_val": "min_val", "max_val": "max_val"}
+    options: ClassVar[dict[str, str]] = {"min_val": "min_val", "max_val": "max_val"}
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
         if min_val > max_val:
             raise ValueError(f"min_val={min_val} is above max_val={max_val}")
-        self.min_val, self.max_val = min_val, max_val
+        self.min_val: float = min_val
+        self.max_val: float = max_val
 
 
 class Hardshrink(_Activation):
     """x if |x| > ``lambd``, else 0."""
 
     function = "hardshrink"
-    options: ClassVar = {"lambd": "lambd"}
+    options: ClassVar[dict[str, str]] = {"lambd": "lambd"}
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -240,20 +243,23 @@ class Threshold(_Inplace):
     """x if x > ``threshold``, else ``value``."""
 
     function = "threshold"
-    options: ClassVar = {"threshold": "threshold", "value": "value"}
+    options: ClassVar[dict[str, str]] = {"threshold": "threshold", "value": "value"}
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(inplace)
-        self.threshold, self.value = threshold, value
+        self.threshold: float = threshold
+        self.value: float = value
 
 
 class _AlongAxis(_Activation):
     """An activation along one axis, which PyTorch calls ``dim``: both names are accepted."""
 
-    options: ClassVar = {"axis": "axis"}
+    options: ClassVar[dict[str, str]] = {"axis": "axis"}
 
     def __init__(self, axis: int = -1, *, dim: int | None = None) -> None:
         super().__init__()
+        self.dim: int
+        self.axis: int
         self.axis = self.dim = axis if dim is None else dim
 
     def extra_repr(self) -> str:
@@ -286,4 +292,4 @@ class GLU(_AlongAxis):
         if not -x.ndim <= self.axis < x.ndim or x.shape[self.axis] % 2:
             raise ShapeError(f"{self!r} halves an axis of even length; x has shape {x.shape}", op="GLU")
         a, b = ag.split(x, x.shape[self.axis] // 2, axis=self.axis)
-        return ag.mul(a, ag.sigmoid(b))  # type: ignore[no-any-return]
+        return ag.mul(a, ag.sigmoid(b))

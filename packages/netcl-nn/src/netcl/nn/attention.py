@@ -48,9 +48,15 @@ class MultiheadAttention(Module):
             )
         if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
             raise ValueError(f"num_heads={num_heads} does not divide embed_dim={embed_dim}")
-        self.embed_dim, self.num_heads, self.dropout, self.bias = embed_dim, num_heads, dropout, bias
-        self.batch_first, self.add_bias_kv, self.add_zero_attn = batch_first, False, False
-        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
+        self.embed_dim: int = embed_dim
+        self.num_heads: int = num_heads
+        self.dropout: float = dropout
+        self.bias: bool = bias
+        self.batch_first: bool = batch_first
+        self.add_bias_kv: bool = False
+        self.add_zero_attn: bool = False
+        self.kdim: int = embed_dim if kdim is None else kdim
+        self.vdim: int = embed_dim if vdim is None else vdim
         shapes: dict[str, tuple[int, ...] | None] = dict.fromkeys(
             ("q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_weight")
         )
@@ -62,7 +68,7 @@ class MultiheadAttention(Module):
         shapes["in_proj_bias"] = (3 * embed_dim,) if bias else None
         for name, shape in shapes.items():
             self.register_parameter(name, None if shape is None else new_parameter(shape, device, dtype))
-        self.out_proj = Linear(embed_dim, embed_dim, bias, device=device, dtype=dtype)
+        self.out_proj: Linear = Linear(embed_dim, embed_dim, bias, device=device, dtype=dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -201,9 +207,9 @@ class MultiheadAttention(Module):
 def _combined(one: Tensor, two: Tensor) -> Tensor:
     """Returns a mask that hides a key if either mask does."""
     if one.dtype == two.dtype == "bool":
-        return ag.logical_or(one, two)  # type: ignore[no-any-return]
+        return ag.logical_or(one, two)
     one, two = (ag.where(mask, float("-inf"), 0.0) if mask.dtype == "bool" else mask for mask in (one, two))
-    return ag.add(one, two)  # type: ignore[no-any-return]
+    return ag.add(one, two)
 
 
 class RotaryEmbedding(Module):
@@ -215,12 +221,14 @@ class RotaryEmbedding(Module):
         super().__init__()
         if dim < 2 or dim % 2:
             raise ValueError(f"dim={dim} is not even and positive")
-        self.dim, self.base, self.interleaved = dim, base, interleaved
+        self.dim: int = dim
+        self.base: float = base
+        self.interleaved: bool = interleaved
 
     def forward(self, x: Tensor, positions: Any = None) -> Tensor:
         if x.ndim < 2 or x.shape[-1] != self.dim:
             raise ShapeError(f"{self!r} takes x (..., T, {self.dim}), not {x.shape}", op="RotaryEmbedding")
-        return ag.rope(x, positions, base=float(self.base), interleaved=self.interleaved)  # type: ignore[no-any-return]
+        return ag.rope(x, positions, base=float(self.base), interleaved=self.interleaved)
 
     def extra_repr(self) -> str:
         return f"{self.dim}, base={self.base}" + (", interleaved=True" if self.interleaved else "")

@@ -148,7 +148,7 @@ class Concat(_ModuleSequence):
 
     def forward(self, *inputs: Any) -> Tensor:
         tensors = [module(*inputs) for module in self.children()] if len(self) else list(inputs)
-        return ag.cat(tensors, axis=self.axis)  # type: ignore[no-any-return]
+        return ag.cat(tensors, axis=self.axis)
 
     def _empty(self) -> Concat:
         return Concat(axis=self.axis)

@@ -13,7 +13,7 @@ from netcl.nn import init
 from netcl.nn.module import Module, check_precision
 from netcl.nn.placement import new_parameter
 
-AXES = {1: ("L",), 2: ("H", "W"), 3: ("D", "H", "W")}
+AXES: dict[int, tuple[str, ...]] = {1: ("L",), 2: ("H", "W"), 3: ("D", "H", "W")}
 Size = Any  # an int, or one per spatial axis
 
 
@@ -56,12 +56,16 @@ class _Conv(Module):
             raise ValueError(
                 f"groups={groups} does not divide in_channels={in_channels} and out_channels={out_channels}"
             )
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = per_axis("kernel_size", kernel_size, self.rank)
-        self.stride = per_axis("stride", stride, self.rank)
-        self.padding = padding if isinstance(padding, str) else per_axis("padding", padding, self.rank)
-        self.dilation = per_axis("dilation", dilation, self.rank)
-        self.weight = new_parameter((*weight_shape, *self.kernel_size), device, dtype)
+        self.in_channels: int = in_channels
+        self.out_channels: int = out_channels
+        self.groups: int = groups
+        self.kernel_size: tuple[int, ...] = per_axis("kernel_size", kernel_size, self.rank)
+        self.stride: tuple[int, ...] = per_axis("stride", stride, self.rank)
+        self.padding: str | tuple[int, ...] = (
+            padding if isinstance(padding, str) else per_axis("padding", padding, self.rank)
+        )
+        self.dilation: tuple[int, ...] = per_axis("dilation", dilation, self.rank)
+        self.weight: ag.Parameter = new_parameter((*weight_shape, *self.kernel_size), device, dtype)
         self.register_parameter("bias", new_parameter((out_channels,), device, dtype) if bias else None)
         self.reset_parameters()
 
@@ -199,7 +203,7 @@ class _Transposed(_Conv):
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, shape, device, dtype
         )
-        self.output_padding = per_axis("output_padding", output_padding, self.rank)
+        self.output_padding: tuple[int, ...] = per_axis("output_padding", output_padding, self.rank)
 
     def forward(self, x: Tensor) -> Tensor:
         check_channels(self, x, self.rank, self.in_channels)

@@ -21,12 +21,13 @@ class Dropout(Module):
         super().__init__()
         if not 0 <= p <= 1:
             raise ValueError(f"a dropout probability is in [0, 1], not {p}")
-        self.p, self.inplace = p, inplace
+        self.p: float = p
+        self.inplace: bool = inplace
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
             return x
-        return ag.dropout(x, self.p)  # type: ignore[no-any-return]
+        return ag.dropout(x, self.p)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"

@@ -34,9 +34,10 @@ class Embedding(Module):
         super().__init__()
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"padding_idx={padding_idx} is no row of {num_embeddings}")
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        self.weight = new_parameter((num_embeddings, embedding_dim), device, dtype)
+        self.num_embeddings: int = num_embeddings
+        self.embedding_dim: int = embedding_dim
+        self.padding_idx: int | None = None if padding_idx is None else padding_idx % num_embeddings
+        self.weight: ag.Parameter = new_parameter((num_embeddings, embedding_dim), device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -50,7 +51,7 @@ class Embedding(Module):
     def forward(self, indices: Any) -> Tensor:
         if isinstance(indices, Tensor) and (is_floating(indices.dtype) or indices.dtype == "bool"):
             raise DTypeError(f"{self!r} takes whole numbers, not {indices.dtype}", op="Embedding")
-        return ag.embedding(indices, self.weight, self.padding_idx)  # type: ignore[no-any-return]
+        return ag.embedding(indices, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -108,11 +109,11 @@ def embedding_bag(
     place: dict[str, Any] = {"queue": weight.queue}
     total = ag.index_add(Tensor.zeros((bags, weight.shape[1]), weight.dtype, **place), 0, counted, rows)
     if mode == "sum":
-        return total  # type: ignore[no-any-return]
+        return total
     ones = Tensor.ones((flat.shape[0], 1), weight.dtype, **place)
     ones = ones if kept is None else ag.where(kept, ones, 0.0)
     number = ag.index_add(Tensor.zeros((bags, 1), weight.dtype, **place), 0, counted, ones)
-    return ag.div(total, ag.maximum(number, 1.0))  # type: ignore[no-any-return]
+    return ag.div(total, ag.maximum(number, 1.0))
 
 
 def _whole(op: str, values: Any, weight: Tensor) -> Tensor:
@@ -134,7 +135,7 @@ def _starts(offsets: Any, length: int, include_last: bool, weight: Tensor) -> Te
         if not whole or values[-1] > length or (include_last and values[-1] != length):
             raise ValueError(f"embedding_bag: offsets {values.tolist()} do not part {length} indices from 0 on")
     starts = ag.cast(_whole("embedding_bag", offsets, weight), dtype="int64")
-    return ag.narrow(starts, 0, 0, starts.shape[0] - 1) if include_last else starts  # type: ignore[no-any-return]
+    return ag.narrow(starts, 0, 0, starts.shape[0] - 1) if include_last else starts
 
 
 def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, length: int | None) -> Tensor:
@@ -156,7 +157,7 @@ def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, leng
     if not length:
         return Tensor.zeros((bags, rows.shape[1]), rows.dtype, queue=rows.queue)
     result = ag.max(table, axis=1).values
-    return ag.where(ag.eq(result, never), 0.0, result)  # type: ignore[no-any-return]
+    return ag.where(ag.eq(result, never), 0.0, result)
 
 
 class EmbeddingBag(Embedding):
@@ -178,7 +179,8 @@ class EmbeddingBag(Embedding):
         if mode not in ("sum", "mean", "max"):
             raise ValueError(f"mode is 'sum', 'mean' or 'max', not {mode!r}")
         super().__init__(num_embeddings, embedding_dim, padding_idx, device=device, dtype=dtype)
-        self.mode, self.include_last_offset = mode, include_last_offset
+        self.mode = mode
+        self.include_last_offset: bool = include_last_offset
 
     def forward(self, indices: Any, offsets: Any = None, per_sample_weights: Tensor | None = None) -> Tensor:
         return embedding_bag(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
@@ -33,9 +33,9 @@ def _with_inplace(name: str, function: Any) -> Any:
     return call
 
 
-hardtanh = _with_inplace("hardtanh", ag.hard_tanh)
-hardswish = _with_inplace("hardswish", ag.hard_swish)
-hardsigmoid = _with_inplace("hardsigmoid", ag.hard_sigmoid)
+hardtanh: Callable[..., Tensor] = _with_inplace("hardtanh", ag.hard_tanh)
+hardswish: Callable[..., Tensor] = _with_inplace("hardswish", ag.hard_swish)
+hardsigmoid: Callable[..., Tensor] = _with_inplace("hardsigmoid", ag.hard_sigmoid)
 celu, elu, mish, relu6, selu, silu, threshold = (
     _with_inplace(name, getattr(ag, name)) for name in ("celu", "elu", "mish", "relu6", "selu", "silu", "threshold")
 )
@@ -50,18 +50,18 @@ def _axis(axis: int, dim: int | None) -> int:
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(input, 0), written into ``input`` if ``inplace``."""
-    return in_place.write(input, ag.relu(input)) if inplace else ag.relu(input)  # type: ignore[no-any-return]
+    return in_place.write(input, ag.relu(input)) if inplace else ag.relu(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """input if positive, else negative_slope * input; written into ``input`` if ``inplace``."""
     result = ag.leaky_relu(input, slope=negative_slope)
-    return in_place.write(input, result) if inplace else result  # type: ignore[no-any-return]
+    return in_place.write(input, result) if inplace else result
 
 
 def softmin(input: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """softmax(-input) along ``axis``."""
-    return ag.softmax(ag.neg(input), axis=_axis(axis, dim))  # type: ignore[no-any-return]
+    return ag.softmax(ag.neg(input), axis=_axis(axis, dim))
 
 
 def softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
@@ -83,9 +83,9 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: i
     noise = ag.cast(ag.neg(ag.log(ag.neg(ag.log(uniform)))), dtype=logits.dtype)
     soft = ag.softmax(ag.div(ag.add(logits, noise), tau), axis=axis)
     if not hard:
-        return soft  # type: ignore[no-any-return]
+        return soft
     choice = ag.cast(ag.eq(soft, ag.amax(soft, axis=axis, keepdims=True)), dtype=soft.dtype)
-    return ag.add(ag.sub(choice, soft.detach()), soft)  # type: ignore[no-any-return]
+    return ag.add(ag.sub(choice, soft.detach()), soft)
 
 
 # -- dropout -----------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def _channels(x: Tensor, p: float, training: bool, rank: int, inplace: bool) -> 
         return x
     ones = Tensor.ones((*x.shape[:2], *(1,) * rank), x.dtype, queue=x.queue)
     result = ag.mul(x, ag.dropout(ones, p))
-    return in_place.write(x, result) if inplace else result  # type: ignore[no-any-return]
+    return in_place.write(x, result) if inplace else result
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -144,14 +144,17 @@ def _max_pool(rank: int) -> Any:
     return max_pool
 
 
-max_pool1d, max_pool2d, max_pool3d = (_max_pool(rank) for rank in (1, 2, 3))
+if TYPE_CHECKING:
+    from netcl.autograd import max_pool1d, max_pool2d, max_pool3d
+else:
+    max_pool1d, max_pool2d, max_pool3d = (_max_pool(rank) for rank in (1, 2, 3))
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
     """Pads by ``pad`` = (before, after) of the last axis, of the one before it, and so on; modes constant, reflect,
     replicate and circular.
     """
-    return ag.pad(input, pad, mode=mode, value=value)  # type: ignore[no-any-return]
+    return ag.pad(input, pad, mode=mode, value=value)
 
 
 # -- normalisation -----------------------------------------------------------------------------------------------------
@@ -168,7 +171,7 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Batch normalization of input (N, C, ...), with the statistics of the batch in training, else the running ones."""
-    return ag.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)  # type: ignore[no-any-return]
+    return ag.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def instance_norm(
@@ -186,26 +189,26 @@ def instance_norm(
     samples.
     """
     if not use_input_stats:
-        return ag.batch_norm(input, running_mean, running_var, weight, bias, training=False, eps=eps)  # type: ignore[no-any-return]
+        return ag.batch_norm(input, running_mean, running_var, weight, bias, training=False, eps=eps)
     if running_mean is None or running_var is None:
-        return ag.instance_norm(input, weight, bias, eps=eps)  # type: ignore[no-any-return]
+        return ag.instance_norm(input, weight, bias, eps=eps)
     # Folds the samples into channels of one sample.
     rows = n, channels = input.shape[:2]
     running = (running_mean, running_var)
     copies = [ag.reshape(ag.expand(t.detach(), rows), (n * channels,)) for t in running]
     affine = [None if t is None else ag.reshape(ag.expand(t, rows), (n * channels,)) for t in (weight, bias)]
     one = ag.reshape(input, (1, n * channels, *input.shape[2:]))
-    y = ag.batch_norm(one, *copies, *affine, training=True, momentum=momentum, eps=eps)
+    y = ag.batch_norm(one, copies[0], copies[1], affine[0], affine[1], training=True, momentum=momentum, eps=eps)
     with ag.no_grad():
         for target, copied in zip(running, copies):
             target.write(ag.mean(ag.reshape(copied, rows), axis=0))
-    return ag.reshape(y, input.shape)  # type: ignore[no-any-return]
+    return ag.reshape(y, input.shape)
 
 
 def normalize(input: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12, *, dim: int | None = None) -> Tensor:
     """input / max(||input||_p, eps) along ``axis``."""
     norm = ag.norm(input, p=p, axis=_axis(axis, dim), keepdims=True)
-    return ag.div(input, ag.maximum(norm, eps))  # type: ignore[no-any-return]
+    return ag.div(input, ag.maximum(norm, eps))
 
 
 # -- distances and losses ----------------------------------------------------------------------------------------------
@@ -240,7 +243,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
         raise ShapeError(f"unfold: input {input.shape}; expected (N, C, H, W) or (C, H, W)", op="unfold")
     rows = ag.im2col(input, kernel_size, stride, padding, dilation)
     windows = rows.shape[0] // input.shape[0] if input.shape[0] else 0
-    return ag.transpose(ag.reshape(rows, (input.shape[0], windows, rows.shape[1])), 1, 2)  # type: ignore[no-any-return]
+    return ag.transpose(ag.reshape(rows, (input.shape[0], windows, rows.shape[1])), 1, 2)
 
 
 def fold(
@@ -260,7 +263,7 @@ def fold(
         )
     n, columns, windows = input.shape
     rows = ag.reshape(ag.transpose(input, 1, 2), (n * windows, columns))
-    return ag.col2im(rows, (n, columns // taps, height, width), kernel_size, stride, padding, dilation)  # type: ignore[no-any-return]
+    return ag.col2im(rows, (n, columns // taps, height, width), kernel_size, stride, padding, dilation)
 
 
 # -- products, indices and attention -----------------------------------------------------------------------------------
@@ -274,14 +277,14 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     table = ag.reshape(ag.permute(weight, (1, 0, 2)), (in1, out * in2))
     partial = ag.reshape(ag.matmul(ag.reshape(input1, (-1, in1)), table), (-1, out, in2))
     result = ag.reshape(ag.matmul(partial, ag.reshape(input2, (-1, in2, 1))), (*lead, out))
-    return result if bias is None else ag.add(result, bias)  # type: ignore[no-any-return]
+    return result if bias is None else ag.add(result, bias)
 
 
 def one_hot(tensor: Any, num_classes: int | None = None) -> Tensor:
     """One-hot encoding: (...) gives (..., num_classes), int64. With ``num_classes`` None or -1 the largest index is
     read on the host.
     """
-    return ag.one_hot(tensor, None if num_classes == -1 else num_classes)  # type: ignore[no-any-return]
+    return ag.one_hot(tensor, None if num_classes == -1 else num_classes)
 
 
 def scaled_dot_product_attention(
@@ -298,7 +301,7 @@ def scaled_dot_product_attention(
     keys.
     """
     options = (attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    return ag.scaled_dot_product_attention(query, key, value, *options)  # type: ignore[no-any-return]
+    return ag.scaled_dot_product_attention(query, key, value, *options)
 
 
 def __getattr__(name: str) -> Any:

@@ -28,7 +28,8 @@ class KeyValueCache:
     """
 
     def __init__(self, length: int) -> None:
-        self.length, self.used = length, 0
+        self.length: int = length
+        self.used: int = 0
         self._layers: dict[int, tuple[Tensor, Tensor]] = {}
 
     def extend(self, layer: int, *keys_and_values: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,7 +74,7 @@ class _CausalSelfAttention(Module):
             mask = ag.causal_mask(t, cache.length, offset=cache.used, queue=x.queue)
             y = ag.scaled_dot_product_attention(q, k, v, mask, dropout_p=dropout)
         y = ag.reshape(ag.permute(y, (0, 2, 1, 3)), x.shape)
-        return self.resid_dropout(self.c_proj(y))  # type: ignore[no-any-return]
+        return self.resid_dropout(self.c_proj(y))
 
 
 class _Block(Module):
@@ -95,7 +96,7 @@ class _Block(Module):
 
     def forward(self, x: Tensor, cache: KeyValueCache | None = None, layer: int = 0) -> Tensor:
         x = ag.add(x, self.attn(self.ln_1(x), cache, layer))
-        return ag.add(x, self.mlp(self.ln_2(x)))  # type: ignore[no-any-return]
+        return ag.add(x, self.mlp(self.ln_2(x)))
 
 
 @register
@@ -148,7 +149,7 @@ class GPT(Module):
             x = block(x, cache, layer)
         if cache is not None:
             cache.advance(ids.shape[1])
-        return self.lm_head(self.ln_f(x))  # type: ignore[no-any-return]
+        return self.lm_head(self.ln_f(x))
 
     def generate(self, ids: Any, max_new_tokens: int, temperature: float = 1.0, top_k: int | None = None) -> Tensor:
         """Extends ids (N, T) by ``max_new_tokens``, each drawn from softmax(logits / temperature), from the ``top_k``
@@ -186,13 +187,13 @@ class GPT(Module):
             logits = self(new, cache)
             new = self._drawn(ag.narrow(logits, 1, logits.shape[1] - 1, 1), temperature, top_k)
             parts.append(ag.cast(new, dtype=ids.dtype))
-        return ag.cat(parts, axis=1)  # type: ignore[no-any-return]
+        return ag.cat(parts, axis=1)
 
     @staticmethod
     def _drawn(logits: Tensor, temperature: float, top_k: int | None) -> Tensor:
         """Draws one token (N, 1) from logits (N, 1, vocab) by the Gumbel-max method."""
         if temperature == 0:
-            return ag.argmax(logits, axis=-1)  # type: ignore[no-any-return]
+            return ag.argmax(logits, axis=-1)
         logits = ag.div(ag.cast(logits, dtype="float32"), temperature)
         if top_k is not None and top_k < logits.shape[-1]:
             least = ag.amin(ag.topk(logits, top_k)[0], axis=-1, keepdims=True)
@@ -200,4 +201,4 @@ class GPT(Module):
         noise = ag.rand(logits.shape, queue=logits.queue)
         # Uniform numbers include 0, whose logarithm is not finite.
         noise = ag.neg(ag.log(ag.neg(ag.log(ag.maximum(noise, 1e-30)))))
-        return ag.argmax(ag.add(logits, noise), axis=-1)  # type: ignore[no-any-return]
+        return ag.argmax(ag.add(logits, noise), axis=-1)

@@ -36,9 +36,10 @@ class BackwardHooks:
     """
 
     def __init__(self, module: Any, hooks: Sequence[Callable[..., Any]]) -> None:
-        self.module, self.hooks = module, hooks
+        self.module: Any = module
+        self.hooks: Sequence[Callable[..., Any]] = hooks
         self.grad_output: tuple[Tensor | None, ...] = ()
-        self.inputs_watched = False
+        self.inputs_watched: bool = False
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the arguments; tensors among them pass through an op whose gradient calls the hooks."""

@@ -25,8 +25,9 @@ class Linear(Module):
         self, in_features: int, out_features: int, bias: bool = True, *, device: Any = None, dtype: str = "float32"
     ) -> None:
         super().__init__()
-        self.in_features, self.out_features = in_features, out_features
-        self.weight = new_parameter((out_features, in_features), device, dtype)
+        self.in_features: int = in_features
+        self.out_features: int = out_features
+        self.weight: ag.Parameter = new_parameter((out_features, in_features), device, dtype)
         self.register_parameter("bias", new_parameter((out_features,), device, dtype) if bias else None)
         self.reset_parameters()
 
@@ -39,7 +40,7 @@ class Linear(Module):
         if not x.shape or x.shape[-1] != self.in_features:
             raise ShapeError(f"{self!r} takes x (..., {self.in_features}), not {x.shape}", op="Linear")
         check_precision(self, x, self.weight)
-        return ag.linear(x, self.weight, self.bias)  # type: ignore[no-any-return]
+        return ag.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
@@ -59,8 +60,10 @@ class Bilinear(Module):
         dtype: str = "float32",
     ) -> None:
         super().__init__()
-        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        self.weight = new_parameter((out_features, in1_features, in2_features), device, dtype)
+        self.in1_features: int = in1_features
+        self.in2_features: int = in2_features
+        self.out_features: int = out_features
+        self.weight: ag.Parameter = new_parameter((out_features, in1_features, in2_features), device, dtype)
         self.register_parameter("bias", new_parameter((out_features,), device, dtype) if bias else None)
         self.reset_parameters()
 
@@ -100,10 +103,11 @@ class Flatten(Module):
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        self.start_dim, self.end_dim = start_dim, end_dim
+        self.start_dim: int = start_dim
+        self.end_dim: int = end_dim
 
     def forward(self, x: Tensor) -> Tensor:
-        return ag.flatten(x, self.start_dim, self.end_dim)  # type: ignore[no-any-return]
+        return ag.flatten(x, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
@@ -114,7 +118,8 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, sizes: Sequence[int]) -> None:
         super().__init__()
-        self.dim, self.sizes = dim, tuple(sizes)
+        self.dim: int = dim
+        self.sizes: tuple[int, ...] = tuple(sizes)
 
     def forward(self, x: Tensor) -> Tensor:
         if not -x.ndim <= self.dim < x.ndim:
@@ -125,7 +130,7 @@ class Unflatten(Module):
         sizes = tuple(unknown if size == -1 else size for size in self.sizes)
         if math.prod(sizes) != x.shape[at]:
             raise ShapeError(f"{self!r} cannot split axis {at} of shape {x.shape} into {self.sizes}", op="Unflatten")
-        return ag.reshape(x, (*x.shape[:at], *sizes, *x.shape[at + 1 :]))  # type: ignore[no-any-return]
+        return ag.reshape(x, (*x.shape[:at], *sizes, *x.shape[at + 1 :]))
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.sizes}"
@@ -136,10 +141,12 @@ class PairwiseDistance(Module):
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
-        self.p, self.eps, self.keepdim = p, eps, keepdim
+        self.p: float = p
+        self.eps: float = eps
+        self.keepdim: bool = keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return ag.pairwise_distance(x1, x2, self.p, self.eps, self.keepdim)  # type: ignore[no-any-return]
+        return ag.pairwise_distance(x1, x2, self.p, self.eps, self.keepdim)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, eps={self.eps}, keepdim={self.keepdim}"
@@ -150,10 +157,11 @@ class CosineSimilarity(Module):
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
-        self.dim, self.eps = dim, eps
+        self.dim: int = dim
+        self.eps: float = eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return ag.cosine_similarity(x1, x2, axis=self.dim, eps=float(self.eps))  # type: ignore[no-any-return]
+        return ag.cosine_similarity(x1, x2, axis=self.dim, eps=float(self.eps))
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, eps={self.eps}"

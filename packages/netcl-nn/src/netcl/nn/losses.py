@@ -155,7 +155,8 @@ class MultiMarginLoss(_Weighted):
 
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> None:
         super().__init__(weight, reduction)
-        self.p, self.margin = p, margin
+        self.p: int = p
+        self.margin: float = margin
 
 
 class CosineEmbeddingLoss(_Loss):
@@ -182,7 +183,10 @@ class TripletMarginLoss(_Loss):
         self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
     ) -> None:
         super().__init__(reduction)
-        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
+        self.margin: float = margin
+        self.p: float = p
+        self.eps: float = eps
+        self.swap: bool = swap
 
 
 class MarginRankingLoss(_Loss):
@@ -215,7 +219,9 @@ class PoissonNLLLoss(_Loss):
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.log_input, self.full, self.eps = log_input, full, eps
+        self.log_input: bool = log_input
+        self.full: bool = full
+        self.eps: float = eps
 
 
 class GaussianNLLLoss(_Loss):
@@ -226,7 +232,8 @@ class GaussianNLLLoss(_Loss):
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.full, self.eps = full, eps
+        self.full: bool = full
+        self.eps: float = eps
 
 
 class SoftMarginLoss(_Loss):
@@ -264,7 +271,8 @@ class CTCLoss(_Loss):
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction)
-        self.blank, self.zero_infinity = blank, zero_infinity
+        self.blank: int = blank
+        self.zero_infinity: bool = zero_infinity
 
 
 class FocalLoss(_Loss):
@@ -275,7 +283,8 @@ class FocalLoss(_Loss):
 
     def __init__(self, alpha: float = 0.25, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.alpha, self.gamma = alpha, gamma
+        self.alpha: float = alpha
+        self.gamma: float = gamma
 
 
 class InfoNCELoss(Module):
@@ -286,7 +295,7 @@ class InfoNCELoss(Module):
         self.temperature = temperature
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return ag.info_nce_loss(query, keys, temperature=self.temperature)  # type: ignore[no-any-return]
+        return ag.info_nce_loss(query, keys, temperature=self.temperature)
 
     def extra_repr(self) -> str:
         return f"temperature={self.temperature}"

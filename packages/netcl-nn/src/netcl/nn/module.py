@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
@@ -16,6 +17,20 @@ from netcl.nn.placement import moved
 from netcl.nn.state import IncompatibleKeys, load_into
 
 M = TypeVar("M", bound="Module")
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+# mypy and pyright take the branch of a variable of this name, as of typing's; jedi and Python take the other one.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+
+    class Forward(Protocol[P, R_co]):
+        """A module as its call sees it: the call has the parameters and the result of ``forward``."""
+
+        def forward(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+            """The computation of the module."""
+            ...
 
 
 class Module:
@@ -48,14 +63,22 @@ class Module:
         """The computation of the module; defined by subclasses."""
         raise TypeError(f"{type(self).__name__} has no forward(); a Module computes there")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if self._pre_hooks or self._hooks or self._backward_hooks:
-                return self._hooked(args, kwargs)
-            return self.forward(*args, **kwargs)
-        except LOCATED as error:
-            add_module_path(error, self)
-            raise
+    if TYPE_CHECKING:
+
+        def __call__(self: Forward[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
+            """Runs ``forward`` and the hooks."""
+            ...
+
+    else:
+
+        def __call__(self, *args, **kwargs):
+            try:
+                if self._pre_hooks or self._hooks or self._backward_hooks:
+                    return self._hooked(args, kwargs)
+                return self.forward(*args, **kwargs)
+            except LOCATED as error:
+                add_module_path(error, self)
+                raise
 
     def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the forward pass with its hooks."""
@@ -115,6 +138,8 @@ class Module:
             values = self.__dict__.get(table, {})
             if name in values:
                 return values[name]
+        if name == "__signature__":  # inspect.signature(model): a call has the parameters of forward
+            return inspect.signature(self.forward)
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:

@@ -49,8 +49,11 @@ class _Running(_Affine):
         dtype: str,
     ) -> None:
         super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.affine, self.track_running_stats = affine, track_running_stats
+        self.num_features: int = num_features
+        self.eps: float = eps
+        self.momentum: float | None = momentum
+        self.affine: bool = affine
+        self.track_running_stats: bool = track_running_stats
         self._register((num_features,), affine, affine, device, dtype)
         for name, shape, value, kind in (
             ("running_mean", (num_features,), 0, dtype),
@@ -120,7 +123,7 @@ class _BatchNorm(_Running):
 class BatchNorm1d(_BatchNorm):
     """Batch normalization of x (N, C) or (N, C, L); see BatchNorm2d."""
 
-    ranks = (0, 1)
+    ranks: ClassVar[tuple[int, ...]] = (0, 1)
 
 
 class BatchNorm2d(_BatchNorm):
@@ -130,13 +133,13 @@ class BatchNorm2d(_BatchNorm):
     average, which reads the count on the host); evaluation uses the running ones.
     """
 
-    ranks = (2,)
+    ranks: ClassVar[tuple[int, ...]] = (2,)
 
 
 class BatchNorm3d(_BatchNorm):
     """Batch normalization of x (N, C, D, H, W); see BatchNorm2d."""
 
-    ranks = (3,)
+    ranks: ClassVar[tuple[int, ...]] = (3,)
 
 
 class LayerNorm(_Affine):
@@ -155,15 +158,16 @@ class LayerNorm(_Affine):
         dtype: str = "float32",
     ) -> None:
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.normalized_shape: tuple[int, ...] = _shape(normalized_shape)
+        self.eps: float = eps
+        self.elementwise_affine: bool = elementwise_affine
         self._register(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
         self.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
         _check_trailing(self, x, self.normalized_shape)
         check_precision(self, x, self.weight)
-        return ag.layer_norm(x, self.normalized_shape, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
+        return ag.layer_norm(x, self.normalized_shape, self.weight, self.bias, eps=self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, " + (
@@ -186,11 +190,12 @@ class RMSNorm(_Affine):
         dtype: str = "float32",
     ) -> None:
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.normalized_shape: tuple[int, ...] = _shape(normalized_shape)
+        self.eps: float | None = eps
+        self.elementwise_affine: bool = elementwise_affine
         self.register_parameter("weight", None)
         if elementwise_affine:
-            self.weight = init.ones_(new_parameter(self.normalized_shape, device, dtype))
+            self.weight: Tensor = init.ones_(new_parameter(self.normalized_shape, device, dtype))
 
     def reset_parameters(self) -> None:
         """Sets the weight to ones."""
@@ -201,7 +206,7 @@ class RMSNorm(_Affine):
         _check_trailing(self, x, self.normalized_shape)
         check_precision(self, x, self.weight)
         eps = float(np.finfo("float64" if x.dtype == "float64" else "float32").eps) if self.eps is None else self.eps
-        return ag.rms_norm(x, self.normalized_shape, self.weight, eps=eps)  # type: ignore[no-any-return]
+        return ag.rms_norm(x, self.normalized_shape, self.weight, eps=eps)
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
@@ -223,7 +228,10 @@ class GroupNorm(_Affine):
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(f"num_groups={num_groups} does not divide num_channels={num_channels}")
-        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self.num_groups: int = num_groups
+        self.num_channels: int = num_channels
+        self.eps: float = eps
+        self.affine: bool = affine
         self._register((num_channels,), affine, affine, device, dtype)
         self.reset_parameters()
 
@@ -231,7 +239,7 @@ class GroupNorm(_Affine):
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"{self!r} takes x (N, {self.num_channels}, ...), not {x.shape}", op="GroupNorm")
         check_precision(self, x, self.weight)
-        return ag.group_norm(x, self.num_groups, self.weight, self.bias, eps=self.eps)  # type: ignore[no-any-return]
+        return ag.group_norm(x, self.num_groups, self.weight, self.bias, eps=self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, " + (

@@ -33,8 +33,12 @@ class _MaxPool(_Spatial):
         ceil_mode: bool = False,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
-        self.padding, self.dilation, self.return_indices, self.ceil_mode = padding, dilation, return_indices, ceil_mode
+        self.kernel_size: Any = kernel_size
+        self.stride: Any = kernel_size if stride is None else stride
+        self.padding: Any = padding
+        self.dilation: Any = dilation
+        self.return_indices: bool = return_indices
+        self.ceil_mode: bool = ceil_mode
 
     def forward(self, x: Tensor) -> Any:
         self.check(x)
@@ -71,9 +75,9 @@ class MaxPool3d(_MaxPool):
 class _MaxUnpool(_Spatial):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
-        self.kernel_size = per_axis("kernel_size", kernel_size, self.rank)
-        self.stride = self.kernel_size if stride is None else per_axis("stride", stride, self.rank)
-        self.padding = per_axis("padding", padding, self.rank)
+        self.kernel_size: tuple[int, ...] = per_axis("kernel_size", kernel_size, self.rank)
+        self.stride: tuple[int, ...] = self.kernel_size if stride is None else per_axis("stride", stride, self.rank)
+        self.padding: tuple[int, ...] = per_axis("padding", padding, self.rank)
 
     def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         self.check(x)
@@ -118,8 +122,11 @@ class _AvgPool(_Spatial):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
-        self.padding, self.ceil_mode, self.count_include_pad = padding, ceil_mode, count_include_pad
+        self.kernel_size: Any = kernel_size
+        self.stride: Any = kernel_size if stride is None else stride
+        self.padding: Any = padding
+        self.ceil_mode: bool = ceil_mode
+        self.count_include_pad: bool = count_include_pad
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
@@ -170,37 +177,43 @@ class _Adaptive(_Spatial):
 class AdaptiveAvgPool1d(_Adaptive):
     """Means over windows such that the output (N, C, L) has ``output_size``."""
 
-    rank, function = 1, "adaptive_avg_pool"
+    rank: ClassVar[int] = 1
+    function: ClassVar[str] = "adaptive_avg_pool"
 
 
 class AdaptiveAvgPool2d(_Adaptive):
     """Means over windows such that the output (N, C, H, W) has ``output_size``."""
 
-    rank, function = 2, "adaptive_avg_pool"
+    rank: ClassVar[int] = 2
+    function: ClassVar[str] = "adaptive_avg_pool"
 
 
 class AdaptiveAvgPool3d(_Adaptive):
     """Means over windows such that the output (N, C, D, H, W) has ``output_size``."""
 
-    rank, function = 3, "adaptive_avg_pool"
+    rank: ClassVar[int] = 3
+    function: ClassVar[str] = "adaptive_avg_pool"
 
 
 class AdaptiveMaxPool1d(_Adaptive):
     """Maxima of windows such that the output (N, C, L) has ``output_size``."""
 
-    rank, function = 1, "adaptive_max_pool"
+    rank: ClassVar[int] = 1
+    function: ClassVar[str] = "adaptive_max_pool"
 
 
 class AdaptiveMaxPool2d(_Adaptive):
     """Maxima of windows such that the output (N, C, H, W) has ``output_size``."""
 
-    rank, function = 2, "adaptive_max_pool"
+    rank: ClassVar[int] = 2
+    function: ClassVar[str] = "adaptive_max_pool"
 
 
 class AdaptiveMaxPool3d(_Adaptive):
     """Maxima of windows such that the output (N, C, D, H, W) has ``output_size``."""
 
-    rank, function = 3, "adaptive_max_pool"
+    rank: ClassVar[int] = 3
+    function: ClassVar[str] = "adaptive_max_pool"
 
 
 class GlobalAvgPool2d(_Spatial):
@@ -210,7 +223,7 @@ class GlobalAvgPool2d(_Spatial):
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
-        return ag.mean(x, axis=(-2, -1))  # type: ignore[no-any-return]
+        return ag.mean(x, axis=(-2, -1))
 
 
 class _Pad(_Spatial):
@@ -218,13 +231,15 @@ class _Pad(_Spatial):
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
-        self.padding = (padding,) * (2 * self.rank) if isinstance(padding, int) else tuple(padding)
+        self.padding: tuple[int, ...] | tuple[Any, ...] = (
+            (padding,) * (2 * self.rank) if isinstance(padding, int) else tuple(padding)
+        )
         if len(self.padding) != 2 * self.rank:
             raise ValueError(f"padding is a number or {2 * self.rank} of them, last axis first, not {padding!r}")
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
-        return ag.pad(x, self.padding, mode=self.mode, value=getattr(self, "value", 0.0))  # type: ignore[no-any-return]
+        return ag.pad(x, self.padding, mode=self.mode, value=getattr(self, "value", 0.0))
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
@@ -262,55 +277,64 @@ class ConstantPad3d(_ConstantPad):
 class ZeroPad1d(_Pad):
     """Pads x (N, C, L) with zeros; padding (left, right)."""
 
-    rank, mode = 1, "constant"
+    rank: ClassVar[int] = 1
+    mode: ClassVar[str] = "constant"
 
 
 class ZeroPad2d(_Pad):
     """Pads x (N, C, H, W) with zeros; padding (left, right, top, bottom)."""
 
-    rank, mode = 2, "constant"
+    rank: ClassVar[int] = 2
+    mode: ClassVar[str] = "constant"
 
 
 class ZeroPad3d(_Pad):
     """Pads x (N, C, D, H, W) with zeros; padding (left, right, top, bottom, front, back)."""
 
-    rank, mode = 3, "constant"
+    rank: ClassVar[int] = 3
+    mode: ClassVar[str] = "constant"
 
 
 class ReflectionPad1d(_Pad):
     """Pads x (N, C, L) by reflection without the edge."""
 
-    rank, mode = 1, "reflect"
+    rank: ClassVar[int] = 1
+    mode: ClassVar[str] = "reflect"
 
 
 class ReflectionPad2d(_Pad):
     """Pads x (N, C, H, W) by reflection without the edge."""
 
-    rank, mode = 2, "reflect"
+    rank: ClassVar[int] = 2
+    mode: ClassVar[str] = "reflect"
 
 
 class ReflectionPad3d(_Pad):
     """Pads x (N, C, D, H, W) by reflection without the edge."""
 
-    rank, mode = 3, "reflect"
+    rank: ClassVar[int] = 3
+    mode: ClassVar[str] = "reflect"
 
 
 class ReplicationPad1d(_Pad):
     """Pads x (N, C, L) by repeating the edge."""
 
-    rank, mode = 1, "replicate"
+    rank: ClassVar[int] = 1
+    mode: ClassVar[str] = "replicate"
 
 
 class ReplicationPad2d(_Pad):
     """Pads x (N, C, H, W) by repeating the edge."""
 
-    rank, mode = 2, "replicate"
+    rank: ClassVar[int] = 2
+    mode: ClassVar[str] = "replicate"
 
 
 class ReplicationPad3d(_Pad):
     """Pads x (N, C, D, H, W) by repeating the edge."""
 
-    rank, mode = 3, "replicate"
+    rank: ClassVar[int] = 3
+    mode: ClassVar[str] = "replicate"
 
 
 class Upsample(Module):
@@ -329,12 +353,15 @@ class Upsample(Module):
             raise ValueError(
                 f"Upsample takes size or scale_factor, one of them, not size={size}, scale_factor={scale_factor}"
             )
-        self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, mode, align_corners
+        self.size: Any = size
+        self.scale_factor: Any = scale_factor
+        self.mode: str = mode
+        self.align_corners: bool | None = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, x: Tensor) -> Tensor:
         options = (self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
-        return ag.interpolate(x, *options)  # type: ignore[no-any-return]
+        return ag.interpolate(x, *options)
 
     def extra_repr(self) -> str:
         given = f"size={self.size}" if self.scale_factor is None else f"scale_factor={_floats(self.scale_factor)}"
@@ -346,7 +373,10 @@ class Unfold(Module):
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
-        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+        self.kernel_size: Any = kernel_size
+        self.dilation: Any = dilation
+        self.padding: Any = padding
+        self.stride: Any = stride
 
     def forward(self, x: Tensor) -> Tensor:
         return functional.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
@@ -362,8 +392,11 @@ class Fold(Module):
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
     ) -> None:
         super().__init__()
-        self.output_size, self.kernel_size = output_size, kernel_size
-        self.dilation, self.padding, self.stride = dilation, padding, stride
+        self.output_size: Any = output_size
+        self.kernel_size: Any = kernel_size
+        self.dilation: Any = dilation
+        self.padding: Any = padding
+        self.stride: Any = stride
 
     def forward(self, x: Tensor) -> Tensor:
         return functional.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
@@ -383,7 +416,7 @@ class PixelUnshuffle(Module):
         self.downscale_factor = downscale_factor
 
     def forward(self, x: Tensor) -> Tensor:
-        return ag.pixel_unshuffle(x, self.downscale_factor)  # type: ignore[no-any-return]
+        return ag.pixel_unshuffle(x, self.downscale_factor)
 
     def extra_repr(self) -> str:
         return f"downscale_factor={self.downscale_factor}"
@@ -397,7 +430,7 @@ class PixelShuffle(Module):
         self.upscale_factor = upscale_factor
 
     def forward(self, x: Tensor) -> Tensor:
-        return ag.pixel_shuffle(x, self.upscale_factor)  # type: ignore[no-any-return]
+        return ag.pixel_shuffle(x, self.upscale_factor)
 
     def extra_repr(self) -> str:
         return f"upscale_factor={self.upscale_factor}"

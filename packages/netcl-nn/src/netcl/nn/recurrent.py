@@ -19,7 +19,7 @@ Advance = Callable[[Tensor, Tensor, State], State]
 
 
 def _lstm(x: Tensor, product: Tensor, state: State) -> State:
-    return ag.lstm_gates(x, product, state[1])  # type: ignore[no-any-return]
+    return ag.lstm_gates(x, product, state[1])
 
 
 def _gru(x: Tensor, product: Tensor, state: State) -> State:
@@ -117,8 +117,14 @@ class _Recurrent(_Weights):
         if not 0 <= dropout <= 1:
             raise ValueError(f"a dropout probability is in [0, 1], not {dropout}")
         _advance(mode)
-        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
-        self.batch_first, self.dropout, self.bidirectional, self.mode = batch_first, dropout, bidirectional, mode
+        self.input_size: int = input_size
+        self.hidden_size: int = hidden_size
+        self.num_layers: int = num_layers
+        self.bias: bool = bias
+        self.batch_first: bool = batch_first
+        self.dropout: float = dropout
+        self.bidirectional: bool = bidirectional
+        self.mode: str = mode
         for layer, suffix in self._runs():
             size = input_size if layer == 0 else hidden_size * (1 + bidirectional)
             self._add_weights(suffix, size, device, dtype)
@@ -181,7 +187,8 @@ class _Recurrent(_Weights):
         given = [product, weight, state[0], bias, state[1] if self.states > 1 else None]
         if narrow:
             given = [None if t is None else ag.cast(t, dtype="float32") for t in given]
-        steps = ag.recurrence(*given, self.mode, reverse)[: self.states]
+        operands: tuple[Any, ...] = (*given, self.mode, reverse)
+        steps = ag.recurrence(*operands)[: self.states]
         at = 0 if reverse else x.shape[0] - 1
         if narrow:
             steps = tuple(ag.cast(t, dtype=narrow) for t in steps)
@@ -252,7 +259,9 @@ class LSTM(_Gated):
     Weights as in RNN, (4 H, ...) with the rows of the gates i, f, g, o.
     """
 
-    gates, states, name = 4, 2, "lstm"
+    gates: ClassVar[int] = 4
+    states: ClassVar[int] = 2
+    name: ClassVar[str] = "lstm"
 
 
 class GRU(_Gated):
@@ -260,14 +269,18 @@ class GRU(_Gated):
     rows of the gates r, z, n.
     """
 
-    gates, name = 3, "gru"
+    gates: ClassVar[int] = 3
+    name: ClassVar[str] = "gru"
 
 
 class _Cell(_Weights):
     def __init__(self, input_size: int, hidden_size: int, bias: bool, mode: str, device: Any, dtype: str) -> None:
         super().__init__()
         _advance(mode)
-        self.input_size, self.hidden_size, self.bias, self.mode = input_size, hidden_size, bias, mode
+        self.input_size: int = input_size
+        self.hidden_size: int = hidden_size
+        self.bias: bool = bias
+        self.mode: str = mode
         self._add_weights("", input_size, device, dtype)
         self.reset_parameters()
 
@@ -325,10 +338,13 @@ class _GatedCell(_Cell):
 class LSTMCell(_GatedCell):
     """One step of an LSTM: weight_ih (4 H, in), weight_hh (4 H, H), bias_ih and bias_hh (4 H,)."""
 
-    gates, states, name = 4, 2, "lstm"
+    gates: ClassVar[int] = 4
+    states: ClassVar[int] = 2
+    name: ClassVar[str] = "lstm"
 
 
 class GRUCell(_GatedCell):
     """One step of a GRU: weight_ih (3 H, in), weight_hh (3 H, H), bias_ih and bias_hh (3 H,)."""
 
-    gates, name = 3, "gru"
+    gates: ClassVar[int] = 3
+    name: ClassVar[str] = "gru"

@@ -74,11 +74,11 @@ class _WeightNorm(_Reparameterized):
 
     def norm(self, v: Tensor) -> Tensor:
         axes = None if self.dim is None else tuple(axis for axis in range(v.ndim) if axis != self.dim % v.ndim)
-        return ag.sqrt(ag.sum(ag.square(v), axis=axes, keepdims=self.dim is not None))  # type: ignore[no-any-return]
+        return ag.sqrt(ag.sum(ag.square(v), axis=axes, keepdims=self.dim is not None))
 
     def weight(self, module: Module) -> Tensor:
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
-        return ag.mul(v, ag.div(g, self.norm(v)))  # type: ignore[no-any-return]
+        return ag.mul(v, ag.div(g, self.norm(v)))
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
@@ -125,7 +125,7 @@ class _SpectralNorm(_Reparameterized):
         if self.dim:
             order = [self.dim, *(axis for axis in range(weight.ndim) if axis != self.dim)]
             weight = ag.permute(weight, order)
-        return ag.reshape(weight, (weight.shape[0], -1))  # type: ignore[no-any-return]
+        return ag.reshape(weight, (weight.shape[0], -1))
 
     def iterate(self, matrix: Tensor, u: Tensor, v: Tensor, times: int) -> None:
         """Updates u and v in place by one power iteration towards the singular vectors of the largest singular
@@ -137,7 +137,7 @@ class _SpectralNorm(_Reparameterized):
                 u.write(self.unit(ag.matmul(matrix, v)))
 
     def unit(self, x: Tensor) -> Tensor:
-        return ag.div(x, ag.maximum(ag.norm(x), self.eps))  # type: ignore[no-any-return]
+        return ag.div(x, ag.maximum(ag.norm(x), self.eps))
 
     def weight(self, module: Module) -> Tensor:
         original = getattr(module, f"{self.name}_orig")
@@ -147,7 +147,7 @@ class _SpectralNorm(_Reparameterized):
             self.iterate(matrix, u, v, self.iterations)
         # Copies: the next forward pass updates u and v in place, possibly before the backward pass of this one.
         sigma = ag.sum(ag.mul(ag.clone(u.detach()), ag.matmul(matrix, ag.clone(v.detach()))))
-        return ag.div(original, sigma)  # type: ignore[no-any-return]
+        return ag.div(original, sigma)
 
 
 def spectral_norm(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import netcl.autograd as ag
@@ -37,7 +37,7 @@ class BasicBlock(Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
         shortcut = x if self.downsample is None else self.downsample(x)
-        return self.relu(ag.add(y, shortcut))  # type: ignore[no-any-return]
+        return self.relu(ag.add(y, shortcut))
 
 
 @register
@@ -64,7 +64,7 @@ class Bottleneck(Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.relu(self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x))))))
         shortcut = x if self.downsample is None else self.downsample(x)
-        return self.relu(ag.add(self.bn3(self.conv3(y)), shortcut))  # type: ignore[no-any-return]
+        return self.relu(ag.add(self.bn3(self.conv3(y)), shortcut))
 
 
 @register
@@ -105,7 +105,7 @@ class ResNet(Module):
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         for at in range(1, len(self.layers) + 1):
             x = getattr(self, f"layer{at}")(x)
-        return self.fc(self.flatten(self.avgpool(x)))  # type: ignore[no-any-return]
+        return self.fc(self.flatten(self.avgpool(x)))
 
 
 def _stage(
@@ -144,4 +144,8 @@ def resnet152(num_classes: int = 1000, stem: str = "imagenet") -> ResNet:
     return ResNet(Bottleneck, (3, 8, 36, 3), num_classes, stem)
 
 
-ResNet18, ResNet34, ResNet50, ResNet101, ResNet152 = resnet18, resnet34, resnet50, resnet101, resnet152
+ResNet18: Callable[..., ResNet] = resnet18
+ResNet34: Callable[..., ResNet] = resnet34
+ResNet50: Callable[..., ResNet] = resnet50
+ResNet101: Callable[..., ResNet] = resnet101
+ResNet152: Callable[..., ResNet] = resnet152

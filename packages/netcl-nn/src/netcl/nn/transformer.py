@@ -48,7 +48,14 @@ class _Layer(Module):
     ) -> None:
         super().__init__()
         _activation(activation)
-        self.d_model, self.nhead, self.dim_feedforward, self.dropout_p = d_model, nhead, dim_feedforward, dropout
+        self.d_model: int = d_model
+        self.nhead: int = nhead
+        self.dim_feedforward: int = dim_feedforward
+        self.dropout_p: float = dropout
+        self.bias: bool
+        self.layer_norm_eps: float
+        self.norm_first: bool
+        self.batch_first: bool
         self.batch_first, self.norm_first, self.layer_norm_eps, self.bias = (
             batch_first,
             norm_first,
@@ -56,12 +63,14 @@ class _Layer(Module):
             bias,
         )
         place: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
+        self.self_attn: MultiheadAttention = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, **place
+        )
         if self.attends_twice:
             self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.linear1: Linear = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout: Dropout = Dropout(dropout)
+        self.linear2: Linear = Linear(dim_feedforward, d_model, bias, **place)
         parts = (1, 2, 3) if self.attends_twice else (1, 2)
         for at in parts:
             setattr(self, f"norm{at}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
@@ -77,11 +86,11 @@ class _Layer(Module):
         """
         norm, dropout = getattr(self, f"norm{at}"), getattr(self, f"dropout{at}")
         if self.norm_first:
-            return ag.add(x, dropout(part(norm(x))))  # type: ignore[no-any-return]
+            return ag.add(x, dropout(part(norm(x))))
         return norm(ag.add(x, dropout(part(x))))  # type: ignore[no-any-return]
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        return self.linear2(self.dropout(_activation(self.activation)(self.linear1(x))))  # type: ignore[no-any-return]
+        return self.linear2(self.dropout(_activation(self.activation)(self.linear1(x))))
 
 
 def _layer_config(layer: Any) -> Mapping[str, Any]:
@@ -106,7 +115,7 @@ class TransformerEncoderLayer(_Layer):
         """Returns the layer's output, of the shape of ``src``; masks as in MultiheadAttention."""
 
         def attend(x: Tensor) -> Tensor:
-            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]  # type: ignore[no-any-return]
+            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]
 
         return self._residual(2, self._residual(1, src, attend), self._feed_forward)
 
@@ -130,11 +139,11 @@ class TransformerDecoderLayer(_Layer):
         """Returns the layer's output, of the shape of ``tgt``; masks as in MultiheadAttention."""
 
         def attend(x: Tensor) -> Tensor:
-            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]  # type: ignore[no-any-return]
+            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]
 
         def remember(x: Tensor) -> Tensor:
             options = (memory_key_padding_mask, False, memory_mask)
-            return self.multihead_attn(x, memory, memory, *options, is_causal=memory_is_causal)[0]  # type: ignore[no-any-return]
+            return self.multihead_attn(x, memory, memory, *options, is_causal=memory_is_causal)[0]
 
         return self._residual(3, self._residual(2, self._residual(1, tgt, attend), remember), self._feed_forward)
 
@@ -146,7 +155,7 @@ class _Stack(Module):
         super().__init__()
         if num_layers < 1:
             raise ValueError(f"num_layers={num_layers} must be positive")
-        self.layers = ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
+        self.layers: ModuleList = ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
         self.num_layers = num_layers
         self.add_module("norm", norm)
 
@@ -215,18 +224,25 @@ class Transformer(Module):
         dtype: str = "float32",
     ) -> None:
         super().__init__()
-        self.d_model, self.nhead, self.dim_feedforward, self.dropout = d_model, nhead, dim_feedforward, dropout
-        self.num_encoder_layers, self.num_decoder_layers = num_encoder_layers, num_decoder_layers
-        self.activation, self.batch_first, self.norm_first = activation, batch_first, norm_first
-        self.layer_norm_eps, self.bias = layer_norm_eps, bias
+        self.d_model: int = d_model
+        self.nhead: int = nhead
+        self.dim_feedforward: int = dim_feedforward
+        self.dropout: float = dropout
+        self.num_encoder_layers: int = num_encoder_layers
+        self.num_decoder_layers: int = num_decoder_layers
+        self.activation: Activation = activation
+        self.batch_first: bool = batch_first
+        self.norm_first: bool = norm_first
+        self.layer_norm_eps: float = layer_norm_eps
+        self.bias: bool = bias
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
-        self.encoder = TransformerEncoder(
+        self.encoder: TransformerEncoder = TransformerEncoder(
             TransformerEncoderLayer(*options, **place),
             num_encoder_layers,
             LayerNorm(d_model, layer_norm_eps, bias=bias, **place),
         )
-        self.decoder = TransformerDecoder(
+        self.decoder: TransformerDecoder = TransformerDecoder(
             TransformerDecoderLayer(*options, **place),
             num_decoder_layers,
             LayerNorm(d_model, layer_norm_eps, bias=bias, **place),
@@ -252,14 +268,12 @@ class Transformer(Module):
         """Returns the decoder's output; masks as in MultiheadAttention."""
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         paddings = (tgt_key_padding_mask, memory_key_padding_mask)
-        return self.decoder(  # type: ignore[no-any-return]
-            tgt, memory, tgt_mask, memory_mask, *paddings, tgt_is_causal, memory_is_causal
-        )
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, *paddings, tgt_is_causal, memory_is_causal)
 
     @staticmethod
     def generate_square_subsequent_mask(size: int, queue: Any = None) -> Tensor:
         """Returns a floating mask (size, size), -inf if the key is after the query's position, else 0."""
-        return ag.where(ag.causal_mask(size, queue=queue), 0.0, float("-inf"))  # type: ignore[no-any-return]
+        return ag.where(ag.causal_mask(size, queue=queue), 0.0, float("-inf"))
 
 
 for _layer in (TransformerEncoderLayer, TransformerDecoderLayer):

@@ -97,4 +97,4 @@ class VisionTransformer(Module):
         tokens = ag.transpose(ag.reshape(self.patch_embed(x), (n, self.dim, -1)), 1, 2)
         tokens = ag.cat([ag.expand(self.cls_token, (n, 1, self.dim)), tokens], axis=1)
         y = self.encoder(ag.add(tokens, self.pos_embed))
-        return self.head(ag.squeeze(ag.narrow(y, 1, 0, 1), 1))  # type: ignore[no-any-return]
+        return self.head(ag.squeeze(ag.narrow(y, 1, 0, 1), 1))

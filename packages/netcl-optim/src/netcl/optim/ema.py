@@ -30,7 +30,7 @@ class WeightAverage:
         self._params: dict[str, Tensor] = dict(model.named_parameters())
         if not self._params:
             raise ValueError("the model has no parameters to average")
-        self.shadow = {name: _copy(p, compute_dtype(p.dtype)) for name, p in self._params.items()}
+        self.shadow: dict[str, Tensor] = {name: _copy(p, compute_dtype(p.dtype)) for name, p in self._params.items()}
         self._aside: dict[str, Tensor] | None = None
         queues = {id(p.queue): p.queue for p in self._params.values()}
         self._counts = {key: Tensor.zeros((), queue=queue, persistent=True) for key, queue in queues.items()}
@@ -117,7 +117,8 @@ class ModelEMA(WeightAverage):
     def __init__(self, model: Any, decay: float = 0.999, warmup: bool = True) -> None:
         if not 0 <= decay <= 1:
             raise ValueError(f"decay is in [0, 1], not {decay}")
-        self.decay, self.warmup = decay, warmup
+        self.decay: float = decay
+        self.warmup: bool = warmup
         super().__init__(model)
 
     def _scalars(self) -> dict[str, float]:

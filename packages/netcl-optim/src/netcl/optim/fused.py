@@ -205,7 +205,8 @@ class DeviceHyperparameters:
     """The hyper-parameters of a param group as 0-d tensors on one queue, written only if they change."""
 
     def __init__(self, queue: Any, dtype: str) -> None:
-        self.queue, self.dtype = queue, dtype
+        self.queue: Any = queue
+        self.dtype: str = dtype
         self.tensors: dict[str, Tensor] = {}
         self._written: dict[str, float] = {}
 
@@ -227,7 +228,8 @@ class Bucket:
     """
 
     def __init__(self, members: list[Tensor], numbers: DeviceHyperparameters) -> None:
-        self.members, self.numbers = members, numbers
+        self.members: list[Tensor] = members
+        self.numbers: DeviceHyperparameters = numbers
         self.running: dict[str, Tensor] = {}
         self._derived: dict[str, Tensor] = {}
 

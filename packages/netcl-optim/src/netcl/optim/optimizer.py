@@ -71,7 +71,7 @@ class Optimizer:
     """
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
-        self.defaults = dict(defaults)
+        self.defaults: dict[str, Any] = dict(defaults)
         self.param_groups: list[ParamGroup] = []
         self.found_inf: Tensor | None = None
         self.grad_scale: Tensor | None = None

@@ -36,14 +36,23 @@ class ReduceLROnPlateau(Scheduler):
             mode in ("min", "max") and threshold_mode in ("rel", "abs"), "mode is min or max, threshold_mode rel or abs"
         )
         count = len(optimizer.param_groups)
-        self.min_lrs = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * count
+        self.min_lrs: list[float] | list[float | int] = (
+            list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * count
+        )
         require(len(self.min_lrs) == count, f"{len(self.min_lrs)} values of min_lr for {count} groups")
         self.optimizer = optimizer
-        self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
-        self.threshold_mode, self.cooldown, self.eps = threshold_mode, cooldown, eps
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs, self.cooldown_counter, self.last_epoch = 0, 0, 0
-        self.lrs = self.get_last_lr()
+        self.mode: str = mode
+        self.factor: float = factor
+        self.patience: int = patience
+        self.threshold: float = threshold
+        self.threshold_mode: str = threshold_mode
+        self.cooldown: int = cooldown
+        self.eps: float = eps
+        self.best: float = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs: int = 0
+        self.cooldown_counter: int = 0
+        self.last_epoch = 0
+        self.lrs: list[float] = self.get_last_lr()
 
     def is_better(self, metric: float) -> bool:
         """Returns True if ``metric`` is an improvement."""
@@ -55,7 +64,7 @@ class ReduceLROnPlateau(Scheduler):
     def step(self, metric: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Records ``metric`` (a number or a 0-d tensor) and reduces the rate if the patience is exceeded."""
         value = float(metric)
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self.last_epoch: int | float = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(value):
             self.best, self.num_bad_epochs = value, 0
         else:

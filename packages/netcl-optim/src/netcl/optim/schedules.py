@@ -80,7 +80,7 @@ class LambdaLR(Scheduler):
         last_epoch: int = -1,
     ) -> None:
         count = len(optimizer.param_groups)
-        self.lr_lambdas = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
+        self.lr_lambdas: list[Callable[[int], float]] = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
         require(len(self.lr_lambdas) == count, f"{len(self.lr_lambdas)} functions for {count} groups")
         super().__init__(optimizer, last_epoch)
 
@@ -93,7 +93,8 @@ class StepLR(Scheduler):
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         require(step_size > 0, f"step_size is at least 1, not {step_size}")
-        self.step_size, self.gamma = step_size, gamma
+        self.step_size: int = step_size
+        self.gamma: float = gamma
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, epoch: float, base: float) -> float:
@@ -106,7 +107,8 @@ class MultiStepLR(Scheduler):
     def __init__(
         self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.milestones, self.gamma = sorted(milestones), gamma
+        self.milestones: list[int] = sorted(milestones)
+        self.gamma: float = gamma
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, epoch: float, base: float) -> float:
@@ -128,7 +130,8 @@ class ConstantLR(Scheduler):
     """lr = base * factor before ``total_iters``, then base."""
 
     def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
-        self.factor, self.total_iters = factor, total_iters
+        self.factor: float = factor
+        self.total_iters: int = total_iters
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, epoch: float, base: float) -> float:
@@ -149,7 +152,9 @@ class LinearLR(Scheduler):
         last_epoch: int = -1,
     ) -> None:
         require(0 < start_factor <= 1 and 0 <= end_factor <= 1, "start_factor is in (0, 1], end_factor in [0, 1]")
-        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        self.start_factor: float = start_factor
+        self.end_factor: float = end_factor
+        self.total_iters: int = total_iters
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, epoch: float, base: float) -> float:
@@ -162,7 +167,8 @@ class PolynomialLR(Scheduler):
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         require(total_iters > 0, f"total_iters is at least 1, not {total_iters}")
-        self.total_iters, self.power = total_iters, power
+        self.total_iters: int = total_iters
+        self.power: float = power
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, epoch: float, base: float) -> float:
@@ -174,7 +180,8 @@ class CosineAnnealingLR(Scheduler):
 
     def __init__(self, optimizer: Optimizer, T_max: float, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         require(T_max > 0, f"T_max is above 0, not {T_max}")
-        self.T_max, self.eta_min = T_max, eta_min
+        self.T_max: float = T_max
+        self.eta_min: float = eta_min
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, epoch: float, base: float) -> float:
@@ -190,7 +197,9 @@ class CosineAnnealingWarmRestarts(Scheduler):
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         require(T_0 > 0 and T_mult >= 1, f"T_0 and T_mult are at least 1, not {T_0} and {T_mult}")
-        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        self.T_0 = T_0
+        self.T_mult: int = T_mult
+        self.eta_min: float = eta_min
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, epoch: float, base: float) -> float:
@@ -220,7 +229,9 @@ class WarmupCosine(Scheduler):
         require(
             0 <= warmup_epochs < max_epochs, f"warmup_epochs is in [0, max_epochs = {max_epochs}), not {warmup_epochs}"
         )
-        self.max_epochs, self.warmup_epochs, self.min_lr = max_epochs, warmup_epochs, min_lr
+        self.max_epochs: int = max_epochs
+        self.warmup_epochs: int = warmup_epochs
+        self.min_lr: float = min_lr
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, epoch: float, base: float) -> float:
@@ -264,12 +275,16 @@ class OneCycleLR(Scheduler):
         groups = optimizer.param_groups
         peaks = list(max_lr) if isinstance(max_lr, Sequence) else [max_lr] * len(groups)
         require(len(peaks) == len(groups), f"{len(peaks)} values of max_lr for {len(groups)} groups")
-        self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
-        self.final_div_factor, self.three_phase = final_div_factor, three_phase
-        self.base_momentum, self.max_momentum, self.cycle_momentum = base_momentum, max_momentum, cycle_momentum
+        self.total_steps: int = total_steps
+        self.anneal_strategy: str = anneal_strategy
+        self.final_div_factor: float = final_div_factor
+        self.three_phase: bool = three_phase
+        self.base_momentum: float = base_momentum
+        self.max_momentum: float = max_momentum
+        self.cycle_momentum: bool = cycle_momentum
         up = float(pct_start * total_steps) - 1
-        self.ends = [up, 2 * up, float(total_steps - 1)] if three_phase else [up, float(total_steps - 1)]
-        self.max_lrs = [float(peak) for peak in peaks]
+        self.ends: list[float] = [up, 2 * up, float(total_steps - 1)] if three_phase else [up, float(total_steps - 1)]
+        self.max_lrs: list[float] = [float(peak) for peak in peaks]
         if cycle_momentum:
             require(all("momentum" in g or "betas" in g for g in groups), "cycle_momentum needs momentum or betas")
         if last_epoch == -1:
@@ -324,7 +339,8 @@ class SequentialLR(Scheduler):
     def __init__(
         self, optimizer: Optimizer, schedulers: Sequence[Scheduler], milestones: Sequence[int], last_epoch: int = -1
     ) -> None:
-        self.schedulers, self.milestones = list(schedulers), list(milestones)
+        self.schedulers: list[Scheduler] = list(schedulers)
+        self.milestones: list[int] = list(milestones)
         require(
             len(self.milestones) == len(self.schedulers) - 1,
             f"{len(self.schedulers)} schedules need {len(self.schedulers) - 1} milestones, not {len(self.milestones)}",
@@ -345,8 +361,9 @@ class SequentialLR(Scheduler):
         require(len(states) == len(self.schedulers), f"{len(states)} states for {len(self.schedulers)} schedules")
         for scheduler, state in zip(self.schedulers, states):
             scheduler.load_state_dict(state)
-        self.last_epoch, self.milestones = state_dict["last_epoch"], list(state_dict["milestones"])
-        self.base_lrs = list(state_dict["base_lrs"])
+        self.last_epoch: float = state_dict["last_epoch"]
+        self.milestones = list(state_dict["milestones"])
+        self.base_lrs: list[float] = list(state_dict["base_lrs"])
         self.step(self.last_epoch)
 
 

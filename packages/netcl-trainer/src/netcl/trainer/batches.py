@@ -19,8 +19,8 @@ class Batch:
     __slots__ = ("inputs", "target")
 
     def __init__(self, inputs: tuple[Any, ...], target: Any | None) -> None:
-        self.inputs = inputs
-        self.target = target
+        self.inputs: tuple[Any, ...] = inputs
+        self.target: Any | None = target
 
     @property
     def fields(self) -> tuple[Any, ...]:

@@ -82,9 +82,14 @@ class EarlyStopping(Callback):
                 f"patience is at least 1, min_delta at least 0, mode 'min' or 'max', not "
                 f"{patience}, {min_delta} and {mode!r}"
             )
-        self.monitor, self.patience, self.min_delta, self.restore_best = monitor, patience, min_delta, restore_best
-        self.largest = larger_is_better(monitor) if mode is None else mode == "max"
+        self.monitor: str = monitor
+        self.patience: int = patience
+        self.min_delta: float = min_delta
+        self.restore_best: bool = restore_best
+        self.largest: bool = larger_is_better(monitor) if mode is None else mode == "max"
         self.best: float | None = None
+        self.stopped_epoch: int
+        self.best_epoch: int
         self.best_epoch = self.stopped_epoch = 0
         self._waited = 0
         self._weights: dict[str, Any] = {}

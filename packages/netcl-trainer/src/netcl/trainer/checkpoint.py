@@ -46,10 +46,13 @@ class ModelCheckpoint(Callback):
             raise ValueError(
                 f"save_top_k is at least -1, every_n_steps at least 1, not {save_top_k} and {every_n_steps}"
             )
-        self.folder, self.monitor = Path(folder), monitor
-        self.save_last, self.save_top_k, self.every_n_steps = save_last, save_top_k, every_n_steps
+        self.folder: Path = Path(folder)
+        self.monitor: str = monitor
+        self.save_last: bool = save_last
+        self.save_top_k: int = save_top_k
+        self.every_n_steps: int | None = every_n_steps
         self.on_save_error = on_save_error
-        self.largest = larger_is_better(monitor) if mode is None else mode == "max"
+        self.largest: bool = larger_is_better(monitor) if mode is None else mode == "max"
         self.kept: list[tuple[float, Path]] = []  # best first
 
     @property

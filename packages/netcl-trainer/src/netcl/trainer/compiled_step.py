@@ -35,8 +35,10 @@ class CompiledStep:
     """
 
     def __init__(self, step: TrainingStep, queue: Any, enabled: bool) -> None:
-        self.step, self.queue, self.enabled = step, queue, enabled
-        self.replays = 0
+        self.step: TrainingStep = step
+        self.queue: Any = queue
+        self.enabled: bool = enabled
+        self.replays: int = 0
         self._eager_steps: dict[Key, int] = {}
         self._captured: dict[Key, CapturedStep] = {}
         self._since_check = 0

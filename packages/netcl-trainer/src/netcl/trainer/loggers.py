@@ -16,7 +16,7 @@ class CSVLogger(Callback):
     """Writes a line per epoch to ``path``. List it after the callbacks that add to the logs."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
 
     def on_fit_start(self, trainer: RunView) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ class TensorBoardLogger(Callback):
     """
 
     def __init__(self, folder: str | PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder: Path = Path(folder)
         self._writer: Any = None
 
     def on_fit_start(self, trainer: RunView) -> None:

@@ -29,7 +29,7 @@ def accuracy(output: Tensor, target: Tensor) -> Tensor:
             f"accuracy: output has shape {output.shape}, target {target.shape}; wanted are (N, C, ...) and (N, ...)"
         )
     found = ops.argmax(output, axis=1)
-    return ops.mean(ops.eq(found, ops.cast(ids, dtype=found.dtype)))  # type: ignore[no-any-return]
+    return ops.mean(ops.eq(found, ops.cast(ids, dtype=found.dtype)))
 
 
 @lru_cache(maxsize=64)
@@ -55,9 +55,9 @@ class DeviceMeans:
     """
 
     def __init__(self, names: Sequence[str], queue: Any) -> None:
-        self.names = tuple(names)
-        self.totals = tuple(Tensor.zeros((), queue=queue, persistent=True) for _ in self.names)
-        self.skipped = Tensor.zeros((), queue=queue, persistent=True)  # samples of skipped steps
+        self.names: tuple[str, ...] = tuple(names)
+        self.totals: tuple[Tensor, ...] = tuple(Tensor.zeros((), queue=queue, persistent=True) for _ in self.names)
+        self.skipped: Tensor = Tensor.zeros((), queue=queue, persistent=True)  # samples of skipped steps
         self._sums = dict.fromkeys(self.names, 0.0)
         self._samples = 0
         self._left_out = 0
@@ -126,8 +126,8 @@ class Measures:
         if taken:
             raise ValueError(f"metrics: the names {', '.join(sorted(taken))} are the Trainer's own")
         self.loss_fn = loss_fn
-        self.metrics = dict(metrics)
-        self.means = DeviceMeans(("loss", *self.metrics), queue)
+        self.metrics: dict[str, Metric] = dict(metrics)
+        self.means: DeviceMeans = DeviceMeans(("loss", *self.metrics), queue)
 
     def loss(self, output: Any, target: Tensor) -> Tensor:
         """Returns the loss of a batch; raises ShapeError if it is not one number."""

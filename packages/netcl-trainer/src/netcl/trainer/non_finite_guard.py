@@ -43,7 +43,7 @@ class NonFiniteGuard:
 
     def __init__(self, model: Any, sticky: bool, queue: Any) -> None:
         self.sticky = sticky
-        self.found = Tensor.zeros((), queue=queue, persistent=True)
+        self.found: Tensor = Tensor.zeros((), queue=queue, persistent=True)
         self._bad = Tensor.zeros((), queue=queue, persistent=True)
         self._buffers = list(model.buffers())
         self._before = [Tensor.empty(b.shape, b.dtype, queue=b.queue, persistent=True) for b in self._buffers]

@@ -25,7 +25,9 @@ class Profiler(Callback):
     def __init__(self, folder: str | PathLike[str], wait: int = 5, steps: int = 10) -> None:
         if wait < 1 or steps < 1:
             raise ValueError(f"wait and steps are at least 1, not {wait} and {steps}")
-        self.folder, self.wait, self.steps = Path(folder), wait, steps
+        self.folder: Path = Path(folder)
+        self.wait: int = wait
+        self.steps: int = steps
         self.profile: Any = None
         self._seen = 0
         self._open = False

@@ -46,7 +46,8 @@ class ProgressBar(Callback):
     def __init__(self, log_every: int = 1, file: TextIO | None = None) -> None:
         if log_every < 1:
             raise ValueError(f"log_every is at least 1, not {log_every}")
-        self.log_every, self.file = log_every, file
+        self.log_every: int = log_every
+        self.file: TextIO | None = file
         self._bar: Any = None
         self._start = 0.0
 

@@ -42,9 +42,15 @@ class TrainingStep:
         sums: GradientSums | None = None,
         guard: NonFiniteGuard | None = None,
     ) -> None:
-        self.model, self.optimizer, self.measures = model, optimizer, measures
-        self.grad_clip, self.ema = grad_clip, ema
-        self.autocast_dtype, self.scaler, self.sums, self.guard = autocast_dtype, scaler, sums, guard
+        self.model: Any = model
+        self.optimizer: Any = optimizer
+        self.measures: Measures = measures
+        self.grad_clip: float | None = grad_clip
+        self.ema: Any = ema
+        self.autocast_dtype: str | None = autocast_dtype
+        self.scaler: GradScaler | None = scaler
+        self.sums: GradientSums | None = sums
+        self.guard: NonFiniteGuard | None = guard
 
     def __call__(self, *fields: Tensor, first: bool = True, last: bool = True) -> None:
         if self.guard is not None and first:

@@ -33,8 +33,10 @@ class TerminateOnNaN(Callback):
                 "policy is 'raise', 'skip' or 'rollback', keep_every and max_rollbacks at least 1, not "
                 f"{policy!r}, {keep_every} and {max_rollbacks}"
             )
-        self.policy, self.keep_every, self.max_rollbacks = policy, keep_every, max_rollbacks
-        self.rollbacks = 0  # in this run
+        self.policy = policy
+        self.keep_every: int = keep_every
+        self.max_rollbacks: int = max_rollbacks
+        self.rollbacks: int = 0  # in this run
         self._in_a_row = self._skipped = 0
         self._kept: Snapshot | None = None
         self._kept_step = 0

@@ -100,21 +100,29 @@ class Trainer:
                 f"metrics_stride is at least 1, accumulation_steps too, not {metrics_stride!r} and "
                 f"{accumulation_steps!r}"
             )
-        self.model, self.optimizer, self.scheduler, self.ema = model, optimizer, scheduler, ema
-        self.queue = queue_of(device_queue, own)
-        self.autocast_dtype = half_dtype(mixed_precision)
-        self.scaler = GradScaler() if self.autocast_dtype == "float16" else None
-        self.grad_clip, self.loss_fn, self.metrics_stride, self.compile = grad_clip, loss_fn, metrics_stride, compile
+        self.model: nn.Module = model
+        self.optimizer: Any | None = optimizer
+        self.scheduler: Any = scheduler
+        self.ema: Any = ema
+        self.queue: Any = queue_of(device_queue, own)
+        self.autocast_dtype: str | None = half_dtype(mixed_precision)
+        self.scaler: GradScaler | None = GradScaler() if self.autocast_dtype == "float16" else None
+        self.grad_clip: float | None = grad_clip
+        self.loss_fn: LossFn | None = loss_fn
+        self.metrics_stride: int = metrics_stride
+        self.compile: bool = compile
         self.accumulation_steps = accumulation_steps
-        self.metrics = None if metrics is None else dict(metrics)
-        self.callbacks = list(callbacks)
-        self.history = History()
+        self.metrics: dict[str, Metric] | None = None if metrics is None else dict(metrics)
+        self.callbacks: list[Callback] = list(callbacks)
+        self.history: History = History()
+        self.epochs: int
+        self.epoch: int
         self.epoch = self.epochs = 0
-        self.step = 0  # updates of the weights, over all fits
-        self.samples = 0  # seen in this epoch
+        self.step: int = 0  # updates of the weights, over all fits
+        self.samples: int = 0  # seen in this epoch
         self.steps_per_epoch: int | None = None
-        self.should_stop = False
-        self.run = RunState()
+        self.should_stop: bool = False
+        self.run: RunState = RunState()
         self.recent: list[StepInputs] = []  # since the loss was last read; kept only for TerminateOnNaN
         self._step: CompiledStep | None = None
         self._policy: str | None = None

@@ -36,8 +36,10 @@ class AutogradPrimitive:
     ) -> None:
         self.name = name
         self.forward = forward
-        self.arity = _arity(forward) if arity is None else arity
-        self.backward = (backward,) if isinstance(backward, str) else None if backward is None else tuple(backward)
+        self.arity: int = _arity(forward) if arity is None else arity
+        self.backward: tuple[str] | tuple[str, ...] | None = (
+            (backward,) if isinstance(backward, str) else None if backward is None else tuple(backward)
+        )
         self.fusible = fusible
         if not name.isidentifier():
             raise ValueError(f"AutogradPrimitive: {name!r} is no name for an op")

@@ -32,7 +32,7 @@ class CompiledTrainingStep:
         self._calls: dict[Hashable, int] = {}
         self._captured: dict[Hashable, CapturedStep] = {}
         self._enabled = True
-        self.replays = 0
+        self.replays: int = 0
 
     def __call__(self, *inputs: Any) -> Any:
         tensors = any(isinstance(x, Tensor) for x in inputs)

@@ -14,7 +14,7 @@ class TextGradient:
     """The closed form of an elementwise op: per input one text over the inputs v0, v1, ..., ``out`` and ``grad``."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = tuple(texts)
+        self.texts: tuple[str, ...] = tuple(texts)
 
     def check(self, forward: str, arity: int) -> None:
         """Raises ExpressionError if a text cannot be parsed, or if ``forward`` does not use all inputs."""

@@ -248,7 +248,7 @@ def _per_class(op: str, x: Tensor, weight: Tensor | None) -> Tensor | None:
         return None
     if weight.shape != (x.shape[1],):
         raise ShapeError(f"{op}: weight has shape {weight.shape}, expected ({x.shape[1]},)", op=op, parameter="weight")
-    return reshape(weight, (1, x.shape[1]) + (1,) * (x.ndim - 2))  # type: ignore[no-any-return]
+    return reshape(weight, (1, x.shape[1]) + (1,) * (x.ndim - 2))
 
 
 def _code(op: str, x: Tensor, ignore_index: int | None) -> int:
@@ -294,7 +294,7 @@ def cross_entropy(
 
 def _single(result: Any, given: Tensor) -> Tensor:
     value = result[0] if isinstance(result, tuple) else result
-    return reshape(value, ()) if given.ndim == 1 else value  # type: ignore[no-any-return]
+    return reshape(value, ()) if given.ndim == 1 else value
 
 
 @composite(amp="float32", domain=Domain(cases=_called_cases, reference=partial(_called_reference, logits=False)))
@@ -416,7 +416,7 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -
         raise DTypeError(f"{op}: class ids are whole numbers, not {target.dtype}", op=op, parameter="target")
     if x.ndim == 1:
         found = multilabel_margin_loss(reshape(x, (1, -1)), reshape(target, (1, -1)), reduction)
-        return reshape(found, ())  # type: ignore[no-any-return]
+        return reshape(found, ())
     n, classes = x.shape
     listed = ops.cumprod(ops.ge(target, 0), 1)
     ids = ops.where(ops.ne(listed, 0), target, 0)

@@ -51,7 +51,7 @@ def _one_each(op: str, x: Tensor, target: Tensor) -> Tensor:
         raise ShapeError(
             f"{op}: target has shape {target.shape}, expected {x.shape[:-1]} for vectors of shape {x.shape}", op=op
         )
-    return ops.reshape(target, (*x.shape[:-1], 1))  # type: ignore[no-any-return]
+    return ops.reshape(target, (*x.shape[:-1], 1))
 
 
 def _columns(reference: Any, cases: Any) -> Domain:
@@ -230,7 +230,7 @@ def _contrast_cases(rng: np.random.Generator) -> Cases:
 
 
 def _unit(x: Tensor) -> Tensor:
-    return ops.mul(x, ops.rsqrt(ops.add(ops.sum(ops.mul(x, x), axis=-1, keepdims=True), 1e-12)))  # type: ignore[no-any-return]
+    return ops.mul(x, ops.rsqrt(ops.add(ops.sum(ops.mul(x, x), axis=-1, keepdims=True), 1e-12)))
 
 
 @composite(amp="float32", domain=Domain(cases=_contrast_cases, reference=_contrast_reference))
@@ -248,8 +248,8 @@ def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07, reduct
     cosines = ops.div(ops.matmul(_unit(query), _unit(keys), transpose_b=True), temperature)
     each = ops.sub(ops.logsumexp(cosines, axis=1), ops.diag(cosines))
     if reduction == "none":
-        return each  # type: ignore[no-any-return]
-    return (ops.mean if reduction == "mean" else ops.sum)(each)  # type: ignore[no-any-return]
+        return each
+    return (ops.mean if reduction == "mean" else ops.sum)(each)
 
 
 def _distances(x: Any, distance: str) -> Any:

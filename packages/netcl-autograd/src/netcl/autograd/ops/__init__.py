@@ -11,6 +11,7 @@ import netcl.ops as _forward
 from netcl.autograd import losses  # registers the rows of the losses
 from netcl.autograd.mode import state
 from netcl.core.dispatch import TABLE, OpRow, call_row
+from netcl.ops.signatures import Signed
 
 
 def _differentiable(row: OpRow) -> Any:
@@ -26,7 +27,7 @@ def _differentiable(row: OpRow) -> Any:
 
     op.__name__ = op.__qualname__ = row.name
     op.__doc__ = row.doc
-    op.__signature__ = row.signature  # type: ignore[attr-defined]
+    op.__wrapped__ = Signed(row)  # type: ignore[attr-defined]
     op.row = row  # type: ignore[attr-defined]
     return op
 

@@ -26,7 +26,7 @@ def _relu(x: Any) -> Any:
 )
 def add_relu(a: Tensor, b: Tensor) -> Tensor:
     """relu(a + b)."""
-    return relu(add(a, b))  # type: ignore[no-any-return]
+    return relu(add(a, b))
 
 
 @composite(
@@ -40,7 +40,7 @@ def add_relu(a: Tensor, b: Tensor) -> Tensor:
 )
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """relu(x @ weight.T + bias)."""
-    return relu(linear(x, weight, bias))  # type: ignore[no-any-return]
+    return relu(linear(x, weight, bias))
 
 
 @composite(
@@ -60,7 +60,7 @@ def conv2d_relu(
     groups: int = 1,
 ) -> Tensor:
     """relu(conv2d(x, weight, bias, ...))."""
-    return relu(conv2d(x, weight, bias, stride, padding, dilation, groups))  # type: ignore[no-any-return]
+    return relu(conv2d(x, weight, bias, stride, padding, dilation, groups))
 
 
 def _normalized(x: Any, weight: Any, bias: Any) -> Any:
@@ -86,4 +86,4 @@ def batch_norm2d(
     training: bool = True,
 ) -> Tensor:
     """``batch_norm`` of images (N, C, H, W); training updates the running statistics in place, if given."""
-    return batch_norm(x, running_mean, running_var, weight, bias, training=training, momentum=momentum, eps=eps)  # type: ignore[no-any-return]
+    return batch_norm(x, running_mean, running_var, weight, bias, training=training, momentum=momentum, eps=eps)

@@ -46,8 +46,8 @@ class RecordedCall:
     ) -> None:
         self.__dict__.update(arguments)
         self.grads = grads
-        self.op = context.call
-        self.again = context.create_graph
+        self.op: Callable[..., Any] = context.call
+        self.again: bool = context.create_graph
         self._wanted = wanted
 
     def wants(self, name: str) -> bool:

@@ -112,7 +112,7 @@ class CallLog(Interceptor):
     layer = Layer.CALL_LOG
 
     def __init__(self, recording: Recording) -> None:
-        self.thread = recording.thread
+        self.thread: int | None = recording.thread
         self._recording = recording
         self._pool = recording.pool
         self._inside = False

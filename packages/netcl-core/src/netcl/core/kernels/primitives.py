@@ -278,8 +278,8 @@ class PrimitiveBuilder:
     def __init__(self, dtype: str = "float", tuner: WorkGroupTuner | None = None) -> None:
         if dtype not in _ELEMENT_TYPES:
             raise DTypeError(f"no elementwise kernels of {dtype!r}; there are {', '.join(sorted(_ELEMENT_TYPES))}")
-        self.dtype = _ELEMENT_TYPES[dtype]
-        self.tuner = tuner or WorkGroupTuner()
+        self.dtype: str = _ELEMENT_TYPES[dtype]
+        self.tuner: WorkGroupTuner = tuner or WorkGroupTuner()
 
     def elementwise_spec(self, name: str, arity: int, expression: str) -> KernelSpec:
         """Returns a KernelSpec of out[i] = expression for i < n, with parameters in0.., ``out`` and ``const int n``."""

@@ -35,11 +35,13 @@ class DeferredContraction:
     """One call of an engine that has not been launched yet; its tensors are deferred until it is launched."""
 
     def __init__(self, name: str, engine: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shape: Shape) -> None:
-        self.shape, self.dtype, self.engine = shape, args[-1].dtype, engine
+        self.shape: Shape = shape
+        self.dtype: Any = args[-1].dtype
+        self.engine: Any = engine
         self._name, self._args, self._kwargs = name, args, kwargs
         self._read = [(tensor, tensor.version) for tensor in tensors_in((args, kwargs))]
         self._kept = False
-        self.pending = True
+        self.pending: bool = True
 
     def result(self) -> Any:
         """The deferred result."""
@@ -102,7 +104,7 @@ class Deferral(Interceptor):
     layer = Layer.DEFERRAL
 
     def __init__(self) -> None:
-        self.thread = threading.get_ident()
+        self.thread: int | None = threading.get_ident()
         self.deferred: list[DeferredContraction] = []
 
     def __call__(

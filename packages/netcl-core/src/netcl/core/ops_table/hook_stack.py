@@ -40,7 +40,7 @@ class HooksOfThread(threading.local):
         return self.state[1]
 
 
-hooks_of_thread = HooksOfThread()
+hooks_of_thread: HooksOfThread = HooksOfThread()
 
 
 def push_hook(hook: Hook, layer: str = "profiler") -> Hook:

@@ -177,7 +177,7 @@ class Shared:
     __slots__ = ("grad",)
 
     def __init__(self, grad: Any) -> None:
-        self.grad = grad
+        self.grad: Any = grad
 
 
 def make_leaf(leaf: Any, value: Any) -> None:

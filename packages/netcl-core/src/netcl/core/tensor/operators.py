@@ -202,7 +202,8 @@ class Operators(TensorData, Generic[ResultT]):
     def __rrshift__(self, other: Any) -> ResultT:
         return self._call("right_shift", other, self)
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def __getitem__(self, key: Any) -> ResultT:
         return self._call("getitem", self, key)

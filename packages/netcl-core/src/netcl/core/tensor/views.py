@@ -177,6 +177,9 @@ class ViewStorage(Storage):
             root, geometry = _tensor(self, self.root), self.geometry
             if self.given:
                 fresh = self.engine.empty(geometry.shape, self.dtype)
+                self.array: Any
+                self.buffer: Any
+                self.allocation: Any
                 self.allocation, self.buffer, self.array = (
                     fresh._storage.allocation,
                     fresh._storage.buffer,

@@ -335,6 +335,9 @@ OPS: dict[str, dict[str, str]] = {
         "reduced": "(shape, operands, attributes)",
         "scalar": "(shape, operands, attributes)",
     },
+    "netcl.ops.signatures": {
+        "Signed": "",
+    },
     "netcl.ops.random": {
         "get_rng_state": "()",
         "manual_seed": "(seed)",

@@ -52,7 +52,7 @@ class Graph:
     """Collects nodes and initializers; ``names`` maps tensors of the model to the names of its state."""
 
     def __init__(self, opset: int, names: Mapping[tuple[Any, ...], str]) -> None:
-        self.onnx = onnx_library()
+        self.onnx: Any = onnx_library()
         self.opset = opset
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []

@@ -128,7 +128,7 @@ class ONNXModel(Module):
         super().__init__()
         onnx = onnx_library()
         self.graph = graph
-        self.weights = [list(entry) for entry in weights]
+        self.weights: list[list[Any]] = [list(entry) for entry in weights]
         proto = onnx.ModelProto.FromString(base64.b64decode(graph))
         opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), 1)
         self._mode = [False]
@@ -145,8 +145,8 @@ class ONNXModel(Module):
         self._opsets = list(proto.opset_import)
         self._fold()
         given = {name for name, *_ in self.weights} | set(self._constants)
-        self.input_names = [value.name for value in proto.graph.input if value.name not in given]
-        self.output_names = [value.name for value in proto.graph.output]
+        self.input_names: list[Any] = [value.name for value in proto.graph.input if value.name not in given]
+        self.output_names: list[Any] = [value.name for value in proto.graph.output]
         self._device_constants: dict[tuple[str, int], Tensor] = {}
 
     def tensor(self, name: str) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -191,7 +191,7 @@ OPERATORS: dict[str, Operator] = {
         )
     },
     **{
-        name: _plain(function)
+        name: _plain(cast("Callable[..., Any]", function))
         for name, function in {
             "Identity": lambda x: x,
             "Equal": ag.eq,

@@ -202,7 +202,7 @@ def _resize(node: Node, x: Any, roi: Given = None, scales: Given = None, sizes: 
     rounding = node.get("nearest_mode", "round_prefer_floor") if node.opset >= 11 else "floor"
     if node.get("axes") or node.get("antialias", 0) or node.get("exclude_outside", 0):
         raise node.refuse("axes, antialias or exclude_outside")
-    names = {
+    names: dict[str, Any] = {
         "nearest": "nearest",
         "linear": {1: "linear", 2: "bilinear", 3: "trilinear"}.get(rank),
         "cubic": "bicubic" if rank == 2 and node.get("cubic_coeff_a", -0.75) == -0.75 else None,

@@ -197,8 +197,10 @@ class Scaled(Dataset[Any]):
     """Samples with the first field scaled to [0, 1], or standardized by mean and deviation per channel, as float32."""
 
     def __init__(self, dataset: Any, mean: Any = None, std: Any = None) -> None:
-        self.dataset, self.mean, self.std = dataset, mean, std
-        self.classes = getattr(dataset, "classes", None)
+        self.dataset: Any = dataset
+        self.mean: Any = mean
+        self.std: Any = std
+        self.classes: Any | None = getattr(dataset, "classes", None)
 
     def __len__(self) -> int:
         return len(self.dataset)

@@ -32,9 +32,9 @@ class Config:
     """The tables of a file, with ``--set`` values over them."""
 
     def __init__(self, path: str | Path, settings: Sequence[str] = ()) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
         try:
-            self.text = self.path.read_text(encoding="utf-8")
+            self.text: str = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ConfigFileError(f"{path}: the configuration cannot be read: {reason}") from error
@@ -111,7 +111,9 @@ class Table:
     """One table: ``take`` returns a value and marks it as used; remaining keys are arguments of a class, or unknown."""
 
     def __init__(self, config: Config, keys: tuple[str, ...], values: dict[str, Any]) -> None:
-        self.config, self.keys, self.values = config, keys, values
+        self.config: Config = config
+        self.keys: tuple[str, ...] = keys
+        self.values: dict[str, Any] = values
         self._taken: list[str] = []
 
     @property

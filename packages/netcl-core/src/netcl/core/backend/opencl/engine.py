@@ -88,7 +88,7 @@ class OpenCLBackend(ForwardedCalls):
         self.pool: PersistentBufferPool = get_persistent_pool(self.queue)
         seen = traits(self)
         self.target: Target = run.target_of(seen.is_cpu, seen.vector, device.max_compute_units, seen.group)
-        self.build_options = run.exact_options(device, seen.is_cpu)
+        self.build_options: str = run.exact_options(device, seen.is_cpu)
         self.plans: dict[Any, Any] = {}
         self._has_fp64 = profile_of(self.queue).has_fp64
         self._flag: BufferHandle | None = None

@@ -279,12 +279,14 @@ class PreparedLaunch:
         kernel: KernelSource | None = None,
     ) -> None:
         self._launcher = launcher
-        self.kernel = kernel
-        self.name, self.source, self.options = kernel_name, source, options
-        self.global_size = tuple(global_size)
+        self.kernel: KernelSource | None = kernel
+        self.name: str = kernel_name
+        self.source: str = source
+        self.options: str = options
+        self.global_size: tuple[int, ...] = tuple(global_size)
         local_size = launcher.fit(kernel_name, global_size, local_size)
-        self.local_size = None if local_size is None else tuple(local_size)
-        self.args = tuple(args)
+        self.local_size: tuple[int, ...] | None = None if local_size is None else tuple(local_size)
+        self.args: tuple[Any, ...] = tuple(args)
         self._positions = tuple(index for index, arg in enumerate(args) if arg is None)
         self._build = partial(launcher._new_kernel, source, kernel_name, None, options)
         self.kernels: list[tuple[Any, Any]] = []  # with set_arg, since to make a bound method takes 0.05 microseconds

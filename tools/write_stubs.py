@@ -1,0 +1,368 @@
+"""Writes the types of what the op table makes: methods of tensors, the functions of ``netcl``, ``netcl.ops``,
+``netcl.autograd`` and ``netcl.linalg``, as ``.pyi`` files.
+
+    python tools/write_stubs.py [--check]
+
+``--check`` writes nothing and fails if a file is not what would be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import netcl
+import netcl.autograd
+import netcl.linalg
+import netcl.ops
+from netcl.core.dtypes import OBJECTS
+from netcl.core.ops_table.table import TABLE, OpRow, row_of
+from netcl.core.tensor import methods
+from netcl.ops.signatures import annotations_of
+
+PACKAGES = Path(__file__).parent.parent / "packages"
+_IMPORTS = """
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, overload
+
+from netcl.core import Tensor
+from netcl.ops.ranked import Ranked
+from netcl.ops.signatures import Axis, Ints, Operand
+"""
+_METHODS = '''"""The types of the methods of tensors; written by tools/write_stubs.py."""
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Literal, overload
+
+from typing_extensions import Self
+
+from netcl.core.tensor import Tensor
+from netcl.core.tensor.operators import Operators, ResultT
+from netcl.ops.ranked import Ranked
+from netcl.ops.signatures import Axis, Ints, Operand
+
+SAME: str
+ALIASES: dict[str, str]
+IN_PLACE: str
+NEVER: tuple[str, ...]
+RESTRUCTURING: tuple[str, ...]
+FUNCTIONS: dict[str, Callable[..., Any]]
+
+def describe() -> None:
+    """Gives methods the signatures and docstrings of their rows."""
+
+class Methods(Operators[ResultT], Generic[ResultT]):
+    """The methods of tensors."""
+
+    @property
+    def T(self) -> ResultT: ...
+    @property
+    def mT(self) -> ResultT: ...
+    @property
+    def H(self) -> ResultT: ...
+    @property
+    def mH(self) -> ResultT: ...
+    @property
+    def real(self) -> Self: ...
+    @property
+    def is_cuda(self) -> builtins.bool: ...
+    @property
+    def is_cpu(self) -> builtins.bool: ...
+    @property
+    def is_sparse(self) -> builtins.bool: ...
+    @property
+    def itemsize(self) -> builtins.int: ...
+    @property
+    def is_leaf(self) -> builtins.bool: ...
+'''
+_KNOWN = {
+    "Self",
+    *("int", "float", "bool", "str", "None", "Any", "Sequence", "Mapping", "Callable", "list", "tuple", "dict"),
+    *("Tensor", "Ranked", "Axis", "Ints", "Operand", "Literal", "True", "False"),
+}
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_HIDDEN = re.compile(r"(?<![\w.])(float|int|bool|type)\b")  # names that tensors give to methods and netcl to dtypes
+# Other names of a parameter, which are accepted as keywords.
+_SYNONYMS = (
+    *(("axis", "dim"), ("axes", "dims"), ("keepdims", "keepdim"), ("padding", "pad")),
+    *(("correction", "unbiased"), ("correction", "ddof")),
+)
+# Ops with a second result on demand: the parameter that demands it.
+_FLAGS = {
+    **{f"{kind}{n}d": ("return_indices",) for kind in ("max_pool", "adaptive_max_pool") for n in (1, 2, 3)},
+    "dropout": ("return_mask",), "nonzero": ("as_tuple",), "unique": ("return_inverse", "return_counts"),
+    "unique_consecutive": ("return_inverse", "return_counts"),
+}  # fmt: skip
+_RANKED = ("max", "min", "median")  # a value, or along an axis values and indices
+# Functions over tensors, which are no rows, whose result is not one tensor.
+_OTHERS = {"type": "Any"}
+
+
+class Parameter(NamedTuple):
+    name: str
+    kind: Any
+    annotation: str
+    default: str | None
+
+    @property
+    def text(self) -> str:
+        star = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(self.kind, "")
+        default = "" if self.default is None else f" = {self.default}"
+        return f"{star}{self.name}: {_unhidden(self.annotation)}{default}"
+
+
+def _unhidden(annotation: str) -> str:
+    return _HIDDEN.sub(r"builtins.\1", annotation)
+
+
+def _known(annotation: str) -> str:
+    return annotation if set(_NAME.findall(annotation)) <= _KNOWN else "Any"
+
+
+def _parameters(signature: inspect.Signature, annotations: dict[str, str]) -> list[Parameter]:
+    return [
+        Parameter(name, p.kind, _known(annotations[name]), None if p.default is p.empty else repr(p.default))
+        for name, p in signature.parameters.items()
+    ]
+
+
+def _keywords(parameters: Iterable[Parameter]) -> list[Parameter]:
+    return [p._replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+
+
+def _from(parameters: list[Parameter], name: str, change: Parameter) -> list[Parameter]:
+    """The parameters with another one at ``name``, which and after which all are given by keyword."""
+    at = [p.name for p in parameters].index(name)
+    return parameters[:at] + _keywords([change, *parameters[at + 1 :]])
+
+
+def _forms(name: str, parameters: list[Parameter], result: str) -> Iterator[tuple[list[Parameter], str]]:
+    """The overloads of an op: parameters and result."""
+    known = {p.name: p for p in parameters}
+    if name in _RANKED:
+        axis = known["axis"]
+        at = [p.name for p in parameters].index("axis")
+        for annotation, default, gives in (
+            ("None", "None", "Tensor"),
+            ("int", None, "Ranked"),
+            *([("Tensor", None, "Tensor")] if name != "median" else []),
+        ):
+            changed = axis._replace(annotation=annotation, default=default)
+            yield [*parameters[:at], changed, *parameters[at + 1 :]], gives
+        yield _from(parameters, "axis", Parameter("dim", None, "int", None)), "Ranked"
+        return
+    if name in _FLAGS:
+        flags = _FLAGS[name]
+        never = [p._replace(annotation="Literal[False]") if p.name in flags else p for p in parameters]
+        yield never, "Tensor"
+        several = result.split(" | ", 1)[1]
+        for flag in flags:
+            yield _from(parameters, flag, known[flag]._replace(annotation="Literal[True]", default=None)), several
+        yield parameters, result
+        return
+    yield parameters, result
+    for own, other in _SYNONYMS:
+        if own in known and known[own].default is None and other not in known and parameters[0].name != own:
+            yield _from(parameters, own, known[own]._replace(name=other)), result
+
+
+def _completed(parameters: list[Parameter], more: Iterable[Parameter]) -> str:
+    """The text of a list of parameters, with the other names of those that have a default, and ``more``."""
+    known = {p.name: p for p in parameters}
+    added = [
+        Parameter(other, None, _optional(known[own].annotation), "None")
+        for own, other in _SYNONYMS
+        if own in known and other not in known and known[own].default is not None and known[own].annotation != "None"
+    ]
+    added += [p for p in more if p.name not in known]
+    rest = [p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD]
+    shown: list[str] = []
+    starred = False
+    for p in [*(p for p in parameters if p not in rest), *_keywords(added), *rest]:
+        if p.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
+            shown.append("*")
+        starred |= p.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL)
+        shown.append(p.text)
+    return ", ".join(shown)
+
+
+def _optional(annotation: str) -> str:
+    return annotation if annotation in ("Any", "Axis") or annotation.endswith("None") else f"{annotation} | None"
+
+
+def _first_sentences(doc: str | None, indent: str) -> str:
+    text = " ".join((doc or "").split("\n\n")[0].split()).replace("\\", "\\\\").replace('"""', "'''")
+    return f'\n{indent}    """{text}{" " if text.endswith(chr(34)) else ""}"""' if text else " ..."
+
+
+def _definition(
+    name: str,
+    forms: list[tuple[list[Parameter], str]],
+    doc: str | None,
+    more: Iterable[Parameter] = (),
+    indent: str = "",
+) -> str:
+    decorator = f"{indent}@overload\n" if len(forms) > 1 else ""
+    body = _first_sentences(doc, indent)
+    return "\n".join(
+        f"{decorator}{indent}def {name}({_completed(parameters, more)}) -> {_unhidden(_known(result))}:{body}"
+        for parameters, result in forms
+    )
+
+
+def _row_forms(row: OpRow) -> list[tuple[list[Parameter], str]]:
+    annotations, result = annotations_of(row)
+    return list(_forms(row.name, _parameters(row.signature, annotations), result))
+
+
+_OUT = (Parameter("out", None, "Tensor | None", "None"), Parameter("pool", None, "Any", "None"))
+_TAPE = Parameter("tape", None, "Any", "None")
+
+
+def _function(row: OpRow, name: str, *more: Parameter) -> str:
+    return _definition(name, _row_forms(row), row.doc, (*_OUT, *more))
+
+
+def _plain(function: Any, name: str) -> str:
+    """The definition of a function over tensors that is no row."""
+    signature = inspect.signature(function)
+    annotations = {key: str(p.annotation).strip("'") for key, p in signature.parameters.items()}
+    parameters = _parameters(signature, annotations)
+    first = parameters[0]._replace(annotation="Tensor")
+    result = str(signature.return_annotation).strip("'")
+    return _definition(name, [([first, *parameters[1:]], _OTHERS.get(name, _result(result)))], function.__doc__)
+
+
+def _result(annotation: str) -> str:
+    """The result of a function over tensors: ``Any`` is a tensor there."""
+    return re.sub(r"\bAny\b", "Tensor", _known(annotation)) if annotation != "Any" else "Tensor"
+
+
+def _exported(names: Iterable[str]) -> str:
+    return "\n\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n"
+
+
+def _ops(packages: Any, about: str, *more: Parameter) -> str:
+    """The stub of a namespace of ops: rows are defined, other functions imported from their modules."""
+    imported, defined = [], []
+    for name in packages.__all__:
+        function = getattr(packages, name)
+        row = getattr(function, "row", None)
+        if row is None:
+            imported.append(f"from {function.__module__} import {name} as {name}")
+        else:
+            defined.append(_function(row, name, *more))
+    return f'"""{about}; written by tools/write_stubs.py."""\n' + "\n".join(
+        [_IMPORTS + "\n".join(sorted(imported)) + _exported(packages.__all__), *defined, ""]
+    )
+
+
+def method_stub() -> str:
+    """The methods of tensors."""
+    typed: dict[str, tuple[list[tuple[list[Parameter], str]], str | None]] = {}
+    for name, row_name in {**{name: name for name in methods.SAME.split()}, **methods.ALIASES}.items():
+        row = TABLE[row_name]
+        typed[name] = _row_forms(row), row.doc
+    for name, function in methods._FUNCTIONS.items():
+        signature = inspect.signature(function)
+        annotations = {key: str(p.annotation).strip("'") for key, p in signature.parameters.items()}
+        result = str(signature.return_annotation).strip("'")
+        result = "Self" if name.endswith("_") else _OTHERS.get(name, _result(result))
+        typed[name] = [(_parameters(signature, annotations), result)], function.__doc__
+    for name, function_name in (("ndimension", "dim"), ("nelement", "numel")):
+        typed[name] = typed[function_name]
+    lines = [f"    @property\n    def {name}(self) -> builtins.bool: ..." for name in methods.NEVER]
+    for name in sorted(typed):
+        forms, doc = typed[name]
+        lines.append(_method(name, forms, doc))
+    for name in methods.IN_PLACE.split():
+        forms, _ = typed[name]
+        lines.append(_method(f"{name}_", [(forms[0][0], "Self"), *((p, "Self") for p, _ in forms[1:])], None))
+    return _METHODS + "\n".join(lines) + "\n"
+
+
+def _method(name: str, forms: list[tuple[list[Parameter], str]], doc: str | None) -> str:
+    own = Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD, "", None)
+    text = _definition(name, [([own, *p[1:]], result) for p, result in forms], doc, indent="    ")
+    return re.sub(
+        r"(?<=-> )(.*?)(?=:(?: \.\.\.)?$)",
+        lambda found: re.sub(r"\bTensor\b", "ResultT", found[1]),
+        text.replace("self: ,", "self,").replace("self: )", "self)").replace("-> Any", "-> Any"),
+        flags=re.MULTILINE,
+    )
+
+
+def front_stub() -> str:
+    """``import netcl as nc``: what the lazy front finds."""
+    # An import in a stub exports a name only under the same name, and once.
+    imports = _IMPORTS.replace("from netcl.core import Tensor\n", "")
+    lines = ['"""The names of ``import netcl as nc``; written by tools/write_stubs.py."""', imports]
+    given = {*netcl._NAMES, *netcl._CONSTANTS, *netcl._SUBPACKAGES, *OBJECTS}
+    lines += [f"from netcl import {name} as {name}" for name in sorted(netcl._SUBPACKAGES)]
+    lines += ["from netcl.core.dtypes import DType"]
+    lines += [f"from {module} import {name} as {name}" for name, module in sorted(netcl._NAMES.items())]
+    lines += [f"from netcl.ops import {name} as {name}" for name in netcl.ops.__all__ if name not in given]
+    given |= {*netcl.ops.__all__}
+    others = {name: row for name, row in methods.ALIASES.items() if name not in given}
+    lines += ["", *(f"{name}: DType" for name in OBJECTS)]
+    lines += [f"{name}: {'None' if value is None else 'builtins.float'}" for name, value in netcl._CONSTANTS.items()]
+    lines += [_function(TABLE[row], name) for name, row in others.items()]
+    given |= {*others}
+    lines += [_plain(function, name) for name, function in methods.FUNCTIONS.items() if name not in given]
+    return "\n".join([*lines, ""])
+
+
+def linalg_stub() -> str:
+    """``netcl.linalg``."""
+    defined = [
+        _function(getattr(netcl.linalg, name).row, name) for name in netcl.linalg.__all__ if name != "LinAlgError"
+    ]
+    return '"""Linear algebra, recorded for gradients; written by tools/write_stubs.py."""\n' + "\n".join(
+        [
+            f"{_IMPORTS}from netcl.core.errors import SingularMatrixError as LinAlgError",
+            _exported(netcl.linalg.__all__),
+            *defined,
+            "",
+        ]
+    )
+
+
+def stubs() -> dict[Path, str]:
+    """The files and their texts."""
+    row_of("add")  # loads the rows
+    core, autograd = PACKAGES / "netcl-core/src/netcl", PACKAGES / "netcl-autograd/src/netcl/autograd"
+    return {
+        core / "core/tensor/methods.pyi": method_stub(),
+        core / "__init__.pyi": front_stub(),
+        core / "ops/__init__.pyi": _ops(netcl.ops, "The ops of netcl, forward only"),
+        core / "linalg/__init__.pyi": linalg_stub(),
+        autograd / "ops/__init__.pyi": _ops(netcl.autograd.ops, "The differentiable ops and the losses", _TAPE),
+    }
+
+
+def main() -> int:
+    """Writes the files, or with ``--check`` compares them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="fail if a file is out of date")
+    options = parser.parse_args()
+    old = 0
+    for path, text in stubs().items():
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            print(f"{path.relative_to(PACKAGES.parent)} is out of date: run python tools/write_stubs.py")
+            old = 1
+    return old
+
+
+if __name__ == "__main__":
+    sys.exit(main())
