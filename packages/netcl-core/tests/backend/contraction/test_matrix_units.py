@@ -40,7 +40,7 @@ def unit(request: pytest.FixtureRequest, engine: Any, dtype: str) -> str:
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
     if request.param.endswith("_twin"):
         return str(request.param)
-    found = matrix_units.unit_of(profile_of(engine.queue), dtype)
+    found = matrix_units.unit_of(profile_of(engine.queue), 0)
     if found is None:
         pytest.skip("needs a GPU with a matrix unit")
     return found
@@ -205,15 +205,17 @@ def test_a_unit_that_lies_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
         return name != "wgmma"
 
     monkeypatch.setattr(matrix_units, "is_right", lying)
-    assert matrix_units.unit_of(device, "int32") is None
-    assert matrix_units.unit_of(device, "float64") is None
+    c = contiguous(64, 64, 64)
+    assert selector.product_unit(device, c, "int32") is None
+    assert selector.product_unit(device, c, "float64") is None
+    assert selector.product_unit(device, c, "float32") is None  # too small to pay: nothing is tried
     assert tried == []
-    assert matrix_units.unit_of(device, "bfloat16") == "mma"
+    assert selector.product_unit(device, c, "bfloat16") == "mma"
     assert tried == ["wgmma", "mma"]
     with config.override(KERNEL_STRATEGY="portable"):
-        assert matrix_units.unit_of(device, "bfloat16") is None
+        assert selector.product_unit(device, c, "bfloat16") is None
     monkeypatch.setattr(matrix_units, "is_right", lambda *_: False)
-    assert matrix_units.unit_of(device, "bfloat16") is None
+    assert selector.product_unit(device, c, "bfloat16") is None
 
 
 def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,18 +236,19 @@ def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypa
 
 
 def test_the_selector_names_the_unit() -> None:
-    for sizes, expected in (((64, 64, 64), "wgmma"), ((7, 64, 64), "slices"), ((64, 64, 8), "wide")):
-        c = contiguous(*sizes)
-        assert selector.product_kernel(GPU, c, None, "wgmma") == expected, sizes
-        assert selector.product_kernel(GPU, c) != "wgmma"
-        assert (selector.product_kernels(GPU, c, "wgmma")[0] == "wgmma") == (expected == "wgmma")
+    c = contiguous(64, 64, 64)
+    assert selector.product_kernel(GPU, c, None, "wgmma") == "wgmma"
+    assert selector.product_kernel(GPU, c) == "wide"
+    assert selector.product_kernels(GPU, c, "wgmma")[0] == "wgmma"
+    for sizes in ((7, 64, 64), (64, 64, 8)):
+        assert not matrix_units.pays(0, contiguous(*sizes))
     assert selector.product_kernel(GPU, contiguous(64, 64, 64), "tiled", "wgmma") == "tiled"  # measured
 
 
 def test_float32_uses_a_unit_for_large_products_with_long_sums() -> None:
     for sizes, expected in (((1024, 1024, 256), True), ((1024, 1024, 255), False), ((63, 99999, 1024), False)):
-        assert matrix_units.pays("wgmma_3", contiguous(*sizes)) == expected, sizes
-    assert matrix_units.pays("wgmma", contiguous(8, 8, 16))
+        assert matrix_units.pays(3, contiguous(*sizes)) == expected, sizes
+    assert matrix_units.pays(0, contiguous(8, 8, 16))
     device = profile(9, 0)
     assert matrix_units.candidates(device, 3) == ("wgmma_3", "mma_3")
 
@@ -256,7 +259,7 @@ def test_the_precision_of_float32_decides_the_parts(monkeypatch: pytest.MonkeyPa
     for precision, unit in (("highest", "wgmma_3"), ("high", "wgmma_2"), ("medium", "wgmma_1")):
         with config.override(FLOAT32_MATMUL=precision):
             assert asked() == precision
-            assert matrix_units.unit_of(device, "float32", asked()) == unit
+            assert selector.product_unit(device, contiguous(1024, 1024, 1024), "float32") == unit
     monkeypatch.setattr(matmul_precision, "_precision", None)
     matmul_precision.set_float32_matmul_precision("high")
     with config.override(FLOAT32_MATMUL="medium"):

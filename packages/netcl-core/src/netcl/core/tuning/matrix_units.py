@@ -17,7 +17,7 @@ from netcl.core.device.child_probe import driver_key, verdict
 from netcl.core.tuning.problems import Contraction, dense_steps
 from netcl.core.tuning.traits import Traits
 
-__all__ = ["UNITS", "MatrixUnit", "UnitTile", "fits", "pays", "tile_of", "unit_of"]
+__all__ = ["UNITS", "MatrixUnit", "UnitTile", "fits", "parts_of", "pays", "tile_of", "unit_of"]
 
 CHUNK = 8  # elements of a copy to local memory, which begin at multiples of 16 bytes to be copied asynchronously
 _LEAST_ROWS = 8  # of a result; below, reading the operands takes all the time
@@ -125,15 +125,20 @@ os._exit(run_trial({name!r}, sys.argv[1]))
 """
 
 
-def unit_of(profile: DeviceProfile, dtype: str, precision: str = "highest") -> str | None:
-    """The matrix unit that multiplies ``dtype`` on a device, or None: at the first call for a driver version, each unit
-    that the device may have is tried in a child process. ``precision`` is that of float32 operands, by PyTorch's names.
+def parts_of(dtype: str, precision: str = "highest") -> int | None:
+    """The parts of operands of a dtype on a unit, 0 for operands of 16 bits; None if no unit multiplies the dtype.
 
-    With NETCL_KERNEL_STRATEGY=portable there is none.
+    ``precision`` is that of float32 operands, by PyTorch's names. With NETCL_KERNEL_STRATEGY=portable there is none.
     """
-    parts = PARTS.get(precision) if dtype == "float32" else 0 if dtype in DTYPES else None
-    if parts is None or config.get("KERNEL_STRATEGY") == "portable":
+    if config.get("KERNEL_STRATEGY") == "portable":
         return None
+    return PARTS.get(precision) if dtype == "float32" else 0 if dtype in DTYPES else None
+
+
+def unit_of(profile: DeviceProfile, parts: int) -> str | None:
+    """The matrix unit of a device for operands of so many ``parts``, or None: at the first call for a driver version,
+    each unit that the device may have is tried in a child process.
+    """
     return next((name for name in candidates(profile, parts) if is_right(profile._device, name)), None)
 
 
@@ -170,14 +175,15 @@ def fits(c: Contraction) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def pays(unit: str, c: Contraction) -> bool:
-    """True if a unit can run a contraction, is as exact as its dtype asks for, and is expected to be the fastest.
+def pays(parts: int, c: Contraction) -> bool:
+    """True if a unit can run a contraction of operands of so many ``parts``, is as exact as their dtype asks for, and
+    is expected to be the fastest.
 
     Products of float32 operands in three parts are, from a K of 256 on, at least as exact as sums of float32 products
     in order (ADR 0041); splitting the operands pays for large products.
     """
     least, k = min(c.m, prod(c.n)), prod(c.k)
-    if UNITS[unit].tiles[0][0].parts:
+    if parts:
         return fits(c) and k >= _LEAST_K_OF_PARTS and least >= _LEAST_OF_PARTS and c.m * prod(c.n) * k >= _LARGE
     return fits(c) and least >= _LEAST_ROWS
 

@@ -133,8 +133,8 @@ def gemv_kernel(is_cpu: bool, c: Contraction) -> str | None:
 
 
 def product_kernel(device: Traits, c: Contraction, measured: str | None = None, unit: str | None = None) -> str:
-    """The kernel of a matrix product: the ``measured`` one if it can run this product, else the matrix ``unit`` if the
-    device has one for the dtype, else the rule's.
+    """The kernel of a matrix product: the ``measured`` one if it can run this product, else the matrix ``unit`` that
+    ``product_unit`` gives, else the rule's.
     """
     gemv = gemv_kernel(device.is_cpu, c)
     if measured is not None and (measured == gemv or measured in product_kernels(device, c, unit)):
@@ -142,10 +142,18 @@ def product_kernel(device: Traits, c: Contraction, measured: str | None = None, 
     return gemv or product_kernels(device, c, unit)[0]
 
 
+def product_unit(profile: DeviceProfile, c: Contraction, dtype: str) -> str | None:
+    """The matrix unit for a product, if the device has one and it pays; else None."""
+    parts = matrix_units.parts_of(dtype, get_float32_matmul_precision())
+    if parts is None or c.empty or not matrix_units.pays(parts, c):
+        return None
+    return matrix_units.unit_of(profile, parts)
+
+
 def product_kernels(device: Traits, c: Contraction, unit: str | None = None) -> tuple[str, ...]:
     """The kernels to measure for a product by contractions, the one that would be taken first."""
     others = contraction_kernels(device, c)
-    return (unit, *others) if unit is not None and matrix_units.pays(unit, c) else others
+    return (unit, *others) if unit is not None else others
 
 
 # ------------------------------------------------------------------------------------------------------- convolutions
@@ -418,7 +426,7 @@ class KernelSelector:
         m, n, k = shape
         c = _product_of(self.profile.is_cpu, m, n, k)
         measured = self.measured("matmul", shape, dtype)
-        unit = matrix_units.unit_of(self.profile.base, dtype, get_float32_matmul_precision())
+        unit = product_unit(self.profile.base, c, dtype)
         kernel = (
             None
             if c.empty

@@ -9,7 +9,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction.cpu_tiles import contract, epilogue_lanes
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
@@ -22,8 +21,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
-from netcl.core.tuning.matrix_units import DTYPES as UNIT_DTYPES
-from netcl.core.tuning.matrix_units import pays, unit_of
+from netcl.core.tuning.matrix_units import parts_of, pays, unit_of
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.selector import gemv_kernel, product_kernel, product_kernels, swaps
@@ -35,8 +33,7 @@ _UNITS = 64
 _STRIP = 256  # columns of a work-item of the GEMV kernel ``stream``
 
 
-# By engine, then by NETCL_KERNEL_STRATEGY and the precision of float32.
-_units: WeakKeyDictionary[Any, dict[tuple[str, str], str | None]] = WeakKeyDictionary()
+_units: WeakKeyDictionary[Any, dict[int, str | None]] = WeakKeyDictionary()  # by engine and parts of operands
 
 
 class _Matrices(NamedTuple):
@@ -139,24 +136,21 @@ def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "f
     """The variants worth measuring for contiguous matrices of these shapes."""
     plan = _matrices(a, b, False, False, traits(engine).is_cpu)
     own = () if plan.variant is None else (plan.variant,)
-    return (*own, *product_kernels(traits(engine), plan.contractions[0], _unit(engine, dtype)))
+    c = plan.contractions[0]
+    return (*own, *product_kernels(traits(engine), c, _unit(engine, c, dtype)))
 
 
-def _unit(engine: Any, dtype: str) -> str | None:
-    """The matrix unit of the engine's device for a dtype; None if there is none."""
-    if dtype not in (*UNIT_DTYPES, "float32") or traits(engine).is_cpu:
+def _unit(engine: Any, c: Contraction, dtype: str) -> str | None:
+    """The matrix unit for a product; None if the device has none, or another kernel is faster."""
+    if traits(engine).is_cpu:
+        return None
+    parts = parts_of(dtype, get_float32_matmul_precision())
+    if parts is None or c.empty or not pays(parts, c):
         return None
     units = _units.setdefault(engine, {})
-    wanted = (config.get("KERNEL_STRATEGY"), get_float32_matmul_precision() if dtype == "float32" else "")
-    if wanted not in units:
-        units[wanted] = unit_of(profile_of(engine.queue), dtype, wanted[1])
-    return units[wanted]
-
-
-def _paying_unit(engine: Any, plan: _Matrices, dtype: str) -> str | None:
-    """The matrix unit for a product; None if the device has none, or another kernel is faster."""
-    unit = _unit(engine, dtype)
-    return unit if unit is not None and plan.contractions and pays(unit, plan.contractions[0]) else None
+    if parts not in units:
+        units[parts] = unit_of(profile_of(engine.queue), parts)
+    return units[parts]
 
 
 def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
@@ -167,7 +161,7 @@ def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
     m, n = (prod(c.n), c.m) if plan.swapped else (c.m, prod(c.n))
     found = fastest_kernel(engine, "matmul", (m, n, prod(c.k)), dtype)
     # The layout decides which kernels there are.
-    return product_kernel(traits(engine), c, found, _unit(engine, dtype)) if found is not None else None
+    return product_kernel(traits(engine), c, found, _unit(engine, c, dtype)) if found is not None else None
 
 
 def _fuse(
@@ -220,7 +214,9 @@ def matmul(
     else:
         result = out
     first, second = (b, a) if plan.swapped else (a, b)
-    variant = variant or _measured(engine, plan, a.dtype) or plan.variant or _paying_unit(engine, plan, a.dtype)
+    variant = variant or _measured(engine, plan, a.dtype) or plan.variant
+    if variant is None and plan.contractions:
+        variant = _unit(engine, plan.contractions[0], a.dtype)
     fused = None if epilogue is None else _fuse(engine, plan, epilogue, result, variant)
     for c in plan.contractions:
         if c.empty:
