@@ -12,6 +12,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import jedi
 from monorepo import ROOT, tomllib
 
 
@@ -51,6 +52,19 @@ def check_uses() -> list[tuple[int, str]]:
         ]
 
 
+def check_completions() -> tuple[int, str]:
+    """jedi, which notebooks complete with: signatures of ops, results of modules."""
+    lines = ["import netcl as nc", "from netcl import nn", "y = nn.Linear(2, 3)(nc.zeros(4, 2))"]
+    wrong = ""
+    for line, wanted in (("y.softm", "softmax"), ("nc.max(y, dim=1).val", "values"), ("nc.relu(y).flat", "flatten")):
+        found = [one.name for one in jedi.Script("\n".join([*lines, line])).complete(len(lines) + 1, len(line))]
+        wrong += "" if wanted in found else f"jedi completes {line} with {found}, not with {wanted}\n"
+    signatures = jedi.Script("\n".join([*lines, "nc.cumsum("])).get_signatures(len(lines) + 1, len("nc.cumsum("))
+    if not any([p.name for p in one.params][:2] == ["x", "axis"] for one in signatures):
+        wrong += f"jedi shows {[one.to_string() for one in signatures]} for nc.cumsum\n"
+    return int(bool(wrong)), wrong
+
+
 def check_completeness(least: float) -> tuple[int, str]:
     """True if pyright knows the types of fewer than ``least`` per cent of the public names of a subpackage."""
     _, printed = run("pyright", "--verifytypes", "netcl", "--ignoreexternal", "--outputjson")
@@ -82,7 +96,7 @@ def main() -> int:
     # mypy takes half a minute on one core, and so does pyright, whose first run installs itself.
     with ThreadPoolExecutor() as pool:
         strict = pool.submit(check_strictly)
-        results = [check_sources(), check_completeness(least), *check_uses(), strict.result()]
+        results = [check_sources(), check_completeness(least), *check_uses(), check_completions(), strict.result()]
     print(*(said for _, said in results), sep="", end="")
     return int(any(status for status, _ in results))
 

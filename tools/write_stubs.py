@@ -104,7 +104,7 @@ _FLAGS = {
 }  # fmt: skip
 _RANKED = ("max", "min", "median")  # a value, or along an axis values and indices
 # Functions over tensors, which are no rows, whose result is not one tensor.
-_OTHERS = {"type": "Any"}
+_OTHERS = {"type": "Any", "svd": "tuple[Tensor, Tensor, Tensor]", "nanmedian": "Any"}
 
 
 class Parameter(NamedTuple):
@@ -307,17 +307,22 @@ def front_stub() -> str:
     imports = _IMPORTS.replace("from netcl.core import Tensor\n", "")
     lines = ['"""The names of ``import netcl as nc``; written by tools/write_stubs.py."""', imports]
     given = {*netcl._NAMES, *netcl._CONSTANTS, *netcl._SUBPACKAGES, *OBJECTS}
+    own = {name: function for name, function in methods.FUNCTIONS.items() if name not in given}
+    given |= {*own}
     lines += [f"from netcl import {name} as {name}" for name in sorted(netcl._SUBPACKAGES)]
     lines += ["from netcl.core.dtypes import DType"]
     lines += [f"from {module} import {name} as {name}" for name, module in sorted(netcl._NAMES.items())]
+    extended = {name: more for name, more in methods._EXTENDED.items() if name not in given}
+    given |= {*extended}
     lines += [f"from netcl.ops import {name} as {name}" for name in netcl.ops.__all__ if name not in given]
     given |= {*netcl.ops.__all__}
     others = {name: row for name, row in methods.ALIASES.items() if name not in given}
     lines += ["", *(f"{name}: DType" for name in OBJECTS)]
     lines += [f"{name}: {'None' if value is None else 'builtins.float'}" for name, value in netcl._CONSTANTS.items()]
     lines += [_function(TABLE[row], name) for name, row in others.items()]
-    given |= {*others}
-    lines += [_plain(function, name) for name, function in methods.FUNCTIONS.items() if name not in given]
+    for name, more in extended.items():
+        lines.append(_function(TABLE[name], name, Parameter(more, None, "Any", "None")))
+    lines += [_plain(function, name) for name, function in own.items()]
     return "\n".join([*lines, ""])
 
 

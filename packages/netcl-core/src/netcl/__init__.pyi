@@ -77,7 +77,6 @@ from netcl.ops import adaptive_avg_pool3d as adaptive_avg_pool3d
 from netcl.ops import adaptive_max_pool1d as adaptive_max_pool1d
 from netcl.ops import adaptive_max_pool2d as adaptive_max_pool2d
 from netcl.ops import adaptive_max_pool3d as adaptive_max_pool3d
-from netcl.ops import add as add
 from netcl.ops import addcdiv as addcdiv
 from netcl.ops import addcmul as addcmul
 from netcl.ops import addmm as addmm
@@ -158,7 +157,6 @@ from netcl.ops import diag as diag
 from netcl.ops import diagonal as diagonal
 from netcl.ops import diff as diff
 from netcl.ops import digamma as digamma
-from netcl.ops import div as div
 from netcl.ops import dot as dot
 from netcl.ops import dropout as dropout
 from netcl.ops import dstack as dstack
@@ -230,7 +228,6 @@ from netcl.ops import log as log
 from netcl.ops import log10 as log10
 from netcl.ops import log1p as log1p
 from netcl.ops import log2 as log2
-from netcl.ops import log_softmax as log_softmax
 from netcl.ops import logaddexp as logaddexp
 from netcl.ops import logcumsumexp as logcumsumexp
 from netcl.ops import logdet as logdet
@@ -259,7 +256,6 @@ from netcl.ops import max_unpool1d as max_unpool1d
 from netcl.ops import max_unpool2d as max_unpool2d
 from netcl.ops import max_unpool3d as max_unpool3d
 from netcl.ops import maximum as maximum
-from netcl.ops import mean as mean
 from netcl.ops import median as median
 from netcl.ops import min as min
 from netcl.ops import minimum as minimum
@@ -291,7 +287,6 @@ from netcl.ops import pixel_unshuffle as pixel_unshuffle
 from netcl.ops import polygamma as polygamma
 from netcl.ops import pow as pow
 from netcl.ops import prelu as prelu
-from netcl.ops import prod as prod
 from netcl.ops import quantile as quantile
 from netcl.ops import reciprocal as reciprocal
 from netcl.ops import recurrence as recurrence
@@ -307,7 +302,6 @@ from netcl.ops import rms_norm as rms_norm
 from netcl.ops import roll as roll
 from netcl.ops import rope as rope
 from netcl.ops import rot90 as rot90
-from netcl.ops import round as round
 from netcl.ops import rsqrt as rsqrt
 from netcl.ops import scaled_dot_product_attention as scaled_dot_product_attention
 from netcl.ops import scatter as scatter
@@ -325,7 +319,6 @@ from netcl.ops import sin as sin
 from netcl.ops import sinc as sinc
 from netcl.ops import sinh as sinh
 from netcl.ops import slogdet as slogdet
-from netcl.ops import softmax as softmax
 from netcl.ops import softplus as softplus
 from netcl.ops import softshrink as softshrink
 from netcl.ops import softsign as softsign
@@ -336,8 +329,6 @@ from netcl.ops import square as square
 from netcl.ops import squeeze as squeeze
 from netcl.ops import stack as stack
 from netcl.ops import std as std
-from netcl.ops import sub as sub
-from netcl.ops import sum as sum
 from netcl.ops import swish as swish
 from netcl.ops import take as take
 from netcl.ops import take_along_axis as take_along_axis
@@ -434,6 +425,24 @@ def remainder(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = 
     """a - floor(a / b) * b: the sign of b, as in Python."""
 def sgn(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """-1, 0 or 1; NaN stays NaN."""
+def add(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, alpha: Any = None) -> Tensor:
+    """a + b, broadcast."""
+def sub(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, alpha: Any = None) -> Tensor:
+    """a - b, broadcast."""
+def div(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, rounding_mode: Any = None) -> Tensor:
+    """a / b, broadcast; integers give float32."""
+def round(x: Tensor, *, out: Tensor | None = None, pool: Any = None, decimals: Any = None) -> Tensor:
+    """The nearest integer, halves to even; integers unchanged."""
+def sum(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
+    """The sum over ``axis`` (int, tuple, or None for all); integers and bool are summed in int64."""
+def mean(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
+    """The mean over ``axis``."""
+def prod(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
+    """The product over ``axis``; its gradient is also right for elements that are zero."""
+def softmax(x: Tensor, axis: Axis = -1, *, dim: Axis = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow."""
+def log_softmax(x: Tensor, axis: Axis = -1, *, dim: Axis = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
+    """x - log(sum(exp(x))) over ``axis``, without overflow."""
 def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * x + alpha * the sum of the products of a batch of matrices."""
 def addmv(input: Tensor, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -540,7 +549,7 @@ def msort(input: Tensor) -> Tensor:
     """The elements sorted along the first axis."""
 def nanmean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
     """The mean of the elements that are not NaN."""
-def nanmedian(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
+def nanmedian(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
     """The median of the elements that are not NaN, NaN if there are none: of all, or along ``dim`` with positions."""
 def nanquantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear') -> Tensor:
     """The quantiles ``q`` of the elements that are not NaN, NaN if there are none, over ``dim`` or all."""
@@ -576,7 +585,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[builtins.int], dim: bu
     """Parts of the given sizes along ``dim``."""
 def subtract(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """x - alpha * other."""
-def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Tensor:
+def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """(U, S, V) with x = U diag(S) V^T; unlike ``netcl.linalg.svd``, which has the transpose of V."""
 def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
     """Two axes exchanged."""

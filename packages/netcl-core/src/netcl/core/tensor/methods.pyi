@@ -581,7 +581,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """x with ``nan`` for NaN, ``posinf`` for infinity and ``neginf`` for -infinity; None is the largest (smallest) finite number of x's dtype. Their gradient is zero; integers are unchanged."""
     def nanmean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> ResultT:
         """The mean of the elements that are not NaN."""
-    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> ResultT:
+    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
         """The median of the elements that are not NaN, NaN if there are none: of all, or along ``dim`` with positions."""
     def nanquantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear') -> ResultT:
         """The quantiles ``q`` of the elements that are not NaN, NaN if there are none, over ``dim`` or all."""
@@ -768,7 +768,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The sum over ``dim`` (int, several or None for all), of the elements as ``dtype``."""
     def sum_to_size(self, *size: Any) -> ResultT:
         """The sum over the axes that broadcasting ``size`` to this shape adds or repeats."""
-    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> ResultT:
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> tuple[ResultT, ResultT, ResultT]:
         """(U, S, V) with x = U diag(S) V^T; unlike ``netcl.linalg.svd``, which has the transpose of V."""
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> ResultT:
         """Two axes exchanged."""
