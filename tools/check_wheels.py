@@ -28,7 +28,8 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
         for file in package.source.rglob("*")
         if file.is_file() and "__pycache__" not in file.parts
     }
-    sources -= {"netcl/__init__.pyi"}
+    if name != "netcl-core":  # there it is for checkouts only
+        sources -= {"netcl/__init__.pyi"}
     if second_core:
         sources = {entry for entry in sources if not entry.startswith(LEFT_OUT_OF_SECOND_CORE)}
     faults = [f"lacks {entry}" for entry in sorted(sources - content)]
@@ -38,7 +39,7 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
         owned = parts[0] == "netcl" and (len(parts) == 2 or parts[1] in OWNED[name])
         if not owned:
             faults.append(f"has {entry}, which {name} does not own")
-        elif len(parts) == 2 and (name != "netcl-core" or parts[1] not in ("__init__.py", "py.typed")):
+        elif len(parts) == 2 and (name != "netcl-core" or parts[1] not in ("__init__.py", "__init__.pyi", "py.typed")):
             faults.append(f"has {entry}: netcl/ itself belongs to netcl-core")
     faults += [f"lacks netcl/{sub}/py.typed" for sub in OWNED[name] if f"netcl/{sub}/py.typed" not in content]
     if metadata["License-Expression"] != "MIT" or f"{info}/licenses/LICENSE" not in names:
