@@ -10,6 +10,7 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.errors import UnsupportedError
 
 NAN, INF = float("nan"), float("inf")
 
@@ -81,6 +82,9 @@ PAIRS: dict[str, tuple[Callable[..., Any], float, float, tuple[float, float]]] =
     "hypot of nothing": (ag.hypot, 0.0, 0.0, (NAN, NAN)),
     "atan2 on the axis": (ag.atan2, 0.0, 2.0, (0.5, 0.0)),
     "mod of a multiple": (ag.mod, 4.0, 2.0, (1.0, -2.0)),
+    "nextafter": (ag.nextafter, 4.0, 2.0, (1.0, 0.0)),
+    "nextafter of equals": (ag.nextafter, 2.0, 2.0, (0.0, 0.0)),
+    "a quotient rounded to the floor": (lambda a, b: a * a.div(b, rounding_mode="floor"), 7.0, 2.0, (3.0, 0.0)),
 }
 
 
@@ -88,7 +92,8 @@ PAIRS: dict[str, tuple[Callable[..., Any], float, float, tuple[float, float]]] =
 def test_of_a_pair(name: str) -> None:
     function, a, b, wanted = PAIRS[name]
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose([float(each) for each in gradient(function, a, b)], wanted, rtol=1e-12)
+        found = [0.0 if each is None else float(each) for each in gradient(function, a, b)]
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 TIES = [3.0, 1.0, 3.0, 3.0]
@@ -124,6 +129,43 @@ def test_the_zero_norm_counts_and_has_no_slope() -> None:
     count = ag.norm(x, p=0)
     assert float(count) == 2
     assert count.dtype == "float32"
+
+
+REFUSED: dict[str, Callable[..., Any]] = {
+    "floor_divide": lambda x: ag.floor_divide(x, 2.0),
+    "floor_divide, as an operator": lambda x: x // 2.0,
+    "floor_divide, by its divisor": lambda x: 3.0 // x,
+    "floor_divide, in a function that is traced": ag.jit_compile(lambda x: ag.floor_divide(x, 2.0) * x),
+    "heaviside": lambda x: ag.heaviside(x, 0.5),
+    "heaviside, by its value at 0": lambda x: ag.heaviside(1.0, x),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_gradient_is_refused_only_backwards(name: str) -> None:
+    """A gradient of zero would pass in silence; PyTorch refuses the same functions."""
+    x = ag.Parameter(Tensor.from_host(np.array([3.0, -1.0])))
+    out = REFUSED[name](x)
+    assert out.shape == (2,)
+    with pytest.raises(UnsupportedError, match=f"{name.split(',')[0]} has no gradient; detach\\(\\)"):
+        ag.grad(ag.sum(out), [x])
+    (found,) = ag.grad(ag.sum(out.detach() * x), [x])
+    np.testing.assert_array_equal(found.numpy(), out.numpy())
+
+
+def test_the_remainder_has_a_second_derivative_of_zero() -> None:
+    a, b = (ag.Parameter(Tensor.from_host(np.array([value]), "float64")) for value in (7.0, 2.0))
+    (by_b,) = ag.grad(ag.sum(ag.mul(ag.mod(a, b), b)), [b], create_graph=True)
+    assert float(by_b) == 1 - 3 * 2
+    (second,) = ag.grad(ag.sum(by_b), [b])
+    assert float(second) == -3 - 3
+
+
+def test_distinct_elements_pass_their_gradient_to_the_first_of_equals() -> None:
+    for function, wanted in ((ag.unique, [1, 1, 0, 0]), (ag.unique_consecutive, [1, 1, 1, 0])):
+        x = ag.Parameter(Tensor.from_host(np.array([3.0, 1.0, 3.0, 3.0])))
+        (found,) = ag.grad(ag.sum(function(x)), [x])
+        assert found.tolist() == wanted
 
 
 SMOOTH = ("softplus", "logsigmoid", "mish", "silu", "gelu", "tanhshrink", "sigmoid", "erfc", "asinh")

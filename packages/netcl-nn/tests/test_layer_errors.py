@@ -55,24 +55,77 @@ def test_wrong_arguments() -> None:
             make()
 
 
-DOUBLE: list[tuple[nn.Module, tuple[int, ...]]] = [
-    (nn.Linear(3, 2), (4, 3)),
-    (nn.Conv1d(3, 2, 3), (1, 3, 5)),
-    (nn.ConvTranspose2d(3, 2, 3), (1, 3, 5, 5)),
-    (nn.BatchNorm1d(3), (4, 3)),
-    (nn.LayerNorm(3), (4, 3)),
-    (nn.RMSNorm(3), (4, 3)),
-    (nn.GroupNorm(1, 3), (4, 3)),
-    (nn.InstanceNorm1d(3, affine=True), (4, 3, 5)),
-    (nn.LSTM(3, 2), (4, 1, 3)),
-    (nn.GRUCell(3, 2), (4, 3)),
+# Each layer that has parameters and takes floats, and the shapes of its inputs.
+DOUBLE: list[tuple[nn.Module, tuple[tuple[int, ...], ...]]] = [
+    (nn.Linear(3, 2), ((4, 3),)),
+    (nn.Bilinear(3, 3, 2), ((4, 3), (4, 3))),
+    (nn.PReLU(), ((4, 3),)),
+    (nn.PReLU(3), ((4, 3),)),
+    (nn.Conv1d(3, 2, 3), ((1, 3, 5),)),
+    (nn.Conv2d(3, 2, 3), ((1, 3, 5, 5),)),
+    (nn.Conv3d(3, 2, 3), ((1, 3, 5, 5, 5),)),
+    (nn.ConvTranspose1d(3, 2, 3), ((1, 3, 5),)),
+    (nn.ConvTranspose2d(3, 2, 3), ((1, 3, 5, 5),)),
+    (nn.ConvTranspose3d(3, 2, 3), ((1, 3, 5, 5, 5),)),
+    (nn.DepthwiseConv2d(3, 3), ((1, 3, 5, 5),)),
+    (nn.BatchNorm1d(3), ((4, 3),)),
+    (nn.BatchNorm2d(3), ((4, 3, 2, 2),)),
+    (nn.BatchNorm3d(3), ((4, 3, 2, 2, 2),)),
+    (nn.LayerNorm(3), ((4, 3),)),
+    (nn.RMSNorm(3), ((4, 3),)),
+    (nn.GroupNorm(1, 3), ((4, 3),)),
+    (nn.InstanceNorm1d(3, affine=True), ((4, 3, 5),)),
+    (nn.InstanceNorm2d(3, affine=True), ((4, 3, 5, 2),)),
+    (nn.InstanceNorm3d(3, affine=True), ((4, 3, 5, 2, 2),)),
+    (nn.RNN(3, 2), ((4, 1, 3), (1, 1, 2))),
+    (nn.LSTM(3, 2), ((4, 1, 3),)),
+    (nn.GRU(3, 2), ((4, 1, 3), (1, 1, 2))),
+    (nn.RNNCell(3, 2), ((4, 3), (4, 2))),
+    (nn.LSTMCell(3, 2), ((4, 3),)),
+    (nn.GRUCell(3, 2), ((4, 3), (4, 2))),
+    (nn.MultiheadAttention(4, 2), ((5, 1, 4), (5, 1, 4), (5, 1, 4))),
+    (nn.TransformerEncoderLayer(4, 2, 8), ((5, 1, 4),)),
+    (nn.TransformerDecoderLayer(4, 2, 8), ((5, 1, 4), (5, 1, 4))),
+    (nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1), ((5, 1, 4),)),
+    (nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 1), ((5, 1, 4), (5, 1, 4))),
+    (nn.Transformer(4, 2, 1, 1, 8), ((5, 1, 4), (5, 1, 4))),
+    (nn.VisionTransformer(8, 4, 3, 8, 1, 2), ((1, 3, 8, 8),)),
+    (nn.SmallVGG(), ((1, 3, 32, 32),)),
 ]
+OF_IDS = {"Embedding", "EmbeddingBag", "GPT"}  # whose input are integers
 
 
-@pytest.mark.parametrize(("layer", "shape"), DOUBLE, ids=lambda value: getattr(type(value), "__name__", ""))
-def test_float64_and_float32_are_not_mixed(layer: nn.Module, shape: tuple[int, ...]) -> None:
-    with pytest.raises(DTypeError, match=rf"{type(layer).__name__}.* has parameters in float32 and takes no float64"):
-        layer(Tensor.ones(shape, "float64"))
-    layer.to(dtype="float64")(Tensor.ones(shape, "float64"))
-    with pytest.raises(DTypeError, match="takes no float32"):
-        layer(Tensor.ones(shape, "float32"))
+@pytest.mark.parametrize(("layer", "shapes"), DOUBLE, ids=lambda value: getattr(type(value), "__name__", ""))
+def test_float64_and_float32_are_not_mixed(layer: nn.Module, shapes: tuple[tuple[int, ...], ...]) -> None:
+    layer.eval()
+    for own, other in (("float32", "float64"), ("float64", "float32")):
+        layer.to(dtype=own)(*(Tensor.ones(shape, own) for shape in shapes))
+        for wrong in range(len(shapes)):
+            inputs = [Tensor.ones(shape, other if at == wrong else own) for at, shape in enumerate(shapes)]
+            with pytest.raises(DTypeError, match=rf"(?s)\(.* has parameters in {own} and takes no {other}"):
+                layer(*inputs)
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM(3, 2), nn.LSTMCell(3, 2)])
+def test_the_states_of_an_lstm_are_not_mixed_with_it(layer: nn.Module) -> None:
+    shapes = ((2, 1, 3), (1, 1, 2)) if isinstance(layer, nn.LSTM) else ((1, 3), (1, 2))
+    x, state = (Tensor.ones(shape) for shape in shapes)
+    for states in ((state, state.double()), (state.double(), state)):
+        with pytest.raises(DTypeError, match=r"LSTM.* has parameters in float32 and takes no float64"):
+            layer(x, states)
+
+
+def test_every_layer_with_parameters_refuses_another_precision() -> None:
+    covered = {type(layer).__name__ for layer, _ in DOUBLE} | OF_IDS
+    for name, known in vars(nn).items():
+        if not isinstance(known, type) or not issubclass(known, nn.Module) or name in covered:
+            continue
+        made = None
+        for arguments in ((), (4,), (3, 3), (3, 3, 3), (1, (1, 3))):
+            try:
+                made = known(*arguments)
+                break
+            except (TypeError, ValueError, AttributeError):
+                continue
+        assert made is not None, name
+        assert not list(made.parameters()), name

@@ -10,7 +10,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
+from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.testing import assert_close
 
 NAN, INF = np.nan, np.inf
@@ -111,3 +111,44 @@ def test_whole_numbers_add_up_in_int64(engine: Any) -> None:
     assert ops.amax(x, axis=1).tolist() == [2**31 - 1, 3]
     small = Tensor.from_host(np.array([200, 100]), "uint8")
     assert int(ops.sum(small)) == 300
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "int32", "int64", "uint32", "uint64", "float16", "float64"]
+)
+def test_a_dtype_is_that_of_the_terms_and_of_the_result(dtype: str, engine: Any) -> None:
+    """Sums and products of integers wrap, as in PyTorch and NumPy; floats are truncated before they are added."""
+    for values in (np.array([[100, 100, 100], [7, 3, 2]]), np.array([[1.75, 2.5], [1.75, 30.0]], np.float32)):
+        x, terms = Tensor.from_host(values), values.astype(dtype)
+        for name, function in (("sum", np.sum), ("prod", np.prod)):
+            for axis in (None, 0, 1):
+                found = getattr(ops, name)(x, axis, dtype=dtype)
+                assert found.dtype == dtype
+                with np.errstate(over="ignore"):
+                    wanted = np.asarray(function(terms.astype(dtype), axis=axis, dtype=dtype))
+                np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-3 if dtype == "float16" else 1e-12)
+        for name, function in (("cumsum", np.cumsum), ("cumprod", np.cumprod)):
+            found = getattr(ops, name)(x, 1, dtype=dtype)
+            assert found.dtype == dtype
+            with np.errstate(over="ignore"):
+                wanted = function(terms, axis=1, dtype=dtype)
+            np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-3 if dtype == "float16" else 1e-12)
+
+
+def test_a_sum_of_bools_is_one_of_truth(engine: Any) -> None:
+    x = Tensor.from_host(np.array([[0, 3], [-3, 3], [0, 0]]))
+    assert ops.sum(x, 1, dtype="bool").tolist() == [True, True, False]
+    assert ops.prod(x, 1, dtype=np.bool_).tolist() == [False, True, False]
+
+
+def test_means_and_softmax_take_floating_dtypes(engine: Any) -> None:
+    x = Tensor.from_host(np.array([1, 2, 4]))
+    assert ops.mean(x, dtype="float64").item() == 7 / 3
+    half = Tensor.from_host(np.array([1.0, 2.0, 4.0]), "float16")
+    for function in (ops.softmax, ops.log_softmax):
+        wanted = function(Tensor.from_host(np.array([1.0, 2.0, 4.0], np.float32))).numpy()
+        np.testing.assert_array_equal(function(half, dtype=np.float32).numpy(), wanted)
+        with pytest.raises(DTypeError, match="softmax: dtype is floating, not int32"):
+            function(half, dtype="int32")
+    with pytest.raises(DTypeError, match="mean: dtype is floating, not int64"):
+        ops.mean(x, dtype="int64")

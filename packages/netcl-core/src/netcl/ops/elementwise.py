@@ -28,7 +28,7 @@ div: OpFunction = elementwise(
 floor_divide: OpFunction = elementwise(
     "floor_divide",
     "floor_divide(v0, v1)",
-    "floor(a / b); integers divided by zero give zero.",
+    "floor(a / b); integers divided by zero give zero. It has no gradient: asked for one it raises UnsupportedError.",
     operands="a b",
     domain=Domain(0.3, 3.0, gradient=False),
 )
@@ -96,11 +96,13 @@ copysign: OpFunction = elementwise(
     domain=Domain(
         cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(-2, 2, 5)), {})]),
         reference=lambda a, b: a,  # within a unit in the last place; tests compare the bits
-        gradient=False,
     )
 )
 def nextafter(a: Expr, b: Expr) -> Expr:
-    """The next number after a towards b in the dtype that the two promote to; integers are compared as float32."""
+    """The next number after a towards b in the dtype that the two promote to; integers are compared as float32.
+
+    Its gradient by a is 1, or 0 if the two are equal; by b it is 0.
+    """
     dtype = promote(a.dtype, b.dtype)
     if dtype in _SIXTEEN_BITS:
         return cast_expr(_next_of_16_bits(cast_expr(a, "float32"), cast_expr(b, "float32"), dtype), dtype)
@@ -126,14 +128,15 @@ def _next_of_16_bits(a: Expr, b: Expr, dtype: str) -> Expr:
     step = apply("where", apply("eq", a, 0.0), 2.0 ** (least - bits), apply("where", edge, unit * 0.5, unit))
     moved = apply("where", up, a + step, a - step)
     moved = apply("where", apply("isinf", a), apply("where", up, -largest, largest), moved)
-    moved = apply("where", apply("eq", a, b), b, moved)
-    return apply("where", apply("ne", a, a), a, apply("where", apply("ne", b, b), b, moved))
+    fixed = apply("stop_gradient", b)
+    moved = apply("where", apply("eq", a, b), fixed, moved)
+    return apply("where", apply("ne", a, a), a, apply("where", apply("ne", b, b), fixed, moved))
 
 
 heaviside: OpFunction = elementwise(
     "heaviside",
     "v0 == 0 ? v1 : (v0 > 0)",
-    "0 if a is negative or NaN, 1 if it is positive, b if it is zero.",
+    "0 if a is negative or NaN, 1 if it is positive, b if it is zero. Its gradient raises UnsupportedError.",
     operands="a b",
     domain=few(np.heaviside, (-3, 3), (-3, 3), kinks=(0.0,), gradient=False),
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dtypes import is_floating
-from netcl.core.errors import ShapeError
+from netcl.core.dtypes import canonical, is_floating
+from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
 from netcl.core.expr import mean as mean_of
@@ -45,28 +45,50 @@ def _domain(function: Any, **more: Any) -> Domain:
     return Domain(cases=_cases, reference=_reference(function), **more)
 
 
+def _in_dtype(kind: str, x: Expr, axis: Axis, dtype: Any, space: Space) -> Expr:
+    """The reduction of ``x`` converted to ``dtype``, in that dtype; None: its own, int64 for integers and bool."""
+    if dtype is None:
+        return reduce(kind, x, space.axes(axis))
+    wanted = canonical(dtype)
+    # Integers are accumulated in int64; cut to their width, the result has the bits of their own arithmetic.
+    return cast_expr(reduce(kind, cast_expr(x, wanted), space.axes(axis)), wanted)
+
+
+def _as_floating(op: str, x: Expr, dtype: Any) -> Expr:
+    if dtype is None:
+        return x
+    wanted = canonical(dtype)
+    if not is_floating(wanted):
+        raise DTypeError(f"{op}: dtype is floating, not {wanted}; convert the result with astype", op=op)
+    return cast_expr(x, wanted)
+
+
 @expression(shapes=reduced, amp="float32", domain=_domain(np.sum))
-def sum(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The sum over ``axis`` (int, tuple, or None for all); integers and bool are summed in int64."""
-    return reduce("sum", x, space.axes(axis))
+def sum(x: Expr, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None, space: Space) -> Expr:
+    """The sum over ``axis`` (int, tuple, or None for all) of x converted to ``dtype``, the dtype of the result; None is
+    that of x, int64 for integers and bool.
+    """
+    return _in_dtype("sum", x, axis, dtype, space)
 
 
 reduce_sum = sum
 
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.mean))
-def mean(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The mean over ``axis``."""
-    return mean_of(x, space.axes(axis))
+def mean(x: Expr, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None, space: Space) -> Expr:
+    """The mean over ``axis`` of x converted to the floating ``dtype`` (None: that of x, float32 for integers and bool).
+    Raises DTypeError for another ``dtype``.
+    """
+    return mean_of(_as_floating("mean", x, dtype), space.axes(axis))
 
 
 reduce_mean = mean
 
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.prod))
-def prod(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The product over ``axis``; its gradient is also right for elements that are zero."""
-    return reduce("prod", x, space.axes(axis))
+def prod(x: Expr, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None, space: Space) -> Expr:
+    """The product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros, too."""
+    return _in_dtype("prod", x, axis, dtype, space)
 
 
 def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
@@ -362,9 +384,11 @@ def _softmax_cases(rng: np.random.Generator) -> Any:
 
 
 @expression(amp="float32", domain=Domain(cases=_softmax_cases, reference=_softmax_reference))
-def softmax(x: Expr, axis: Axis = -1, *, space: Space) -> Expr:
-    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow."""
-    axes = space.axes(axis)
+def softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Expr:
+    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to the
+    floating ``dtype`` (None: its own).
+    """
+    x, axes = _as_floating("softmax", x, dtype), space.axes(axis)
     weight = apply("exp", x - apply("stop_gradient", reduce("max", x, axes)))
     return weight / reduce("sum", weight, axes)
 
@@ -372,8 +396,8 @@ def softmax(x: Expr, axis: Axis = -1, *, space: Space) -> Expr:
 @expression(
     amp="float32", domain=Domain(cases=_softmax_cases, reference=lambda x, axis=-1: np.log(_softmax_reference(x, axis)))
 )
-def log_softmax(x: Expr, axis: Axis = -1, *, space: Space) -> Expr:
-    """x - log(sum(exp(x))) over ``axis``, without overflow."""
-    axes = space.axes(axis)
+def log_softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Expr:
+    """x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
+    x, axes = _as_floating("log_softmax", x, dtype), space.axes(axis)
     centred = x - apply("stop_gradient", reduce("max", x, axes))
     return centred - apply("log", reduce("sum", apply("exp", centred), axes))

@@ -50,13 +50,17 @@ def _scanned(kind: str, x: Tensor, other: Tensor | None, axis: int, reverse: boo
     return results._alias(())
 
 
-def _accumulated(x: Tensor, dtype: Any, op: str) -> Tensor:
-    """Returns ``x`` in the dtype of the result: ``dtype``, or its own, int64 for integers and bool."""
+def _accumulated(kind: str, x: Tensor, dtype: Any, axis: int, reverse: bool, op: str) -> Tensor:
+    """Returns the scan of ``x`` converted to ``dtype`` (None: its own, int64 for integers and bool), in that dtype.
+
+    Integers are accumulated in int64 and cut to their width, which gives the bits of their own arithmetic.
+    """
     engine_of(op, x)
     wanted = canonical(dtype) if dtype is not None else x.dtype if is_floating(x.dtype) else "int64"
-    if not is_floating(wanted) and wanted != "int64":
-        raise DTypeError(f"{op}: whole numbers add up in int64, not in {wanted}; convert the result", op=op)
-    return as_dtype(x, wanted)
+    if wanted == "bool":
+        raise DTypeError(f"{op} computes on numbers, not bool; write dtype='int64'", op=op)
+    wide = wanted if is_floating(wanted) else "int64"
+    return as_dtype(_scanned(kind, as_dtype(as_dtype(x, wanted), wide), None, axis, reverse, op), wanted)
 
 
 def _turned(function: Any) -> Any:
@@ -80,11 +84,11 @@ def _sum_cases(rng: np.random.Generator) -> Cases:
 def cumsum(x: Tensor, axis: int, dtype: Any = None, reverse: bool = False) -> Tensor:
     """y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape.
 
-    In the floating ``dtype`` (None: x's); integers and bool are summed in int64. Rounding errors of floats are carried
-    along (compensated summation), so that the error of a sum is below one unit in its last place, or, if terms cancel,
-    about n times 2**-48 of the sum of their magnitudes (2**-106 in float64).
+    x is converted to ``dtype`` first (None: its own, int64 for integers and bool), the dtype of the result. Rounding
+    errors of floats are carried along (compensated summation), so that the error of a sum is below one unit in its last
+    place, or, if terms cancel, about n times 2**-48 of the sum of their magnitudes (2**-106 in float64).
     """
-    return _scanned("sum", _accumulated(x, dtype, "cumsum"), None, axis, reverse, "cumsum")  # type: ignore[no-any-return]
+    return _accumulated("sum", x, dtype, axis, reverse, "cumsum")
 
 
 def _product_cases(rng: np.random.Generator) -> Cases:
@@ -104,13 +108,13 @@ def _product_reference(x: Any, axis: int) -> Any:
 
 @computed(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference))
 def cumprod(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
-    """y[i] = x[0] * .. * x[i] along ``axis``; x's shape, in the floating ``dtype`` (None: x's), integers and bool in
-    int64.
+    """y[i] = x[0] * .. * x[i] along ``axis``; x's shape. x is converted to ``dtype`` first (None: its own, int64 for
+    integers and bool), the dtype of the result.
 
     Rounding errors of floats are carried along: the relative error is below one unit in the last place unless a product
     under- or overflows. The gradient is also right for elements that are zero.
     """
-    return _scanned("prod", _accumulated(x, dtype, "cumprod"), None, axis, False, "cumprod")  # type: ignore[no-any-return]
+    return _accumulated("prod", x, dtype, axis, False, "cumprod")
 
 
 def _extremum_cases(rng: np.random.Generator) -> Cases:

@@ -184,7 +184,8 @@ def unique(
     """The distinct elements of x in order, regardless of ``sorted``: (n,).
 
     With the position of each element of x among them (``return_inverse``: x's shape, int64) and the number of its
-    occurrences (``return_counts``: (n,), int64). Every NaN is distinct, as in PyTorch. One host read, for n; Raises
+    occurrences (``return_counts``: (n,), int64). Every NaN is distinct, as in PyTorch. The first of equal elements gets
+    the gradient. One host read, for n; Raises
     CaptureError while a step is captured.
     """
     engine = engine_of("unique", x)
@@ -197,7 +198,7 @@ def unique(
         found = [reshape(one, x.shape) if name == "inverse" else one for name, one in zip(["", *wanted], elements)]
         return tuple(found) if wanted else found[0]
     order = None
-    if return_inverse:
+    if return_inverse or flat.requires_grad:  # only a sort with positions has a gradient
         values, order = sort(flat)
     else:
         values = engine.sort("values", flat)

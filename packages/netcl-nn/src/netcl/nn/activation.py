@@ -10,7 +10,7 @@ from netcl.core.errors import ShapeError
 from netcl.nn import functional
 from netcl.nn.init import constant_
 from netcl.nn.module import Module
-from netcl.nn.placement import new_parameter
+from netcl.nn.placement import check_precision, new_parameter
 
 
 class _Activation(Module):
@@ -85,6 +85,7 @@ class PReLU(Module):
         constant_(self.weight, self.init)
 
     def forward(self, x: Tensor) -> Tensor:
+        check_precision(self, x, self.weight)
         if self.num_parameters == 1:
             return ag.prelu(x, self.weight if x.ndim else ag.reshape(self.weight, ()))
         if x.ndim < 2 or x.shape[1] != self.num_parameters:

@@ -11,7 +11,7 @@ from netcl.core.errors import ShapeError
 from netcl.nn import init
 from netcl.nn.linear import Linear
 from netcl.nn.module import Module
-from netcl.nn.placement import new_parameter
+from netcl.nn.placement import check_precision, new_parameter
 from netcl.nn.unbind import unbind
 
 
@@ -132,6 +132,8 @@ class MultiheadAttention(Module):
         return ag.matmul(weights, v), weights
 
     def _check(self, query: Tensor, key: Tensor, value: Tensor) -> None:
+        for x in (query, key, value):
+            check_precision(self, x, self.out_proj.weight)
         at = 0 if self.batch_first else 1
         rank = query.ndim
         fits = (

@@ -94,6 +94,8 @@ class _Weights(Module):
                 f"{self!r} takes {names} of shape {shape}, not {' and '.join(str(s.shape) for s in given)}",
                 op=type(self).__name__,
             )
+        for state in given:
+            check_precision(self, state, next(iter(self.parameters())))
         return given
 
 

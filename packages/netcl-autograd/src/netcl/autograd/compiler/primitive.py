@@ -13,7 +13,8 @@ from netcl.core.errors import ExpressionError
 from netcl.core.expr import parse
 from netcl.ops.table import elementwise
 
-NOT_FUSIBLE: set[str] = set()
+# Rows that a traced function does not fuse: some without a gradient, and primitives that say so.
+NOT_FUSIBLE: set[str] = {"floor_divide", "heaviside"}
 _primitives: dict[str, AutogradPrimitive] = {}
 
 

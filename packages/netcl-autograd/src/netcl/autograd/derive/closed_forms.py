@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from netcl.autograd.derive.problem import GradientProblem, Gradients, derived, through_outputs
+from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, substitute_all, walk
 from netcl.core.expr.statistics import standardized
@@ -37,7 +38,11 @@ def from_output(*names: str) -> Callable[[FromOutput], FromOutput]:
     """
 
     def register(form: FromOutput) -> FromOutput:
-        closed_form(*names)(lambda problem: {0: form(problem.outputs[0], problem.saved(), problem.grad)})
+        def closed(problem: GradientProblem) -> Gradients:
+            (output,) = problem.outputs
+            return {0: cast(form(output, problem.saved(), problem.grad), _loaded(output).dtype)}
+
+        closed_form(*names)(closed)
         return form
 
     return register
@@ -140,6 +145,12 @@ def cosine_similarity(problem: GradientProblem) -> Gradients:
         across = across - apply("where", shorter[own], 0.0, along) * directions[own]
         by_operands.append(cast(grad * across / lengths[own], loads[own].dtype))
     return dict(zip(problem.wanted, vjp(loads, by_operands, problem.wanted, problem.present)))
+
+
+@closed_form("heaviside")
+def heaviside(problem: GradientProblem) -> Gradients:
+    """Refuses, as PyTorch does, where a gradient of zero would hide a mistake."""
+    raise UnsupportedError("heaviside has no gradient; detach() its operands", op="heaviside")
 
 
 # -- attention and normalization ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.grad_node import FLOATING, GradContext, GradNode, Grads, belongs
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound, call_row
-from netcl.core.errors import KernelBuildError
+from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.lazy.region import Fused, Stage
 
 
@@ -44,7 +44,12 @@ def _run_programs(
     grads: Sequence[Tensor | None],
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    """The gradients of the inputs in ``wanted`` from the tensors that the plan ``saved`` and from ``grads``."""
+    """The gradients of the inputs in ``wanted`` from the tensors that the plan ``saved`` and from ``grads``.
+
+    Raises UnsupportedError if the plan refuses.
+    """
+    if plan.refusal is not None:
+        raise UnsupportedError(str(plan.refusal), op=plan.refusal.op)
     results: list[Tensor | None] = [None] * len(wanted)
     for slot, output in plan.passed:
         results[slot] = grads[output]

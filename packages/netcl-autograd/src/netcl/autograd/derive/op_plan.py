@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netcl.autograd.derive.closed_forms import op_gradients
-from netcl.autograd.derive.plan import GradientPlan, gradient_plan
+from netcl.autograd.derive.plan import GradientPlan, gradient_plan, refused_plan
 from netcl.autograd.derive.problem import Shape, problem_of
 from netcl.autograd.grad_node import FLOATING
 from netcl.core.dispatch import Program
+from netcl.core.errors import UnsupportedError
 
 
 def floating_outputs(program: Program) -> tuple[bool, ...]:
@@ -23,7 +24,10 @@ def op_plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) 
     if needs not in program.gradients:
         given = floating_outputs(program)
         problem = problem_of(program, shapes, needs, given)
-        program.gradients[needs] = gradient_plan(problem, op_gradients(problem)) if any(given) else None
+        try:
+            program.gradients[needs] = gradient_plan(problem, op_gradients(problem)) if any(given) else None
+        except UnsupportedError as error:
+            program.gradients[needs] = refused_plan(problem, error)
     return program.gradients[needs]  # type: ignore[no-any-return]
 
 
@@ -34,6 +38,8 @@ def narrowed_op_plan(
     key = (needs, given)
     if key not in program.gradients:
         entire: GradientPlan = program.gradients[needs]
+        if entire.refusal is not None:
+            return entire
         problem = problem_of(program, shapes, needs, given)
         program.gradients[key] = gradient_plan(problem, op_gradients(problem), entire) or entire
     return program.gradients[key]  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from netcl.autograd.derive.gradient_cse import extract_common
 from netcl.autograd.derive.problem import GradientProblem, Gradients, Shape
 from netcl.core.dispatch import OpRow, Program, program_row
+from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Expr, Index, Load, Reduce, Scalar
 from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
 from netcl.core.layout import aligned
@@ -34,6 +35,7 @@ class GradientPlan:
     ``inputs`` and ``outputs`` are saved in the forward pass; ``programs`` run in the backward pass; ``passed`` are
     pairs (input, output) with the same gradient. ``used``: outputs whose gradients the programs load. ``shapes``: the
     outputs' in the iteration space. ``absent``: inputs whose gradient is None although a program computes one.
+    ``refusal``: the error that the backward pass raises, of an op without a gradient.
     """
 
     inputs: tuple[int, ...]
@@ -43,6 +45,12 @@ class GradientPlan:
     used: frozenset[int]
     shapes: tuple[Shape, ...]
     absent: frozenset[int] = frozenset()
+    refusal: UnsupportedError | None = None
+
+
+def refused_plan(problem: GradientProblem, refusal: UnsupportedError) -> GradientPlan:
+    """The plan of a program without gradients: it saves nothing, and the backward pass raises."""
+    return GradientPlan((), (), (), (), frozenset(), problem.program.shapes, refusal=refusal)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import SUPPORTED, is_floating
+from netcl.core.errors import UnsupportedError
 from netcl.core.expr import special
 from netcl.core.expr.nodes import VJP, Expr, Primitive, apply, cast, register_primitive
 
@@ -55,6 +56,14 @@ def _maximum_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
 def _minimum_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
     share = cast(apply("lt", a, b), a.dtype) + cast(apply("eq", a, b), a.dtype) * 0.5
     return grad * share, grad * (1.0 - share)
+
+
+def _no_slope(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
+    """Refuses, as PyTorch does, where a gradient of zero would hide a mistake."""
+    raise UnsupportedError(
+        "floor_divide has no gradient; detach() its operands, or write a.div(b, rounding_mode='floor')",
+        op="floor_divide",
+    )
 
 
 def _pow_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
@@ -142,7 +151,7 @@ _row(
         "uint": f"({{1}} == 0 ? 0 : {{0}} / {_UNSIGNED_DIVISOR})",
     },
     np.floor_divide,
-    None,
+    _no_slope,
     vector=False,
 )
 _row(
@@ -155,7 +164,7 @@ _row(
         "uint": f"({{1}} == 0 ? 0 : {{0}} % {_UNSIGNED_DIVISOR})",
     },
     np.mod,
-    lambda g, out, a, b: (g, -g * apply("floor_divide", a, b)),
+    lambda g, out, a, b: (g, -g * apply("stop_gradient", apply("floor_divide", a, b))),
     vector=False,
 )
 _row("pow", 2, "pow({0}, {1})", np.power, _pow_vjp, "float")
@@ -176,7 +185,14 @@ _exact(
     lambda g, out, a, b: (g * apply("where", apply("eq", a, 0.0), 0.0, out / a), None),
     "float",
 )
-_exact("nextafter", 2, "nextafter({0}, {1})", np.nextafter, None, "float")
+_exact(
+    "nextafter",
+    2,
+    "nextafter({0}, {1})",
+    np.nextafter,
+    lambda g, out, a, b: (_select(apply("ne", a, b), g), None),
+    "float",
+)
 _row(
     "logaddexp",
     2,

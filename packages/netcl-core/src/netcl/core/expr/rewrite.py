@@ -157,8 +157,13 @@ def vjp(
     for output, grad in zip(outputs, grads):
         if grad is not None:
             add(output, grad, axes_of(grad, present, memo) | axes_of(output, present, memo))
-    for node in reversed(walk(outputs)):
-        if node not in adjoint:
+    nodes = walk(outputs)
+    reached: set[Expr] = set()  # nodes that an input of ``wrt`` influences
+    for node in nodes:
+        if (isinstance(node, Load) and node.slot in wrt) or not reached.isdisjoint(node.children):
+            reached.add(node)
+    for node in reversed(nodes):
+        if node not in adjoint or node not in reached:
             continue
         if isinstance(node, Apply) and node.prim.vjp is not None:
             here = axes_of(node, present, memo)

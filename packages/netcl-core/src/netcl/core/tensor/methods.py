@@ -599,11 +599,11 @@ def _scaled(other: Any, alpha: Any) -> Any:
 
 @_method
 def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """x / other; ``rounding_mode``: ``floor``, ``trunc`` or None for the exact quotient."""
+    """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
     if rounding_mode is None:
         return _call("div", x, other)
     if rounding_mode == "floor":
-        return _call("floor_divide", x, other)
+        return _call("floor_divide", x.detach(), other.detach() if _is_tensor(other) else other)
     if rounding_mode != "trunc":
         raise ValueError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
     quotient = _call("trunc", _call("div", x, other))
@@ -621,10 +621,12 @@ def round(x: Any, *, decimals: int = 0) -> Any:
 
 def _reduction(name: str) -> None:
     def reduce(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **numpy_names: Any) -> Any:
-        return _call(name, x if dtype is None else x.astype(dtype), **_axes(name, dim, keepdim, numpy_names))
+        return _call(name, x, dtype=dtype, **_axes(name, dim, keepdim, numpy_names))
 
     reduce.__name__ = name
-    reduce.__doc__ = f"The {name} over ``dim`` (int, several or None for all), of the elements as ``dtype``."
+    reduce.__doc__ = (
+        f"The {name} over ``dim`` (int, several or None for all) in ``dtype``, of the elements as ``dtype``."
+    )
     _FUNCTIONS[name] = reduce
 
 
@@ -660,7 +662,7 @@ def _normalized(name: str, x: Any, dim: Any, dtype: Any, axis: Any) -> Any:
     if dim is not None and axis is not None:
         raise TypeError(f"{name}: give dim or axis, not both")
     at = dim if dim is not None else -1 if axis is None else axis
-    return _call(name, x if dtype is None else x.astype(dtype), axis=at)
+    return _call(name, x, axis=at, dtype=dtype)
 
 
 @_method
