@@ -193,7 +193,7 @@ def unique(
     count = x.size
     flat = reshape(x, (count,))
     wanted = [name for name, needed in (("inverse", return_inverse), ("counts", return_counts)) if needed]
-    elements = engine.sort("unique", flat, wanted=wanted)
+    elements = None if flat.requires_grad else engine.sort("unique", flat, wanted=wanted)
     if elements is not None:
         found = [reshape(one, x.shape) if name == "inverse" else one for name, one in zip(["", *wanted], elements)]
         return tuple(found) if wanted else found[0]

@@ -9,8 +9,8 @@ from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import functional
 from netcl.nn.init import constant_
-from netcl.nn.module import Module
-from netcl.nn.placement import check_precision, new_parameter
+from netcl.nn.module import Module, check_precision
+from netcl.nn.placement import new_parameter
 
 
 class _Activation(Module):

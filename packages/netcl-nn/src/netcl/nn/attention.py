@@ -10,8 +10,8 @@ from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import init
 from netcl.nn.linear import Linear
-from netcl.nn.module import Module
-from netcl.nn.placement import check_precision, new_parameter
+from netcl.nn.module import Module, check_precision
+from netcl.nn.placement import new_parameter
 from netcl.nn.unbind import unbind
 
 
