@@ -433,16 +433,16 @@ def div(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, 
     """a / b, broadcast; integers give float32."""
 def round(x: Tensor, *, out: Tensor | None = None, pool: Any = None, decimals: Any = None) -> Tensor:
     """The nearest integer, halves to even; integers unchanged."""
-def sum(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
-    """The sum over ``axis`` (int, tuple, or None for all); integers and bool are summed in int64."""
-def mean(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
-    """The mean over ``axis``."""
-def prod(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
-    """The product over ``axis``; its gradient is also right for elements that are zero."""
-def softmax(x: Tensor, axis: Axis = -1, *, dim: Axis = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
-    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow."""
-def log_softmax(x: Tensor, axis: Axis = -1, *, dim: Axis = None, out: Tensor | None = None, pool: Any = None, dtype: Any = None) -> Tensor:
-    """x - log(sum(exp(x))) over ``axis``, without overflow."""
+def sum(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The sum over ``axis`` (int, tuple, or None for all) of x converted to ``dtype``, the dtype of the result; None is that of x, int64 for integers and bool."""
+def mean(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The mean over ``axis`` of x converted to the floating ``dtype`` (None: that of x, float32 for integers and bool). Raises DTypeError for another ``dtype``."""
+def prod(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros, too."""
+def softmax(x: Tensor, axis: Axis = -1, *, dtype: Any = None, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to the floating ``dtype`` (None: its own)."""
+def log_softmax(x: Tensor, axis: Axis = -1, *, dtype: Any = None, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
 def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * x + alpha * the sum of the products of a batch of matrices."""
 def addmv(input: Tensor, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -482,7 +482,7 @@ def diagonal_scatter(input: Tensor, src: Any, offset: builtins.int = 0, dim1: bu
 def dist(input: Tensor, other: Any, p: builtins.float = 2) -> Tensor:
     """The p-norm of the difference of all elements."""
 def divide(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """x / other; ``rounding_mode``: ``floor``, ``trunc`` or None for the exact quotient."""
+    """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along the third axis."""
 def fliplr(input: Tensor) -> Tensor:
@@ -600,7 +600,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0)
 def triangular_solve(input: Tensor, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """(the solution of A y = x, a copy of A) for a triangular A, of which only the one triangle is read."""
 def true_divide(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """x / other; ``rounding_mode``: ``floor``, ``trunc`` or None for the exact quotient."""
+    """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
 def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
     """The axis ``dim`` as several axes of lengths ``sizes``, one of which may be -1."""
 def unsafe_chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> Tensor:

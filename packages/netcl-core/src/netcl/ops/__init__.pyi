@@ -516,10 +516,10 @@ def cummin(x: Tensor, *, dim: builtins.int, out: Tensor | None = None, pool: Any
     """The smallest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements."""
 @overload
 def cumprod(x: Tensor, axis: builtins.int, dtype: Any = None, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """y[i] = x[0] * .. * x[i] along ``axis``; x's shape, in the floating ``dtype`` (None: x's), integers and bool in int64."""
+    """y[i] = x[0] * .. * x[i] along ``axis``; x's shape. x is converted to ``dtype`` first (None: its own, int64 for integers and bool), the dtype of the result."""
 @overload
 def cumprod(x: Tensor, *, dim: builtins.int, dtype: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """y[i] = x[0] * .. * x[i] along ``axis``; x's shape, in the floating ``dtype`` (None: x's), integers and bool in int64."""
+    """y[i] = x[0] * .. * x[i] along ``axis``; x's shape. x is converted to ``dtype`` first (None: its own, int64 for integers and bool), the dtype of the result."""
 @overload
 def cumsum(x: Tensor, axis: builtins.int, dtype: Any = None, reverse: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape."""
@@ -586,7 +586,7 @@ def flip(x: Tensor, axis: Any = None, *, dim: Any = None, out: Tensor | None = N
 def floor(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The largest integer not above x; integers unchanged."""
 def floor_divide(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """floor(a / b); integers divided by zero give zero."""
+    """floor(a / b); integers divided by zero give zero. It has no gradient: asked for one it raises UnsupportedError."""
 @overload
 def gather(x: Tensor, axis: builtins.int, index: Any, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or shorter, and ``out`` has its shape."""
@@ -620,7 +620,7 @@ def hard_tanh(x: Tensor, min_val: builtins.float = -1.0, max_val: builtins.float
 def hardshrink(x: Tensor, lambd: builtins.float = 0.5, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """x, but 0 within [-lambd, lambd]."""
 def heaviside(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """0 if a is negative or NaN, 1 if it is positive, b if it is zero."""
+    """0 if a is negative or NaN, 1 if it is positive, b if it is zero. Its gradient raises UnsupportedError."""
 def histc(x: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The number of elements in each of ``bins`` equal bins from ``min`` to ``max``, in x's dtype: (bins,)."""
 def histogram(x: Tensor, bins: Any = 10, range: Sequence[builtins.float] | None = None, density: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor]:
@@ -703,8 +703,8 @@ def log1p(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """log(1 + x), exact near zero."""
 def log2(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Logarithm to base 2."""
-def log_softmax(x: Tensor, axis: Axis = -1, *, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """x - log(sum(exp(x))) over ``axis``, without overflow."""
+def log_softmax(x: Tensor, axis: Axis = -1, *, dtype: Any = None, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
 def logaddexp(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """log(exp(a) + exp(b)), without overflow."""
 @overload
@@ -794,8 +794,8 @@ def max_unpool3d(x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = Non
     """The inverse of max_pool3d, with zeros for dropped elements: x (N, C, D, H, W) at ``indices``, or both without N."""
 def maximum(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The larger of a and b; NaN wins."""
-def mean(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The mean over ``axis``."""
+def mean(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The mean over ``axis`` of x converted to the floating ``dtype`` (None: that of x, float32 for integers and bool). Raises DTypeError for another ``dtype``."""
 @overload
 def median(x: Tensor, axis: None = None, keepdims: builtins.bool = False, *, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The median along ``axis`` and its position, int64; for None only the median of all elements."""
@@ -892,8 +892,8 @@ def pow(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) 
     """a to the power of b; integers to an integer power stay integers, their negative powers are truncated to 0 (except for 1 and -1)."""
 def prelu(x: Operand, alpha: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """x if positive, else alpha * x, with alpha a tensor that broadcasts."""
-def prod(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The product over ``axis``; its gradient is also right for elements that are zero."""
+def prod(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros, too."""
 def quantile(x: Tensor, q: Any, axis: builtins.int | None = None, keepdims: builtins.bool = False, interpolation: str = 'linear', *, dim: builtins.int | None = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The ``q``-th quantile (a number in [0, 1], or several: then stacked in front) along ``axis`` or of all elements."""
 def rand(*shape: Any, dtype: str = 'float32', queue: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -908,10 +908,10 @@ def reciprocal(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Ten
     """1 / x."""
 def recurrence(x: Tensor, weight: Tensor, state: Tensor, bias: Tensor | None = None, cell: Tensor | None = None, kind: str = 'tanh', reverse: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor, Tensor]:
     """All steps of a recurrent network: the states (T, N, H), for an LSTM its cells (T, N, H), and values for the gradient."""
-def reduce_mean(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The mean over ``axis``."""
-def reduce_sum(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The sum over ``axis`` (int, tuple, or None for all); integers and bool are summed in int64."""
+def reduce_mean(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The mean over ``axis`` of x converted to the floating ``dtype`` (None: that of x, float32 for integers and bool). Raises DTypeError for another ``dtype``."""
+def reduce_sum(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The sum over ``axis`` (int, tuple, or None for all) of x converted to ``dtype``, the dtype of the result; None is that of x, int64 for integers and bool."""
 def relu(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """max(x, 0), NaN stays NaN; the gradient at 0 is 0."""
 def relu6(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -982,8 +982,8 @@ def sinh(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Hyperbolic sine."""
 def slogdet(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor]:
     """(sign, log |det|) of x (..., n, n), each (...); (0, -inf) if it is singular."""
-def softmax(x: Tensor, axis: Axis = -1, *, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow."""
+def softmax(x: Tensor, axis: Axis = -1, *, dtype: Any = None, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to the floating ``dtype`` (None: its own)."""
 def softplus(x: Tensor, beta: builtins.float = 1.0, threshold: builtins.float = 20.0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """log(1 + exp(beta x)) / beta; x if beta x is above the threshold, where the two are equal to rounding."""
 def softshrink(x: Tensor, lambd: builtins.float = 0.5, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -1006,8 +1006,8 @@ def std(x: Tensor, axis: Axis = None, correction: Any = 1, keepdims: builtins.bo
     """The standard deviation over ``axis`` with divisor n - correction, as in ``var``."""
 def sub(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """a - b, broadcast."""
-def sum(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The sum over ``axis`` (int, tuple, or None for all); integers and bool are summed in int64."""
+def sum(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The sum over ``axis`` (int, tuple, or None for all) of x converted to ``dtype``, the dtype of the result; None is that of x, int64 for integers and bool."""
 def swish(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """x * sigmoid(x), also called swish."""
 def take(x: Tensor, indices: Any, axis: builtins.int | None = None, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:

@@ -234,10 +234,10 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The smallest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements."""
     @overload
     def cumprod(self, axis: builtins.int, dtype: Any = None) -> ResultT:
-        """y[i] = x[0] * .. * x[i] along ``axis``; x's shape, in the floating ``dtype`` (None: x's), integers and bool in int64."""
+        """y[i] = x[0] * .. * x[i] along ``axis``; x's shape. x is converted to ``dtype`` first (None: its own, int64 for integers and bool), the dtype of the result."""
     @overload
     def cumprod(self, *, dim: builtins.int, dtype: Any = None) -> ResultT:
-        """y[i] = x[0] * .. * x[i] along ``axis``; x's shape, in the floating ``dtype`` (None: x's), integers and bool in int64."""
+        """y[i] = x[0] * .. * x[i] along ``axis``; x's shape. x is converted to ``dtype`` first (None: its own, int64 for integers and bool), the dtype of the result."""
     @overload
     def cumsum(self, axis: builtins.int, dtype: Any = None, reverse: builtins.bool = False) -> ResultT:
         """y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape."""
@@ -271,9 +271,9 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def dist(self, other: Any, p: builtins.float = 2) -> ResultT:
         """The p-norm of the difference of all elements."""
     def div(self, other: Any, *, rounding_mode: str | None = None) -> ResultT:
-        """x / other; ``rounding_mode``: ``floor``, ``trunc`` or None for the exact quotient."""
+        """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
     def divide(self, other: Any, *, rounding_mode: str | None = None) -> ResultT:
-        """x / other; ``rounding_mode``: ``floor``, ``trunc`` or None for the exact quotient."""
+        """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
     def dot(self, b: Tensor) -> ResultT:
         """The inner product of two vectors (0-d), or the product of matrices."""
     def double(self) -> ResultT:
@@ -325,7 +325,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def floor(self) -> ResultT:
         """The largest integer not above x; integers unchanged."""
     def floor_divide(self, b: Operand) -> ResultT:
-        """floor(a / b); integers divided by zero give zero."""
+        """floor(a / b); integers divided by zero give zero. It has no gradient: asked for one it raises UnsupportedError."""
     def fmax(self, other: Any) -> ResultT:
         """The larger element of both; of a number and NaN the number."""
     def fmin(self, other: Any) -> ResultT:
@@ -363,7 +363,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def hardshrink(self, lambd: builtins.float = 0.5) -> ResultT:
         """x, but 0 within [-lambd, lambd]."""
     def heaviside(self, b: Operand) -> ResultT:
-        """0 if a is negative or NaN, 1 if it is positive, b if it is zero."""
+        """0 if a is negative or NaN, 1 if it is positive, b if it is zero. Its gradient raises UnsupportedError."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> ResultT:
         """The number of elements in each of ``bins`` equal bins from ``min`` to ``max``, in x's dtype: (bins,)."""
     def histogram(self, bins: Any = 10, range: Sequence[builtins.float] | None = None, density: builtins.bool = False) -> tuple[ResultT, ResultT]:
@@ -533,7 +533,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def maximum(self, b: Operand) -> ResultT:
         """The larger of a and b; NaN wins."""
     def mean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, **numpy_names: Any) -> ResultT:
-        """The mean over ``dim`` (int, several or None for all), of the elements as ``dtype``."""
+        """The mean over ``dim`` (int, several or None for all) in ``dtype``, of the elements as ``dtype``."""
     @overload
     def median(self, axis: None = None, keepdims: builtins.bool = False, *, keepdim: builtins.bool | None = None) -> ResultT:
         """The median along ``axis`` and its position, int64; for None only the median of all elements."""
@@ -653,7 +653,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def prelu(self, alpha: Operand) -> ResultT:
         """x if positive, else alpha * x, with alpha a tensor that broadcasts."""
     def prod(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, **numpy_names: Any) -> ResultT:
-        """The prod over ``dim`` (int, several or None for all), of the elements as ``dtype``."""
+        """The prod over ``dim`` (int, several or None for all) in ``dtype``, of the elements as ``dtype``."""
     def put(self, index: Any, source: Any, accumulate: builtins.bool = False) -> ResultT:
         """A copy with the elements of ``source`` at positions of the flattened tensor, added there with ``accumulate``."""
     def qr(self, some: builtins.bool = True) -> ResultT:
@@ -765,7 +765,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def subtract(self, other: Any, *, alpha: Any = 1) -> ResultT:
         """x - alpha * other."""
     def sum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, **numpy_names: Any) -> ResultT:
-        """The sum over ``dim`` (int, several or None for all), of the elements as ``dtype``."""
+        """The sum over ``dim`` (int, several or None for all) in ``dtype``, of the elements as ``dtype``."""
     def sum_to_size(self, *size: Any) -> ResultT:
         """The sum over the axes that broadcasting ``size`` to this shape adds or repeats."""
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> tuple[ResultT, ResultT, ResultT]:
@@ -809,7 +809,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def triu(self, diagonal: builtins.int = 0) -> ResultT:
         """The upper triangle of the last two axes from the given diagonal on, zero below it."""
     def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> ResultT:
-        """x / other; ``rounding_mode``: ``floor``, ``trunc`` or None for the exact quotient."""
+        """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
     def trunc(self) -> ResultT:
         """x truncated towards zero; integers unchanged."""
     def type(self, dtype: Any = None, non_blocking: builtins.bool = False) -> Any:
