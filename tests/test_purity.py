@@ -56,11 +56,18 @@ def test_a_missing_sibling_is_named_with_its_distribution(run_python: Run, root:
         "        if name == 'netcl.nn': raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
         "sys.meta_path.insert(0, Absent())\n"
         "import netcl\n"
+        "assert 'nn' not in dir(netcl) and 'optim' in dir(netcl)\n"
         "try: netcl.nn\n"
-        "except AttributeError as error: print(error)\n"
+        "except ImportError as error: print(error)\n"
+        "try: from netcl import nn\n"
+        "except ImportError as error: print(error)\n"
+        "try: import netcl.nn\n"
+        "except ImportError as error: print(error)\n"
         "try: netcl.no_such_op\n"
         "except AttributeError as error: print(error)"
     )
-    missing, unknown = run_python(code).stdout.strip().splitlines()
+    missing, imported, plain, unknown = run_python(code).stdout.strip().splitlines()
     assert missing == "netcl.nn is not installed: pip install netcl-nn"
+    assert imported == missing
+    assert plain == "No module named 'netcl.nn'"
     assert unknown == "module 'netcl' has no attribute 'no_such_op'"

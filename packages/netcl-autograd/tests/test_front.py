@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 import netcl as nc
-from netcl.core.errors import ForwardOnlyWarning
+from netcl.core.errors import ForwardOnlyWarning, UnsupportedError
 
 
 def test_an_op_of_the_front_has_a_gradient(handle):
@@ -35,3 +35,34 @@ def test_nothing_is_recorded_without_grad(handle):
         return nc.exp(w)
 
     assert not evaluated().requires_grad
+
+
+def test_compile_takes_pytorchs_arguments(handle):
+    x = nc.tensor([-1.0, 2.0], requires_grad=True)
+
+    @nc.compile(fullgraph=True, dynamic=True, mode="max-autotune")
+    def double(x):
+        return nc.relu(x) * 2
+
+    assert double(x).tolist() == [0.0, 4.0]
+    double(x).sum().backward()
+    assert x.grad.tolist() == [0.0, 2.0]
+
+    def same(x):
+        return x
+
+    assert nc.compile(same, disable=True) is nc.compile(same, backend="eager") is same
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"backend": "cudagraphs"}, UnsupportedError, "leave backend out"),
+        ({"options": {"triton.cudagraphs": True}}, UnsupportedError, "fast_math=True"),
+        ({"mode": "fastest"}, ValueError, "default, reduce-overhead"),
+        ({"model": 3}, TypeError, "a function or a module, not int"),
+    ],
+)
+def test_compile_says_what_to_write(arguments, error, said):
+    with pytest.raises(error, match=said):
+        nc.compile(**{"model": abs, **arguments})

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from netcl.data import SampleRandom
+from netcl.data import DataLoader, RandomSampler, SampleRandom, WeightedRandomSampler, random_split
 from netcl.data.sample_random import check_seed, preserved_globals, sample_keys, seed_globals
 
 
@@ -73,9 +73,46 @@ def test_check_seed(monkeypatch):
     for wrong in (-1, 1.0, True, "1"):
         with pytest.raises(ValueError, match="seed"):
             check_seed(wrong)
+    monkeypatch.delitem(sys.modules, "netcl.core.generator", raising=False)
     monkeypatch.setitem(sys.modules, "netcl.core.config", SimpleNamespace(get={"SEED": 41}.get))
     assert check_seed(None) == 41
     assert check_seed(5) == 5
+
+
+def test_the_seed_of_the_process_decides_orders(monkeypatch):
+    generator = pytest.importorskip("netcl.core.generator", reason="netcl-core, to draw from, is not installed")
+    monkeypatch.delenv("NETCL_SEED", raising=False)
+
+    def orders():
+        generator.default_generator.manual_seed(6)
+        loader = DataLoader(list(range(50)), shuffle=True, batch_size=50)
+        weighted = WeightedRandomSampler(np.ones(9), 9)
+        return [
+            *(list(RandomSampler(range(9))), list(RandomSampler(range(9))), list(weighted)),
+            *(random_split(range(20), [10, 10])[0].indices.tolist(), np.asarray(next(iter(loader))).tolist()),
+        ]
+
+    first, second, *_ = orders()
+    assert first != second
+    assert orders() == orders()
+
+
+def test_a_generator_decides_orders():
+    module = pytest.importorskip("netcl.core.generator", reason="netcl-core, to draw from, is not installed")
+
+    def parts(generator):
+        return random_split(range(20), [10, 10], generator=generator)[0].indices.tolist()
+
+    generator = module.Generator().manual_seed(2)
+    first = parts(generator)
+    assert parts(generator) != first
+    assert parts(generator.manual_seed(2)) == first
+    for make in (lambda **options: RandomSampler(range(9), **options), lambda **o: DataLoader([1, 2], **o)):
+        assert make(generator=generator.manual_seed(3)).seed == make(generator=generator.manual_seed(3)).seed
+        with pytest.raises(ValueError, match="not both"):
+            make(generator=generator, seed=1)
+        with pytest.raises(TypeError, match=r"takes a netcl\.Generator, not numpy.*or seed=seed"):
+            make(generator=np.random.default_rng(0))
 
 
 def test_global_states_are_seeded_and_given_back():

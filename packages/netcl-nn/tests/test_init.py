@@ -9,6 +9,7 @@ import pytest
 
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.core.generator import Generator
 from netcl.nn import Linear, init
 from netcl.ops import get_rng_state, manual_seed
 
@@ -40,7 +41,8 @@ def test_spread(name: str, options: dict, std: float, bound: float | None) -> No
     if bound is not None:
         assert np.abs(values).max() <= bound * (1 + 1e-6)
         assert np.abs(values).max() > 0.98 * bound
-    assert getattr(init, f"{name}_") is getattr(init, name)
+    if name not in ("normal", "kaiming_uniform"):
+        assert getattr(init, f"{name}_") is getattr(init, name)
 
 
 def test_plain_values() -> None:
@@ -94,3 +96,22 @@ def test_wrong_arguments() -> None:
         init.calculate_gain("swish")
     with pytest.raises(ValueError, match="'fan'"):
         init.kaiming_normal_(Tensor.zeros((3, 3)), mode="fan")
+
+
+def test_names_with_an_underscore_have_the_defaults_of_pytorch():
+    wide = Tensor.zeros((400, 100))
+    assert init.normal_(wide).numpy().std() == pytest.approx(1.0, rel=0.03)
+    assert np.abs(init.kaiming_uniform_(wide).numpy()).max() == pytest.approx(math.sqrt(6 / 100), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["uniform_", "normal_", "trunc_normal_", "orthogonal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_"]
+    + ["kaiming_normal_", "normal", "kaiming_uniform"],
+)
+def test_a_generator_gives_the_numbers(name):
+    generator, before = Generator().manual_seed(5), get_rng_state()
+    first = getattr(init, name)(Tensor.zeros((4, 3)), generator=generator).tolist()
+    assert getattr(init, name)(Tensor.zeros((4, 3)), generator=generator).tolist() != first
+    assert getattr(init, name)(Tensor.zeros((4, 3)), generator=generator.manual_seed(5)).tolist() == first
+    assert get_rng_state() == before

@@ -14,12 +14,18 @@ if TYPE_CHECKING:
     from netcl.core import manager as manager
     from netcl.core.__about__ import __version__ as __version__
     from netcl.core.device import device as device
+    from netcl.core.generator import Generator as Generator
+    from netcl.core.generator import default_generator as default_generator
+    from netcl.core.generator import initial_seed as initial_seed
+    from netcl.core.generator import seed as seed
     from netcl.core.grad_mode import enable_grad as enable_grad
     from netcl.core.grad_mode import inference_mode as inference_mode
     from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
     from netcl.core.grad_mode import no_grad as no_grad
     from netcl.core.grad_mode import set_grad_enabled as set_grad_enabled
     from netcl.core.kernels.primitives import KernelSpec as KernelSpec
+    from netcl.core.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
+    from netcl.core.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
     from netcl.core.tensor.size import Size as Size
     from netcl.ops import *  # noqa: F403
     from netcl.core.tensor.factories import *  # type: ignore[assignment]  # noqa: F403  # isort: skip
@@ -32,8 +38,14 @@ _NAMES = {
     "Size": "netcl.core.tensor.size",
     "__version__": "netcl.core.__about__",
     "autocast": "netcl.amp",
+    "GradScaler": "netcl.amp",
+    "compile": "netcl.autograd.compiler",
+    "load": "netcl.io",
+    "save": "netcl.io",
     "finfo": "netcl.array_api",
     "iinfo": "netcl.array_api",
+    **dict.fromkeys(("Generator", "default_generator", "initial_seed", "seed"), "netcl.core.generator"),
+    **dict.fromkeys(("get_float32_matmul_precision", "set_float32_matmul_precision"), "netcl.core.matmul_precision"),
     **dict.fromkeys(
         ("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"), "netcl.core.grad_mode"
     ),
@@ -76,8 +88,15 @@ _SUBPACKAGES = {
 }
 
 
+class MissingDistributionError(ImportError):
+    """A name was used of a layer that is not installed; the message says which distribution to install."""
+
+
 def __getattr__(name: str) -> Any:
-    """Return a subpackage, a shortcut, a dtype or an op; AttributeError names a missing distribution.
+    """Return a subpackage, a shortcut, a dtype or an op.
+
+    Raises ImportError for a name of a distribution that is not installed: an AttributeError would be replaced, in
+    ``from netcl import nn``, by one without the name of the distribution. AttributeError for other names.
 
     Ops are recorded for gradients once netcl-autograd is loaded; those of `netcl.ops` are forward only.
     """
@@ -90,8 +109,8 @@ def __getattr__(name: str) -> Any:
         value = _CONSTANTS[name]
     elif name in _NAMES:
         module = _NAMES[name]
-        part = module.split(".")[1]
-        value = getattr(_subpackage(part) if part == "amp" else import_module(module), name)
+        _subpackage(module.split(".")[1])
+        value = getattr(import_module(module), name)
     else:
         value = _dtype_or_op(name)
     globals()[name] = value
@@ -106,7 +125,9 @@ def _subpackage(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != f"netcl.{name}":
             raise
-        raise AttributeError(f"netcl.{name} is not installed: pip install {_SUBPACKAGES[name]}") from None
+        raise MissingDistributionError(
+            f"netcl.{name} is not installed: pip install {_SUBPACKAGES[name]}", name=f"netcl.{name}"
+        ) from None
 
 
 def _dtype_or_op(name: str) -> Any:
@@ -129,5 +150,17 @@ def _dtype_or_op(name: str) -> Any:
     raise AttributeError(f"module 'netcl' has no attribute {name!r}")
 
 
+def _is_installed(name: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(f"netcl.{name}") is not None
+    except ModuleNotFoundError:  # from a finder that hides it
+        return False
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES, *_CONSTANTS, *_SUBPACKAGES})
+    """The names that can be read: without those of distributions that are not installed."""
+    there = {name for name in _SUBPACKAGES if _is_installed(name)}
+    shortcuts = {name for name, module in _NAMES.items() if module.split(".")[1] in there}
+    return sorted({*globals(), *shortcuts, *_CONSTANTS, *there})

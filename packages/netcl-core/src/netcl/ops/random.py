@@ -5,12 +5,11 @@ on the device, in ``engine.rng_state``; the offset is the host's count of counte
 it by ceil(n / 4). A launch gets its offset relative to the base, so eager draws never write to the device. A captured
 step keeps the offsets of its recording: before each replay ``position`` makes base + recorded offset equal to the
 host's current offset, the last launch of the replay advances the base, and ``advance`` counts its draws. NETCL_SEED
-seeds the process; without it each process is different.
+seeds the process; without it each process is different. Inside of ``drawing_from(generator)`` draws use that generator.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,12 +17,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from netcl.core import config
 from netcl.core.backend.recording import open_here
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
+from netcl.core.generator import Generator, default_generator, generator_of_thread, lock
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
@@ -31,64 +30,46 @@ from netcl.core.tensor.host import check_shape
 from netcl.ops.index import index_select
 from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of
 
+_generator = default_generator
 _UNTESTED = Domain(gradient=False)  # draws have no reference; their statistics and bits are tested by name
 
 
-class _Generator:
-    """The seed and the number of Philox counters used, and the contents of each engine's ``rng_state``."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.seed: int | None = None
-        self.offset = 0
-        self.held: WeakKeyDictionary[Any, tuple[int, int]] = WeakKeyDictionary()
-
-    def current_seed(self) -> int:
-        with self.lock:
-            seed = self.seed
-            if seed is None:
-                given = config.get("SEED")
-                seed = self.seed = int.from_bytes(os.urandom(8), "little") if given is None else int(given) % 2**64
-            return seed
-
-    def put(self, engine: Any, seed: int, base: int) -> None:
-        """Sets the engine's ``rng_state`` to (seed, base), unless it is equal."""
-        if self.held.get(engine) != (seed, base):
-            state = np.array([seed % 2**64, base % 2**64], np.uint64).view(np.int64)
-            engine.write(engine.rng_state, state)
-            self.held[engine] = (seed, base)
-
-    def base(self, engine: Any) -> int:
-        """Returns the base that the engine holds under the current seed; 0, written at once, if it
-        holds another seed.
-        """
-        seed = self.current_seed()
-        held = self.held.get(engine)
-        if held is None or held[0] != seed:
-            self.put(engine, seed, 0)
-            return 0
-        return held[1]
+_held: WeakKeyDictionary[Any, tuple[int, int]] = WeakKeyDictionary()  # engine -> the contents of its rng_state
 
 
-_generator = _Generator()
+def _put(engine: Any, seed: int, base: int) -> None:
+    """Sets the engine's ``rng_state`` to (seed, base), unless it is equal."""
+    if _held.get(engine) != (seed, base):
+        state = np.array([seed % 2**64, base % 2**64], np.uint64).view(np.int64)
+        engine.write(engine.rng_state, state)
+        _held[engine] = (seed, base)
 
 
-def manual_seed(seed: int) -> None:
-    """Seeds the generator of this process for all devices and resets its counter; any int, taken modulo 2**64."""
-    with _generator.lock:
-        _generator.seed, _generator.offset = int(seed) % 2**64, 0
+def _base(engine: Any) -> int:
+    """Returns the base that the engine holds under the process's seed; 0, written at once, if it holds another seed."""
+    seed = _generator.initial_seed()
+    held = _held.get(engine)
+    if held is None or held[0] != seed:
+        _put(engine, seed, 0)
+        return 0
+    return held[1]
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seeds the generator of this process for all devices, resets its counter, and returns it; any int, taken modulo
+    2**64. Factories, random ops, initializers, dropout and the orders of netcl.data follow from it.
+    """
+    return _generator.manual_seed(seed)
 
 
 def get_rng_state() -> dict[str, int]:
     """Returns the state of the generator, {"seed", "offset"}, for ``set_rng_state`` or for storage."""
-    with _generator.lock:
-        return {"seed": _generator.current_seed(), "offset": _generator.offset}
+    return _generator.get_state()
 
 
 def set_rng_state(state: Mapping[str, int]) -> None:
     """Restores a state that ``get_rng_state`` returned."""
-    with _generator.lock:
-        _generator.seed, _generator.offset = int(state["seed"]) % 2**64, int(state["offset"])
+    _generator.set_state(state)
 
 
 def tell() -> int:
@@ -98,20 +79,20 @@ def tell() -> int:
 
 def rewind(offset: int) -> None:
     """Resets the count to ``offset``: after a recording, whose launches have drawn nothing yet."""
-    with _generator.lock:
+    with lock:
         _generator.offset = offset
 
 
 def base(engine: Any) -> int:
     """Returns the base on ``engine``, to which the offsets of its launches are relative: called before a recording."""
-    with _generator.lock:
-        return _generator.base(engine)
+    with lock:
+        return _base(engine)
 
 
 def position(engine: Any, base: int) -> None:
     """Makes ``base`` the engine's base under the current seed, unless it is: called before a replay."""
-    with _generator.lock:
-        _generator.put(engine, _generator.current_seed(), base)
+    with lock:
+        _put(engine, _generator.initial_seed(), base)
 
 
 def record_advance(engine: Any, count: int) -> None:
@@ -125,27 +106,33 @@ def record_advance(engine: Any, count: int) -> None:
 
 def advance(engine: Any, count: int) -> None:
     """Counts the draws of a replay on ``engine``; its last launch has advanced the base."""
-    with _generator.lock:
+    with lock:
         _generator.offset += count
-        seed, base = _generator.held[engine]
-        _generator.held[engine] = (seed, base + count)
+        seed, base = _held[engine]
+        _held[engine] = (seed, base + count)
 
 
 def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None, **limits: int) -> Tensor:
     """Draws numbers of ``kind`` on ``engine``; with its own ``seed`` the process's state is neither
     used nor changed.
     """
-    with _generator.lock:
+    with lock:
         if seed is not None:
             if open_here(engine) is not None:
                 raise CaptureError(
                     "a draw with a seed of its own cannot be captured: each replay would repeat it; leave seed out"
                 )
-            _generator.put(engine, seed % 2**64, 0)
+            _put(engine, seed % 2**64, 0)
             return engine.random(kind, shape, dtype, offset=0, **limits)  # type: ignore[no-any-return]
-        offset = _generator.offset
-        _generator.offset += -(-int(np.prod(shape, dtype=np.int64)) // 4)
-        place = offset - _generator.base(engine)
+        generator, count = generator_of_thread(), -(-int(np.prod(shape, dtype=np.int64)) // 4)
+        if generator is not _generator:
+            if recording:
+                raise CaptureError(
+                    "a draw with generator= cannot be captured: each replay would repeat it; leave generator out"
+                )
+            _put(engine, generator.initial_seed(), 0)
+            return engine.random(kind, shape, dtype, offset=generator.take(count), **limits)  # type: ignore[no-any-return]
+        place = _generator.take(count) - _base(engine)
         return engine.random(kind, shape, dtype, offset=place, **limits)  # type: ignore[no-any-return]
 
 
@@ -222,9 +209,9 @@ def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
     """A random order of 0 .. n - 1; drawn on the host from (seed, offset), so it is the same for every device."""
     if n < 0:
         raise ValueError(f"randperm: n {n} must not be negative")
-    with _generator.lock:
-        key, start = _generator.current_seed(), _generator.offset
-        _generator.offset += -(-n // 4)
+    with lock:
+        generator = generator_of_thread()
+        key, start = generator.initial_seed(), generator.take(-(-n // 4))
     words = np.random.Philox(key=np.array([key, 1], np.uint64), counter=start).random_raw(n)
     order = np.argsort(words, kind="stable")
     return engine_for(queue).tensor(order.astype(np.int64), "int64") if dtype == "int64" else _as(order, dtype, queue)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from netcl.data.sample_random import check_seed
+from netcl.data.sample_random import SeedSource, check_seed
 
 __all__ = [
     "ArrayDataset",
@@ -201,15 +201,22 @@ def _sizes(length: int, lengths: Sequence[float]) -> list[int]:
     return sizes
 
 
-def random_split(dataset: Dataset[T_co], lengths: Sequence[float], *, seed: int | None = None) -> list[Subset[T_co]]:
+def random_split(
+    dataset: Dataset[T_co],
+    lengths: Sequence[float],
+    generator: SeedSource | None = None,
+    *,
+    seed: int | None = None,
+) -> list[Subset[T_co]]:
     """Splits a dataset into random parts without replacement.
 
     ``lengths``: sample counts that sum to ``len(dataset)``, or fractions that sum to 1; samples left over by rounding
-    go to the first parts, one each. The same ``seed`` gives the same parts.
+    go to the first parts, one each. The same ``seed`` gives the same parts,
+    or the same state of ``generator``, a netcl.Generator.
     """
     require_indexed(dataset, "random_split")
     sizes = _sizes(len(dataset), lengths)
-    order = np.random.default_rng(check_seed(seed)).permutation(len(dataset))
+    order = np.random.default_rng(check_seed(seed, generator)).permutation(len(dataset))
     return _parts(dataset, order, sizes)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from netcl.data.dataset import ArrayDataset, IterableDataset, require_indexed
 from netcl.data.device_transfer import prefetch_one, to_device
 from netcl.data.fetch import BatchBuilder, StreamReader, as_functions
-from netcl.data.sample_random import check_seed
+from netcl.data.sample_random import SeedSource, check_seed
 from netcl.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, positioned_sampler
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class DataLoader:
         augment: callables on a batch, after collation. Those of ``netcl.data.filters`` and ``augment`` act on the
             inputs (mixup and cutmix on the labels too); any other is called with ``(batch, rng)`` and returns a batch.
         seed: fixes the order and every random number by (seed, epoch, sample), including ``random`` and
-            ``numpy.random`` in ``dataset[i]`` and the callables. None: NETCL_SEED if netcl.core is loaded, else a
-            random seed.
+            ``numpy.random`` in ``dataset[i]`` and the callables. None: drawn from the generator that
+            ``netcl.manual_seed`` seeds if netcl.core is loaded, or NETCL_SEED, else a random seed.
         prefetch: batches in flight per worker (2). timeout: seconds to wait for one batch of a worker; 0: no limit as
             long as the worker is alive. start_method: "forkserver", "spawn", or "fork", which is refused once pyopencl
             is loaded; None chooses. worker_init_fn: called with the worker's number in each worker. use_shared_mem:
@@ -93,6 +93,7 @@ class DataLoader:
         device_queue: Any = None,
         pin_memory: bool = False,
         augment: Any = None,
+        generator: SeedSource | None = None,
     ) -> None:
         self.num_workers: int = _count("num_workers", num_workers, 0)
         self.prefetch: int = 2 if prefetch is None else _count("prefetch", prefetch, 1)
@@ -101,7 +102,7 @@ class DataLoader:
         if pin_memory and device_queue is None:
             warnings.warn("pin_memory=True has no effect without device_queue=", UserWarning, stacklevel=2)
         self.dataset: Any = _as_dataset(dataset)
-        self.seed: int = check_seed(seed)
+        self.seed: int = check_seed(seed, generator)
         self.device_queue: Any | None = device_queue
         self.pin_memory: bool = pin_memory
         self.timeout: float = timeout

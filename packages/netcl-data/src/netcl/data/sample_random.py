@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from netcl.data.device_transfer import configured
 
-__all__ = ["RandomSource", "SampleRandom", "check_seed", "sample_keys", "seed_globals", "source_or_fresh"]
+__all__ = ["RandomSource", "SampleRandom", "SeedSource", "check_seed", "sample_keys", "seed_globals", "source_or_fresh"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLY_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -36,14 +37,42 @@ class RandomSource(Protocol):
         ...
 
 
-def check_seed(seed: int | None) -> int:
-    """Returns a non-negative int: ``seed``, else NETCL_SEED if netcl.core is loaded, else 63 random bits."""
+class SeedSource(Protocol):
+    """The interface that ``generator=`` needs: ``netcl.Generator`` has it."""
+
+    def draw_seed(self) -> int:
+        """Returns a seed, another one at each call."""
+        ...
+
+
+def check_seed(seed: int | None, generator: SeedSource | None = None) -> int:
+    """Returns a non-negative int: ``seed``, or one drawn from ``generator``.
+
+    If both are None: NETCL_SEED if netcl.core is loaded and not seeded otherwise, a seed drawn from the generator that
+    ``netcl.manual_seed`` seeds if that is loaded, else 63 random bits.
+    """
+    if generator is not None:
+        if seed is not None:
+            raise ValueError("give seed or generator, not both")
+        if not hasattr(generator, "draw_seed"):
+            raise TypeError(
+                f"generator= takes a netcl.Generator, not {type(generator).__module__}.{type(generator).__name__}; "
+                "write generator=nc.Generator().manual_seed(seed), or seed=seed"
+            )
+        return generator.draw_seed()
     if seed is None:
-        seed = configured("SEED")
-        return secrets.randbits(63) if seed is None else seed
+        configured_seed, process = configured("SEED"), _generator_of_process()
+        if process is None or configured_seed is not None and process.initial_seed() == configured_seed:
+            return secrets.randbits(63) if configured_seed is None else configured_seed
+        return int(process.draw_seed())
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed must be a non-negative int or None, got {seed!r}")
     return int(seed)
+
+
+def _generator_of_process() -> Any:
+    """The generator that ``netcl.manual_seed`` seeds; None if nothing has loaded it."""
+    return getattr(sys.modules.get("netcl.core.generator"), "default_generator", None)
 
 
 def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

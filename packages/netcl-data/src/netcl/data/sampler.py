@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from netcl.data.dataset import Indices
 from netcl.data.device_transfer import configured
-from netcl.data.sample_random import check_seed
+from netcl.data.sample_random import SeedSource, check_seed
 
 __all__ = [
     "BatchSampler",
@@ -35,8 +35,8 @@ class Sampler(ABC):
     next iteration yields the rest of that epoch. A DataLoader counts the samples of the batches that it has yielded.
     """
 
-    def __init__(self, seed: int | None = None) -> None:
-        self.seed: int = check_seed(seed)
+    def __init__(self, seed: int | None = None, *, generator: SeedSource | None = None) -> None:
+        self.seed: int = check_seed(seed, generator)
         self._next = (0, 0)  # epoch and first position of the next iteration
         self._current = (0, 0)  # epoch and position now
         self._order: tuple[int, Indices] | None = None
@@ -172,10 +172,11 @@ class RandomSampler(Sampler):
         data_source: Sized,
         replacement: bool = False,
         num_samples: int | None = None,
+        generator: SeedSource | None = None,
         *,
         seed: int | None = None,
     ) -> None:
-        super().__init__(seed)
+        super().__init__(seed, generator=generator)
         self.data_source = data_source
         self.replacement = replacement
         self.num_samples: int | None = None if num_samples is None else _check_count(num_samples, 0)
@@ -205,9 +206,15 @@ class WeightedRandomSampler(Sampler):
     """
 
     def __init__(
-        self, weights: npt.ArrayLike, num_samples: int, replacement: bool = True, *, seed: int | None = None
+        self,
+        weights: npt.ArrayLike,
+        num_samples: int,
+        replacement: bool = True,
+        generator: SeedSource | None = None,
+        *,
+        seed: int | None = None,
     ) -> None:
-        super().__init__(seed)
+        super().__init__(seed, generator=generator)
         self.weights: npt.NDArray[np.float64] = np.array(weights, np.float64)
         self.num_samples: int = _check_count(num_samples, 0)
         self.replacement = replacement
@@ -234,8 +241,14 @@ class WeightedRandomSampler(Sampler):
 class SubsetRandomSampler(Sampler):
     """The given sample indices in a new order each epoch."""
 
-    def __init__(self, indices: Sequence[int] | npt.NDArray[Any], *, seed: int | None = None) -> None:
-        super().__init__(seed)
+    def __init__(
+        self,
+        indices: Sequence[int] | npt.NDArray[Any],
+        generator: SeedSource | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(seed, generator=generator)
         self.indices: np.ndarray[Any, Any] = np.array(indices, np.int64)
         if self.indices.ndim != 1:
             raise ValueError(f"indices must be one-dimensional, got shape {self.indices.shape}")

@@ -14,6 +14,7 @@ from netcl.io.errors import CheckpointError
 from netcl.io.model import load_model, save_model
 from netcl.io.onnx import export_onnx, import_onnx
 from netcl.io.safetensors import load_safetensors, save_safetensors
+from netcl.io.save_load import load, save
 from netcl.io.torch import load_torch
 from netcl.io.torch_writer import save_torch
 
@@ -22,11 +23,13 @@ __all__ = [
     "export_onnx",
     "import_onnx",
     "latest_checkpoint",
+    "load",
     "load_checkpoint",
     "load_model",
     "load_params",
     "load_safetensors",
     "load_torch",
+    "save",
     "save_checkpoint",
     "save_model",
     "save_params",

@@ -96,19 +96,31 @@ def load_torch(
     """
     try:
         with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            try:
-                read = _read_archive if file.read(4) == b"PK\x03\x04" else _read_sequence
-                file.seek(0)
-                make = _keep if model is not None else partial(_on_queue, queue_of(queue))
-                found = read(file, size, make)
-                if model is not None:
-                    return _write_into(model, found, path, strict)
-                return found
-            except (PickleError, *_UNREADABLE, struct.error, LookupError, TypeError, AttributeError) as error:
-                raise CheckpointError(f"is not read as a file of PyTorch: {error}", path, size) from error
+            return read_torch(file, os.fstat(file.fileno()).st_size, path, model, queue, strict)
     except OSError as error:
         raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
+
+
+def read_torch(
+    file: BinaryIO,
+    size: int,
+    path: str | os.PathLike[str],
+    model: Module | None = None,
+    queue: Any = None,
+    strict: bool = True,
+) -> Any:
+    """``load_torch`` of an open binary file of ``size`` bytes; CheckpointError calls it ``path``."""
+    place = queue_of(queue)
+    try:
+        read = _read_archive if file.read(4) == b"PK\x03\x04" else _read_sequence
+        file.seek(0)
+        make = _keep if model is not None else partial(_on_queue, place)
+        found = read(file, size, make)
+        if model is not None:
+            return _write_into(model, found, path, strict)
+        return found
+    except (PickleError, *_UNREADABLE, struct.error, LookupError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"is not read as a file of PyTorch: {error}", path, size) from error
 
 
 @dataclass(frozen=True)
@@ -336,12 +348,14 @@ class _Tensors:
         numbers = (offset, *shape, *strides)
         if len(shape) != len(strides) or any(type(n) is not int or not 0 <= n < 2**62 for n in numbers):
             raise PickleError("it is damaged (a tensor has no proper shape)")
-        key = (storage.key, name, offset, tuple(shape), tuple(strides))
+        key = (storage.key, name, offset, tuple(shape), tuple(strides), requires_grad is True)
         if key not in self.made:
             stored = np.dtype(numpy_dtype(name)).newbyteorder(self.order)
-            values = self._view(storage, stored, *key[2:])
+            values = self._view(storage, stored, *key[2:5])
             read = (lambda: from_bfloat16(values())) if name == "bfloat16" else values
             self.made[key] = self.make(key[3], name, read)
+            if requires_grad is True and isinstance(self.made[key], Tensor):
+                self.made[key].requires_grad = True
         return self.made[key]
 
     def _view(
@@ -362,7 +376,10 @@ class _Tensors:
         self, start: int, dtype: np.dtype[Any], span: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> Array:
         self.file.seek(start)
-        flat = np.fromfile(self.file, dtype, span)
+        if isinstance(self.file, io.BytesIO):  # np.fromfile needs a file of the system
+            flat = np.frombuffer(self.file.getbuffer()[start : start + span * dtype.itemsize], dtype)
+        else:
+            flat = np.fromfile(self.file, dtype, span)
         if flat.size != span:
             raise PickleError("it ends early")
         view = np.lib.stride_tricks.as_strided(

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
@@ -29,13 +30,28 @@ def save_torch(state: Any, path: str | os.PathLike[str]) -> None:
     A tensor that occurs under several names is written once. Raises CheckpointError for other values, a full disk, or a
     folder that cannot be written.
     """
+    writer, data = _pickled(state.state_dict() if isinstance(state, Module) else state, path)
+    nbytes = len(data) + sum(entry.nbytes + 300 for entry in writer.entries) + 4096
+    with replacing(path, nbytes) as file:
+        _write_archive(file, writer, data)
+
+
+def write_torch(state: Any, file: BinaryIO, name: str) -> None:
+    """Writes ``state`` to a binary file that is open, as ``save_torch``; CheckpointError calls it ``name``."""
+    writer, data = _pickled(state, name)
+    _write_archive(file, writer, data)
+
+
+def _pickled(state: Any, path: str | os.PathLike[str]) -> tuple[_Pickle, bytes]:
     writer = _Pickle()
     try:
-        data = writer.text(state.state_dict() if isinstance(state, Module) else state)
+        return writer, writer.text(state)
     except TypeError as error:
         raise CheckpointError(f"cannot be saved: {error}", path) from error
-    nbytes = len(data) + sum(entry.nbytes + 300 for entry in writer.entries) + 4096
-    with replacing(path, nbytes) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+
+
+def _write_archive(file: BinaryIO, writer: _Pickle, data: bytes) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, content in (("data.pkl", data), (".storage_alignment", b"64"), ("byteorder", b"little")):
             _write(archive, file, name, content)
         for at, entry in enumerate(writer.entries):
@@ -121,8 +137,16 @@ class _Pickle:
             _plain("storage") + f"ctorch\n{_CLASSES[entry.dtype]}\n".encode(),
             _plain(str(at)) + _plain("cpu") + _plain(entry.nbytes // entry.itemsize) + b"tQ" + _plain(0),
             *(b"(" + b"".join(map(_plain, sizes)) + b"t" for sizes in (entry.shape, strides[::-1])),
-            b"\x89ccollections\nOrderedDict\n)RtR",
+            b"\x88" if _is_leaf_with_grad(value) else b"\x89",
+            b"ccollections\nOrderedDict\n)RtR",
         ]
+
+
+def _is_leaf_with_grad(value: Any) -> bool:
+    """True for tensors of which ``torch.load`` makes tensors that require grad; parameters are part of a state, whose
+    tensors do not.
+    """
+    return isinstance(value, Tensor) and value.requires_grad and not isinstance(value, ag.Parameter)
 
 
 def _plain(value: Any) -> bytes:

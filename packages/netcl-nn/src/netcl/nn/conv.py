@@ -71,7 +71,7 @@ class _Conv(Module):
 
     def reset_parameters(self) -> None:
         """Initializes the parameters again, uniform in +-1/sqrt(fan_in)."""
-        init.kaiming_uniform_(self.weight)
+        init.kaiming_uniform(self.weight)
         init.uniform_around_zero_(self.bias, 1 / math.sqrt(max(1, init.fans(self.weight)[0])))
 
     def extra_repr(self) -> str:

@@ -1,6 +1,7 @@
 """Initializers: each fills a tensor in place from the generator that ``manual_seed`` seeds, and returns it.
 
-Every name also exists with PyTorch's trailing underscore.
+Every name also exists with PyTorch's trailing underscore, and then has PyTorch's defaults; ``normal`` and
+``kaiming_uniform`` have their own. ``generator=`` gives the numbers of an ``nc.Generator``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.core.generator import Generator, drawing_from
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -82,19 +84,33 @@ def fans(tensor: Tensor) -> tuple[int, int]:
 
 
 @_initialiser
-def uniform(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Any:
+def uniform(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Any:
     """Uniform in [a, b)."""
-    tensor.write(Tensor.rand(tensor.shape, queue=tensor.queue) * (b - a) + a)
+    with drawing_from(generator):
+        tensor.write(Tensor.rand(tensor.shape, queue=tensor.queue) * (b - a) + a)
 
 
 @_initialiser
-def normal(tensor: Tensor, mean: float = 0.0, std: float = 0.02) -> Any:
+def normal(tensor: Tensor, mean: float = 0.0, std: float = 0.02, generator: Generator | None = None) -> Any:
     """Normal with ``mean`` and ``std``."""
-    tensor.write(Tensor.randn(tensor.shape, queue=tensor.queue) * std + mean)
+    with drawing_from(generator):
+        tensor.write(Tensor.randn(tensor.shape, queue=tensor.queue) * std + mean)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Normal with ``mean`` and ``std``: ``normal`` with PyTorch's default."""
+    return normal(tensor, mean, std, generator=generator)  # type: ignore[no-any-return]
 
 
 @_initialiser
-def trunc_normal(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Any:
+def trunc_normal(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Any:
     """Normal with ``mean`` and ``std``; values outside of [a, b] are drawn again."""
     low, high = (a - mean) / std, (b - mean) / std
     inside = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2
@@ -106,7 +122,8 @@ def trunc_normal(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float =
     count = 0
     while count < tensor.size:
         wanted = int((tensor.size - count) / inside * 1.1) + 16
-        drawn = Tensor.randn(wanted, queue=tensor.queue).to_host().astype(np.float64)
+        with drawing_from(generator):
+            drawn = Tensor.randn(wanted, queue=tensor.queue).to_host().astype(np.float64)
         drawn = drawn[(drawn >= low) & (drawn <= high)][: tensor.size - count]
         kept[count : count + len(drawn)] = drawn
         count += len(drawn)
@@ -138,7 +155,7 @@ def eye(tensor: Tensor) -> Any:
 
 
 @_initialiser
-def orthogonal(tensor: Tensor, gain: float = 1.0) -> Any:
+def orthogonal(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Any:
     """Orthonormal rows or columns (of the tensor as a matrix (out, rest)) times ``gain`` (Saxe et al. 2013)."""
     if tensor.ndim < 2:
         raise ShapeError(f"orthogonal needs two dimensions or more, not {tensor.shape}")
@@ -146,22 +163,24 @@ def orthogonal(tensor: Tensor, gain: float = 1.0) -> Any:
     columns = tensor.size // rows if rows else 0
     if tensor.size == 0:
         return
-    drawn = Tensor.randn((max(rows, columns), min(rows, columns)), queue=tensor.queue).to_host().astype(np.float64)
+    with drawing_from(generator):
+        drawn = Tensor.randn((max(rows, columns), min(rows, columns)), queue=tensor.queue).to_host().astype(np.float64)
     q, r = np.linalg.qr(drawn)
     # The QR decomposition is unique up to signs; the signs of r's diagonal make the distribution uniform.
     q = q * np.sign(np.diag(r))
     tensor.write((gain * (q if rows >= columns else q.T)).reshape(tensor.shape))
 
 
-def xavier_uniform(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
     bound = gain * math.sqrt(6.0 / max(1, sum(fans(tensor))))
-    return uniform(tensor, -bound, bound)  # type: ignore[no-any-return]
+    return uniform(tensor, -bound, bound, generator=generator)  # type: ignore[no-any-return]
 
 
-def xavier_normal(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with std gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
-    return normal(tensor, 0.0, gain * math.sqrt(2.0 / max(1, sum(fans(tensor)))))  # type: ignore[no-any-return]
+    std = gain * math.sqrt(2.0 / max(1, sum(fans(tensor))))
+    return normal(tensor, 0.0, std, generator=generator)  # type: ignore[no-any-return]
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
@@ -171,19 +190,38 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(max(1, fan))
 
 
-def kaiming_uniform(
-    tensor: Tensor, a: float = math.sqrt(5), mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
-    """Uniform in +-sqrt(3) gain / sqrt(fan) (He et al. 2015); the default a gives +-1/sqrt(fan_in), as in PyTorch's
-    layers.
-    """
+    """Uniform in +-sqrt(3) gain / sqrt(fan) (He et al. 2015)."""
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
-    return uniform(tensor, -bound, bound)  # type: ignore[no-any-return]
+    return uniform(tensor, -bound, bound, generator=generator)  # type: ignore[no-any-return]
 
 
-def kaiming_normal(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_uniform(
+    tensor: Tensor,
+    a: float = math.sqrt(5),
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """``kaiming_uniform_`` with another default: a = sqrt(5) gives +-1/sqrt(fan_in), as in PyTorch's layers."""
+    return kaiming_uniform_(tensor, a, mode, nonlinearity, generator)
+
+
+def kaiming_normal(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Normal with std gain / sqrt(fan) (He et al. 2015)."""
-    return normal(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))  # type: ignore[no-any-return]
+    return normal(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator=generator)  # type: ignore[no-any-return]
 
 
 def uniform_around_zero_(tensor: Tensor | None, bound: float) -> None:
@@ -193,7 +231,6 @@ def uniform_around_zero_(tensor: Tensor | None, bound: float) -> None:
 
 
 uniform_ = uniform
-normal_ = normal
 trunc_normal_ = trunc_normal
 constant_ = constant
 zeros_ = zeros
@@ -202,5 +239,4 @@ eye_ = eye
 orthogonal_ = orthogonal
 xavier_uniform_ = xavier_uniform
 xavier_normal_ = xavier_normal
-kaiming_uniform_ = kaiming_uniform
 kaiming_normal_ = kaiming_normal

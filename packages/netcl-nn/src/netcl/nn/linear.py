@@ -33,7 +33,7 @@ class Linear(Module):
 
     def reset_parameters(self) -> None:
         """Initializes the parameters again."""
-        init.kaiming_uniform_(self.weight)
+        init.kaiming_uniform(self.weight)
         init.uniform_around_zero_(self.bias, 1 / math.sqrt(max(1, self.in_features)))
 
     def forward(self, x: Tensor) -> Tensor:

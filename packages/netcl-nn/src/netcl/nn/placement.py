@@ -11,11 +11,16 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.core import Tensor, manager
 from netcl.core.device import DeviceHandle
+from netcl.core.device import device as device_object
 from netcl.core.errors import DeviceNotFoundError, ShapeError
 
 
 def queue_of(device: Any) -> Any:
-    """Returns the queue of a selector, DeviceHandle or queue; None for None, which means the active device."""
+    """Returns the queue of a selector, ``nc.device``, DeviceHandle or queue; None for None, which means the active
+    device.
+    """
+    if isinstance(device, device_object):
+        device = str(device)
     if isinstance(device, str):
         handle = manager.default(device)
         if handle is None:

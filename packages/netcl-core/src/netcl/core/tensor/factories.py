@@ -14,6 +14,7 @@ import numpy as np
 from netcl.core import dtypes
 from netcl.core.backend.registry import engine_for
 from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.generator import Generator, drawing_from
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import dlpack
 from netcl.core.tensor.host import check_shape, to_storage
@@ -282,68 +283,110 @@ def full_like(
 # -- drawn -------------------------------------------------------------------------------------------------------------
 
 
-def _drawn(op: str, *limits: Any, shape: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    made = dispatch.call(op, *limits, shape=shape, dtype=dtypes.canonical(dtype), queue=_queue(device))
+def _drawn(
+    generator: Generator | None, op: str, *limits: Any, shape: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    with drawing_from(generator):
+        made = dispatch.call(op, *limits, shape=shape, dtype=dtypes.canonical(dtype), queue=_queue(device))
     return _flagged(made, requires_grad)
 
 
-def rand(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Returns uniform numbers in [0, 1) from the generator that ``manual_seed`` seeds."""
+def rand(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Returns uniform numbers in [0, 1) from ``generator``, or from the one that ``manual_seed`` seeds."""
     options = {"dtype": dtype or _default, "device": device, "requires_grad": requires_grad}
-    return _drawn("uniform", 0.0, 1.0, shape=_sizes(size), **options)
+    return _drawn(generator, "uniform", 0.0, 1.0, shape=_sizes(size), **options)
 
 
-def randn(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Returns standard normal numbers from the generator that ``manual_seed`` seeds."""
+def randn(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Returns standard normal numbers from ``generator``, or from the one that ``manual_seed`` seeds."""
     options = {"dtype": dtype or _default, "device": device, "requires_grad": requires_grad}
-    return _drawn("normal", 0.0, 1.0, shape=_sizes(size), **options)
+    return _drawn(generator, "normal", 0.0, 1.0, shape=_sizes(size), **options)
 
 
 def randint(
-    low: int,
+    low: int = 0,
     high: Any = None,
     size: Any = None,
     *,
+    generator: Generator | None = None,
     dtype: Any = "int64",
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns whole numbers in [low, high), called as ``randint(high, size)`` or ``randint(low, high, size)``."""
     if size is None:
-        low, high, size = 0, low, high
+        low, high, size = (0, low, high) if not isinstance(high, int) else (low, high, None)
+    elif high is None:
+        low, high = 0, low
     if size is None:
         raise TypeError("randint needs a size: nc.randint(high, (2, 3)) or nc.randint(low, high, (2, 3))")
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-    return _drawn("randint", low, high, shape=check_shape(size), **options)
+    return _drawn(generator, "randint", low, high, shape=check_shape(size), **options)
 
 
-def randperm(n: int, *, dtype: Any = "int64", device: Any = None) -> Tensor:
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = "int64", device: Any = None) -> Tensor:
     """Returns the numbers 0 to n - 1 in random order."""
-    return dispatch.call("randperm", n, dtype=dtype, queue=_queue(device))  # type: ignore[no-any-return]
+    with drawing_from(generator):
+        return dispatch.call("randperm", n, dtype=dtype, queue=_queue(device))  # type: ignore[no-any-return]
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast."""
     if size is not None:
-        return _drawn(
-            "normal", mean, std, shape=check_shape(size), dtype=dtype or _default, device=device, requires_grad=False
-        )
+        options = {"dtype": dtype or _default, "device": device, "requires_grad": requires_grad}
+        return _drawn(generator, "normal", mean, std, shape=check_shape(size), **options)
     given = [x for x in (mean, std) if isinstance(x, Tensor)]
     if not given:
         raise TypeError("normal of two numbers needs a size: nc.normal(0.0, 1.0, (2, 3))")
     shape = np.broadcast_shapes(*(x.shape for x in given))
-    noise = dispatch.call("normal", 0.0, 1.0, shape=shape, dtype=given[0].dtype, queue=given[0].engine.queue)
+    with drawing_from(generator):
+        noise = dispatch.call("normal", 0.0, 1.0, shape=shape, dtype=given[0].dtype, queue=given[0].engine.queue)
     return noise * std + mean  # type: ignore[no-any-return]
 
 
-def rand_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def rand_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Returns uniform numbers in [0, 1) of the shape, dtype and device of ``input``."""
-    return _flagged(empty_like(input, dtype=dtype, device=device).uniform_(), requires_grad)
+    return _flagged(empty_like(input, dtype=dtype, device=device).uniform_(generator=generator), requires_grad)
 
 
-def randn_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def randn_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Returns standard normal numbers of the shape, dtype and device of ``input``."""
-    return _flagged(empty_like(input, dtype=dtype, device=device).normal_(), requires_grad)
+    return _flagged(empty_like(input, dtype=dtype, device=device).normal_(generator=generator), requires_grad)
 
 
 def randint_like(
@@ -351,23 +394,26 @@ def randint_like(
     low: int,
     high: int | None = None,
     *,
+    generator: Generator | None = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns whole numbers in [low, high), or [0, low), of the shape, dtype and device of ``input``."""
-    made = empty_like(input, dtype=dtype, device=device)
-    return _flagged(made.random_(*((0, low) if high is None else (low, high))), requires_grad)
+    made, limits = empty_like(input, dtype=dtype, device=device), (0, low) if high is None else (low, high)
+    return _flagged(made.random_(*limits, generator=generator), requires_grad)
 
 
-def bernoulli(input: Tensor) -> Tensor:
+def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Returns 1 with the probability that ``input`` has at each place, else 0, in its dtype."""
-    return input.bernoulli()
+    return input.bernoulli(generator=generator)
 
 
-def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """Returns positions drawn with the probabilities of the last axis, which need not add up to 1: int64.
 
     Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.
     """
-    return input.multinomial(num_samples, replacement)
+    return input.multinomial(num_samples, replacement, generator=generator)

@@ -18,6 +18,7 @@ import numpy as np
 
 from netcl.core import dtypes
 from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.generator import Generator, drawing_from
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
@@ -1168,15 +1169,18 @@ def zero_(x: Any) -> Any:
 
 
 @_method
-def bernoulli(x: Any, p: Any = None) -> Any:
+def bernoulli(x: Any, p: Any = None, *, generator: Generator | None = None) -> Any:
     """Draws 1 with the probability that each element is, or ``p``, else 0; the tensor keeps its values."""
     shares = x if p is None else p
-    drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype="float32", queue=x.engine.queue)
+    with drawing_from(generator):
+        drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype="float32", queue=x.engine.queue)
     return _call("lt", drawn, shares.detach() if _is_tensor(shares) else shares).astype(x.dtype)
 
 
 @_method
-def multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
+def multinomial(
+    x: Any, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Any:
     """Returns positions drawn with the probabilities of the last axis, which need not add up to 1: int64.
 
     Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.
@@ -1185,7 +1189,8 @@ def multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
     if (weights < 0).any() or not np.isfinite(weights).all() or (weights.sum(-1) <= 0).any():
         raise ValueError("multinomial: probabilities are finite, not negative and not all zero")
     shape = (*x.shape[:-1], num_samples if replacement else x.shape[-1])
-    uniform = _call("uniform", 0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue).numpy()
+    with drawing_from(generator):
+        uniform = _call("uniform", 0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue).numpy()
     if replacement:
         ends = np.cumsum(weights, -1) / weights.sum(-1, keepdims=True)
         drawn = (uniform[..., :, None] >= ends[..., None, :]).sum(-1)
@@ -1201,42 +1206,48 @@ def multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
     return x.engine.tensor(np.ascontiguousarray(np.minimum(drawn, x.shape[-1] - 1)), "int64")
 
 
-def _draw(x: Any, name: str, *limits: Any, dtype: Any = None) -> Any:
-    drawn = _call(name, *limits, shape=x.shape, dtype=dtype or x.dtype, queue=x.engine.queue)
+def _draw(x: Any, name: str, *limits: Any, generator: Generator | None, dtype: Any = None) -> Any:
+    with drawing_from(generator):
+        drawn = _call(name, *limits, shape=x.shape, dtype=dtype or x.dtype, queue=x.engine.queue)
     return in_place.copy(x, drawn)
 
 
 @_method
-def normal_(x: Any, mean: float = 0.0, std: float = 1.0) -> Any:
-    """Sets the elements to normal numbers from the generator that ``manual_seed`` seeds."""
-    return _draw(x, "normal", mean, std)
+def normal_(x: Any, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Any:
+    """Sets the elements to normal numbers from ``generator``, or from the one that ``manual_seed`` seeds."""
+    return _draw(x, "normal", mean, std, generator=generator)
 
 
 @_method
-def uniform_(x: Any, from_: float = 0.0, to: float = 1.0) -> Any:
+def uniform_(x: Any, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Any:
     """Sets the elements to uniform numbers in [from_, to)."""
-    return _draw(x, "uniform", from_, to)
+    return _draw(x, "uniform", from_, to, generator=generator)
 
 
 @_method
-def bernoulli_(x: Any, p: float = 0.5) -> Any:
+def bernoulli_(x: Any, p: float = 0.5, *, generator: Generator | None = None) -> Any:
     """Sets the elements to 1 with probability ``p``, else to 0."""
-    return _draw(x, "bernoulli", p, dtype="float32")
+    return _draw(x, "bernoulli", p, generator=generator, dtype="float32")
 
 
 @_method
-def random_(x: Any, low: int = 0, high: int | None = None) -> Any:
-    """Sets the elements to whole numbers in [low, high); high defaults to the largest that the dtype holds exactly."""
+def random_(x: Any, low: int | None = None, high: int | None = None, *, generator: Generator | None = None) -> Any:
+    """Sets the elements to whole numbers in [low, high): ``random_(low, high)``, ``random_(high)`` from 0, or
+    ``random_()`` up to the largest number that the dtype holds exactly.
+    """
+    if high is None:
+        low, high = 0, low
     if high is None:
         bits = {"float32": 24, "float64": 53, "float16": 11, "bfloat16": 8, "bool": 1}.get(x.dtype)
         high = 2**bits + 1 if bits else int(np.iinfo(x.dtype).max)
-    return _draw(x, "randint", low, high, dtype="int64")
+    return _draw(x, "randint", low, high, generator=generator, dtype="int64")
 
 
 @_method
-def exponential_(x: Any, lambd: float = 1.0) -> Any:
+def exponential_(x: Any, lambd: float = 1.0, *, generator: Generator | None = None) -> Any:
     """Sets the elements to numbers of the exponential distribution with rate ``lambd``."""
-    drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
+    with drawing_from(generator):
+        drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
     return in_place.copy(x, _call("div", _call("log1p", _call("neg", drawn)), -lambd))
 
 
@@ -1270,25 +1281,28 @@ def map_(x: Any, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
 
 
 @_method
-def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0) -> Any:
+def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Any:
     """Sets the elements to numbers of the Cauchy distribution."""
-    drawn = _call("uniform", -0.5, 0.5, shape=x.shape, dtype="float32", queue=x.engine.queue)
+    with drawing_from(generator):
+        drawn = _call("uniform", -0.5, 0.5, shape=x.shape, dtype="float32", queue=x.engine.queue)
     return in_place.copy(x, _call("add", _call("mul", _call("tan", _call("mul", drawn, math.pi)), sigma), median))
 
 
 @_method
-def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0) -> Any:
+def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Any:
     """Sets the elements to the exponentials of normal numbers."""
-    drawn = _call("normal", mean, std, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
+    with drawing_from(generator):
+        drawn = _call("normal", mean, std, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
     return in_place.copy(x, _call("exp", drawn))
 
 
 @_method
-def geometric_(x: Any, p: float) -> Any:
+def geometric_(x: Any, p: float, *, generator: Generator | None = None) -> Any:
     """Sets the elements to the number of trials up to the first success, which has probability ``p`` in each."""
     if not 0 < p < 1:
         raise ValueError(f"geometric_: p is between 0 and 1, not {p}")
-    drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype="float32", queue=x.engine.queue)
+    with drawing_from(generator):
+        drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype="float32", queue=x.engine.queue)
     trials = _call("ceil", _call("div", _call("log1p", _call("neg", drawn)), math.log1p(-p)))
     return in_place.copy(x, _call("clamp", trials, min=1))
 

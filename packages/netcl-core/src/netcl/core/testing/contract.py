@@ -92,6 +92,11 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "set_grad_enabled": "(mode)",
         "state": "",
     },
+    "netcl.core.generator": {
+        "Generator": "(device='cpu')",
+        "default_generator": "",
+        "drawing_from": "(generator)",
+    },
     "netcl.core.device.icd": {
         "advice": "()",
     },

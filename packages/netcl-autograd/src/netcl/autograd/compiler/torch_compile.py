@@ -1,0 +1,109 @@
+"""``nc.compile``: PyTorch's call form over ``jit_compile``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from netcl.autograd.compiler.jit import jit_compile
+from netcl.core.errors import UnsupportedError
+
+__all__ = ["compile"]
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+@overload
+def compile(
+    model: T,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: Any = None,
+    disable: bool = False,
+) -> T: ...
+@overload
+def compile(
+    model: None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: Any = None,
+    disable: bool = False,
+) -> Callable[[T], T]: ...
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: Any = None,
+    disable: bool = False,
+) -> Any:
+    """``model``, a function or a module, with its ops fused by ``jit_compile``: ``nc.compile(model)``, ``@nc.compile``
+    or ``@nc.compile(fullgraph=True)``.
+
+    A compiled module shares parameters, buffers, hooks and mode with ``model``, and its state has the same names (no
+    ``_orig_mod.``). The function itself runs at each call, so shapes may change and nothing breaks a graph:
+    ``fullgraph`` and ``dynamic`` change nothing, nor does ``mode``. ``backend`` is "inductor", which means netcl's own,
+    or "eager", which returns ``model`` as ``disable=True`` does. Raises UnsupportedError for another backend and for
+    ``options``, ValueError for an unknown mode, TypeError for anything that cannot be called. For a whole training step
+    on one launch list use ``netcl.runtime.capture``.
+
+    >>> import netcl.autograd as ag
+    >>> double = compile(lambda x: ag.relu(x) * 2)
+    >>> double(ag.tensor([-1.0, 3.0])).tolist()
+    [0.0, 6.0]
+    """
+    if mode is not None and mode not in MODES:
+        raise ValueError(f"compile: mode is one of {', '.join(MODES)}, not {mode!r}")
+    if backend not in ("inductor", "eager"):
+        raise UnsupportedError(
+            f"compile: the backend {backend!r} is one of PyTorch; leave backend out for netcl's own, or write "
+            'backend="eager" to run the function as it is'
+        )
+    if options:
+        raise UnsupportedError(
+            f"compile: options {options!r} are those of PyTorch's compiler; leave them out, and write "
+            "netcl.autograd.jit_compile(fn, fast_math=True) for the one that netcl has"
+        )
+    if model is None:
+        return lambda function: compile(function, backend=backend, disable=disable)
+    if not callable(model):
+        raise TypeError(f"compile takes a function or a module, not {type(model).__name__}")
+    if disable or backend == "eager":
+        return model
+    return _compiled_module(model) if hasattr(type(model), "forward") else jit_compile(model)
+
+
+def _compiled_module(model: Any) -> Any:
+    """An object of a subclass with the same attributes, in which ``forward`` is jitted."""
+    kind = type(model)
+    if getattr(kind, "_compiled_from", None) is not None:
+        return model
+    parts = {
+        "forward": jit_compile(kind.forward),
+        "_compiled_from": kind,
+        "__reduce_ex__": _reduced,
+        "__module__": kind.__module__,
+    }
+    compiled = object.__new__(type(kind.__name__, (kind,), parts))
+    object.__setattr__(compiled, "__dict__", model.__dict__)
+    return compiled
+
+
+def _reduced(compiled: Any, protocol: Any) -> tuple[Any, ...]:
+    return _restored, (type(compiled)._compiled_from, dict(compiled.__dict__))
+
+
+def _restored(kind: type[Any], attributes: dict[str, Any]) -> Any:
+    model = object.__new__(kind)
+    model.__dict__.update(attributes)
+    return _compiled_module(model)

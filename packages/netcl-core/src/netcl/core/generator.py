@@ -1,0 +1,149 @@
+"""Generators of random numbers: a seed and a count of Philox counters used, the process's own and those of programs.
+
+A draw takes its numbers from the generator that ``drawing_from`` sets in the calling thread, else from the process's.
+NETCL_SEED seeds the process's generator; without it each process is different.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from netcl.core import config
+
+__all__ = ["Generator", "default_generator", "drawing_from", "generator_of_thread", "initial_seed", "lock", "seed"]
+
+lock = threading.RLock()  # of the counts of all generators
+_FIRST_SEED = 67280421310721  # of a generator that was not seeded: the same in every process, as in PyTorch
+
+
+class Generator:
+    """A seed and a position of its own, for ``generator=`` of functions that draw: ``nc.Generator().manual_seed(7)``.
+
+    The numbers do not depend on the device, so one generator serves all devices; ``device`` is kept for programs that
+    read it. A generator that was not seeded begins with PyTorch's default seed, the same in every process. The numbers
+    of a seed are Philox's, and not those of PyTorch.
+
+    >>> g = Generator().manual_seed(7)
+    >>> state = g.get_state()
+    >>> g.initial_seed(), state
+    (7, {'seed': 7, 'offset': 0})
+    """
+
+    __slots__ = ("_seed", "device", "offset")
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = device
+        self._seed: int | None = _FIRST_SEED
+        self.offset = 0  # counters used
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Sets the seed, any int taken modulo 2**64, and resets the position; returns the generator."""
+        if isinstance(seed, float) and not seed.is_integer():
+            raise TypeError(f"a seed is a whole number, not {seed!r}")
+        with lock:
+            self._seed, self.offset = int(seed) % 2**64, 0
+        return self
+
+    def seed(self) -> int:
+        """Sets a seed from the system's random numbers and returns it."""
+        return self.manual_seed(int.from_bytes(os.urandom(8), "little")).initial_seed()
+
+    def initial_seed(self) -> int:
+        """Returns the seed that the generator was last given."""
+        with lock:
+            if self._seed is None:  # the process's, at its first use
+                given = config.get("SEED")
+                self._seed = int.from_bytes(os.urandom(8), "little") if given is None else int(given) % 2**64
+            return self._seed
+
+    def get_state(self) -> dict[str, int]:
+        """Returns {"seed", "offset"}, for ``set_state`` or for storage; PyTorch's is a tensor of bytes."""
+        with lock:
+            return {"seed": self.initial_seed(), "offset": self.offset}
+
+    def set_state(self, new_state: Mapping[str, int]) -> Generator:
+        """Sets the seed and the position that ``get_state`` returned; TypeError for another object."""
+        if not isinstance(new_state, Mapping) or set(new_state) != {"seed", "offset"}:
+            raise TypeError(
+                f'the state of a generator is {{"seed": ..., "offset": ...}}, not {new_state!r:.100}; states of PyTorch '
+                "are those of another generator: save get_state() of netcl, or write manual_seed(seed)"
+            )
+        with lock:
+            self._seed, self.offset = int(new_state["seed"]) % 2**64, int(new_state["offset"])
+        return self
+
+    def clone_state(self) -> Generator:
+        """Returns a new generator with this one's seed and position."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def take(self, count: int) -> int:
+        """Counts ``count`` counters as used, and returns the number of those used before."""
+        with lock:
+            before = self.offset
+            self.offset += count
+            return before
+
+    def draw_seed(self) -> int:
+        """Returns 63 bits for another generator, as netcl.data's orders have; uses one counter."""
+        with lock:
+            key, counter = self.initial_seed(), self.take(1)
+        words = np.random.Philox(key=np.array([key, 2], np.uint64), counter=counter).random_raw(1)
+        return int(words[0]) >> 1
+
+    def __getstate__(self) -> tuple[Any, dict[str, int]]:
+        return str(self.device), self.get_state()
+
+    def __setstate__(self, state: tuple[Any, dict[str, int]]) -> None:
+        self.device = state[0]
+        self.set_state(state[1])
+
+    def __repr__(self) -> str:
+        return f"<netcl.Generator seed={self.initial_seed()} offset={self.offset}>"
+
+
+default_generator = Generator()
+default_generator._seed = None
+
+
+class _Thread(threading.local):
+    generator: Generator | None = None
+
+
+_thread = _Thread()
+
+
+def generator_of_thread() -> Generator:
+    """Returns the generator that draws of the calling thread use."""
+    return _thread.generator or default_generator
+
+
+@contextmanager
+def drawing_from(generator: Generator | None) -> Iterator[None]:
+    """Draws inside the block use ``generator``; None changes nothing. Raises TypeError for another object."""
+    if generator is not None and not isinstance(generator, Generator):
+        raise TypeError(
+            f"generator= takes a netcl.Generator, not {type(generator).__module__}.{type(generator).__name__}; write "
+            "generator=nc.Generator().manual_seed(seed)"
+        )
+    outer = _thread.generator
+    _thread.generator = outer if generator is None else generator
+    try:
+        yield
+    finally:
+        _thread.generator = outer
+
+
+def seed() -> int:
+    """Seeds the process's generator from the system's random numbers and returns the seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """Returns the seed of the process's generator."""
+    return default_generator.initial_seed()

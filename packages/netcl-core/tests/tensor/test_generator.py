@@ -1,0 +1,116 @@
+"""Generators: seeds and positions of their own for draws, and one seed for everything that the process draws."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import netcl as nc
+from netcl.core.errors import CaptureError
+from netcl.runtime.capture import capture
+
+DRAWS = {
+    "rand": lambda g: nc.rand(3, 2, generator=g),
+    "randn": lambda g: nc.randn((3, 2), generator=g),
+    "randint": lambda g: nc.randint(0, 1000, (5,), generator=g),
+    "randperm": lambda g: nc.randperm(20, generator=g),
+    "normal": lambda g: nc.normal(1.0, 2.0, (4,), generator=g),
+    "normal of tensors": lambda g: nc.normal(nc.zeros(4), 2.0, generator=g),
+    "bernoulli": lambda g: nc.bernoulli(nc.full((40,), 0.5), generator=g),
+    "multinomial": lambda g: nc.multinomial(nc.ones(50), 5, generator=g),
+    "rand_like": lambda g: nc.rand_like(nc.zeros(4), generator=g),
+    "randn_like": lambda g: nc.randn_like(nc.zeros(4), generator=g),
+    "randint_like": lambda g: nc.randint_like(nc.zeros(4), 1000, generator=g),
+    "normal_": lambda g: nc.zeros(4).normal_(generator=g),
+    "uniform_": lambda g: nc.zeros(4).uniform_(-1, 1, generator=g),
+    "bernoulli_": lambda g: nc.zeros(40).bernoulli_(0.5, generator=g),
+    "random_": lambda g: nc.zeros(4).random_(1000, generator=g),
+    "multinomial of a tensor": lambda g: nc.ones(50).multinomial(5, generator=g),
+    "cauchy_": lambda g: nc.zeros(4).cauchy_(generator=g),
+    "log_normal_": lambda g: nc.zeros(4).log_normal_(generator=g),
+    "geometric_": lambda g: nc.zeros(40).geometric_(0.3, generator=g),
+    "exponential_": lambda g: nc.zeros(4).exponential_(generator=g),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_generator_repeats_its_draws_and_leaves_the_process_alone(handle, name):
+    generator, before = nc.Generator().manual_seed(3), nc.get_rng_state()
+    first, second = DRAWS[name](generator).tolist(), DRAWS[name](generator).tolist()
+    assert first != second
+    assert DRAWS[name](generator.manual_seed(3)).tolist() == first
+    assert nc.get_rng_state() == before
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_generator_draws_what_the_process_draws_with_its_seed(handle, name):
+    nc.manual_seed(8)
+    nc.rand(3)
+    expected = DRAWS[name](None).tolist()
+    nc.rand(100)  # moves the base on the device no further than the process's own count
+    generator = nc.Generator().manual_seed(8)
+    nc.rand(3, generator=generator)
+    assert DRAWS[name](generator).tolist() == expected
+
+
+def test_manual_seed_returns_the_generator_of_the_process(handle):
+    generator = nc.manual_seed(11)
+    assert generator is nc.default_generator
+    assert nc.initial_seed() == generator.initial_seed() == 11
+    drawn = nc.rand(2).tolist()
+    assert nc.rand(2, generator=nc.manual_seed(11)).tolist() == drawn
+    assert nc.seed() == nc.initial_seed() != 11
+
+
+def test_states_are_kept_and_restored():
+    generator = nc.Generator().manual_seed(-1)
+    assert generator.initial_seed() == 2**64 - 1
+    state = generator.get_state()
+    first = nc.rand(5, generator=generator).tolist()
+    copies = (copy.deepcopy(generator), pickle.loads(pickle.dumps(generator)), generator.clone_state())
+    assert all(one.get_state() == generator.get_state() for one in copies)
+    assert nc.rand(5, generator=generator.set_state(state)).tolist() == first
+    assert nc.Generator().initial_seed() == nc.Generator("cpu").initial_seed()
+    assert generator.seed() == generator.initial_seed()
+
+
+def test_other_objects_are_refused_by_name():
+    with pytest.raises(TypeError, match=r"generator= takes a netcl\.Generator, not numpy\.random.*manual_seed\(seed\)"):
+        nc.rand(2, generator=np.random.default_rng(0))
+    with pytest.raises(TypeError, match=r"manual_seed\(seed\)"):
+        nc.Generator().set_state(np.zeros(5056, np.uint8))
+    with pytest.raises(TypeError, match="a seed is a whole number"):
+        nc.manual_seed(0.5)
+
+
+def test_a_captured_step_refuses_a_generator(handle):
+    generator, x = nc.Generator(), nc.ones(3)
+    with pytest.raises(CaptureError, match="leave generator out"):
+        capture(lambda x: x + nc.rand(3, generator=generator), x)
+
+
+def test_random_counts_from_zero_if_one_number_is_given(handle):
+    nc.manual_seed(0)
+    drawn = nc.zeros(200).random_(10)
+    assert set(drawn.tolist()) == set(range(10))
+    assert set(nc.zeros(200).random_(5, 10).tolist()) == set(range(5, 10))
+    with pytest.raises(TypeError, match="randint needs a size"):
+        nc.randint(3, 10)
+
+
+def test_float32_matmul_precision_is_remembered_and_changes_nothing(handle):
+    nc.manual_seed(0)
+    x = nc.rand(8, 8)
+    highest = (x @ x).numpy()
+    assert nc.get_float32_matmul_precision() == "highest"
+    try:
+        nc.set_float32_matmul_precision("medium")
+        assert nc.get_float32_matmul_precision() == "medium"
+        assert np.array_equal((x @ x).numpy(), highest)
+        with pytest.raises(ValueError, match="highest, high, medium"):
+            nc.set_float32_matmul_precision("low")
+    finally:
+        nc.set_float32_matmul_precision("highest")
