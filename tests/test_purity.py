@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+
+import pytest
 
 Run = Callable[..., "CompletedProcess[str]"]
 
@@ -71,3 +76,34 @@ def test_a_missing_sibling_is_named_with_its_distribution(run_python: Run, root:
     assert imported == missing
     assert plain == "No module named 'netcl.nn'"
     assert unknown == "module 'netcl' has no attribute 'no_such_op'"
+
+
+def test_the_first_tensor_on_numpy_loads_nothing_of_opencl(run_python: Run) -> None:
+    code = (
+        "import os, sys\n"
+        "os.environ['NETCL_DEVICE'] = 'cpu'\n"
+        "import netcl as nc\n"
+        "assert nc.zeros(3).tolist() == [0, 0, 0]\n"
+        "slow = {'pyopencl', 'importlib.metadata', 'netcl.core.memory', 'netcl.core.device.icd'}\n"
+        "print(*sorted(slow & set(sys.modules)))\n"
+        "print(nc.core.memory.__name__, nc.core.BufferPool.__name__)"
+    )
+    loaded, names = run_python(code).stdout.split("\n")[:2]
+    assert loaded == ""
+    assert names == "netcl.core.memory BufferPool"
+
+
+@pytest.mark.timing
+def test_the_first_tensor_on_numpy_takes_less_than_twice_the_import_of_numpy() -> None:
+    """Processor time, the least of interleaved processes: 1.6 times, and 1.7 is the aim."""
+
+    def seconds(code: str) -> float:
+        before = os.times()
+        subprocess.run([sys.executable, "-c", code], env={**os.environ, "NETCL_DEVICE": "cpu"}, check=True)
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    codes = ("import numpy", "import netcl as nc; nc.zeros(3)")
+    taken = [[seconds(code) for code in codes] for _ in range(7)]
+    numpy, zeros = (min(row[i] for row in taken) for i in range(2))
+    assert zeros < 1.7 * numpy

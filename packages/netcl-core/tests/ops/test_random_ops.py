@@ -92,9 +92,9 @@ def test_a_base_shifts_the_offsets_of_launches(engine):
 
 def test_the_seed_of_the_environment(engine, monkeypatch):
     with config.override(SEED=77):
-        monkeypatch.setattr(random._generator, "seed", None)
+        monkeypatch.setattr(random._generator, "_seed", None)
         assert ops.get_rng_state()["seed"] == 77
-    monkeypatch.setattr(random._generator, "seed", None)
+    monkeypatch.setattr(random._generator, "_seed", None)
     assert ops.get_rng_state()["seed"] != 77
 
 

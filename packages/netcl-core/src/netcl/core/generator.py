@@ -71,8 +71,8 @@ class Generator:
         """Sets the seed and the position that ``get_state`` returned; TypeError for another object."""
         if not isinstance(new_state, Mapping) or set(new_state) != {"seed", "offset"}:
             raise TypeError(
-                f'the state of a generator is {{"seed": ..., "offset": ...}}, not {new_state!r:.100}; states of PyTorch '
-                "are those of another generator: save get_state() of netcl, or write manual_seed(seed)"
+                f'the state of a generator is {{"seed": ..., "offset": ...}}, not {new_state!r:.100}; PyTorch\'s '
+                "states are of another generator: save get_state() of netcl, or write manual_seed(seed)"
             )
         with lock:
             self._seed, self.offset = int(new_state["seed"]) % 2**64, int(new_state["offset"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Iterable
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.device.discovery import CPUQueue, DeviceHandle, get_active_device, manager
@@ -40,6 +39,8 @@ def register_backend(name: str, factory: Factory) -> None:
 
 def _factory(name: str) -> Factory:
     if name not in _factories:
+        from importlib.metadata import entry_points  # takes longer to import than a first op on NumPy
+
         for entry in entry_points(group="netcl.backends", name=name):
             register_backend(name, entry.load())
     if name not in _factories:

@@ -12,14 +12,6 @@ from typing import Any
 import numpy as np
 
 from netcl.core import config
-from netcl.core.device import quirks
-
-try:
-    import pyopencl
-except ImportError:
-    cl: Any = None
-else:
-    cl = pyopencl
 
 __all__ = [
     "DeviceProfile",
@@ -78,6 +70,8 @@ class DeviceProfile:
         """True if half arithmetic works: tested by a small kernel in a child process, once per driver version."""
         if self._device is None:
             return self.has_fp16
+        from netcl.core.device import quirks
+
         return self.has_fp16 and quirks.half_works(self._device)
 
 
@@ -87,9 +81,11 @@ def type_of(dev: Any) -> str:
 
 
 def _has_svm(dev: Any) -> bool:
+    from netcl.core.device.icd import require_pyopencl
+
     try:
         return bool(dev.svm_capabilities)
-    except cl.Error:  # before OpenCL 2.0 the query itself raises
+    except require_pyopencl().Error:  # before OpenCL 2.0 the query itself raises
         return False
 
 

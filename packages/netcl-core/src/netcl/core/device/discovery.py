@@ -15,7 +15,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from netcl.core import config
-from netcl.core.device import icd
 from netcl.core.device.capabilities import (
     DeviceProfile,
     device_profile,
@@ -25,15 +24,7 @@ from netcl.core.device.capabilities import (
     type_of,
 )
 from netcl.core.device.selectors import TYPE_SELECTOR, TYPE_WORDS, device_line, in_platform, matching, rank, usable
-from netcl.core.device.sub_devices import new_queue, sub_devices
 from netcl.core.errors import DeviceNotFoundError
-
-try:
-    import pyopencl
-except ImportError:
-    cl: Any = None
-else:
-    cl = pyopencl
 
 __all__ = [
     "CPUQueue",
@@ -98,13 +89,26 @@ class DeviceHandle:
         """A selector that finds this device in other processes of this machine too; a sub-device has its parent's."""
         if self.backend == "cpu":
             return "cpu"
-        wanted = self.device
+        wanted, cl = self.device, _pyopencl()
         while (parent := wanted.get_info(cl.device_info.PARENT_DEVICE)) is not None:
             wanted = parent
         for selector, _, found in manager.numbered():
             if found == wanted:
                 return selector
         return self.device_name
+
+
+# pyopencl and the modules that need it are imported at the first selector other than "cpu": they take twice as long to
+# import as NumPy.
+
+
+@cache
+def _pyopencl() -> Any:
+    try:
+        import pyopencl
+    except ImportError:
+        return None
+    return pyopencl
 
 
 Selector: TypeAlias = "str | int | DeviceHandle | None"
@@ -141,8 +145,11 @@ class DeviceManager:
         Each device is listed once, even if the loader knows its driver by two names.
         """
         global _drivers_loaded
+        cl = _pyopencl()
         if cl is None or not _has_backend():
             return []
+        from netcl.core.device import icd
+
         icd.ensure_drivers()
         _drivers_loaded = True
         wanted = config.get("PLATFORM_FILTER").lower()
@@ -273,6 +280,8 @@ class DeviceManager:
             return [handle]
         if handle.backend == "cpu":
             return [replace(handle, queue=CPUQueue(f"cpu:{index}")) for index in range(n)]
+        from netcl.core.device.sub_devices import new_queue, sub_devices
+
         parts = sub_devices(handle.device, n)
         if not parts:
             return [replace(handle, queue=new_queue(handle.context, handle.device)) for _ in range(n)]
@@ -301,6 +310,8 @@ class DeviceManager:
     def _resolve(self, text: str) -> DeviceHandle | None:
         if text in ("cpu", "cpu:0", "numpy"):
             return self._numpy
+        from netcl.core.device import icd
+
         icd.require_pyopencl(f"device({text!r})")
         if text.isdecimal():
             return self._at(self.discover(), int(text), text)
@@ -339,6 +350,8 @@ class DeviceManager:
         )
 
     def _why_none(self) -> str:
+        from netcl.core.device import icd
+
         only = config.get("PLATFORM_FILTER")
         return f"NETCL_PLATFORM_FILTER={only!r} leaves no OpenCL platform." if only else icd.advice()
 
@@ -348,7 +361,7 @@ class DeviceManager:
             if handle is None:
                 try:
                     handle = self._new_handle(platform.name, dev)
-                except cl.Error as error:
+                except _pyopencl().Error as error:
                     raise DeviceNotFoundError(
                         f"{dev.name.strip()} ({platform.name.strip()}) cannot be opened: {error}"
                     ) from error
@@ -356,7 +369,9 @@ class DeviceManager:
             return handle
 
     def _new_handle(self, platform_name: str, dev: Any) -> DeviceHandle:
-        context = cl.Context([dev])
+        from netcl.core.device.sub_devices import new_queue
+
+        context = _pyopencl().Context([dev])
         queue = new_queue(context, dev)
         return DeviceHandle(platform_name.strip(), dev.name.strip(), "cl", type_of(dev), context, queue)
 

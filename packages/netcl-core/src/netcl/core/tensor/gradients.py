@@ -6,7 +6,6 @@ A tensor keeps its place in the graph in one slot: None, the function that carri
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from netcl.core.tensor.storage import lock
@@ -127,6 +126,8 @@ def find() -> Gradients | None:
     """
     global _looked_up
     if _registered is None and not _looked_up:
+        from importlib.metadata import entry_points  # takes longer to import than a first op on NumPy
+
         for entry in entry_points(group="netcl.gradients"):
             entry.load()
         _looked_up = True
