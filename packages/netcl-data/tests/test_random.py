@@ -73,14 +73,14 @@ def test_check_seed(monkeypatch):
     for wrong in (-1, 1.0, True, "1"):
         with pytest.raises(ValueError, match="seed"):
             check_seed(wrong)
-    monkeypatch.delitem(sys.modules, "netcl.core.generator", raising=False)
+    monkeypatch.delitem(sys.modules, "netcl.core.tensor.generator", raising=False)
     monkeypatch.setitem(sys.modules, "netcl.core.config", SimpleNamespace(get={"SEED": 41}.get))
     assert check_seed(None) == 41
     assert check_seed(5) == 5
 
 
 def test_the_seed_of_the_process_decides_orders(monkeypatch):
-    generator = pytest.importorskip("netcl.core.generator", reason="netcl-core, to draw from, is not installed")
+    generator = pytest.importorskip("netcl.core.tensor.generator", reason="netcl-core, to draw from, is not installed")
     monkeypatch.delenv("NETCL_SEED", raising=False)
 
     def orders():
@@ -98,7 +98,7 @@ def test_the_seed_of_the_process_decides_orders(monkeypatch):
 
 
 def test_a_generator_decides_orders():
-    module = pytest.importorskip("netcl.core.generator", reason="netcl-core, to draw from, is not installed")
+    module = pytest.importorskip("netcl.core.tensor.generator", reason="netcl-core, to draw from, is not installed")
 
     def parts(generator):
         return random_split(range(20), [10, 10], generator=generator)[0].indices.tolist()

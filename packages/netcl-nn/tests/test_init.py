@@ -9,7 +9,7 @@ import pytest
 
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.core.generator import Generator
+from netcl.core.tensor.generator import Generator
 from netcl.nn import Linear, init
 from netcl.ops import get_rng_state, manual_seed
 

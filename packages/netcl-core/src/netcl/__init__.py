@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from netcl.core import manager as manager
     from netcl.core.__about__ import __version__ as __version__
     from netcl.core.device import device as device
-    from netcl.core.generator import Generator as Generator
-    from netcl.core.generator import default_generator as default_generator
-    from netcl.core.generator import initial_seed as initial_seed
-    from netcl.core.generator import seed as seed
     from netcl.core.grad_mode import enable_grad as enable_grad
     from netcl.core.grad_mode import inference_mode as inference_mode
     from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
     from netcl.core.grad_mode import no_grad as no_grad
     from netcl.core.grad_mode import set_grad_enabled as set_grad_enabled
     from netcl.core.kernels.primitives import KernelSpec as KernelSpec
-    from netcl.core.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
-    from netcl.core.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
+    from netcl.core.tensor.generator import Generator as Generator
+    from netcl.core.tensor.generator import default_generator as default_generator
+    from netcl.core.tensor.generator import initial_seed as initial_seed
+    from netcl.core.tensor.generator import seed as seed
     from netcl.core.tensor.size import Size as Size
+    from netcl.core.tuning.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
+    from netcl.core.tuning.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
     from netcl.ops import *  # noqa: F403
     from netcl.core.tensor.factories import *  # type: ignore[assignment]  # noqa: F403  # isort: skip
 
@@ -44,8 +44,10 @@ _NAMES = {
     "save": "netcl.io",
     "finfo": "netcl.array_api",
     "iinfo": "netcl.array_api",
-    **dict.fromkeys(("Generator", "default_generator", "initial_seed", "seed"), "netcl.core.generator"),
-    **dict.fromkeys(("get_float32_matmul_precision", "set_float32_matmul_precision"), "netcl.core.matmul_precision"),
+    **dict.fromkeys(("Generator", "default_generator", "initial_seed", "seed"), "netcl.core.tensor.generator"),
+    **dict.fromkeys(
+        ("get_float32_matmul_precision", "set_float32_matmul_precision"), "netcl.core.tuning.matmul_precision"
+    ),
     **dict.fromkeys(
         ("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"), "netcl.core.grad_mode"
     ),

@@ -24,6 +24,8 @@ from netcl import profiling as profiling
 from netcl import runtime as runtime
 from netcl import trainer as trainer
 from netcl.core.dtypes import DType
+from netcl.core.tensor.generator import Generator as Generator
+from netcl.amp import GradScaler as GradScaler
 from netcl.core.kernels.primitives import KernelSpec as KernelSpec
 from netcl.core.tensor.size import Size as Size
 from netcl.core import Tensor as Tensor
@@ -32,6 +34,8 @@ from netcl.core.tensor.factories import arange as arange
 from netcl.core.tensor.factories import as_tensor as as_tensor
 from netcl.amp import autocast as autocast
 from netcl.core.tensor.factories import bernoulli as bernoulli
+from netcl.autograd.compiler import compile as compile
+from netcl.core.tensor.generator import default_generator as default_generator
 from netcl.core.device import device as device
 from netcl.core.tensor.factories import empty as empty
 from netcl.core.tensor.factories import empty_like as empty_like
@@ -43,11 +47,14 @@ from netcl.core.tensor.factories import from_numpy as from_numpy
 from netcl.core.tensor.factories import full as full
 from netcl.core.tensor.factories import full_like as full_like
 from netcl.core.tensor.factories import get_default_dtype as get_default_dtype
+from netcl.core.tuning.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
 from netcl.array_api import iinfo as iinfo
 from netcl.core.grad_mode import inference_mode as inference_mode
+from netcl.core.tensor.generator import initial_seed as initial_seed
 from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
 from netcl.core.tensor.factories import is_tensor as is_tensor
 from netcl.core.tensor.factories import linspace as linspace
+from netcl.io import load as load
 from netcl.core.tensor.factories import logspace as logspace
 from netcl.core import manager as manager
 from netcl.core.tensor.factories import meshgrid as meshgrid
@@ -63,7 +70,10 @@ from netcl.core.tensor.factories import randint_like as randint_like
 from netcl.core.tensor.factories import randn as randn
 from netcl.core.tensor.factories import randn_like as randn_like
 from netcl.core.tensor.factories import randperm as randperm
+from netcl.io import save as save
+from netcl.core.tensor.generator import seed as seed
 from netcl.core.tensor.factories import set_default_dtype as set_default_dtype
+from netcl.core.tuning.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
 from netcl.core.grad_mode import set_grad_enabled as set_grad_enabled
 from netcl.core.tensor.factories import tensor as tensor
 from netcl.core.tensor.factories import zeros as zeros

@@ -10,7 +10,6 @@ seeds the process; without it each process is different. Inside of ``drawing_fro
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,10 +21,10 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
-from netcl.core.generator import Generator, default_generator, generator_of_thread, lock
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.generator import Generator, default_generator, generator_of_thread, lock
 from netcl.core.tensor.host import check_shape
 from netcl.ops.index import index_select
 from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of
@@ -116,9 +115,10 @@ def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int |
     """Draws numbers of ``kind`` on ``engine``; with its own ``seed`` the process's state is neither
     used nor changed.
     """
+    recording = open_here(engine) is not None
     with lock:
         if seed is not None:
-            if open_here(engine) is not None:
+            if recording:
                 raise CaptureError(
                     "a draw with a seed of its own cannot be captured: each replay would repeat it; leave seed out"
                 )

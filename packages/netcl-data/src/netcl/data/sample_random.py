@@ -72,7 +72,7 @@ def check_seed(seed: int | None, generator: SeedSource | None = None) -> int:
 
 def _generator_of_process() -> Any:
     """The generator that ``netcl.manual_seed`` seeds; None if nothing has loaded it."""
-    return getattr(sys.modules.get("netcl.core.generator"), "default_generator", None)
+    return getattr(sys.modules.get("netcl.core.tensor.generator"), "default_generator", None)
 
 
 def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -18,7 +18,7 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.core.generator import Generator, drawing_from
+from netcl.core.tensor.generator import Generator, drawing_from
 
 F = TypeVar("F", bound=Callable[..., Any])
 

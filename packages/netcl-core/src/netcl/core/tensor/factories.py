@@ -14,9 +14,9 @@ import numpy as np
 from netcl.core import dtypes
 from netcl.core.backend.registry import engine_for
 from netcl.core.errors import DTypeError, ShapeError
-from netcl.core.generator import Generator, drawing_from
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import dlpack
+from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.tensor import Tensor, queue_of
 

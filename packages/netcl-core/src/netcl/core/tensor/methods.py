@@ -18,11 +18,11 @@ import numpy as np
 
 from netcl.core import dtypes
 from netcl.core.errors import DTypeError, ShapeError
-from netcl.core.generator import Generator, drawing_from
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.tensor import in_place, views
+from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.operators import Operators, ResultT
 
 # Methods with the name and the parameters of their row.
@@ -1178,9 +1178,7 @@ def bernoulli(x: Any, p: Any = None, *, generator: Generator | None = None) -> A
 
 
 @_method
-def multinomial(
-    x: Any, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
-) -> Any:
+def multinomial(x: Any, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Any:
     """Returns positions drawn with the probabilities of the last axis, which need not add up to 1: int64.
 
     Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.

@@ -142,9 +142,9 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """Inverse hyperbolic tangent; NaN beyond 1."""
     def baddbmm(self, a: Tensor, b: Tensor, beta: builtins.float = 1.0, alpha: builtins.float = 1.0) -> ResultT:
         """beta x + alpha a @ b for stacks a (B, M, K) and b (B, K, N); x broadcasts to (B, M, N), as in ``addmm``."""
-    def bernoulli(self, p: Any = None) -> ResultT:
+    def bernoulli(self, p: Any = None, *, generator: Any = None) -> ResultT:
         """Draws 1 with the probability that each element is, or ``p``, else 0; the tensor keeps its values."""
-    def bernoulli_(self, p: builtins.float = 0.5) -> Self:
+    def bernoulli_(self, p: builtins.float = 0.5, *, generator: Any = None) -> Self:
         """Sets the elements to 1 with probability ``p``, else to 0."""
     def bfloat16(self) -> ResultT:
         """The values as bfloat16."""
@@ -170,7 +170,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """A copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""
     def byte(self) -> ResultT:
         """The values as uint8."""
-    def cauchy_(self, median: builtins.float = 0.0, sigma: builtins.float = 1.0) -> Self:
+    def cauchy_(self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Any = None) -> Self:
         """Sets the elements to numbers of the Cauchy distribution."""
     def ceil(self) -> ResultT:
         """The smallest integer not below x; integers unchanged."""
@@ -302,7 +302,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """``x.expand(other.shape)``."""
     def expm1(self) -> ResultT:
         """exp(x) - 1, exact near zero."""
-    def exponential_(self, lambd: builtins.float = 1.0) -> Self:
+    def exponential_(self, lambd: builtins.float = 1.0, *, generator: Any = None) -> Self:
         """Sets the elements to numbers of the exponential distribution with rate ``lambd``."""
     def fill_(self, value: Any) -> Self:
         """Sets every element to ``value``."""
@@ -346,7 +346,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The greatest common divisor of each pair of integers; computed on the host."""
     def ge(self, b: Operand) -> ResultT:
         """a >= b."""
-    def geometric_(self, p: builtins.float) -> Self:
+    def geometric_(self, p: builtins.float, *, generator: Any = None) -> Self:
         """Sets the elements to the number of trials up to the first success, which has probability ``p`` in each."""
     def ger(self, b: Tensor) -> ResultT:
         """The products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
@@ -472,7 +472,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """log(1 + x), exact near zero."""
     def log2(self) -> ResultT:
         """Logarithm to base 2."""
-    def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0) -> Self:
+    def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Any = None) -> Self:
         """Sets the elements to the exponentials of normal numbers."""
     def log_softmax(self, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> ResultT:
         """log(softmax(x)) along ``dim`` (default: the last), of the elements as ``dtype``."""
@@ -569,7 +569,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The elements sorted along the first axis."""
     def mul(self, b: Operand) -> ResultT:
         """a * b, broadcast."""
-    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False) -> ResultT:
+    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Any = None) -> ResultT:
         """Returns positions drawn with the probabilities of the last axis, which need not add up to 1: int64."""
     def multiply(self, b: Operand) -> ResultT:
         """a * b, broadcast."""
@@ -630,8 +630,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The first ``size`` rows of ``nonzero``, with rows of ``fill_value`` if there are fewer."""
     def norm(self, p: Any = 2, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None) -> ResultT:
         """The p-norm over ``axis``, (sum |x|^p)^(1/p); p 0 counts the nonzero elements, inf and -inf are the extremes of |x|."""
-    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Self:
-        """Sets the elements to normal numbers from the generator that ``manual_seed`` seeds."""
+    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Any = None) -> Self:
+        """Sets the elements to normal numbers from ``generator``, or from the one that ``manual_seed`` seeds."""
     def not_equal(self, b: Operand) -> ResultT:
         """a != b."""
     def numel(self) -> builtins.int:
@@ -662,8 +662,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The ``q``-th quantile (a number in [0, 1], or several: then stacked in front) along ``axis`` or of all elements."""
     def rad2deg(self) -> ResultT:
         """Radians as degrees."""
-    def random_(self, low: builtins.int = 0, high: builtins.int | None = None) -> Self:
-        """Sets the elements to whole numbers in [low, high); high defaults to the largest that the dtype holds exactly."""
+    def random_(self, low: builtins.int | None = None, high: builtins.int | None = None, *, generator: Any = None) -> Self:
+        """Sets the elements to whole numbers in [low, high): ``random_(low, high)``, ``random_(high)`` from 0, or ``random_()`` up to the largest number that the dtype holds exactly."""
     def ravel(self) -> ResultT:
         """The elements in one axis."""
     def reciprocal(self) -> ResultT:
@@ -822,7 +822,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The axis ``dim`` as several axes of lengths ``sizes``, one of which may be -1."""
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> ResultT:
         """Windows of ``size`` elements along an axis, ``step`` positions from one to the next, in a new last axis."""
-    def uniform_(self, from_: builtins.float = 0.0, to: builtins.float = 1.0) -> Self:
+    def uniform_(self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Any = None) -> Self:
         """Sets the elements to uniform numbers in [from_, to)."""
     @overload
     def unique(self, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False) -> ResultT:

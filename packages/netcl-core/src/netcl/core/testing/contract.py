@@ -92,7 +92,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "set_grad_enabled": "(mode)",
         "state": "",
     },
-    "netcl.core.generator": {
+    "netcl.core.tensor.generator": {
         "Generator": "(device='cpu')",
         "default_generator": "",
         "drawing_from": "(generator)",

@@ -44,7 +44,8 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Sets the seed, any int taken modulo 2**64, and resets the position; returns the generator."""
-        if isinstance(seed, float) and not seed.is_integer():
+        given: Any = seed
+        if isinstance(given, float) and not given.is_integer():
             raise TypeError(f"a seed is a whole number, not {seed!r}")
         with lock:
             self._seed, self.offset = int(seed) % 2**64, 0
