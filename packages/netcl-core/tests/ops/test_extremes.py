@@ -7,9 +7,13 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor
+from netcl.core.backend.cpu import window
 from netcl.core.backend.registry import cpu_engine
+from netcl.core.dispatch import TABLE
 from netcl.core.dtypes import SUPPORTED
+from netcl.core.testing import op_cases
 from netcl.core.testing.extremes import agree, disagreement, extreme_ops, extremes, samples
+from netcl.core.testing.special_values import UNDEFINED, special_cases, special_disagreement, special_ops
 
 _USUAL = ("float32",)  # a kernel for each op
 
@@ -28,6 +32,58 @@ def test_every_engine_computes_the_extremes_alike(dtype, engine):
         pytest.skip("this device has no float64")
     faults = [fault for name in extreme_ops() if (fault := disagreement(name, engine, dtype))]
     assert faults == []
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", sorted(set(special_ops()) - set(UNDEFINED)))
+def test_numpys_engine_computes_special_values_as_the_reference(name, dtype):
+    assert special_disagreement(name, cpu_engine(), dtype, 3) == ""
+
+
+@pytest.mark.timeout(600)  # kernels for some hundred ops
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(name, marks=[] if name in _USUAL else pytest.mark.deep) for name in SUPPORTED]
+)
+def test_every_engine_computes_special_values_alike(dtype, engine):
+    """Of contractions, windows, norms and all other rows with a kernel; composites are made of these."""
+    if engine is cpu_engine():
+        pytest.skip("needs an OpenCL device: NumPy is what is compared with")
+    if dtype == "float64" and not engine.handle.profile.has_fp64:
+        pytest.skip("this device has no float64")
+    if dtype == "bool":
+        pytest.skip("needs an OpenCL device of numbers: bool has two values, which extremes covers")
+    names = [name for name in special_ops() if TABLE[name].composite is None]
+    faults = [fault for name in names if (fault := special_disagreement(name, engine, dtype))]
+    assert faults == []
+
+
+def test_both_tables_hold_every_row_with_floating_operands():
+    covered = {*extreme_ops(), *special_ops()}
+    random = {"uniform", "normal"}
+    for name in TABLE:
+        arrays = [
+            o for case in op_cases(name) for o in case.operands if isinstance(o, np.ndarray) and o.dtype.kind == "f"
+        ]
+        assert not arrays or name in covered | random, name
+    assert len(covered) > 300
+
+
+def test_special_cases_hold_what_they_say():
+    cases = dict(special_cases("matmul", "float32"))
+    (first, _) = cases["infinity in operand 0, {}"].operands
+    assert np.isinf(first).sum() == 1
+    (_, second) = cases["both infinities in operand 1, {}"].operands
+    assert set(second[np.isinf(second)]) == {np.inf, -np.inf}
+    (least, _) = dict(special_cases("matmul", "int8"))["the least in operand 0, {}"].operands
+    assert least.dtype == np.int8
+    assert (least == -128).sum() == 1
+
+
+def test_a_kernel_that_loses_a_nan_is_seen(monkeypatch):
+    """Of windows: the largest of a window with NaN is NaN."""
+    inner = window._max
+    monkeypatch.setattr(window, "_max", lambda x, *rest: inner(np.nan_to_num(x), *rest))
+    assert "NaN in operand 0" in special_disagreement("max_pool", cpu_engine(), "float32")
 
 
 def test_the_check_sees_a_planted_fault(engine, monkeypatch):

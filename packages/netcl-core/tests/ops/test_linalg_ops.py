@@ -111,3 +111,24 @@ def test_ranks_with_limits() -> None:
     x = tensor(np.diag([4.0, 1.0, 1e-3]))
     ranks = [linalg.matrix_rank(x, **limit).item() for limit in ({}, {"atol": 0.1}, {"rtol": 0.5})]
     assert ranks == [3, 2, 1]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_iterations_on_nan_and_infinity_are_refused(value: float) -> None:
+    """LAPACK's least squares of a matrix with two infinities do not end."""
+    values = np.random.default_rng(0).uniform(-1, 1, (5, 3)).astype(np.float32)
+    values[1, 1] = value
+    values[3, 2] = -value
+    x, square = Tensor.from_host(values), Tensor.from_host(values[1:4])
+    ones = Tensor.ones((5, 2))
+    for function, message in (
+        (lambda: linalg.lstsq(x, ones), r"linalg_lstsq: no convergence on NaN or infinities.*\(5, 3\) and \(5, 2\)"),
+        (lambda: linalg.svd(x), "linalg_svd"),
+        (lambda: linalg.svdvals(x), "linalg_svdvals"),
+        (lambda: linalg.pinv(x), "linalg_pinv"),
+        (lambda: linalg.matrix_rank(x), "linalg_matrix_rank"),
+        (lambda: linalg.eigh(square), "linalg_eigh"),
+        (lambda: linalg.eigvalsh(square), "linalg_eigvalsh"),
+    ):
+        with pytest.raises(SingularMatrixError, match=message):
+            function()

@@ -35,10 +35,21 @@ def _host(x: Tensor) -> Any:
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
+# LAPACK's iterations may not end on infinities, in an SVD of two of them for example.
+_ITERATIVE = {
+    "linalg_svd", "linalg_svdvals", "linalg_eigh", "linalg_eigvalsh", "linalg_pinv", "linalg_lstsq",
+    "linalg_matrix_rank",
+}  # fmt: skip
+
+
 def _solved(op: str, function: Callable[..., Any], *arrays: Any, **attributes: Any) -> Any:
     """Returns what ``function`` of LAPACK returns; raises SingularMatrixError with its reason."""
+    if op in _ITERATIVE and not all(np.isfinite(array).all() for array in arrays):
+        shapes = " and ".join(str(array.shape) for array in arrays)
+        raise SingularMatrixError(f"{op}: no convergence on NaN or infinities; input of shape {shapes}", op=op)
     try:
-        return function(*arrays, **attributes)
+        with np.errstate(all="ignore"):
+            return function(*arrays, **attributes)
     except np.linalg.LinAlgError as error:
         raise SingularMatrixError(f"{op}: {error}; input of shape {arrays[0].shape}", op=op) from None
 
@@ -370,16 +381,20 @@ def lstsq(
 def det(x: Tensor) -> Tensor:
     """The determinant of x (..., n, n): (...); also the gradient of a singular matrix is exact."""
     _matrix("linalg_det", x)
-    return _like(x, np.linalg.det(_host(x)))
+    with np.errstate(all="ignore"):
+        return _like(x, np.linalg.det(_host(x)))
 
 
 def _cofactors(x: Any) -> Any:
     """det(x) x^-T = det(U) det(V) U diag(products of all other singular values) Vh, which needs no inverse."""
+    if not np.isfinite(x).all():
+        return np.full_like(x, np.nan)
     left, values, right = np.linalg.svd(x)
     n = values.shape[-1]
-    others = np.where(np.eye(n, dtype=bool), 1, values[..., None, :]).prod(-1).astype(x.dtype)
-    sign = np.linalg.det(left) * np.linalg.det(right)
-    return sign[..., None, None] * ((left * others[..., None, :]) @ right)
+    with np.errstate(all="ignore"):
+        others = np.where(np.eye(n, dtype=bool), 1, values[..., None, :]).prod(-1).astype(x.dtype)
+        sign = np.linalg.det(left) * np.linalg.det(right)
+        return sign[..., None, None] * ((left * others[..., None, :]) @ right)
 
 
 @computed(
@@ -401,7 +416,8 @@ def cofactors(x: Tensor) -> Tensor:
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     """(sign, log |det|) of x (..., n, n), each (...); (0, -inf) if it is singular."""
     _matrix("linalg_slogdet", x)
-    sign, logarithm = np.linalg.slogdet(_host(x))
+    with np.errstate(all="ignore"):
+        sign, logarithm = np.linalg.slogdet(_host(x))
     return _like(x, sign), _like(x, logarithm)
 
 

@@ -6,7 +6,8 @@ import os
 import platform
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -70,9 +71,7 @@ class DeviceProfile:
         """True if half arithmetic works: tested by a small kernel in a child process, once per driver version."""
         if self._device is None:
             return self.has_fp16
-        from netcl.core.device import quirks
-
-        return self.has_fp16 and quirks.half_works(self._device)
+        return self.has_fp16 and bool(_opencl().quirks.half_works(self._device))
 
 
 def type_of(dev: Any) -> str:
@@ -80,13 +79,9 @@ def type_of(dev: Any) -> str:
     return next((name for bit, name in _TYPE_BITS if int(dev.type) & bit), "other")
 
 
-def _has_svm(dev: Any) -> bool:
-    from netcl.core.device.icd import require_pyopencl
-
-    try:
-        return bool(dev.svm_capabilities)
-    except require_pyopencl().Error:  # before OpenCL 2.0 the query itself raises
-        return False
+@cache
+def _opencl() -> Any:
+    return import_module("netcl.core.device.opencl_modules")
 
 
 def _host_profile() -> DeviceProfile:
@@ -137,7 +132,7 @@ def device_profile(cl_device: Any = None) -> DeviceProfile:
         has_subgroups=any("subgroup" in name for name in extensions),
         fast_atomics=bool(extensions & {"cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"}),
         has_fp64="cl_khr_fp64" in extensions,
-        has_svm=_has_svm(cl_device),
+        has_svm=_opencl().has_svm(cl_device),
         has_command_buffer="cl_khr_command_buffer" in extensions,
         is_cpu=device_type == "cpu",
         unified_memory=device_type == "cpu" or (device_type == "gpu" and bool(cl_device.host_unified_memory)),

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, ClassVar, TypeAlias
@@ -89,7 +90,7 @@ class DeviceHandle:
         """A selector that finds this device in other processes of this machine too; a sub-device has its parent's."""
         if self.backend == "cpu":
             return "cpu"
-        wanted, cl = self.device, _pyopencl()
+        wanted, cl = self.device, _opencl().cl
         while (parent := wanted.get_info(cl.device_info.PARENT_DEVICE)) is not None:
             wanted = parent
         for selector, _, found in manager.numbered():
@@ -98,17 +99,10 @@ class DeviceHandle:
         return self.device_name
 
 
-# pyopencl and the modules that need it are imported at the first selector other than "cpu": they take twice as long to
-# import as NumPy.
-
-
 @cache
-def _pyopencl() -> Any:
-    try:
-        import pyopencl
-    except ImportError:
-        return None
-    return pyopencl
+def _opencl() -> Any:
+    """The module with pyopencl, or with None for it; loaded when a device other than NumPy is looked for."""
+    return import_module("netcl.core.device.opencl_modules")
 
 
 Selector: TypeAlias = "str | int | DeviceHandle | None"
@@ -145,12 +139,10 @@ class DeviceManager:
         Each device is listed once, even if the loader knows its driver by two names.
         """
         global _drivers_loaded
-        cl = _pyopencl()
+        cl = _opencl().cl
         if cl is None or not _has_backend():
             return []
-        from netcl.core.device import icd
-
-        icd.ensure_drivers()
+        _opencl().icd.ensure_drivers()
         _drivers_loaded = True
         wanted = config.get("PLATFORM_FILTER").lower()
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
@@ -280,11 +272,9 @@ class DeviceManager:
             return [handle]
         if handle.backend == "cpu":
             return [replace(handle, queue=CPUQueue(f"cpu:{index}")) for index in range(n)]
-        from netcl.core.device.sub_devices import new_queue, sub_devices
-
-        parts = sub_devices(handle.device, n)
+        parts = _opencl().sub_devices(handle.device, n)
         if not parts:
-            return [replace(handle, queue=new_queue(handle.context, handle.device)) for _ in range(n)]
+            return [replace(handle, queue=_opencl().new_queue(handle.context, handle.device)) for _ in range(n)]
         return [self._new_handle(handle.platform_name, part) for part in parts]
 
     def describe(self) -> str:
@@ -310,9 +300,7 @@ class DeviceManager:
     def _resolve(self, text: str) -> DeviceHandle | None:
         if text in ("cpu", "cpu:0", "numpy"):
             return self._numpy
-        from netcl.core.device import icd
-
-        icd.require_pyopencl(f"device({text!r})")
+        _opencl().icd.require_pyopencl(f"device({text!r})")
         if text.isdecimal():
             return self._at(self.discover(), int(text), text)
         if re.fullmatch(r"opencl:\d+:\d+", text):
@@ -350,10 +338,8 @@ class DeviceManager:
         )
 
     def _why_none(self) -> str:
-        from netcl.core.device import icd
-
         only = config.get("PLATFORM_FILTER")
-        return f"NETCL_PLATFORM_FILTER={only!r} leaves no OpenCL platform." if only else icd.advice()
+        return f"NETCL_PLATFORM_FILTER={only!r} leaves no OpenCL platform." if only else str(_opencl().icd.advice())
 
     def _open(self, platform: Any, dev: Any) -> DeviceHandle:
         with self._lock:
@@ -361,7 +347,7 @@ class DeviceManager:
             if handle is None:
                 try:
                     handle = self._new_handle(platform.name, dev)
-                except _pyopencl().Error as error:
+                except _opencl().cl.Error as error:
                     raise DeviceNotFoundError(
                         f"{dev.name.strip()} ({platform.name.strip()}) cannot be opened: {error}"
                     ) from error
@@ -369,10 +355,8 @@ class DeviceManager:
             return handle
 
     def _new_handle(self, platform_name: str, dev: Any) -> DeviceHandle:
-        from netcl.core.device.sub_devices import new_queue
-
-        context = _pyopencl().Context([dev])
-        queue = new_queue(context, dev)
+        context = _opencl().cl.Context([dev])
+        queue = _opencl().new_queue(context, dev)
         return DeviceHandle(platform_name.strip(), dev.name.strip(), "cl", type_of(dev), context, queue)
 
 

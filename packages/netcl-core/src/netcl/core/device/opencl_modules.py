@@ -1,0 +1,27 @@
+"""pyopencl, and the modules of its drivers, queues and probes, imported together at the first selector other than
+``cpu``: they take twice as long to import as NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netcl.core.device import icd, quirks
+from netcl.core.device.sub_devices import new_queue, sub_devices
+
+try:
+    import pyopencl
+except ImportError:
+    cl: Any = None
+else:
+    cl = pyopencl
+
+__all__ = ["cl", "has_svm", "icd", "new_queue", "quirks", "sub_devices"]
+
+
+def has_svm(dev: Any) -> bool:
+    """True if the device has shared virtual memory of any kind."""
+    try:
+        return bool(dev.svm_capabilities)
+    except cl.Error:  # before OpenCL 2.0 the query itself raises
+        return False
