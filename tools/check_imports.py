@@ -23,6 +23,7 @@ LOADED_BY_NAME = {
     Path("core/tensor/tensor.py"): "netcl.array_api",
     Path("core/testing/conformance.py"): "netcl.ops",
     Path("core/testing/extremes.py"): "netcl.ops",
+    Path("core/testing/special_values.py"): "netcl.ops",
     Path("core/tuning/measurements.py"): "netcl.profiling.autotuner",
 }
 # A module for test suites, which nothing of netcl imports: pytest comes with the extra `test`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 import threading
@@ -286,7 +287,7 @@ def test_the_entry_point_is_declared_and_looked_up_once(monkeypatch: pytest.Monk
         asked.append(group)
         return [Entry()]
 
-    monkeypatch.setattr(gradients, "entry_points", entries)
+    monkeypatch.setattr(importlib.metadata, "entry_points", entries)
     assert gradients.load() is registered
     assert gradients.load() is registered
     assert asked == ["netcl.gradients"]

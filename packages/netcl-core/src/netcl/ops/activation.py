@@ -110,11 +110,13 @@ hardshrink: OpFunction = elementwise(
     lambd=0.5,
     domain=few(lambda x: np.where(np.abs(x) <= 0.5, 0, x), kinks=(-0.5, 0.5)),
 )
-# The difference of a small x and its tanh has few digits: below 1.5 it is x y P(y) / Q(y) with y = x^2, the ninth
-# convergent of Lambert's continued fraction of tanh, right to 4e-14; its coefficients are positive, so nothing cancels.
+# The difference of a small x and its tanh has few digits: below 1.47, where tanh is 0.9, it is x y P(y) / Q(y) with
+# y = x^2, the ninth convergent of Lambert's continued fraction of tanh, right to 4e-14; its coefficients are positive,
+# so nothing cancels.
 tanhshrink: OpFunction = elementwise(
     "tanhshrink",
-    "abs(v0) < 1.5f ? v0 * v0 * v0 * (11486475.0f + v0 * v0 * (810810.0f + v0 * v0 * (12870.0f + v0 * v0 * 44.0f)))"
+    "abs(tanh(v0)) < 0.9f ? v0 * v0 * v0"
+    " * (11486475.0f + v0 * v0 * (810810.0f + v0 * v0 * (12870.0f + v0 * v0 * 44.0f)))"
     " / (34459425.0f + v0 * v0 * (16216200.0f + v0 * v0 * (945945.0f + v0 * v0 * (13860.0f + v0 * v0 * 45.0f))))"
     " : v0 - tanh(v0)",
     "x - tanh(x), without cancellation at small x.",

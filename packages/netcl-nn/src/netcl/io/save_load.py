@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
@@ -39,9 +39,9 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = No
             "nc.save(x.state_dict(), path), later x.load_state_dict(nc.load(path))"
         )
     if hasattr(f, "write"):
-        write_torch(obj, f, _name_of(f))
+        write_torch(obj, cast(BinaryIO, f), _name_of(f))
     else:
-        save_torch(obj, f)
+        save_torch(obj, cast("str | os.PathLike[str]", f))
 
 
 def load(

@@ -36,9 +36,13 @@ def _with_inplace(name: str, function: Any) -> Any:
 hardtanh: Callable[..., Tensor] = _with_inplace("hardtanh", ag.hard_tanh)
 hardswish: Callable[..., Tensor] = _with_inplace("hardswish", ag.hard_swish)
 hardsigmoid: Callable[..., Tensor] = _with_inplace("hardsigmoid", ag.hard_sigmoid)
-celu, elu, mish, relu6, selu, silu, threshold = (
-    _with_inplace(name, getattr(ag, name)) for name in ("celu", "elu", "mish", "relu6", "selu", "silu", "threshold")
-)
+celu: Callable[..., Tensor] = _with_inplace("celu", ag.celu)
+elu: Callable[..., Tensor] = _with_inplace("elu", ag.elu)
+mish: Callable[..., Tensor] = _with_inplace("mish", ag.mish)
+relu6: Callable[..., Tensor] = _with_inplace("relu6", ag.relu6)
+selu: Callable[..., Tensor] = _with_inplace("selu", ag.selu)
+silu: Callable[..., Tensor] = _with_inplace("silu", ag.silu)
+threshold: Callable[..., Tensor] = _with_inplace("threshold", ag.threshold)
 
 
 def _axis(axis: int, dim: int | None) -> int:

@@ -94,7 +94,7 @@ def _compiled_module(model: Any) -> Any:
         "__reduce_ex__": _reduced,
         "__module__": kind.__module__,
     }
-    compiled = object.__new__(type(kind.__name__, (kind,), parts))
+    compiled: Any = object.__new__(type(kind.__name__, (kind,), parts))
     object.__setattr__(compiled, "__dict__", model.__dict__)
     return compiled
 

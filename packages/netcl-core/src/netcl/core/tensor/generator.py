@@ -38,9 +38,9 @@ class Generator:
     __slots__ = ("_seed", "device", "offset")
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device = device
+        self.device: Any = device
         self._seed: int | None = _FIRST_SEED
-        self.offset = 0  # counters used
+        self.offset: int = 0  # counters used
 
     def manual_seed(self, seed: int) -> Generator:
         """Sets the seed, any int taken modulo 2**64, and resets the position; returns the generator."""

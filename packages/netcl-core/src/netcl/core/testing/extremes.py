@@ -54,6 +54,9 @@ _ALONG: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+_FLOATS_ONLY = ("lerp",)  # of integers the difference wraps on one engine and not on another; PyTorch refuses them
+# Logarithms near their zeros have rounding units of 1; vectors of the drivers' expm1 lose the sign of zero.
+_ABSOLUTE = ("lgamma", "elu", "celu", "selu")
 _TOTALS = ("sum", "mean", "prod", "cumsum")  # whose zeros have the sign of their first term or not
 
 
@@ -96,6 +99,8 @@ def samples(name: str, dtype: str) -> Iterator[Sample]:
     ops an empty and a 0-d sample.
     """
     row, values = row_of(name), extremes(dtype)
+    if name in _FLOATS_ONLY and not is_floating(dtype):
+        return
     if name in _ALONG:
         if name == "mean" and not is_floating(dtype):
             values = values[np.abs(values.astype(np.float64)) <= 7]  # so that sums are exact
@@ -158,7 +163,7 @@ def disagreement(name: str, engine: DeviceBackend, dtype: str) -> str:
         else:
             wanted = [one.numpy() for one in computed(name, sample, cpu_engine(), dtype)]
         for got, want in zip(found, wanted):
-            fault = agree(got.numpy(), want, got.dtype, cancels=name in _TOTALS)
+            fault = agree(got.numpy(), want, got.dtype, cancels=name in (*_TOTALS, *_ABSOLUTE))
             if fault:
                 flat = sample.operands if len(sample.operands[0].shape) < 2 else ()
                 inputs = [x.reshape(-1)[fault[0]] for x in flat]
