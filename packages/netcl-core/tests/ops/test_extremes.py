@@ -138,3 +138,18 @@ def test_limits_out_of_range_are_refused(engine):
             ops.clamp(x, **limits)
     with pytest.raises(OverflowError, match="300 does not fit uint8"):
         Tensor.full((2,), 300, "uint8")
+
+
+def test_the_bessel_function_of_the_largest_number_is_infinite(engine):
+    x = Tensor.from_host(np.array([3.4e38, np.inf, -np.inf, 1e4, np.nan], np.float32))
+    np.testing.assert_array_equal(ops.i0(x).numpy(), [np.inf, np.nan, np.nan, np.inf, np.nan])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_bins_of_a_range_that_is_not_finite_are_refused(value, engine):
+    """PyTorch and NumPy refuse it, too; with a range the elements outside are not counted."""
+    x = Tensor.from_host(np.array([1.0, value, 2.0], np.float32))
+    for function in (ops.histogram, ops.histc):
+        with pytest.raises(ValueError, match="histogram: the range of the elements is not finite; pass range="):
+            function(x, bins=4)[0].numpy()
+    assert ops.histc(x, 4, 0, 2).tolist() == [0, 0, 1, 1]

@@ -12,7 +12,7 @@ import numpy as np
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ShapeError
-from netcl.core.expr import Index, Load, Scalar, apply, cast
+from netcl.core.expr import Const, Index, Load, Scalar, apply, cast
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
@@ -117,7 +117,7 @@ def histogram(
     ``bins`` is a number of bins of equal width over ``range`` (None: from the smallest to the largest element), or a
     rising sequence of edges. A bin includes its lower edge, the last one both; NaN and elements outside are not
     counted. ``density``: counts / (their sum * width) instead. Raises ValueError for no bins or a range that does not
-    rise.
+    rise, and at the next host read if the range is that of elements that are not finite.
     """
     engine = engine_of("histogram", x)
     dtype = x.dtype if is_floating(x.dtype) else "float32"
@@ -151,6 +151,10 @@ def _edges(engine: Any, x: Tensor, bins: int, range: Sequence[float] | None, dty
         engine.fill(high, bounds[1])
     wide = "float64" if dtype == "float64" else "float32"
     first, last = (cast(Load(slot, dtype), wide) for slot in (0, 1))
+    if range is None and x.size:
+        finite = apply("isfinite", first) & apply("isfinite", last)
+        message = "histogram: the range of the elements is not finite; pass range="
+        first = apply("require", finite, first, Const(engine.flag_code(message, ValueError), "int32"))
     place, count = cast(Index(0), wide), Scalar("bins", wide)
     half = apply("where", apply("eq", first, last), 0.5, 0.0)
     first, last = first - half, last + half

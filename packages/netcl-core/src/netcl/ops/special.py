@@ -130,7 +130,11 @@ def i0(x: Expr) -> Expr:
     for k in range(far_terms, 0, -1):
         tail = tail * inverse * ((2 * k - 1) ** 2 / (8.0 * k)) + 1.0
     half = apply("exp", outer * 0.5)  # twice, as exp(x) overflows before the quotient does
-    return apply("where", near, series, half * (half * (apply("rsqrt", outer * (2 * math.pi)) * tail)))
+    # Beyond 1e4 exp(x) is infinite in every dtype. Of the largest numbers 2 pi x would be, too, and make NaN of it, as
+    # only infinity does in NumPy and PyTorch.
+    below = apply("where", apply("isinf", outer), outer, apply("minimum", outer, 1e4))
+    root = apply("rsqrt", below * (2 * math.pi))
+    return apply("where", near, series, half * (half * (root * tail)))
 
 
 def _cotangent_derivative(n: int) -> list[float]:

@@ -407,6 +407,13 @@ def check_core() -> Report:
                 report.failed[f"{name} ({dtype}, extremes)"] = fault
             else:
                 report.passed += 1
+    # Imported here, as it takes cases from this module.
+    special = importlib.import_module("netcl.core.testing.special_values")
+    for name in special.special_ops():
+        if fault := special.special_disagreement(name, cpu_engine(), "float32"):
+            report.failed[f"{name} (special values)"] = fault
+        else:
+            report.passed += 1
     for name, signature in CONTRACT.items():
         try:
             found = signature_of(resolve(name))
