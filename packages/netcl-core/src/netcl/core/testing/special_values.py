@@ -120,6 +120,8 @@ def special_cases(name: str, dtype: str, count: int = 1) -> Iterator[tuple[str, 
             }
             if name in _SMALL:
                 del kinds["the largest"]
+            if name == "tiled_attention_gradients":  # the order of additions decides between an infinity and NaN
+                del kinds["both infinities"]
             plain = {}
         else:
             low, high = integer_range(dtype)
