@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
@@ -38,10 +38,10 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = No
             f"save: a {type(obj).__name__} is code as well as data, and files of netcl hold no code; write "
             "nc.save(x.state_dict(), path), later x.load_state_dict(nc.load(path))"
         )
-    if hasattr(f, "write"):
-        write_torch(obj, cast(BinaryIO, f), _name_of(f))
+    if isinstance(f, (str, os.PathLike)):
+        save_torch(obj, f)
     else:
-        save_torch(obj, cast("str | os.PathLike[str]", f))
+        write_torch(obj, f, _name_of(f))
 
 
 def load(
@@ -66,7 +66,7 @@ def load(
             f"load: map_location is one device for all tensors, not a {type(map_location).__name__}; write "
             'map_location="cpu", or the selector of another device'
         )
-    if not hasattr(f, "read"):
+    if isinstance(f, (str, os.PathLike)):
         return load_torch(f, queue=map_location)
     data = f.read()
     return read_torch(io.BytesIO(data), len(data), _name_of(f), queue=map_location)
