@@ -93,6 +93,7 @@ from netcl.ops import addmm as addmm
 from netcl.ops import affine_grid as affine_grid
 from netcl.ops import all as all
 from netcl.ops import allclose as allclose
+from netcl.ops import alpha_dropout as alpha_dropout
 from netcl.ops import amax as amax
 from netcl.ops import amin as amin
 from netcl.ops import any as any
@@ -113,6 +114,7 @@ from netcl.ops import avg_pool3d as avg_pool3d
 from netcl.ops import baddbmm as baddbmm
 from netcl.ops import batch_norm as batch_norm
 from netcl.ops import bias_add as bias_add
+from netcl.ops import bilinear as bilinear
 from netcl.ops import bincount as bincount
 from netcl.ops import bitwise_and as bitwise_and
 from netcl.ops import bitwise_not as bitwise_not
@@ -130,6 +132,7 @@ from netcl.ops import causal_mask as causal_mask
 from netcl.ops import cdist as cdist
 from netcl.ops import ceil as ceil
 from netcl.ops import celu as celu
+from netcl.ops import channel_shuffle as channel_shuffle
 from netcl.ops import chunk as chunk
 from netcl.ops import clamp as clamp
 from netcl.ops import clip as clip
@@ -146,6 +149,7 @@ from netcl.ops import conv2d_grad_weight as conv2d_grad_weight
 from netcl.ops import conv3d as conv3d
 from netcl.ops import conv3d_grad_input as conv3d_grad_input
 from netcl.ops import conv3d_grad_weight as conv3d_grad_weight
+from netcl.ops import conv_tbc as conv_tbc
 from netcl.ops import conv_transpose1d as conv_transpose1d
 from netcl.ops import conv_transpose2d as conv_transpose2d
 from netcl.ops import conv_transpose3d as conv_transpose3d
@@ -184,11 +188,15 @@ from netcl.ops import exp as exp
 from netcl.ops import exp2 as exp2
 from netcl.ops import expand as expand
 from netcl.ops import expm1 as expm1
+from netcl.ops import feature_alpha_dropout as feature_alpha_dropout
+from netcl.ops import feature_dropout as feature_dropout
 from netcl.ops import flatten as flatten
 from netcl.ops import flip as flip
 from netcl.ops import floor as floor
 from netcl.ops import floor_divide as floor_divide
 from netcl.ops import fold_bn_params as fold_bn_params
+from netcl.ops import fractional_max_pool2d as fractional_max_pool2d
+from netcl.ops import fractional_max_pool3d as fractional_max_pool3d
 from netcl.ops import gather as gather
 from netcl.ops import ge as ge
 from netcl.ops import gelu as gelu
@@ -234,6 +242,7 @@ from netcl.ops import lerp as lerp
 from netcl.ops import lgamma as lgamma
 from netcl.ops import linear as linear
 from netcl.ops import linear_recurrence as linear_recurrence
+from netcl.ops import local_response_norm as local_response_norm
 from netcl.ops import log as log
 from netcl.ops import log10 as log10
 from netcl.ops import log1p as log1p
@@ -312,6 +321,7 @@ from netcl.ops import rms_norm as rms_norm
 from netcl.ops import roll as roll
 from netcl.ops import rope as rope
 from netcl.ops import rot90 as rot90
+from netcl.ops import rrelu as rrelu
 from netcl.ops import rsqrt as rsqrt
 from netcl.ops import scaled_dot_product_attention as scaled_dot_product_attention
 from netcl.ops import scatter as scatter

@@ -34,6 +34,7 @@ __all__ = [
     "affine_grid",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "any",
@@ -55,6 +56,7 @@ __all__ = [
     "batch_norm",
     "bernoulli",
     "bias_add",
+    "bilinear",
     "bincount",
     "bitwise_and",
     "bitwise_not",
@@ -72,6 +74,7 @@ __all__ = [
     "cdist",
     "ceil",
     "celu",
+    "channel_shuffle",
     "chunk",
     "clamp",
     "clip",
@@ -88,6 +91,7 @@ __all__ = [
     "conv3d",
     "conv3d_grad_input",
     "conv3d_grad_weight",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -127,11 +131,15 @@ __all__ = [
     "exp2",
     "expand",
     "expm1",
+    "feature_alpha_dropout",
+    "feature_dropout",
     "flatten",
     "flip",
     "floor",
     "floor_divide",
     "fold_bn_params",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "gather",
     "ge",
     "gelu",
@@ -177,6 +185,7 @@ __all__ = [
     "lgamma",
     "linear",
     "linear_recurrence",
+    "local_response_norm",
     "log",
     "log10",
     "log1p",
@@ -264,6 +273,7 @@ __all__ = [
     "rope",
     "rot90",
     "round",
+    "rrelu",
     "rsqrt",
     "scaled_dot_product_attention",
     "scatter",
@@ -374,6 +384,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: builtins.bool = False, 
     """The grid (N, H, W, 2) for ``grid_sample`` of the affine maps theta (N, 2, 3), for images of ``size`` (N, C, H, W); of theta (N, 3, 4) and (N, C, D, H, W) the grid (N, D, H, W, 3)."""
 def all(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """True if every element over ``axis`` is nonzero; True for no elements."""
+def alpha_dropout(x: Tensor, p: builtins.float = 0.5, training: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """x with elements set to the limit of SELU at -infinity with probability p, scaled and shifted so that mean 0 and variance 1 are kept (Klambauer et al. 2017). If not ``training``: x itself."""
 def amax(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The largest element over ``axis``; NaN wins; ties share the gradient evenly. Raises ShapeError for no elements."""
 def amin(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -416,6 +428,8 @@ def bernoulli(p: Any, shape: Any = None, dtype: str = 'float32', queue: Any = No
     """1 with probability p, else 0: per element of a tensor p (its shape and dtype), or of ``shape`` for a number."""
 def bias_add(x: Tensor, bias: Tensor, axis: builtins.int | None = None, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """x plus a vector along ``axis`` (default: 1 for images of rank 4 and 5, else the last)."""
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """y_k = input1^T W_k input2 + b_k: (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out). Raises ShapeError if the shapes do not match."""
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The number of occurrences of 0, 1, ... in x (n,), or the sum of its ``weights``: (max(largest + 1, minlength),)."""
 def bitwise_and(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -448,6 +462,8 @@ def ceil(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The smallest integer not below x; integers unchanged."""
 def celu(x: Tensor, alpha: builtins.float = 1.0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """x if positive, else alpha (exp(x / alpha) - 1)."""
+def channel_shuffle(x: Tensor, groups: builtins.int, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The channels of x (N, C, spatial...) in another order: channel g C / groups + i becomes i groups + g (Zhang et al. 2018). Raises ShapeError if ``groups`` does not divide C."""
 def chunk(x: Tensor, chunks: builtins.int, axis: builtins.int = 0, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, ...]:
     """At most ``chunks`` equal parts along ``axis``, the last may be smaller."""
 def clamp(x: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -480,6 +496,8 @@ def conv3d_grad_input(grad_output: Tensor, weight: Tensor, shape: Any, stride: A
     """The gradient of conv3d by x, of shape ``shape``, from grad_output (N, F, ...) and weight; linear in both. ``stride``, ``padding``, ``dilation`` and ``groups`` are those of the convolution."""
 def conv3d_grad_weight(x: Tensor, grad_output: Tensor, shape: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: builtins.int = 1, *, pad: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The gradient of conv3d by weight, of shape ``shape``, from x and grad_output (N, F, ...); linear in both. ``stride``, ``padding``, ``dilation`` and ``groups`` are those of the convolution."""
+def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The convolution of sequences with the time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T', N, F)."""
 def conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Any = 1, *, pad: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The transposed convolution: the gradient of conv1d by its input, as a separate op."""
 def conv_transpose2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Any = 1, *, pad: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -579,6 +597,10 @@ def expand(x: Tensor, shape: Sequence[builtins.int], *, out: Tensor | None = Non
     """A copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""
 def expm1(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """exp(x) - 1, exact near zero."""
+def feature_alpha_dropout(x: Tensor, p: builtins.float = 0.5, training: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """``alpha_dropout`` of whole channels of x (N, C, ...)."""
+def feature_dropout(x: Tensor, p: builtins.float = 0.5, training: builtins.bool = True, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """``dropout`` of whole channels of x (N, C, ...): zeros with probability p, the others divided by 1 - p."""
 def flatten(x: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The same storage with the axes start_dim..end_dim merged; a 0-d tensor becomes (1,)."""
 def flip(x: Tensor, axis: Any = None, *, dim: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -587,6 +609,10 @@ def floor(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The largest integer not above x; integers unchanged."""
 def floor_divide(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """floor(a / b); integers divided by zero give zero. It has no gradient: asked for one it raises UnsupportedError."""
+def fractional_max_pool2d(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None, *, out: Tensor | None = None, pool: Any = None) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest element of each of ``output_size`` windows of kernel_size per axis, at random places, of x (N, C, H, W) or (C, H, W) (Graham 2014)."""
+def fractional_max_pool3d(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None, *, out: Tensor | None = None, pool: Any = None) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest element of each of ``output_size`` windows of kernel_size per axis, at random places, of x (N, C, D, H, W) or (C, D, H, W) (Graham 2014)."""
 @overload
 def gather(x: Tensor, axis: builtins.int, index: Any, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or shorter, and ``out`` has its shape."""
@@ -695,6 +721,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor
     """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,); gives (..., out)."""
 def linear_recurrence(x: Tensor, decay: Tensor, axis: builtins.int = -1, reverse: builtins.bool = False, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """y[i] = x[i] + decay[i] * y[i - 1] along ``axis``, y[0] = x[0]; with ``reverse`` from the end: y[i] = x[i] + decay[i] * y[i + 1], y[n - 1] = x[n - 1]."""
+def local_response_norm(x: Tensor, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """x / (k + alpha m)^beta of x (N, C, spatial...), with m the mean of x squared over ``size`` neighboring channels, zeros outside (Krizhevsky et al. 2012)."""
 def log(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Natural logarithm."""
 def log10(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -938,6 +966,8 @@ def rot90(x: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1),
     """x turned ``k`` times by 90 degrees in the plane of the two axes ``dims``, from the first towards the second."""
 def round(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The nearest integer, halves to even; integers unchanged."""
+def rrelu(x: Tensor, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """x if positive, else x times a slope, uniform in [lower, upper) for each element; their middle if not ``training`` (Xu et al. 2015)."""
 def rsqrt(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """1 / sqrt(x)."""
 def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, scale: builtins.float | None = None, enable_gqa: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:

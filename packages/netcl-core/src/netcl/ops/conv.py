@@ -17,7 +17,7 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, apply
 from netcl.core.ops_table.dispatch import Domain, set_shape
 from netcl.core.tensor import Tensor
-from netcl.ops.shape import reshape
+from netcl.ops.shape import permute, reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
@@ -380,3 +380,27 @@ def fold_bn_params(
     )
     gamma = 1.0 if bn_weight is None else reshape(bn_weight, wide)
     return fold_scale(weight, gamma, reshape(running_var, wide), eps=eps), shift
+
+
+def _tbc_cases(rng: np.random.Generator) -> Cases:
+    operands = rng.uniform(-1, 1, (6, 2, 3)), rng.uniform(-1, 1, (3, 3, 4)), rng.uniform(-1, 1, 4)
+    yield operands, {}
+    yield operands, {"pad": 1}
+
+
+def _tbc_reference(x: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    padded = np.pad(x, ((pad, pad), (0, 0), (0, 0)))
+    steps = padded.shape[0] - weight.shape[0] + 1
+    return bias + sum(padded[k : k + steps] @ weight[k] for k in range(weight.shape[0]))
+
+
+@composite(amp="half", domain=Domain(cases=_tbc_cases, reference=_tbc_reference))
+def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """The convolution of sequences with the time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T', N, F)."""
+    if x.ndim != 3 or weight.ndim != 3 or x.shape[2] != weight.shape[1] or bias.shape != weight.shape[2:]:
+        raise ShapeError(
+            f"conv_tbc: x {x.shape}, weight {weight.shape}, bias {bias.shape}; expected (T, N, C), (K, C, F) and (F,)",
+            op="conv_tbc",
+        )
+    result = conv1d(permute(x, (1, 2, 0)), permute(weight, (2, 1, 0)), bias, padding=pad)
+    return permute(result, (2, 0, 1))  # type: ignore[no-any-return]

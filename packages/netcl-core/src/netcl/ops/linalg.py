@@ -17,7 +17,7 @@ from netcl.core.ops_table.dispatch import Domain, set_shape
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
 from netcl.ops.domains import few
-from netcl.ops.elementwise import mul
+from netcl.ops.elementwise import add, mul
 from netcl.ops.reduce import sum as sum_op
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of, floating
@@ -373,3 +373,39 @@ def kron(a: Tensor, b: Tensor) -> Tensor:
     left = reshape(a, [size for pair in zip(wide, (1,) * rank) for size in pair])
     right = reshape(b, [size for pair in zip((1,) * rank, narrow) for size in pair])
     return reshape(mul(left, right), [m * n for m, n in zip(wide, narrow)])  # type: ignore[no-any-return]
+
+
+def _bilinear_reference(a: Any, b: Any, weight: Any, bias: Any = 0.0) -> Any:
+    return np.einsum("...oj,...j->...o", np.einsum("...i,oij->...oj", a, weight), b) + bias
+
+
+def _bilinear_cases(rng: np.random.Generator) -> Cases:
+    for lead, bias in (((4,), True), ((2, 3), False), ((), True)):
+        operands = [rng.uniform(-1, 1, (*lead, 3)), rng.uniform(-1, 1, (*lead, 2)), rng.uniform(-1, 1, (5, 3, 2))]
+        yield (*operands, *([rng.uniform(-1, 1, 5)] if bias else [])), {}
+
+
+@composite(amp="half", domain=Domain(cases=_bilinear_cases, reference=_bilinear_reference))
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """y_k = input1^T W_k input2 + b_k: (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out). Raises
+    ShapeError if the shapes do not match.
+    """
+    engine_of("bilinear", input1, input2, weight, bias)
+    lead = input1.shape[:-1]
+    if (
+        weight.ndim != 3
+        or input1.shape != (*lead, weight.shape[1])
+        or input2.shape != (*lead, weight.shape[2])
+        or (bias is not None and bias.shape != weight.shape[:1])
+    ):
+        raise ShapeError(
+            f"bilinear: input1 {input1.shape}, input2 {input2.shape}, weight {weight.shape}, "
+            f"bias {None if bias is None else bias.shape}; expected (..., in1), (..., in2), (out, in1, in2) and (out,)",
+            op="bilinear",
+        )
+    out, in1, in2 = weight.shape
+    # (rows, in1) @ (in1, out * in2), then a product with input2 along in2.
+    table = reshape(permute(weight, (1, 0, 2)), (in1, out * in2))
+    partial = reshape(matmul(reshape(input1, (math.prod(lead), in1)), table), (math.prod(lead), out, in2))
+    result = reshape(matmul(partial, reshape(input2, (math.prod(lead), in2, 1))), (*lead, out))
+    return result if bias is None else add(result, bias)  # type: ignore[no-any-return]

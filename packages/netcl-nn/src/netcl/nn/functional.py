@@ -63,6 +63,41 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return in_place.write(input, result) if inplace else result
 
 
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """input if positive, else input times a random slope in [lower, upper), or without ``training`` their middle;
+    written into ``input`` if ``inplace``.
+    """
+    result = ag.rrelu(input, lower, upper, training)
+    return in_place.write(input, result) if inplace else result
+
+
+def _writing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The form ``name_`` of an activation, which writes the result into its input and returns it."""
+    first, *more = inspect.signature(function).parameters.values()
+
+    @functools.wraps(function)
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(input, *args, inplace=True, **kwargs)
+
+    parameters = [first.replace(name="input"), *(p for p in more if p.name != "inplace")]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = f"{function.__name__}_"
+    call.__doc__ = f"``{function.__name__}``, written into ``input``; returns it."
+    return call
+
+
+celu_: Callable[..., Tensor] = _writing(celu)
+elu_: Callable[..., Tensor] = _writing(elu)
+hardtanh_: Callable[..., Tensor] = _writing(hardtanh)
+leaky_relu_: Callable[..., Tensor] = _writing(leaky_relu)
+relu_: Callable[..., Tensor] = _writing(relu)
+rrelu_: Callable[..., Tensor] = _writing(rrelu)
+selu_: Callable[..., Tensor] = _writing(selu)
+threshold_: Callable[..., Tensor] = _writing(threshold)
+
+
 def softmin(input: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """softmax(-input) along ``axis``."""
     return ag.softmax(ag.neg(input), axis=_axis(axis, dim))
@@ -126,6 +161,21 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channels(input, p, training, 3, inplace)
 
 
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout for nets of SELU, which keeps mean 0 and variance 1; returns input itself unless ``training``."""
+    return _noisy(ag.alpha_dropout, input, p, training, inplace)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """``alpha_dropout`` of whole channels of input (N, C, ...)."""
+    return _noisy(ag.feature_alpha_dropout, input, p, training, inplace)
+
+
+def _noisy(function: Callable[..., Tensor], input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    result = function(input, p, training)
+    return in_place.write(input, result) if inplace and result is not input else result
+
+
 # -- pools and pads ----------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +202,49 @@ if TYPE_CHECKING:
     from netcl.autograd import max_pool1d, max_pool2d, max_pool3d
 else:
     max_pool1d, max_pool2d, max_pool3d = (_max_pool(rank) for rank in (1, 2, 3))
+
+
+def _with_indices(name: str) -> Callable[..., tuple[Tensor, Tensor]]:
+    """A pool that always gives positions too; ``return_indices`` is accepted and means nothing."""
+    pool = globals().get(name) or getattr(ag, name)
+    signature = inspect.signature(pool)
+    first, *more = signature.parameters.values()
+
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        given = signature.bind(input, *args, **kwargs).arguments
+        given["return_indices"] = True
+        return pool(**given)  # type: ignore[no-any-return]
+
+    call.__signature__ = signature.replace(parameters=[first.replace(name="input"), *more])  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = f"{name}_with_indices"
+    call.__doc__ = f"``{name}`` with ``return_indices``: the largest elements and their flat positions."
+    return call
+
+
+_Indexed = Callable[..., tuple[Tensor, Tensor]]
+max_pool1d_with_indices: _Indexed = _with_indices("max_pool1d")
+max_pool2d_with_indices: _Indexed = _with_indices("max_pool2d")
+max_pool3d_with_indices: _Indexed = _with_indices("max_pool3d")
+adaptive_max_pool1d_with_indices: _Indexed = _with_indices("adaptive_max_pool1d")
+adaptive_max_pool2d_with_indices: _Indexed = _with_indices("adaptive_max_pool2d")
+adaptive_max_pool3d_with_indices: _Indexed = _with_indices("adaptive_max_pool3d")
+fractional_max_pool2d_with_indices: _Indexed = _with_indices("fractional_max_pool2d")
+fractional_max_pool3d_with_indices: _Indexed = _with_indices("fractional_max_pool3d")
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """``interpolate`` with the mode nearest."""
+    return ag.interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """``interpolate`` with the mode bilinear and ``align_corners``."""
+    return ag.interpolate(input, size, scale_factor, "bilinear", align_corners=True)
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """``channel_shuffle``."""
+    return ag.channel_shuffle(input, groups)
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
@@ -271,17 +364,6 @@ def fold(
 
 
 # -- products, indices and attention -----------------------------------------------------------------------------------
-
-
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """y_k = input1^T W_k input2 + b_k: (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out)."""
-    out, in1, in2 = weight.shape
-    lead = input1.shape[:-1]
-    # (rows, in1) @ (in1, out * in2), then a product with input2 along in2.
-    table = ag.reshape(ag.permute(weight, (1, 0, 2)), (in1, out * in2))
-    partial = ag.reshape(ag.matmul(ag.reshape(input1, (-1, in1)), table), (-1, out, in2))
-    result = ag.reshape(ag.matmul(partial, ag.reshape(input2, (-1, in2, 1))), (*lead, out))
-    return result if bias is None else ag.add(result, bias)
 
 
 def one_hot(tensor: Any, num_classes: int | None = None) -> Tensor:

@@ -22,6 +22,7 @@ OPS: dict[str, dict[str, str]] = {
         "affine_grid": "(theta, size, align_corners=False)",
         "all": "(x, axis=None, keepdims=False)",
         "allclose": "(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)",
+        "alpha_dropout": "(x, p=0.5, training=False)",
         "amax": "(x, axis=None, keepdims=False)",
         "amin": "(x, axis=None, keepdims=False)",
         "any": "(x, axis=None, keepdims=False)",
@@ -51,6 +52,7 @@ OPS: dict[str, dict[str, str]] = {
         ),
         "bernoulli": "(p, shape=None, dtype='float32', queue=None)",
         "bias_add": "(x, bias, axis=None)",
+        "bilinear": "(input1, input2, weight, bias=None)",
         "bincount": "(x, weights=None, minlength=0)",
         "bitwise_and": "(a, b)",
         "bitwise_not": "(x)",
@@ -68,6 +70,7 @@ OPS: dict[str, dict[str, str]] = {
         "cdist": "(a, b, p=2.0)",
         "ceil": "(x)",
         "celu": "(x, alpha=1.0)",
+        "channel_shuffle": "(x, groups)",
         "chunk": "(x, chunks, axis=0)",
         "clamp": "(x, min=None, max=None)",
         "clip": "(x, min=None, max=None)",
@@ -84,6 +87,7 @@ OPS: dict[str, dict[str, str]] = {
         "conv3d": "(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, algo=None)",
         "conv3d_grad_input": "(grad_output, weight, shape, stride=1, padding=0, dilation=1, groups=1)",
         "conv3d_grad_weight": "(x, grad_output, shape, stride=1, padding=0, dilation=1, groups=1)",
+        "conv_tbc": "(x, weight, bias, pad=0)",
         "conv_transpose1d": "(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)",
         "conv_transpose2d": "(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)",
         "conv_transpose3d": "(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)",
@@ -125,11 +129,19 @@ OPS: dict[str, dict[str, str]] = {
         "exp2": "(x)",
         "expand": "(x, shape)",
         "expm1": "(x)",
+        "feature_alpha_dropout": "(x, p=0.5, training=False)",
+        "feature_dropout": "(x, p=0.5, training=True)",
         "flatten": "(x, start_dim=0, end_dim=-1)",
         "flip": "(x, axis=None)",
         "floor": "(x)",
         "floor_divide": "(a, b)",
         "fold_bn_params": "(weight, bias, running_mean, running_var, bn_weight=None, bn_bias=None, eps=1e-05)",
+        "fractional_max_pool2d": (
+            "(x, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None)"
+        ),
+        "fractional_max_pool3d": (
+            "(x, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None)"
+        ),
         "gather": "(x, axis, index)",
         "ge": "(a, b)",
         "gelu": "(x, *, approximate='none')",
@@ -178,6 +190,7 @@ OPS: dict[str, dict[str, str]] = {
         "lgamma": "(x)",
         "linear": "(x, weight, bias=None)",
         "linear_recurrence": "(x, decay, axis=-1, reverse=False)",
+        "local_response_norm": "(x, size, alpha=0.0001, beta=0.75, k=1.0)",
         "log": "(x)",
         "log10": "(x)",
         "log1p": "(x)",
@@ -265,6 +278,7 @@ OPS: dict[str, dict[str, str]] = {
         "rope": "(x, positions=None, base=10000.0, interleaved=False)",
         "rot90": "(x, k=1, dims=(0, 1))",
         "round": "(x)",
+        "rrelu": "(x, lower=0.125, upper=0.3333333333333333, training=False)",
         "rsqrt": "(x)",
         "scaled_dot_product_attention": (
             "(q, k, v, mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False)"
