@@ -122,7 +122,7 @@ def test_what_does_not_fit(numpy_device: Any) -> None:
 def test_what_does_not_fit_on_the_device(handle: Any) -> None:
     x, targets = Tensor.from_host(sample().astype(np.float32)), Tensor.from_host(padded(TARGETS))
     long = ag.ctc_loss(x, targets, Tensor.from_host(np.array([5, 4, 4, 4, 4, 4])), [1] * 6)
-    with pytest.raises(IndexError, match="ctc_loss: a number of steps"):
+    with pytest.raises(IndexError, match="ctc_loss: sample .* steps, where 1 to"):
         long.item()
     bad = ag.ctc_loss(x, Tensor.from_host(padded(TARGETS) + 7), [4] * 6, [1] * 6)
     with pytest.raises(IndexError, match="gather"):

@@ -91,7 +91,7 @@ def test_an_embedding_refuses_negative_ids(handle: Any, padding: int | None) -> 
     with pytest.raises(IndexError, match="embedding: index -1 is negative"):
         ag.embedding(ids, weight, padding)
     rows = ag.embedding(Tensor.from_host(ids), weight, padding)
-    with pytest.raises(IndexError, match="embedding: an index is out of range"):
+    with pytest.raises(IndexError, match="embedding: index .* is out of range"):
         rows.numpy()
 
 

@@ -74,7 +74,7 @@ def test_bad_id_raises_when_the_loss_is_read(loss: Any, labels: list[Any], handl
     x = leaf(2, 4)
     bad = loss(x, Tensor.from_host(np.array(labels)))
     bad.backward()
-    with pytest.raises(IndexError, match=rf"{loss.__name__}: a target is no class id 0\.\.C-1"):
+    with pytest.raises(IndexError, match=rf"{loss.__name__}: target \S+ at position \d+ is no class id 0\.\.\d"):
         bad.item()
     assert np.isfinite(loss(x, Tensor.from_host(np.array([0, 3]))).item())
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
+
+import numpy as np
 import pytest
 
 from netcl import nn
@@ -129,3 +132,27 @@ def test_every_layer_with_parameters_refuses_another_precision() -> None:
                 continue
         assert made is not None, name
         assert not list(made.parameters()), name
+
+
+@pytest.mark.parametrize("given", [[[1.0, 2.0, 3.0]], np.ones((2, 3), np.float32)], ids=["list", "array"])
+def test_host_data_in_place_of_a_tensor(given) -> None:
+    with pytest.raises(TypeError, match=f"Linear takes tensors, not {type(given).__name__}; write netcl.tensor"):
+        nn.Sequential(nn.Linear(3, 2), nn.ReLU())(given)
+
+
+def test_errors_of_layers_show_few_frames() -> None:
+    with pytest.raises(ShapeError, match="takes x") as caught:
+        nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(3, 2)))(Tensor.zeros((2, 4)))
+    assert len(traceback.extract_tb(caught.value.__traceback__)) == 2
+
+    class Mine(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 2)
+
+        def forward(self, x):
+            return self.inner(x)
+
+    with pytest.raises(ShapeError, match="inner in Mine") as caught:
+        Mine()(Tensor.zeros((2, 4)))
+    assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)][-2:] == ["forward", "__call__"]

@@ -213,7 +213,7 @@ def test_a_broadcast_target_warns(name: str) -> None:
 @pytest.mark.parametrize("x, target", [(1.5, 1.0), (-0.1, 1.0), (0.5, 2.0), (float("nan"), 1.0)])
 def test_cross_entropy_of_no_probability_is_refused(x: float, target: float) -> None:
     loss = nn.BCELoss()(Tensor.from_host([0.5, x]), Tensor.from_host([0.0, target]))
-    with pytest.raises(ValueError, match=r"binary_cross_entropy: x and target are in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"binary_cross_entropy: \S+ at position 1 of x or target is not in \[0, 1\]"):
         loss.item()
 
 
@@ -237,7 +237,7 @@ def test_labels_beyond_the_classes_are_refused(ids: list[list[int]]) -> None:
 @pytest.mark.parametrize("labels", [[-1, 0], [2, 0], [0.5, 0.0]])
 def test_class_ids_are_whole_numbers_of_the_classes(labels: list[float]) -> None:
     loss = ag.cross_entropy(Tensor.ones((2, 2)), Tensor.from_host(labels))
-    with pytest.raises(IndexError, match="cross_entropy: a target is no class id"):
+    with pytest.raises(IndexError, match="cross_entropy: target .* is no class id"):
         loss.item()
     whole = ag.cross_entropy(Tensor.ones((2, 2)), Tensor.from_host([1.0, 0.0]))
     assert whole.item() == pytest.approx(np.log(2))

@@ -208,8 +208,8 @@ def test_batches_that_are_none_are_named(numpy_device: object, make_network: Mak
         ([{"x": x, "y": x}], "not a dict of x, y"),
         ([(x, np.array(["a"] * 4))], "arrays of numbers"),
         ([(x, 3)], "0-d"),
-        (x, "a loader gives batches"),
-        (Tensor.from_host(x), "a loader gives batches"),
+        (x, "train_loader gives batches"),
+        (Tensor.from_host(x), "train_loader gives batches"),
     ]:
         with pytest.raises(TypeError, match=error):
             trainer.fit(loader, log_every=0)

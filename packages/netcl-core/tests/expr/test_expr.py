@@ -177,10 +177,15 @@ def test_gradient_stops():
 
 def test_failed_requirements_are_reported():
     seen = []
-    checked = apply("require", X < 3, X, 7)
-    evaluate((checked,), [np.array([1.0, 5.0], np.float32)], failed=seen.append)
-    evaluate((checked,), [np.array([1.0, 2.0], np.float32)], failed=seen.append)
-    assert seen == [7]
+    checked = apply("require", X < 3, X, 7, 40)
+
+    def failed(*report):
+        seen.append(report)
+
+    evaluate((checked,), [np.array([1.0, 5.0], np.float32)], failed=failed)
+    evaluate((checked,), [np.array([1.0, 2.0], np.float32)], failed=failed)
+    evaluate((checked,), [np.array([[1.0], [2.0], [4.0]], np.float32)], shape=(3, 5), failed=failed)
+    assert seen == [(7, 5.0, 1, 40), (7, 4.0, 2, 40)]
 
 
 def test_unknown_and_doubled_primitives():

@@ -63,7 +63,11 @@ def test_bad_arguments(engine):
     cases = [
         (lambda: ops.scatter(x, 0, on([[0] * 5]), 1.0), ShapeError, r"index \(1, 5\) for shape \(3, 4\)"),
         (lambda: ops.scatter(x, 0, on([[0, 1]]), on([[1.0]])), ShapeError, r"src \(1, 1\) for index \(1, 2\)"),
-        (lambda: ops.scatter(x, 0, [[3]], 1.0), IndexError, "scatter: index 3 is out of range for a length of 3"),
+        (
+            lambda: ops.scatter(x, 0, [[3]], 1.0),
+            IndexError,
+            "scatter: index 3 at position 0 is out of range for a length of 3",
+        ),
         (lambda: ops.scatter(x, 2, [[0]], 1.0), ShapeError, "scatter: axis 2 is out of range"),
         (lambda: ops.index_add(x, 0, [0], x), ShapeError, r"source \(3, 4\).*expected \(1, 4\)"),
         (lambda: ops.index_add(flags, 0, [0], on([True])), DTypeError, "index_add adds numbers, not bool"),
@@ -96,7 +100,9 @@ def test_device_indices_out_of_range_name_the_op(engine):
         "take": lambda: ops.take(x, bad),
     }.items():
         y = call()
-        with pytest.raises(IndexError, match=f"^{op}: an index is out of range"):
+        with pytest.raises(
+            IndexError, match=f"^{op}: index -?[0-9]+ at position [0-9]+ is out of range for a length of"
+        ):
             y.numpy()
         assert y.numpy().shape == (2,)
 

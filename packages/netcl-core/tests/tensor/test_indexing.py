@@ -99,11 +99,11 @@ def test_indices_of_the_device(engine, values):
         ((0, -7), IndexError, "index -7 is out of range for axis 1"),
         ((0, 0, 0, 0), IndexError, "4 indices for shape"),
         ((Ellipsis, Ellipsis), IndexError, "one ellipsis"),
-        ([0, 5], IndexError, "index 5 is out of range for a length of 5"),
+        ([0, 5], IndexError, "index 5 at position 1 is out of range for a length of 5"),
         ("x", UnsupportedError, "str is no index; there are ints, slices"),
         (np.ones((5, 2), bool), IndexError, r"a mask of shape \(5, 2\) for the lengths \(5, 6\)"),
         (([0, 1], [0, 1, 2]), ShapeError, r"shapes \(2,\) and \(3,\) do not broadcast"),
-        (([0, 1], [0, -7]), IndexError, "getitem: index -7 is out of range for a length of 6"),
+        (([0, 1], [0, -7]), IndexError, "getitem: index -7 at position 1 is out of range for a length of 6"),
         (np.array([0.5]), DTypeError, "indices are whole numbers, not float64"),
     ],
 )
@@ -115,25 +115,25 @@ def test_bad_keys(engine, values, key, error, message):
 def test_device_indices_out_of_range_are_reported_at_the_next_read(engine):
     table = Tensor.from_host(np.arange(6, dtype=np.float32).reshape(3, 2))
     rows = ops.embedding(Tensor.from_host(np.array([0, 3])), table)
-    with pytest.raises(IndexError, match="embedding: an index is out of range"):
+    with pytest.raises(IndexError, match="embedding: index .* is out of range"):
         rows.numpy()
     assert rows.numpy().shape == (2, 2)
     pairs = table[Tensor.from_host(np.array([-4, 1])), [0, 1]]
-    with pytest.raises(IndexError, match="getitem: an index is out of range"):
+    with pytest.raises(IndexError, match="getitem: index .* is out of range"):
         pairs.numpy()
     assert pairs.tolist() == [0, 3]  # clamped
     table[Tensor.from_host(np.array([2, 3]))] = 7
-    with pytest.raises(IndexError, match="setitem: an index is out of range"):
+    with pytest.raises(IndexError, match="setitem: index .* is out of range"):
         table.numpy()
     assert table.tolist() == [[0, 1], [2, 3], [7, 7]]
     codes = ops.one_hot(Tensor.from_host(np.array([0, 4])), 3)
-    with pytest.raises(IndexError, match="one_hot: an index is out of range"):
+    with pytest.raises(IndexError, match="one_hot: index .* is out of range for"):
         codes.numpy()
 
 
 def test_host_indices_out_of_range_are_reported_at_once(engine):
     table = Tensor.from_host(np.arange(6, dtype=np.float32).reshape(3, 2))
-    with pytest.raises(IndexError, match="take: index 3 is out of range for a length of 3"):
+    with pytest.raises(IndexError, match="take: index 3 at position 1 is out of range for a length of 3"):
         ops.take(table, [0, 3], 0)
     with pytest.raises(IndexError, match="gather: index -4"):
         ops.gather(table, 0, np.array([[0, -4]]))
@@ -141,7 +141,7 @@ def test_host_indices_out_of_range_are_reported_at_once(engine):
         ops.gather(table, 0, np.array([0]))
     with pytest.raises(DTypeError, match="indices are whole numbers, not float32"):
         ops.embedding(table, table)
-    with pytest.raises(IndexError, match="one_hot: index 3 is out of range for 3 classes"):
+    with pytest.raises(IndexError, match="one_hot: index 3 at position 1 is out of range for 3 classes"):
         ops.one_hot([0, 3], 3)
     with pytest.raises(IndexError, match="embedding: padding_idx 3 is out of range for 3 rows"):
         ops.embedding([0], table, 3)

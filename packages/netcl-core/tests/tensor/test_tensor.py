@@ -275,6 +275,11 @@ def test_from_dlpack_shares_or_says_that_it_cannot():
     assert values.max() == 3
     with pytest.raises(ValueError, match="copy=False"):
         netcl.from_dlpack(values[:, ::2], copy=False)
+    values.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only, which copy=False"):
+        netcl.from_dlpack(values, copy=False)
+    netcl.from_dlpack(values).zero_()
+    assert values.max() == 3
     own = netcl.from_dlpack(t)
     assert own.untyped_storage() == t.untyped_storage()
 

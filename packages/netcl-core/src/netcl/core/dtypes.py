@@ -118,6 +118,23 @@ def canonical(dtype: DTypeLike) -> str:
         raise _unsupported(dtype) from None
 
 
+_default = "float32"
+
+
+def set_default_dtype(dtype: DTypeLike) -> None:
+    """Sets the dtype of tensors that are made of Python floats or of sizes alone; DTypeError if it is not floating."""
+    global _default
+    name = canonical(dtype)
+    if not is_floating(name):
+        raise DTypeError(f"set_default_dtype: {name} is not a floating dtype")
+    _default = name
+
+
+def get_default_dtype() -> str:
+    """Returns the dtype of tensors that are made of Python floats or of sizes alone."""
+    return _default
+
+
 class DType(str):
     """A dtype as an object, ``nc.float32``: its name, a string, with PyTorch's attributes. ``np.dtype`` takes it.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import re
-from collections.abc import Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 __all__ = [
     "BackendMismatchError",
@@ -26,7 +29,48 @@ __all__ = [
     "ShapeError",
     "SingularMatrixError",
     "UnsupportedError",
+    "from_here",
+    "shorten_traceback",
 ]
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def shorten_traceback(error: BaseException) -> None:
+    """Cuts the frames below the caller's off the traceback of an error that it is handling, so that the last line shown
+    is close to the user's.
+
+    Only if netcl raises the error by a ``raise`` statement and all of these frames are netcl's: an error that Python
+    or a library raises there, or that comes out of a function of the user, keeps its frames. So does each error in
+    Python's development mode (``python -X dev``).
+    """
+    first = error.__traceback__
+    if first is None or sys.flags.dev_mode:
+        return
+    last = first
+    while last.tb_next is not None:
+        last = last.tb_next
+        if not last.tb_frame.f_globals.get("__name__", "").startswith(("netcl.", "contextlib")):
+            return
+    if last.tb_frame.f_code.co_code[last.tb_lasti] == _RAISE or getattr(error, "_shortened", False):
+        first.tb_next = None
+        error._shortened = True  # type: ignore[attr-defined]
+
+
+def from_here(function: _F) -> _F:
+    """Decorates a public function of which the errors are raised many calls below: they show its own frame alone."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
+
+    return call  # type: ignore[return-value]
 
 
 class NetclError(Exception):

@@ -105,11 +105,14 @@ def _ended(engine: Any, lengths: Expr, labels: Expr) -> Expr:
     A length beyond the tensor's raises the flag.
     """
     places = []
-    for value, low, high, what in ((lengths, 1, size_of((0,), "int32"), "steps"), (labels, 0, None, "labels")):
+    most = size_of((0,), "int32"), apply("right_shift", size_of((2,), "int32"), 1)
+    for value, low, high, what in ((lengths, 1, most[0], "steps"), (labels, 0, most[1], "labels")):
         length = cast_expr(value, "int32")
-        fits = length <= high if high is not None else length * 2 < size_of((2,), "int32")
-        code = engine.flag_code(f"ctc_loss: a number of {what} is less than {low} or more than there are")
-        places.append(apply("require", (length >= low) & fits, length, Const(code, "int32")))
+        code = engine.flag_code(
+            f"ctc_loss: sample {{position}} has {{value}} {what}, where {low} to {{size}} are possible"
+        )
+        inside = (length >= low) & (length <= high)
+        places.append(apply("require", inside, length, Const(code, "int32"), high))
     steps, end = places[0], places[1] * 2
     return apply("eq", Index(0), steps - 1) & (apply("eq", Index(2), end) | apply("eq", Index(2), end - 1))
 

@@ -55,7 +55,8 @@ def _solved(op: str, function: Callable[..., Any], *arrays: Any, **attributes: A
 
 
 def _like(x: Tensor, values: Any, dtype: str | None = None) -> Tensor:
-    result: Tensor = x.engine.tensor(np.ascontiguousarray(values), dtype or x.dtype)
+    with np.errstate(over="ignore"):  # float16 results are computed in float32
+        result: Tensor = x.engine.tensor(np.ascontiguousarray(values), dtype or x.dtype)
     return result._alias(np.shape(values)) if result.shape != np.shape(values) else result
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
@@ -55,8 +56,8 @@ def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
     if extent is None:
         return np.asarray(values.astype(np.int64), order="C")
     if values.size and not (-extent <= int(values.min()) and int(values.max()) < extent):
-        wrong = values[(values < -extent) | (values >= extent)].flat[0]
-        raise IndexError(f"{op}: index {wrong} is out of range for a length of {extent}")
+        at = int(np.argmax((values < -extent) | (values >= extent)))
+        raise IndexError(OUT_OF_RANGE.format(op).format(value=values.flat[at], position=at, size=extent))
     signed = values.astype(np.int64)
     return np.asarray(np.where(signed < 0, signed + extent, signed), order="C")
 
@@ -315,8 +316,8 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
         values = wrapped("one_hot", indices, None)
         bound = int(values.max(initial=-1)) + 1 if num_classes is None else num_classes
         if values.size and (values.min() < 0 or values.max() >= bound):
-            wrong = values[(values < 0) | (values >= bound)].flat[0]
-            raise IndexError(f"one_hot: index {wrong} is out of range for {bound} classes")
+            at = int(np.argmax((values < 0) | (values >= bound)))
+            raise IndexError(f"one_hot: index {values.flat[at]} at position {at} is out of range for {bound} classes")
         indices, num_classes = Tensor.from_host(values), bound
     engine = engine_of("one_hot", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
@@ -327,9 +328,8 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
     if 0 in final:
         return engine.empty(final, dtype)  # type: ignore[no-any-return]
     index = Load(0, indices.dtype)
-    known = apply(
-        "require", (index >= 0) & (index < count), index, engine.flag_code("one_hot: an index is out of range")
-    )
+    code = engine.flag_code("one_hot: index {value} at position {position} is out of range for {size} classes")
+    known = apply("require", (index >= 0) & (index < count), index, code, count)
     hit = cast(apply("eq", known, Index(len(final) - 1)), canonical(dtype))
     column = indices._alias((*indices.shape, 1))
     return engine.run((hit,), (column,), shapes=(final,))[0]  # type: ignore[no-any-return]

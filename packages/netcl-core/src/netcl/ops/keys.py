@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from netcl.core.backend.protocol import DeviceBackend
+from netcl.core.backend.protocol import OUT_OF_RANGE, DeviceBackend
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Expr, Load, Scalar, place_of
 from netcl.core.layout import broadcast_shapes
@@ -229,7 +229,7 @@ def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents
     if 0 in shape:
         return engine.empty(shape, "int64")  # type: ignore[no-any-return]
     tensors = [tensor if tensor.shape == shape else expand.row.call(tensor, shape) for tensor in tensors]  # type: ignore[misc]
-    code = engine.flag_code(f"{op}: an index is out of range")
+    code = engine.flag_code(OUT_OF_RANGE.format(op))
     position = _position(tuple(tensor.dtype for tensor in tensors), code)
     return engine.run((position,), tensors, {f"n{k}": n for k, n in enumerate(extents)})[0]
 

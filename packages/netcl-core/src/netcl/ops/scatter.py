@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import DTypeError, ShapeError
@@ -354,8 +355,10 @@ def _product_at(x: Tensor, index: Tensor, source: Tensor, axis: int, include_sel
     key = list(np.ogrid[tuple(slice(n) for n in index.shape)])
     places = index.numpy().astype(np.int64)
     extent = out.shape[axis]
-    if places.min() < -extent or places.max() >= extent:
-        raise IndexError(f"scatter_reduce: an index is out of range for axis {axis} of length {extent}")
+    wrong = (places < -extent) | (places >= extent)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise IndexError(OUT_OF_RANGE.format("scatter_reduce").format(value=places.flat[at], position=at, size=extent))
     key[axis] = places
     if not include_self:
         out[tuple(key)] = 1

@@ -154,7 +154,7 @@ def _edges(engine: Any, x: Tensor, bins: int, range: Sequence[float] | None, dty
     if range is None and x.size:
         finite = apply("isfinite", first) & apply("isfinite", last)
         message = "histogram: the range of the elements is not finite; pass range="
-        first = apply("require", finite, first, Const(engine.flag_code(message, ValueError), "int32"))
+        first = apply("require", finite, first, Const(engine.flag_code(message, ValueError), "int32"), 0)
     place, count = cast(Index(0), wide), Scalar("bins", wide)
     half = apply("where", apply("eq", first, last), 0.5, 0.0)
     first, last = first - half, last + half

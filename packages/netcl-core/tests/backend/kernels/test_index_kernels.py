@@ -169,7 +169,7 @@ def test_an_index_out_of_range_is_clamped_and_reported_at_the_next_read(engine: 
     ids = engine.tensor(np.array([1, bad, 0, 2, 3]), "int32")
     shape = {"shape": (5,)} if kind.endswith("_grad") else {}
     out = engine.index(kind, x, ids, axis=0, **shape)
-    with pytest.raises(IndexError, match=f"{kind.removesuffix('_grad')}: an index is out of range"):
+    with pytest.raises(IndexError, match=f"{kind.removesuffix('_grad')}: index .* is out of range"):
         engine.read(out)
     clamped = [1, 0 if bad < 0 else 4, 0, 2, 3]
     expected = np.zeros(5)
@@ -262,5 +262,5 @@ def test_take_is_numpys(shape, axis, count, dtype, engine):
 def test_take_reports_an_index_out_of_range(wrong, width, engine):
     x = Tensor.from_host(np.arange(5 * width, dtype=np.float32).reshape(5, width))
     index = Tensor.from_host(np.array([0, wrong, 1]))
-    with pytest.raises(IndexError, match="take: an index is out of range"):
+    with pytest.raises(IndexError, match="take: index .* is out of range"):
         ops.take(x, index, 0).numpy()

@@ -2,6 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 #define BYTES 1
 #define INDEX int
+#define REPORT(code, value, at, size) if (!atomic_cmpxchg(flag, 0, code)) { __global long* what = (__global long*)flag; flag[1] = 0; what[1] = value; what[2] = at; what[3] = size; }
 #define LOOPS __attribute__((vec_type_hint(float16)))
 // Data-dependent addressing along the middle of three dimensions (before, axis, after): what the kernels in index_*.cl share.
 //
@@ -13,8 +14,8 @@
 //                              work-item owns a range of rows of the result times a stretch of columns.
 // .._gradient                  add in REAL. `total` limits the indices if the last of `before` parts has fewer.
 //
-// Negative indices count from the end; an index out of range is clamped, and raises `code` in the flag. With a negative
-// `code` negative indices are out of range, too.
+// Negative indices count from the end; an index out of range is clamped, and reported under `code` in the flag. With a
+// negative `code` negative indices are out of range, too.
 
 typedef struct {
     long before, axis, after, count;
@@ -26,8 +27,9 @@ static inline long clamped(long i, const long axis) {
     return i < 0 ? 0 : (i >= axis ? axis - 1 : i);
 }
 
-static inline long checked(const long i, const long axis, __global int* flag, const int code) {
-    if (i < (code < 0 ? 0 : -axis) || i >= axis) atomic_max(flag, abs(code));
+// `at` is the position of `i` among all indices.
+static inline long checked(const long i, const long at, const long axis, __global int* flag, const int code) {
+    if (i < (code < 0 ? 0 : -axis) || i >= axis) REPORT(abs(code), i, at, axis)
     return clamped(i, axis);
 }
 
@@ -76,7 +78,7 @@ __kernel void take(__global const element* restrict x, __global const INDEX* res
             __global const element* from = x + outer * g.axis;
             for (size_t k = 0; k < run; k++) {
                 long j = indices[i + k];
-                if ((ulong)j >= (ulong)g.axis) j = checked(j, g.axis, flag, code);
+                if ((ulong)j >= (ulong)g.axis) j = checked(j, i + k, g.axis, flag, code);
                 out[row + k] = from[j];
             }
             row += run;
@@ -85,7 +87,7 @@ __kernel void take(__global const element* restrict x, __global const INDEX* res
     }
 #endif
     EACH_ROW {
-        const size_t position = outer * g.axis + checked(indices[i], g.axis, flag, code);
+        const size_t position = outer * g.axis + checked(indices[i], i, g.axis, flag, code);
         __global const element* from = x + position * g.after;
         __global element* to = out + row * g.after;
         for (long c = begin; c < end; c++) to[c] = from[c];

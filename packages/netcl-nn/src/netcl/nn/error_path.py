@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from netcl.core.errors import DTypeError, ShapeError
 
 LOCATED = (ShapeError, DTypeError)
 _ORIGIN = "_module_and_message"
+
+
+def refuse_host_data(module: Any, inputs: tuple[Any, ...]) -> None:
+    """Raises TypeError if a layer of netcl got a list or an array in place of a tensor; for calls that have failed."""
+    if not type(module).__module__.startswith("netcl.nn") or module._modules:
+        return
+    for value in inputs:
+        if isinstance(value, (list, np.ndarray)):
+            raise TypeError(
+                f"{type(module).__name__} takes tensors, not {type(value).__name__}; write netcl.tensor(...)"
+            ) from None
 
 
 def add_module_path(error: BaseException, module: Any) -> None:

@@ -394,4 +394,7 @@ def __getattr__(name: str) -> Any:
     """Returns an op of netcl.autograd."""
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(ag, name)
+    try:
+        return getattr(ag, name)
+    except AttributeError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name) from None

@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError
-from netcl.nn.error_path import LOCATED, add_module_path
+from netcl.core.errors import DTypeError, shorten_traceback
+from netcl.nn.error_path import LOCATED, add_module_path, refuse_host_data
 from netcl.nn.hooks import BackwardHooks, RemovableHandle
 from netcl.nn.placement import moved
 from netcl.nn.state import IncompatibleKeys, load_into
@@ -78,6 +78,10 @@ class Module:
                 return self.forward(*args, **kwargs)
             except LOCATED as error:
                 add_module_path(error, self)
+                shorten_traceback(error)
+                raise
+            except (AttributeError, TypeError):
+                refuse_host_data(self, args)
                 raise
 
     def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ShapeError, shorten_traceback
 from netcl.optim.clip import clipping
 from netcl.optim.fused import (
     CLIP,
@@ -27,6 +28,16 @@ from netcl.optim.fused import (
 
 # A parameter, its running scalars and its states, as read from a state_dict.
 Entry = tuple[Tensor, dict[str, float], dict[str, Any]]
+
+# Names of other libraries for options.
+_OTHER_NAMES = {
+    **dict.fromkeys(("learning_rate", "step_size", "eta"), "lr=..."),
+    **dict.fromkeys(("beta1", "beta2", "beta_1", "beta_2", "b1", "b2"), "betas=(beta1, beta2), or momentum=... of SGD"),
+    "epsilon": "eps=...",
+    **dict.fromkeys(("decay", "l2"), "weight_decay=..."),
+    **dict.fromkeys(("parameters", "model"), "params=model.parameters()"),
+    "clipnorm": "netcl.optim.clip_grad_norm(params, max_norm) before step()",
+}
 
 
 class ParamGroup(dict[str, Any]):
@@ -70,6 +81,16 @@ class Optimizer:
     in the pass that updates.
     """
 
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: Any, **options: Any) -> Any:
+            """Raises TypeError for an option under another library's name, and says which it is here."""
+            for name in _OTHER_NAMES.keys() & options.keys():
+                known = inspect.signature(cls).parameters
+                if name not in known and not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+                    raise TypeError(f"{cls.__name__} takes no {name}; write {_OTHER_NAMES[name]}")
+            return super().__new__(cls)
+
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         self.defaults: dict[str, Any] = dict(defaults)
         self.param_groups: list[ParamGroup] = []
@@ -81,11 +102,19 @@ class Optimizer:
         self._states: dict[int, dict[str, Tensor]] = {}
         if isinstance(params, Tensor):
             raise TypeError("params is an iterable of parameters or of groups; give [tensor], not the tensor itself")
+        if isinstance(params, Mapping):
+            raise TypeError("params is a mapping; give its values(), or [{'params': ...}] for a group")
+        if callable(getattr(params, "parameters", None)):
+            raise TypeError(f"params is a {type(params).__name__}; give its parameters(): model.parameters()")
         given: list[Any] = list(params)
         if not given:
             raise ValueError("the optimizer got no parameters")
-        for group in given if isinstance(given[0], Mapping) else [{"params": given}]:
-            self.add_param_group(group)
+        try:
+            for group in given if isinstance(given[0], Mapping) else [{"params": given}]:
+                self.add_param_group(group)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     # -- defined by subclasses -----------------------------------------------------------------------------------
 
@@ -125,7 +154,13 @@ class Optimizer:
         values = {**self.defaults, **group}
         given = values["params"]
         values["params"] = [given] if isinstance(given, Tensor) else list(given)
-        self.check(values)
+        try:
+            self.check(values)
+        except TypeError:
+            for name, value in values.items():
+                if isinstance(value, str):
+                    raise TypeError(f"{type(self).__name__}: {name} is a number, not the string {value!r}") from None
+            raise
         known = {id(p) for other in self.param_groups for p in other["params"]}
         for p in values["params"]:
             if not isinstance(p, Tensor):

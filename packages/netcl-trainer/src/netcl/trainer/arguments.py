@@ -17,6 +17,8 @@ __all__ = ["evaluating", "half_dtype", "queue_of", "updates_per_epoch"]
 
 def queue_of(given: Any, parameters: Sequence[Tensor]) -> Any:
     """Returns the queue of the model; raises BackendMismatchError if ``given`` is another one."""
+    if callable(given) or isinstance(given, str):
+        raise TypeError(f"device_queue is a queue or DeviceHandle, not {given!r}; a loss is loss_fn=...")
     wanted = given.queue if isinstance(given, DeviceHandle) else given
     if not parameters:
         return wanted if wanted is not None else get_active_device().queue

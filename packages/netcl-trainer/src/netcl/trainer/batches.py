@@ -10,7 +10,7 @@ import numpy as np
 
 from netcl.core import Tensor
 
-__all__ = ["Batch", "StepInputs", "batches", "describe", "on_device"]
+__all__ = ["Batch", "StepInputs", "batches", "check_loader", "describe", "on_device"]
 
 
 class Batch:
@@ -75,15 +75,29 @@ def split(batch: Any, *, targets: bool) -> Batch:
     return Batch(found[:-1], found[-1])
 
 
+def check_loader(loader: Any, name: str) -> None:
+    """Raises TypeError if ``loader`` is an array, or a tuple of arrays, in place of what gives batches."""
+    arrays = np.ndarray, Tensor
+    if isinstance(loader, arrays):
+        raise TypeError(
+            f"{name} gives batches (inputs, target), and is an array of shape {tuple(loader.shape)}; write "
+            "DataLoader((x, y), batch_size=...)"
+        )
+    if isinstance(loader, tuple) and loader and all(isinstance(part, (*arrays, list)) for part in loader):
+        raise TypeError(
+            f"{name} gives batches (inputs, target), and is a tuple of {len(loader)} arrays; write "
+            "DataLoader((x, y), batch_size=...), or [(x, y)] for one batch"
+        )
+    if not isinstance(loader, Iterable):
+        raise TypeError(f"{name} is an iterable of batches (inputs, target), such as a DataLoader, not {loader!r}")
+
+
 def batches(loader: Iterable[Any], *, targets: bool = True) -> Iterator[Batch]:
     """Yields the batches of one pass over ``loader``; batches without samples are skipped.
 
     Raises TypeError for an array in place of a loader: its elements would be read as batches.
     """
-    if isinstance(loader, (np.ndarray, Tensor)):
-        raise TypeError(
-            f"a loader gives batches; for an array of shape {tuple(loader.shape)} use DataLoader(array, batch_size=...)"
-        )
+    check_loader(loader, "the loader")
     for item in loader:
         batch = split(item, targets=targets)
         if len(batch):

@@ -12,6 +12,23 @@ from netcl.trainer.run_view import RunView
 __all__ = ["Callback", "EarlyStopping", "LearningRateMonitor"]
 
 
+# Names of other libraries for the hooks.
+_OTHER_HOOKS = {
+    **dict.fromkeys(("on_train_begin", "on_train_start", "on_fit_begin"), "on_fit_start(self, trainer)"),
+    "on_train_end": "on_fit_end(self, trainer)",
+    **dict.fromkeys(("on_epoch_begin", "on_train_epoch_start"), "on_epoch_start(self, trainer)"),
+    **dict.fromkeys(
+        ("on_train_epoch_end", "on_validation_end", "on_validation_epoch_end", "on_test_end"),
+        "on_epoch_end(self, trainer, logs)",
+    ),
+    **dict.fromkeys(("on_batch_end", "on_train_batch_end", "after_batch"), "on_step_end(self, trainer, logs)"),
+    **dict.fromkeys(
+        ("on_batch_begin", "on_batch_start", "on_train_batch_begin", "on_train_batch_start"),
+        "on_step_end(self, trainer, logs), which is called after each step",
+    ),
+}
+
+
 class Callback:
     """Override the methods that you need; every method of this class does nothing.
 
@@ -20,6 +37,15 @@ class Callback:
     that a callback adds to it appear there. Callbacks are called in the order given. ``trainer`` is the Trainer (see
     RunView); callbacks may set ``trainer.should_stop``.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Raises TypeError for a method ``on_...`` that no Trainer calls, and says which hook it is here."""
+        super().__init_subclass__(**kwargs)
+        for name in vars(cls):
+            if name.startswith("on_") and not hasattr(Callback, name):
+                hooks = ", ".join(hook for hook in vars(Callback) if hook.startswith("on_"))
+                instead = f"write {_OTHER_HOOKS[name]}" if name in _OTHER_HOOKS else f"the hooks are {hooks}"
+                raise TypeError(f"{cls.__name__}.{name} is no hook and would never be called; {instead}")
 
     def on_fit_start(self, trainer: RunView) -> None:
         """Before the first epoch."""

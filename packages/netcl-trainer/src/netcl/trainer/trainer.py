@@ -18,7 +18,7 @@ from netcl.amp import GradScaler
 from netcl.core import Tensor
 from netcl.optim import OneCycleLR, Optimizer, ReduceLROnPlateau
 from netcl.trainer.arguments import evaluating, half_dtype, queue_of, updates_per_epoch
-from netcl.trainer.batches import StepInputs, batches, on_device
+from netcl.trainer.batches import StepInputs, batches, check_loader, on_device
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.checkpoint import ModelCheckpoint
 from netcl.trainer.compiled_step import CompiledStep
@@ -88,13 +88,26 @@ class Trainer:
         compile: bool = True,
         seed: int | None = None,
     ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"model is an nn.Module, not {type(model).__name__}")
         own = list(model.parameters())
         if optimizer is not None:
+            if not hasattr(optimizer, "param_groups"):
+                raise TypeError(
+                    f"optimizer is an Optimizer, not {optimizer!r}; write netcl.optim.Adam(model.parameters())"
+                )
             stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
             if not any(id(p) in stepped for p in own):
                 raise ValueError("the optimizer steps no parameter of this model: make it from model.parameters()")
         if grad_clip is not None and not grad_clip > 0:
             raise ValueError(f"grad_clip is a positive number or None, not {grad_clip!r}")
+        if loss_fn is not None and not callable(loss_fn):
+            raise TypeError(f"loss_fn is a function of output and target, not {loss_fn!r}; write nn.functional's")
+        callbacks = [callbacks] if isinstance(callbacks, Callback) else list(callbacks)
+        for callback in callbacks:
+            if not isinstance(callback, Callback):
+                made = f"; write {callback.__name__}()" if isinstance(callback, type) else ""
+                raise TypeError(f"callbacks are instances of netcl.trainer.Callback, not {callback!r}{made}")
         if metrics_stride < 1 or accumulation_steps < 1:
             raise ValueError(
                 f"metrics_stride is at least 1, accumulation_steps too, not {metrics_stride!r} and "
@@ -113,7 +126,7 @@ class Trainer:
         self.compile: bool = compile
         self.accumulation_steps = accumulation_steps
         self.metrics: dict[str, Metric] | None = None if metrics is None else dict(metrics)
-        self.callbacks: list[Callback] = list(callbacks)
+        self.callbacks: list[Callback] = callbacks
         self.history: History = History()
         self.epochs: int
         self.epoch: int
@@ -157,6 +170,9 @@ class Trainer:
             raise ValueError(f"epochs and log_every are at least 0, not {epochs} and {log_every}")
         if self.optimizer is None:
             raise ValueError("fit needs an optimizer: Trainer(model, optimizer)")
+        check_loader(train_loader, "train_loader")
+        if val_loader is not None:
+            check_loader(val_loader, "val_loader")
         callbacks = list(self.callbacks)
         if log_every and not any(isinstance(callback, ProgressBar) for callback in callbacks):
             callbacks.append(ProgressBar(log_every))

@@ -44,8 +44,8 @@ def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple
         inside = inside & apply("eq", apply("floor", labels), labels)
     counts = inside if ignore_index is None else apply("ne", labels, ignore_index)
     allowed = inside if ignore_index is None else inside | ~counts
-    checked = apply("require", allowed, cast(labels, "int32"), Const(code, "int32"))
-    return apply("eq", Index(1), checked), counts
+    checked = apply("require", allowed, labels, Const(code, "int32"), classes)
+    return apply("eq", Index(1), cast(checked, "int32")), counts
 
 
 def _weighted(value: Expr, hit: Expr, counts: Expr, weight: Expr | None, reduction: str, space: Space) -> Expr | Parts:
@@ -253,7 +253,7 @@ def _per_class(op: str, x: Tensor, weight: Tensor | None) -> Tensor | None:
 
 def _code(op: str, x: Tensor, ignore_index: int | None) -> int:
     but = "" if ignore_index is None else f" (or ignore_index {ignore_index})"
-    return x.engine.flag_code(f"{op}: a target is no class id 0..C-1{but}, C being the length of axis 1 of the logits")
+    return x.engine.flag_code(f"{op}: target {{value}} at position {{position}} is no class id 0..{{last}}{but}")
 
 
 @composite(amp="float32", domain=Domain(cases=_smoothed_cases, reference=_called_reference))

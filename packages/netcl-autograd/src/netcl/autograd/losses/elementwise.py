@@ -193,7 +193,7 @@ def gaussian_errors(
 ) -> Expr:
     """``gaussian_nll_loss`` with a variance that broadcasts; a negative one sets the device's error flag."""
     if code:
-        var = apply("require", var >= 0.0, var, Const(code, "int32"))
+        var = apply("require", var >= 0.0, var, Const(code, "int32"), 0)
     # The limit has no part in the gradient: below it that of the variance is the one at the limit.
     spread = var + apply("stop_gradient", apply("where", var < eps, eps - var, 0.0))
     value = 0.5 * (apply("log", spread) + (x - target) * (x - target) / spread)
@@ -222,7 +222,9 @@ def gaussian_nll_loss(
             var = reshape(var, (*var.shape, 1))
         elif var.shape[:-1] != x.shape[:-1] or var.shape[-1:] != (1,):
             raise ShapeError(f"gaussian_nll_loss: var {var.shape} for x {x.shape}", op="gaussian_nll_loss")
-    code = x.engine.flag_code("gaussian_nll_loss: var has a negative element", ValueError)
+    code = x.engine.flag_code(
+        "gaussian_nll_loss: var has a negative element, {value} at position {position}", ValueError
+    )
     return gaussian_errors(x, target, var, full=full, eps=eps, reduction=reduction, code=code)  # type: ignore[no-any-return]
 
 
@@ -246,7 +248,7 @@ def cross_entropy_of_two(
     """``binary_cross_entropy``; values outside [0, 1], and NaN, set the device's error flag."""
     if code:
         x, target = (
-            apply("require", (value >= 0.0) & (value <= 1.0), value, Const(code, "int32")) for value in (x, target)
+            apply("require", (value >= 0.0) & (value <= 1.0), value, Const(code, "int32"), 0) for value in (x, target)
         )
     value = -(target * _log(x) + (1.0 - target) * _log(1.0 - x))
     return reduced(value if weight is None else value * weight, reduction, space.axes(None))
@@ -259,7 +261,9 @@ def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None
     x or a target outside [0, 1], or NaN, raises ValueError when the loss is read.
     """
     code = x.engine.flag_code(
-        "binary_cross_entropy: x and target are in [0, 1]; binary_cross_entropy_with_logits takes logits", ValueError
+        "binary_cross_entropy: {value} at position {position} of x or target is not in [0, 1]; "
+        "binary_cross_entropy_with_logits takes logits",
+        ValueError,
     )
     return cross_entropy_of_two(x, target, weight, reduction=reduction, code=code)  # type: ignore[no-any-return]
 

@@ -10,7 +10,7 @@ import netcl.autograd.ops.rnn_cells  # noqa: F401
 import netcl.ops as _forward
 from netcl.autograd import losses  # registers the rows of the losses
 from netcl.autograd.mode import state
-from netcl.core.dispatch import TABLE, OpRow, call_row
+from netcl.core.dispatch import TABLE, OpRow, call_row, explain
 from netcl.ops.signatures import Signed
 
 
@@ -18,7 +18,11 @@ def _differentiable(row: OpRow) -> Any:
     def op(*args: Any, **kwargs: Any) -> Any:
         tape = kwargs.pop("tape", None) if kwargs else None
         if tape is None:
-            return call_row(row, args, kwargs, True)
+            try:
+                return call_row(row, args, kwargs, True)
+            except Exception as error:
+                explain(error, row, args, kwargs)
+                raise
         outer, state.tape = state.tape, tape
         try:
             return call_row(row, args, kwargs, True)

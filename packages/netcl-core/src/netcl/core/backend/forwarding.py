@@ -103,11 +103,11 @@ class DeviceFlags:
         with self._lock:
             return self._codes.setdefault((message, error), len(self._codes) + 1)
 
-    def error(self, code: int) -> Exception:
-        """The error of a code, with its message."""
+    def error(self, code: int, value: float, position: int, size: int) -> Exception:
+        """The error of a code, with the fields of its message filled in; see ``DeviceBackend.flag_code``."""
         with self._lock:
             text, error = next(entry for entry, number in self._codes.items() if number == code)
-        return error(text)
+        return error(text.format(value=value, position=position, size=size, last=size - 1))
 
 
 flags: DeviceFlags = DeviceFlags()
@@ -157,7 +157,7 @@ class ForwardedCalls:
         return tensor
 
     def flag_code(self, message: str, error: type[Exception] = IndexError) -> int:
-        """The code under which a check raises ``error(message)`` at the next host read."""
+        """The code under which a check in a kernel raises ``error(message)``."""
         return flags.code(message, error)
 
     def forbid_upload(self) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Pair = tuple[int, int]
 
+# The message of an index that is out of range: of the name of an op, then of the fields of ``DeviceBackend.flag_code``.
+OUT_OF_RANGE = "{}: index {{value}} at position {{position}} is out of range for a length of {{size}}"
+
 
 class Described(Protocol):
     """The fields of a program of the op table that ``describe`` reads."""
@@ -147,7 +150,10 @@ class DeviceBackend(Protocol):
         ...
 
     def flag_code(self, message: str, error: type[Exception] = IndexError) -> int:
-        """The code under which a check in a kernel raises ``error(message)`` at the next host read."""
+        """The code under which a check in a kernel raises ``error(message)`` at the next host read. The fields {value},
+        {position}, {size} and {last} of the message are the value that failed, its position in row-major order, the
+        size that it does not fit, and that less one.
+        """
         ...
 
     def run(

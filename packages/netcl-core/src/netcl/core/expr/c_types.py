@@ -34,6 +34,17 @@ STREAM = """\
 #endif"""
 
 
+def report(code: str, value: str, at: str, size: str, real: bool = False) -> str:
+    """The statement with which a kernel raises its queue's flag, int[8]: the first failed check writes its code, 1 if
+    its value is the bits of a float, and three longs: the value, its position and a size.
+    """
+    number = f"as_int((float)({value}))" if real else value
+    return (
+        f"if (!atomic_cmpxchg(flag, 0, {code})) {{ __global long* what = (__global long*)flag; flag[1] = {int(real)}; "
+        f"what[1] = {number}; what[2] = {at}; what[3] = {size}; }}"
+    )
+
+
 def lanes(type_name: str, width: int) -> str:
     """The type of ``width`` lanes."""
     return type_name if width == 1 else f"{type_name}{width}"

@@ -322,7 +322,7 @@ def apply(name: str, *args: Operand) -> Expr:
         return Apply(prim, (cast(args[0], "bool"), *branches), dtype)
     if rule == "require":
         value = as_expr(args[1])
-        return Apply(prim, (cast(args[0], "bool"), value, as_expr(args[2])), value.dtype)
+        return Apply(prim, (cast(args[0], "bool"), value, as_expr(args[2]), as_expr(args[3])), value.dtype)
     if rule in ("promote", "float", "compare", "predicate"):
         dtype, operands = _common(args, floating=rule in ("float", "predicate"))
         if dtype == "bool":
@@ -360,6 +360,6 @@ def place_of(index: Expr, n: Expr, code: int) -> Expr:
     of range raises the flag ``code`` and is clamped.
     """
     wide = cast(index, "int64")
-    known = apply("require", (wide >= -n) & (wide < n), wide, code)
+    known = apply("require", (wide >= -n) & (wide < n), wide, code, n)
     place = apply("where", known < 0, known + n, known)
     return apply("maximum", apply("minimum", place, n - 1), 0)

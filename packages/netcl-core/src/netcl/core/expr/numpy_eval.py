@@ -148,7 +148,7 @@ class Evaluator:
         arrays: Sequence[np.ndarray[Any, Any]],
         scalars: Mapping[str, float | int],
         space: tuple[int, ...],
-        failed: Callable[[int], None] | None = None,
+        failed: Callable[[int, float, int, int], None] | None = None,
     ) -> list[np.ndarray[Any, Any]]:
         """The values of the outputs over ``space``, see ``evaluate``."""
         rank = len(space)
@@ -170,7 +170,7 @@ class _Run(NamedTuple):
 
     scalars: Mapping[str, float | int]
     space: tuple[int, ...]
-    failed: Callable[[int], None] | None
+    failed: Callable[[int, float, int, int], None] | None
 
 
 def _picker(slots: list[int]) -> Callable[[list[Any]], Sequence[Any]]:
@@ -202,9 +202,14 @@ def _positions(axis: int, run: _Run) -> Any:
     return positions.reshape([-1 if other == axis else 1 for other in range(len(run.space))])
 
 
-def _require(run: _Run, condition: Any, value: Any, code: Any) -> Any:
+def _require(run: _Run, condition: Any, value: Any, code: Any, size: Any) -> Any:
     if run.failed is not None and not np.all(condition):
-        run.failed(int(code))
+        holds, values = np.broadcast_arrays(condition, value)
+        first = np.unravel_index(int(np.argmin(holds)), holds.shape)
+        own = np.shape(value)  # without the axes along which it is repeated
+        place = [0 if n == 1 else at for n, at in zip(own, first[len(first) - len(own) :])]
+        position = int(np.ravel_multi_index(place, own)) if own else 0
+        run.failed(int(code), values[first].item(), position, int(size))
     return value
 
 
@@ -220,12 +225,12 @@ def evaluate(
     scalars: Mapping[str, float | int] | None = None,
     *,
     shape: Sequence[int] | None = None,
-    failed: Callable[[int], None] | None = None,
+    failed: Callable[[int, float, int, int], None] | None = None,
 ) -> list[np.ndarray[Any, Any]]:
     """The values of ``outputs`` for input ``arrays`` (storage dtypes), each of the shape that it has by broadcasting.
 
-    ``shape`` is the iteration space (default: what the arrays broadcast to); ``failed(code)`` is called for each
-    ``require`` that does not hold.
+    ``shape`` is the iteration space (default: what the arrays broadcast to); ``failed(code, value, position, size)`` is
+    called for each ``require`` that does not hold, with the first value for which it does not.
     """
     space = tuple(shape) if shape is not None else np.broadcast_shapes(*(a.shape for a in arrays))
     return Evaluator(outputs).run(arrays, scalars or {}, space, failed)

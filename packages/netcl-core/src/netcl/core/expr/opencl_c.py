@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 
-from netcl.core.dtypes import c_type, compute_type
+from netcl.core.dtypes import c_type, compute_type, is_floating
 from netcl.core.expr import c_types as c
 from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar
@@ -78,7 +78,7 @@ class _Writer(LoopWriter):
         parts = [self.emit(arg, scope) for arg in node.args]
         vector = any(is_vector for _, is_vector in parts)
         if node.prim.name == "require":
-            return self.require(scope, parts)
+            return self.require(node, scope, parts)
         if node.prim.name == "stop_gradient":
             return parts[0]
         texts = [
@@ -169,11 +169,21 @@ class _Writer(LoopWriter):
         streams = self.layout.streams and vector and self.spill is None
         scope.add(c.store(f"out{k}", offset, text, dtype, lanes, self.through(dtype, lanes), streams))
 
-    def require(self, scope: Scope, parts: list[tuple[str, bool]]) -> tuple[str, bool]:
-        (condition, vector), value, (code, _) = parts
-        failed = f"any(({condition}) == 0)" if vector else f"!({condition})"
-        scope.add(f"if ({failed}) atomic_max(flag, {code});")
-        return value
+    def require(self, node: Apply, scope: Scope, parts: list[tuple[str, bool]]) -> tuple[str, bool]:
+        """Raises the flag if the condition is false, with the value of the first lane for which it is."""
+        (condition, vector), (value, wide), (code, _), (size, _) = parts
+        first = next((one for one in walk((node.args[1],)) if isinstance(one, Load)), None)
+        axes = () if first is None else self.layout.loads[first.slot]
+        at, step = self.offset(axes) if first is not None else "-1", int(self.last in axes)
+        lines = []
+        for lane in range(self.width if vector else 1):
+            one = f"({condition}).s{lane:x}" if vector else condition
+            given = f"({value}).s{lane:x}" if wide else value
+            place = f"{at} + {lane}" if step and lane else at
+            failed = c.report(code, given, place, size, is_floating(node.dtype))
+            lines.append(f"  if (!({one})) {failed}" if vector else f"  {failed}")
+        scope.add(f"if (any(({condition}) == 0)) {{" if vector else f"if (!({condition})) {{", *lines, "}")
+        return value, wide
 
     def offset(self, axes: Axes, part: int | None = None) -> str:
         """The position in elements of an operand that varies along ``axes``, in the current loops."""

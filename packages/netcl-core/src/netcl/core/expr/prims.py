@@ -321,14 +321,14 @@ _exact(
 )
 
 # Identity with a meaning: no gradient; a check on the device that raises the queue's flag with a code (see
-# engine.flag_code).
+# engine.flag_code), the value that failed, its position in its operand, and a size that the message names.
 _exact("stop_gradient", 1, "{0}", lambda a: a, None, flops=0)
 _exact(
     "require",
-    3,
+    4,
     "",
-    lambda condition, value, code: value,
-    lambda g, out, c, value, code: (None, g, None),
+    lambda condition, value, code, size: value,
+    lambda g, out, c, value, code, size: (None, g, None, None),
     "require",
     flops=0,
 )

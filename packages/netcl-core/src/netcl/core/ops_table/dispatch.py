@@ -13,8 +13,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, OutOfMemoryError
+from netcl.core.errors import DTypeError, OutOfMemoryError, shorten_traceback
 from netcl.core.grad_mode import state
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
@@ -55,6 +57,7 @@ __all__ = [
     "evaluate",
     "evaluate_each",
     "execute",
+    "explain",
     "make_row",
     "pop_hook",
     "program_row",
@@ -78,14 +81,23 @@ _MOST_WARM_CALLS = 8192
 
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
     """Runs the op ``name``. ``record=None`` inherits from the composite op that is running (False outside of one)."""
-    return call_row(TABLE.get(name) or row_of(name), args, kwargs, record)
+    row = TABLE.get(name) or row_of(name)
+    try:
+        return call_row(row, args, kwargs, record)
+    except Exception as error:
+        explain(error, row, args, kwargs)
+        raise
 
 
 def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
     """The function that calls ``row``: recorded, not recorded, or (None) as the composite op that is running."""
 
     def op(*args: Any, **kwargs: Any) -> Any:
-        return call_row(row, args, kwargs, record)
+        try:
+            return call_row(row, args, kwargs, record)
+        except Exception as error:
+            explain(error, row, args, kwargs)
+            raise
 
     def straight(*args: Any, **kwargs: Any) -> Any:
         # The fast path of ``call_row`` and ``execute``: for calls seen before, if nothing is recorded and no hook is
@@ -116,9 +128,27 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
                 result = again(args)
                 if result is not None:
                     return result
-        return call_row(row, args, kwargs)
+        return op(*args, **kwargs)
 
     return straight if record is None and row.expression is not None else op
+
+
+def explain(error: Exception, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Shortens the traceback of an error of a call of ``row``; raises TypeError in place of an AttributeError or a
+    TypeError if an argument that has to be a tensor is a list or an array.
+    """
+    if isinstance(error, (AttributeError, TypeError)):
+        _refuse_host_data(row, args, kwargs)
+    shorten_traceback(error)
+
+
+def _refuse_host_data(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    given = {**dict(zip(row.signature.parameters, args)), **kwargs}
+    for name, parameter in row.signature.parameters.items():
+        value = given.get(name)
+        if isinstance(value, (list, tuple, np.ndarray)) and parameter.annotation in ("Tensor", "Tensor | None"):
+            kind = type(value).__name__
+            raise TypeError(f"{row.name}: {name} is a tensor, not {kind}; write netcl.tensor({name})") from None
 
 
 def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from netcl.core.backend.registry import cpu_engine, engine_for
 from netcl.core.dtypes import canonical
+from netcl.core.errors import shorten_traceback
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.methods import Methods
@@ -42,9 +43,12 @@ class Creation(Methods[ResultT]):
         requires_grad: bool = False,
     ) -> ResultT:
         """A tensor of ``shape`` filled with ``fill`` (None: undefined content), from ``pool`` or the queue's own."""
-        engine = cpu_engine() if queue is None and backend == "cpu" else engine_for(queue)
-        name = canonical(dtype)
-        tensor: Any = engine.empty(check_shape(shape), name, persistent=persistent, pool=pool)
+        try:
+            engine = cpu_engine() if queue is None and backend == "cpu" else engine_for(queue)
+            tensor: Any = engine.empty(check_shape(shape), canonical(dtype), persistent=persistent, pool=pool)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
         if fill is not None:
             engine.fill(tensor, fill)
         tensor.requires_grad = requires_grad

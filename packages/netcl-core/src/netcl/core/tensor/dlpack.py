@@ -75,6 +75,8 @@ def array_of(source: Any) -> Array:
     """The array of an object that has ``__dlpack__``; BufferError if its memory is not the host's."""
     if not hasattr(source, "__dlpack__"):
         raise TypeError(f"from_dlpack takes an object with __dlpack__, not {type(source).__name__}")
+    if isinstance(source, np.ndarray):  # through a capsule, NumPy before 2.1 makes it read-only
+        return source
     if source.__dlpack_device__()[0] != CPU[0]:
         raise BufferError(
             f"from_dlpack: the data are on device {tuple(source.__dlpack_device__())}, not in memory of the host; copy "

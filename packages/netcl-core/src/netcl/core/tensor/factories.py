@@ -13,7 +13,8 @@ import numpy as np
 
 from netcl.core import dtypes
 from netcl.core.backend.registry import engine_for
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.dtypes import get_default_dtype, set_default_dtype
+from netcl.core.errors import ShapeError, from_here
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import dlpack
 from netcl.core.tensor.generator import Generator, drawing_from
@@ -53,22 +54,6 @@ __all__ = [
     "zeros_like",
 ]
 
-_default = "float32"
-
-
-def set_default_dtype(dtype: Any) -> None:
-    """Sets the dtype of tensors that are made of Python floats or of sizes alone; DTypeError if it is not floating."""
-    global _default
-    name = dtypes.canonical(dtype)
-    if not dtypes.is_floating(name):
-        raise DTypeError(f"set_default_dtype: {name} is not a floating dtype")
-    _default = name
-
-
-def get_default_dtype() -> str:
-    """Returns the dtype of tensors that are made of Python floats or of sizes alone."""
-    return _default
-
 
 def is_tensor(obj: Any) -> bool:
     """Returns True for tensors."""
@@ -90,6 +75,7 @@ def _flagged(made: Any, requires_grad: bool) -> Tensor:
     return made  # type: ignore[no-any-return]
 
 
+@from_here
 def _on_device(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     stored, name = to_storage(data, dtype)
     return _flagged(engine_for(_queue(device)).tensor(stored, name), requires_grad)
@@ -122,7 +108,7 @@ def _of_elements(data: Any) -> str:
     """The dtype of nested Python sequences: the default one, or that of the arrays and NumPy numbers in them."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
-    return str(getattr(data, "dtype", _default))
+    return str(getattr(data, "dtype", get_default_dtype()))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -146,7 +132,8 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Returns a tensor of an object that has ``__dlpack__``, on its memory if the device works on the host's memory.
 
-    ``copy``: True always copies, False raises ValueError if the memory cannot be shared, None copies if it must.
+    ``copy``: True always copies, False raises ValueError if the memory cannot be shared or is read-only, None copies
+    then.
     BufferError if the data are not in memory of the host.
     """
     if isinstance(ext_tensor, Tensor):
@@ -155,7 +142,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             raise ValueError("from_dlpack: another device needs a copy, which copy=False forbids")
         return moved.clone() if copy else moved
     array = dlpack.array_of(ext_tensor)
-    made: Tensor = Tensor.from_host(_queue(device), array, str(array.dtype), copy=bool(copy))
+    if copy is False and not array.flags.writeable:
+        raise ValueError("from_dlpack: the memory is read-only, which copy=False forbids to copy")
+    alone = bool(copy) or not array.flags.writeable  # NumPy before 2.1 makes all but its own arrays read-only
+    made: Tensor = Tensor.from_host(_queue(device), array, str(array.dtype), copy=alone)
     if copy is False and array.size:
         memory = dlpack.shared(made)
         if memory is None or not np.may_share_memory(memory, array):
@@ -165,35 +155,36 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return made
 
 
+@from_here
 def full(
     size: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Returns a tensor of ``size`` whose elements are ``fill_value``; its dtype is that of the value."""
     if dtype is None:
         kind = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
-        dtype = "bool" if isinstance(kind, bool) else "int64" if isinstance(kind, int) else _default
+        dtype = "bool" if isinstance(kind, bool) else "int64" if isinstance(kind, int) else get_default_dtype()
     value: Any = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     return _flagged(Tensor.full(check_shape(size), value, dtype, queue=_queue(device)), requires_grad)
 
 
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Returns zeros of ``size``, given as lengths or one sequence."""
-    return full(_sizes(size), 0, dtype=dtype or _default, device=device, requires_grad=requires_grad)
+    return full(_sizes(size), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Returns ones of ``size``, given as lengths or one sequence."""
-    return full(_sizes(size), 1, dtype=dtype or _default, device=device, requires_grad=requires_grad)
+    return full(_sizes(size), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Returns a tensor of ``size`` with undefined content."""
-    return _flagged(Tensor.empty(_sizes(size), dtype or _default, queue=_queue(device)), requires_grad)
+    return _flagged(Tensor.empty(_sizes(size), dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
 
 
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Returns the (n, m) matrix with ones on its diagonal; m defaults to n."""
-    return _flagged(Tensor.eye(n, m, dtype or _default, queue=_queue(device)), requires_grad)
+    return _flagged(Tensor.eye(n, m, dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
 
 
 def arange(
@@ -207,14 +198,14 @@ def arange(
         raise ValueError(f"arange: a step of {step} does not lead from {first} to {last}")
     whole = all(isinstance(x, (int, np.integer)) for x in (first, last, step))
     data = np.arange(first, last, step)
-    return _on_device(data, dtype or ("int64" if whole else _default), device, requires_grad)
+    return _on_device(data, dtype or ("int64" if whole else get_default_dtype()), device, requires_grad)
 
 
 def linspace(
     start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Returns ``steps`` numbers at equal distances from ``start`` to ``end``, both included."""
-    return _on_device(np.linspace(start, end, steps), dtype or _default, device, requires_grad)
+    return _on_device(np.linspace(start, end, steps), dtype or get_default_dtype(), device, requires_grad)
 
 
 def logspace(
@@ -228,7 +219,7 @@ def logspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns ``base`` to the power of ``steps`` numbers from ``start`` to ``end``."""
-    return _on_device(np.logspace(start, end, steps, base=base), dtype or _default, device, requires_grad)
+    return _on_device(np.logspace(start, end, steps, base=base), dtype or get_default_dtype(), device, requires_grad)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
@@ -299,7 +290,7 @@ def rand(
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns uniform numbers in [0, 1) from ``generator``, or from the one that ``manual_seed`` seeds."""
-    options = {"dtype": dtype or _default, "device": device, "requires_grad": requires_grad}
+    options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
     return _drawn(generator, "uniform", 0.0, 1.0, shape=_sizes(size), **options)
 
 
@@ -311,7 +302,7 @@ def randn(
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns standard normal numbers from ``generator``, or from the one that ``manual_seed`` seeds."""
-    options = {"dtype": dtype or _default, "device": device, "requires_grad": requires_grad}
+    options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
     return _drawn(generator, "normal", 0.0, 1.0, shape=_sizes(size), **options)
 
 
@@ -354,7 +345,7 @@ def normal(
 ) -> Tensor:
     """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast."""
     if size is not None:
-        options = {"dtype": dtype or _default, "device": device, "requires_grad": requires_grad}
+        options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
         return _drawn(generator, "normal", mean, std, shape=check_shape(size), **options)
     given = [x for x in (mean, std) if isinstance(x, Tensor)]
     if not given:

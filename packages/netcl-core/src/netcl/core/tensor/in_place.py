@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core import dtypes
-from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
+from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, shorten_traceback
 from netcl.core.layout import aligned
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write
@@ -28,7 +28,11 @@ def write(target: Any, value: Any) -> Any:
     a graph is recorded, ``target`` becomes the result of the op that gave ``value``; RuntimeError if it is a leaf that
     requires grad. Without a graph only the memory is written. Saved values of ``target`` make a later backward raise.
     """
-    return _write(target, _operand(target, value), same_kind=True)
+    try:
+        return _write(target, _operand(target, value), same_kind=True)
+    except Exception as error:
+        shorten_traceback(error)
+        raise
 
 
 def copy(target: Any, source: Any, what: str = "copy_") -> Any:

@@ -74,8 +74,7 @@ def _method(function: _F) -> _F:
     return function
 
 
-def _call(name: str, *args: Any, **kwargs: Any) -> Any:
-    return dispatch.call(name, *args, record=True, **kwargs)
+_call = functools.partial(dispatch.call, record=True)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -25,9 +26,13 @@ class Operators(TensorData, Generic[ResultT]):
 
     __array_priority__: ClassVar[float] = 1000.0  # NumPy arrays leave mixed operators to tensors
 
-    @staticmethod
-    def _call(name: str, *args: Any, **kwargs: Any) -> ResultT:
-        return dispatch.call(name, *args, record=True, **kwargs)  # type: ignore[no-any-return]
+    if TYPE_CHECKING:
+
+        @staticmethod
+        def _call(name: str, *args: Any, **kwargs: Any) -> ResultT: ...
+
+    else:
+        _call = staticmethod(partial(dispatch.call, record=True))
 
     # -- operators: each one calls its row of the op table ---------------------------------------------------------
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import copy
 import importlib
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from netcl.core import dtypes
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.device.discovery import device as device_context
-from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError
+from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError, from_here, shorten_traceback
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.tensor import dlpack, gradients, in_place
+from netcl.core.tensor.absent import ABSENT
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.size import Count
@@ -83,7 +85,50 @@ class Tensor(Creation["Tensor"]):
         pending_release: Any
         host_ref: Array | None
 
+    @overload
+    def __init__(self, *sizes: int) -> None: ...
+
+    @overload
+    def __init__(self, data: Any, /) -> None: ...
+
+    @overload
     def __init__(
+        self,
+        buffer: Any,
+        shape: Sequence[int],
+        dtype: str,
+        context: Any,
+        queue: Any,
+        pool_handle: Any = None,
+        persistent: bool = False,
+        requires_grad: bool = False,
+        grad: Tensor | None = None,
+        grad_fn: Callable[..., Any] | None = None,
+        backend: str | None = None,
+        array: Array | None = None,
+        pending_event: Any = None,
+        pending_release: Any = None,
+        host_ref: Array | None = None,
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        """``Tensor(3, 4)`` has these sizes and undefined values, ``Tensor([1.0, 2.0])`` the values of a list, an array
+        or a tensor; both have the default dtype and are on the active device. Else the fields of a tensor on a buffer.
+        """
+        if not fields and all(type(one) is int for one in args):
+            self._adopt(type(self).empty(check_shape(args or (0,)), dtypes.get_default_dtype()))
+        elif len(args) == 1 and "shape" not in fields:
+            if fields:
+                names = ", ".join(f"{name}=..." for name in fields)
+                raise TypeError(f"Tensor(data) has the default dtype and device; write netcl.tensor(data, {names})")
+            self._adopt(type(self).from_host(np.asarray(args[0]), dtype=dtypes.get_default_dtype()))
+        else:
+            self._begin_on_buffer(*args, **fields)
+
+    def _adopt(self, made: Tensor) -> None:
+        self._begin(made.engine, made._storage, made.shape, made.dtype)
+
+    def _begin_on_buffer(
         self,
         buffer: Any,
         shape: Sequence[int],
@@ -123,11 +168,20 @@ class Tensor(Creation["Tensor"]):
                     self._storage.deferred[0].keep(self)
         return _new(Tensor)._begin(self.engine, self._storage, shape, self.dtype)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises AttributeError, which says what to write if PyTorch's Tensor has the name."""
+            if name in ABSENT:
+                raise AttributeError(f"Tensor has no {name!r}: {ABSENT[name]}")
+            raise AttributeError(f"Tensor has no attribute {name!r}", name=name, obj=self)
+
     # -- making tensors ------------------------------------------------------------------------------------------
 
     from_host: ClassVar[_FromHost] = _FromHost()
 
     @classmethod
+    @from_here
     def _from_host(
         cls,
         *args: Any,
@@ -175,7 +229,11 @@ class Tensor(Creation["Tensor"]):
 
     def to_host(self) -> Array:
         """The values as a new array of ``shape``, after all work before; bfloat16 reads as float32."""
-        stored = self.engine.read(self)
+        try:
+            stored = self.engine.read(self)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
         return dtypes.from_bfloat16(stored) if self.dtype == "bfloat16" else stored
 
     numpy = to_host
@@ -509,7 +567,11 @@ class Tensor(Creation["Tensor"]):
         if gradient is not None and grad is not None:
             raise TypeError("backward: grad is another name of gradient; give one of them")
         first = grad if gradient is None else gradient
-        gradients.load().backward(self, first, bool(retain_graph), create_graph, inputs)
+        try:
+            gradients.load().backward(self, first, bool(retain_graph), create_graph, inputs)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
         """Calls ``hook(grad)`` when the gradient of this tensor is known; a Tensor that it returns takes the gradient's
@@ -536,6 +598,7 @@ class Tensor(Creation["Tensor"]):
 
 
 _new = Tensor.__new__
+Tensor.__init__.__signature__ = inspect.signature(Tensor._begin_on_buffer)  # type: ignore[attr-defined]
 
 
 def _unpickled(cls: type[Tensor], stored: Array, dtype: str, selector: str, requires_grad: bool) -> Tensor:
@@ -557,6 +620,7 @@ def _shown(grad_fn: Any) -> str:
     return f"<{grad_fn.__name__}>" if hasattr(grad_fn, "__name__") else text if text[:1] == "<" else f"<{text}>"
 
 
+@from_here
 def queue_of(device: Any) -> Any:
     if isinstance(device, device_context):
         device = str(device)

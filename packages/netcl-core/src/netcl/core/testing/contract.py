@@ -52,6 +52,8 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "SingularMatrixError": "",
         "UnsupportedError": "",
         "format_bytes": "(nbytes)",
+        "from_here": "(function)",
+        "shorten_traceback": "(error)",
     },
     "netcl.core.dtypes": {
         "SUPPORTED": "",
@@ -115,6 +117,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "evaluate": "(outputs, inputs, scalars=None, **kwargs)",
         "evaluate_each": "(outputs, inputs, shared=(), scalars=None, **kwargs)",
         "execute": "(row, args, kwargs)",
+        "explain": "(error, row, args, kwargs)",
         "pop_hook": "(hook)",
         "program_row": "(name, program)",
         "push_hook": "(hook, layer='profiler')",

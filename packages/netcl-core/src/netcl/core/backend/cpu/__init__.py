@@ -59,7 +59,7 @@ class CPUBackend(ForwardedCalls):
         self.device_label = "cpu (NumPy)"
         self.recording: Recording | None = None
         self.sink: ProfilerSink | None = None
-        self._flag = np.zeros(1, np.int32)
+        self._failure: tuple[int, float, int, int] | None = None
         self._rng_state: Tensor | None = None
         self._lock = threading.Lock()
 
@@ -186,15 +186,14 @@ class CPUBackend(ForwardedCalls):
 
     # -- deferred checks -----------------------------------------------------------------------------------------------
 
-    def raise_flag(self, code: int) -> None:
-        """Reports a failed check: the next host read raises its error."""
-        self._flag[0] = max(int(self._flag[0]), code)
+    def raise_flag(self, code: int, value: float, position: int, size: int) -> None:
+        """Reports a failed check: the next host read raises the error of the first one."""
+        self._failure = self._failure or (code, value, position, size)
 
     def _raise_flag(self) -> None:
-        code = int(self._flag[0])
-        if code:
-            self._flag[0] = 0
-            raise flags.error(code)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise flags.error(*failure)
 
 
 __all__ = ["CPUBackend"]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
+from netcl.core.backend.protocol import OUT_OF_RANGE
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-_Report = Callable[[int], None]
+_Report = Callable[[int, float, int, int], None]
 
 
 def _checked(indices: Array, extent: int, report: _Report, code: int) -> Array:
@@ -21,8 +22,12 @@ def _checked(indices: Array, extent: int, report: _Report, code: int) -> Array:
     if indices.size and indices.view(f"u{indices.itemsize}").max() < extent:  # negative ones are large without a sign
         return indices
     wrapped = np.where(indices < 0, indices.astype(np.int64) + extent, indices.astype(np.int64))
-    if bool(((wrapped < 0) | (wrapped >= extent)).any()) or (code < 0 and bool((indices < 0).any())):
-        report(abs(code))
+    wrong = (wrapped < 0) | (wrapped >= extent)
+    if code < 0:
+        wrong |= indices < 0
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        report(abs(code), int(indices.flat[first]), first, extent)
     return np.clip(wrapped, 0, max(extent - 1, 0))
 
 
@@ -122,7 +127,7 @@ def index(
     """
     table = tuple(out.shape if out is not None else x.shape if shape is None else shape)
     axis %= len(table)
-    code = engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range")
+    code = engine.flag_code(OUT_OF_RANGE.format(op or kind.removesuffix("_grad")))
     if out is not None:
         target = out
     elif kind.endswith("_grad"):

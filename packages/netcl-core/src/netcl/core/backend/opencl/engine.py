@@ -336,11 +336,13 @@ class OpenCLBackend(ForwardedCalls):
 
     @property
     def flag(self) -> Any:
-        """The int that kernels raise by ``atomic_max(flag, code)``; asking for it means that a check is under way."""
+        """The int[8] in which kernels report a failed check (``c_types.report``); asking for it means that a check is
+        under way.
+        """
         with self._lock:
             if self._flag is None:
-                self._flag = self.pool.allocate(4)
-                self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
+                self._flag = self.pool.allocate(32)
+                self.transfer.upload(self._flag.buffer, np.zeros(8, np.int32), private=True)
         recording = open_here(self)
         if recording is not None:
             recording.mark(self._mark_flag)
@@ -354,11 +356,14 @@ class OpenCLBackend(ForwardedCalls):
         if not self._flag_raised or self._flag is None:
             return
         self._flag_raised = False
-        code = np.zeros(1, np.int32)
-        self.transfer.download(self._flag.buffer, code)
-        if code[0]:
-            self.transfer.upload(self._flag.buffer, np.zeros(1, np.int32), private=True)
-            raise flags.error(int(code[0]))
+        report = np.zeros(8, np.int32)
+        self.transfer.download(self._flag.buffer, report)
+        if report[0]:
+            self.transfer.upload(self._flag.buffer, np.zeros(8, np.int32), private=True)
+            value, position, size = report[2:].view(np.int64).tolist()
+            if report[1]:
+                value = float(report[2:3].view(np.float32)[0])
+            raise flags.error(int(report[0]), value, position, size)
 
 
 def _check_allocation(tensor: TensorData) -> None:

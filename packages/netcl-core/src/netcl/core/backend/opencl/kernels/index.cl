@@ -8,8 +8,8 @@
 //                              work-item owns a range of rows of the result times a stretch of columns.
 // .._gradient                  add in REAL. `total` limits the indices if the last of `before` parts has fewer.
 //
-// Negative indices count from the end; an index out of range is clamped, and raises `code` in the flag. With a negative
-// `code` negative indices are out of range, too.
+// Negative indices count from the end; an index out of range is clamped, and reported under `code` in the flag. With a
+// negative `code` negative indices are out of range, too.
 
 typedef struct {
     long before, axis, after, count;
@@ -21,8 +21,9 @@ static inline long clamped(long i, const long axis) {
     return i < 0 ? 0 : (i >= axis ? axis - 1 : i);
 }
 
-static inline long checked(const long i, const long axis, __global int* flag, const int code) {
-    if (i < (code < 0 ? 0 : -axis) || i >= axis) atomic_max(flag, abs(code));
+// `at` is the position of `i` among all indices.
+static inline long checked(const long i, const long at, const long axis, __global int* flag, const int code) {
+    if (i < (code < 0 ? 0 : -axis) || i >= axis) REPORT(abs(code), i, at, axis)
     return clamped(i, axis);
 }
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
+from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
+from netcl.core.expr.c_types import report
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -102,9 +104,12 @@ def _integer(dtype: str) -> str:
     return "long" if dtype == "int64" else "int"
 
 
+_REPORT = "REPORT(code, value, at, size)", report("code", "value", "at", "size")
+
+
 def _program(size: int, indices: str, is_cpu: bool, kernel: str) -> str:
     """The text of a kernel that moves elements of ``size`` bytes."""
-    defines: tuple[tuple[str, object], ...] = (("BYTES", size), ("INDEX", _integer(indices)))
+    defines: tuple[tuple[str, object], ...] = (("BYTES", size), ("INDEX", _integer(indices)), _REPORT)
     if is_cpu and kernel == "take":
         defines += (("ALONE", 1),)
     return source(("index", "elements", _MOVING[kernel]), defines)
@@ -112,7 +117,7 @@ def _program(size: int, indices: str, is_cpu: bool, kernel: str) -> str:
 
 def _sum_program(dtype: str, indices: str, kernel: str) -> str:
     """The text of a kernel that adds elements."""
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)))
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)), _REPORT)
     return source(("storage", "index", _ADDING[kernel]), defines)
 
 
@@ -138,7 +143,7 @@ def index(
     whole = tuple(out.shape if out is not None else x.shape if shape is None else shape)
     axis %= len(whole)
     before, extent, after = prod(whole[:axis]), whole[axis], prod(whole[axis + 1 :])
-    number = engine.flag_code(f"{op or kind.removesuffix('_grad')}: an index is out of range")
+    number = engine.flag_code(OUT_OF_RANGE.format(op or kind.removesuffix("_grad")))
     code = np.int32(number if wrap else -number)  # the kernels take a negative code as: no negative indices
     kind = _BY_ROW.get(kind, kind) if len(whole) == 1 else kind
     by_row = kind in ("take", "take_grad", "put")
@@ -238,7 +243,7 @@ class _Sum(NamedTuple):
     def _sorted(self, sums: TensorData) -> None:
         """Many rows on many cores: equal indices side by side, in the order in which they came."""
         engine, (before, extent, after) = self.engine, self.table
-        (positions,) = engine.run((_position(self.indices.dtype, int(self.code)),), (self.indices,), {"n": extent})
+        (positions,) = engine.run((_position(self.indices.dtype, abs(int(self.code))),), (self.indices,), {"n": extent})
         positions, order = engine.sort("sort", positions._alias((self.length,)), size=self.length)
         size, local = _grid(after, self.length, before, traits(engine))
         argument = struct(*self.table, self.length, 1, 1, 1, before * self.length)

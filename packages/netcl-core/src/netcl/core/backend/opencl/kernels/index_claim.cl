@@ -3,7 +3,7 @@ __kernel void claim(__global const INDEX* restrict indices, __global int* winner
                     const indexing g) {
     EACH_ROW {
         for (long c = begin; c < end; c++) {
-            const size_t position = checked(indices[row * g.after + c], g.axis, flag, code);
+            const size_t position = checked(indices[row * g.after + c], row * g.after + c, g.axis, flag, code);
             atomic_max(winner + (outer * g.axis + position) * g.after + c, (int)i);
         }
     }

@@ -4,7 +4,7 @@ __kernel void gather(__global const element* restrict x, __global const INDEX* r
     EACH_ROW {
         __global const element* from = x + outer * g.axis * g.after;
         for (long c = begin; c < end; c++) {
-            const size_t position = checked(indices[row * g.after + c], g.axis, flag, code);
+            const size_t position = checked(indices[row * g.after + c], row * g.after + c, g.axis, flag, code);
             out[row * g.after + c] = from[position * g.after + c];
         }
     }

@@ -9,7 +9,7 @@ __kernel void gather_gradient(__global const STORAGE* restrict grad, __global co
         CLEAR(to)
         for (long i = 0; i < count; i++)
             for (long c = begin; c < end; c++) {
-                const long row = checked(own[i * g.after + c], g.axis, flag, code);
+                const long row = checked(own[i * g.after + c], (outer * g.count + i) * g.after + c, g.axis, flag, code);
                 if (row >= first && row < last) to[row * g.after + c] += LOAD(from, i * g.after + c);
             }
     }

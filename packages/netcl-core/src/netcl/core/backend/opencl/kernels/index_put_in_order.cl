@@ -6,7 +6,7 @@ __kernel void put_in_order(__global const element* restrict x, __global const IN
         __global const element* from = FROM(x);
         __global element* to = TO(out);
         for (long i = 0; i < count; i++) {
-            const long row = checked(indices[i], g.axis, flag, code);
+            const long row = checked(indices[i], i, g.axis, flag, code);
             if (row >= first && row < last)
                 for (long c = begin; c < end; c++) to[row * g.after + c] = from[i * g.after + c];
         }

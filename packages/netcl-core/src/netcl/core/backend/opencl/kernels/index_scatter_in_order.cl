@@ -8,7 +8,7 @@ __kernel void scatter_in_order(__global const element* restrict x, __global cons
         __global element* to = TO(out);
         for (long i = 0; i < count; i++)
             for (long c = begin; c < end; c++) {
-                const long row = checked(own[i * g.after + c], g.axis, flag, code);
+                const long row = checked(own[i * g.after + c], (outer * g.count + i) * g.after + c, g.axis, flag, code);
                 if (row >= first && row < last) to[row * g.after + c] = from[i * g.after + c];
             }
     }

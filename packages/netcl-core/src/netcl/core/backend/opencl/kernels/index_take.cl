@@ -9,7 +9,7 @@ __kernel void take(__global const element* restrict x, __global const INDEX* res
             __global const element* from = x + outer * g.axis;
             for (size_t k = 0; k < run; k++) {
                 long j = indices[i + k];
-                if ((ulong)j >= (ulong)g.axis) j = checked(j, g.axis, flag, code);
+                if ((ulong)j >= (ulong)g.axis) j = checked(j, i + k, g.axis, flag, code);
                 out[row + k] = from[j];
             }
             row += run;
@@ -18,7 +18,7 @@ __kernel void take(__global const element* restrict x, __global const INDEX* res
     }
 #endif
     EACH_ROW {
-        const size_t position = outer * g.axis + checked(indices[i], g.axis, flag, code);
+        const size_t position = outer * g.axis + checked(indices[i], i, g.axis, flag, code);
         __global const element* from = x + position * g.after;
         __global element* to = out + row * g.after;
         for (long c = begin; c < end; c++) to[c] = from[c];

@@ -7,7 +7,7 @@ __kernel void take_gradient(__global const STORAGE* restrict grad, __global cons
         __global REAL* to = TO(out);
         CLEAR(to)
         for (long i = 0; i < count; i++) {
-            const long row = checked(indices[i], g.axis, flag, code);
+            const long row = checked(indices[i], i, g.axis, flag, code);
             if (row >= first && row < last)
                 for (long c = begin; c < end; c++) to[row * g.after + c] += LOAD(from, i * g.after + c);
         }

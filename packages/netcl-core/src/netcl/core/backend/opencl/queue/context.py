@@ -31,7 +31,7 @@ class QueueContext(Protocol):
 
     @property
     def flag(self) -> Any:
-        """The int that kernels raise by ``atomic_max(flag, code)``; asking for it means that a check is under way."""
+        """The int[8] in which kernels report a failed check; asking for it means that a check is under way."""
         ...
 
     def empty(self, shape: Sequence[int], dtype: str) -> Any:

@@ -51,7 +51,8 @@ _ROWS: tuple[_Row, ...] = (
     (_SIGNED, "int NAME(T);", "", "all any"),
 )
 _ITEM = "get_global_id get_global_size get_group_id get_local_id get_local_size get_num_groups get_global_offset"
-_ATOMIC = "atomic_add atomic_max atomic_min"
+# Each with the number of values that it takes.
+_ATOMIC = {"atomic_inc": 0, "atomic_add": 1, "atomic_max": 1, "atomic_min": 1, "atomic_cmpxchg": 2}
 
 
 def _of(types: tuple[str, ...], pattern: str, mixed: str) -> Iterator[str]:
@@ -78,10 +79,9 @@ def _predicate(name: str) -> Iterator[str]:
 
 
 def _atomic(name: str) -> Iterator[str]:
-    more = "" if name == "atomic_inc" else ", T"
     for kind in ("int", "uint"):
         for space in ("__global", "__local"):
-            yield f"__attribute__((overloadable)) {kind} {name}(volatile {space} {kind}*{more.replace('T', kind)});"
+            yield f"__attribute__((overloadable)) {kind} {name}(volatile {space} {kind}*{f', {kind}' * _ATOMIC[name]});"
 
 
 def _access(width: str) -> Iterator[tuple[str, str]]:
@@ -116,7 +116,7 @@ def declarations() -> dict[str, tuple[str, ...]]:
         found[name] = [f"__attribute__((overloadable, const)) size_t {name}(uint);"]
     for name in ("isfinite", "isinf", "isnan"):
         found[name] = list(_predicate(name))
-    for name in ("atomic_inc", *_ATOMIC.split()):
+    for name in _ATOMIC:
         found[name] = list(_atomic(name))
     for width in _WIDTHS:
         for name, text in _access(width):
