@@ -39,11 +39,13 @@ from netcl.core.tuning.matrix_units import UNITS
 from netcl.ops.recurrence import GATES, recurrence, recurrence_back
 from netcl.ops.tiled_attention import tiled_attention, tiled_attention_gradients
 
-MODES = ("GPU", "CPU", "small GPU")
+UNITS_ALONE = "matrix units"
+MODES = ("GPU", "CPU", "small GPU", UNITS_ALONE)
 PLANTED = "planted faults"  # the mode whose reports have to come
 # Accesses out of bounds are always watched. API errors are how netcl asks what a driver has, and are not. Optimised
 # code has instructions that the simulator does not know.
 CHECKS = ("--data-races", "--uninitialized", "--build-options", "-cl-opt-disable")
+LOCAL_OF_UNITS = 65536  # bytes of local memory, of which the simulated device has half otherwise
 LANES = 8  # of the explicit vectors of a CPU
 MOST = 400  # elements of the operands of a case
 PER_OP = 3  # cases of an op
@@ -290,11 +292,15 @@ def check_products(engine: Any, mode: str) -> int:
 
 
 def check_matrix_units(engine: Any) -> int:
-    """Products of small integers on the software twins of matrix units, in every layout; the number of units."""
-    twins = [name for name, unit in UNITS.items() if unit.capability is None]
-    for name in twins:
-        assert matrix_units._is_right(engine, name), name
-    return len(twins)
+    """Products of small integers on the software twins of matrix units, with tails in all axes, in the two layouts that
+    transpose most and least; the number of products.
+    """
+    tiles = [unit.tiles[0][0] for unit in UNITS.values() if unit.capability is None]
+    for tile in tiles:
+        for dtype, along in zip(matrix_units.DTYPES, ((True, False), (False, True))):
+            done = matrix_units._multiplies(engine, "float32" if tile.parts else dtype, tile, along, (40, 24, 72))
+            assert done, f"{tile} {dtype} {along}"
+    return 2 * len(tiles)
 
 
 def results(computation: Callable[..., Any], inputs: list[np.ndarray], place: Any) -> list[np.ndarray]:
@@ -345,8 +351,10 @@ def inside(mode: str) -> None:
         if mode == PLANTED:
             planted(engine)
             return
-        count = check(engine) + check_convolutions(engine, mode) + check_products(engine, mode)
-        count += check_matrix_units(engine)
+        if mode == UNITS_ALONE:
+            families_seen, count = [mode], check_matrix_units(engine)
+        else:
+            count = check(engine) + check_convolutions(engine, mode) + check_products(engine, mode)
     print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)
 
 
@@ -371,7 +379,8 @@ def under_the_simulator(simulator: str, mode: str) -> tuple[Any, list[str]]:
     """The output of a mode, as a finished process, and the simulator's reports."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "oclgrind.log"
-        command = [simulator, *CHECKS, "--log", str(log), sys.executable, __file__, mode]
+        more = ("--local-mem-size", str(LOCAL_OF_UNITS)) if mode == UNITS_ALONE else ()
+        command = [simulator, *CHECKS, *more, "--log", str(log), sys.executable, __file__, mode]
         environment = {**os.environ, "NETCL_CACHE": "0"}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         return done, reports_in(log)
