@@ -106,10 +106,10 @@ def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -
         raise ShapeError(
             f"{op}: k {size} of {extent} elements along axis {axis} of shape {x.shape}", op=op, parameter="k"
         )
-    values, places = engine.sort("sort", rows, size=extent if size is None else size, descending=descending)
+    values, indices = engine.sort("sort", rows, size=extent if size is None else size, descending=descending)
     if x.ndim == 0 and size != 0:
-        return Ranked(values._alias(()), places._alias(()))
-    return Ranked(_back(values, at), _back(places, at))
+        return Ranked(values._alias(()), indices._alias(()))
+    return Ranked(_back(values, at), _back(indices, at))
 
 
 @computed(domain=Domain(cases=_cases, reference=_sort_reference))
@@ -161,18 +161,18 @@ def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool =
     return _sorted("topk", x, axis, as_index(k), largest)
 
 
-def _place_cases(rng: np.random.Generator) -> Cases:
+def _put_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (3, 4)), np.argsort(rng.random((3, 6)))[:, :4]), {"axis": 1, "shape": (3, 6)}
     yield (rng.uniform(-2, 2, (5, 2)), np.argsort(rng.random((5, 2)), 0)), {"axis": 0, "shape": (5, 2)}
 
 
-def _place_reference(x: Any, index: Any, axis: int, shape: Any) -> Any:
+def _put_reference(x: Any, index: Any, axis: int, shape: Any) -> Any:
     out = np.zeros(shape)
     np.put_along_axis(out, index, x, axis)
     return out
 
 
-@computed(domain=Domain(cases=_place_cases, reference=_place_reference))
+@computed(domain=Domain(cases=_put_cases, reference=_put_reference))
 def put_along_axis(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
     """Zeros of ``shape`` with x[.., i, ..] at [.., index[.., i, ..], ..] along ``axis``; no position occurs twice,
     int64.
@@ -190,7 +190,7 @@ def put_along_axis(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
         )
     if not wanted:
         return x._alias(())
-    return _back(engine.sort("place", _last(x, at), _last(index, at), size=wanted[at]), at)
+    return _back(engine.sort("put", _last(x, at), _last(index, at), size=wanted[at]), at)
 
 
 def _kth_cases(rng: np.random.Generator) -> Cases:
@@ -243,11 +243,11 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ranke
     return _picked(x, kth_index(x, position, at), at, keepdims)
 
 
-def _picked(x: Tensor, places: Tensor, axis: int, keepdims: bool) -> Ranked:
+def _picked(x: Tensor, indices: Tensor, axis: int, keepdims: bool) -> Ranked:
     if x.ndim == 0:
-        return Ranked(x, places)
-    values = gather(x, axis, places)
-    return Ranked(values, places) if keepdims else Ranked(squeeze(values, axis), squeeze(places, axis))
+        return Ranked(x, indices)
+    values = gather(x, axis, indices)
+    return Ranked(values, indices) if keepdims else Ranked(squeeze(values, axis), squeeze(indices, axis))
 
 
 def _median_cases(rng: np.random.Generator) -> Cases:

@@ -72,8 +72,8 @@ static inline void name(__global const uint* s, const long step, __global uint* 
         for (int i = 0; i < 8; i++) STORE((uint16)(left[i], right[i]), t + (r + i) * out_step); \
     } \
 }
-#define KEEP_LINE(value, place) *(__global packed_run*)(place) = value
-#define STREAM_LINE(value, place) STREAM(value, (__global run*)(place))
+#define KEEP_LINE(value, to) *(__global packed_run*)(to) = value
+#define STREAM_LINE(value, to) STREAM(value, (__global run*)(to))
 LINES(keep_lines, KEEP_LINE)
 LINES(stream_lines, STREAM_LINE)
 #endif

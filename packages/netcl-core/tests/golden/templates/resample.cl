@@ -10,11 +10,11 @@
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
 // Resizing along the middle of three dimensions (before, axis, after): each output is a weighted sum of TAPS neighbours,
-// 1 (nearest), 2 (linear) or 4 (cubic convolution, Keys 1981, a = -0.75), whose places are held at the borders.
+// 1 (nearest), 2 (linear) or 4 (cubic convolution, Keys 1981, a = -0.75), whose positions are held at the borders.
 //
 // Output o is at (step * o + start) / unit of the input: whole numbers, so that every device finds the same neighbours.
 // One work-item: blocks of both outer dimensions of the result times a stretch of `width` columns. Neighbours and weights
-// of a place along the axis are worked out once and serve a few lines of `before`. The gradient gathers: a place of the
+// of a position along the axis are worked out once and serve a few lines of `before`. The gradient gathers: a position of the
 // input sums over the outputs that reach it, in order, without atomics.
 
 typedef struct {
@@ -33,13 +33,13 @@ static inline long floor_divide(const long a, const long b) { return a / b - (a 
 static inline long ceil_divide(const long a, const long b) { return a / b + (a % b > 0); }
 
 static inline taps taps_of(const long o, const resizing* g) {
-    const long place = g->step * o + g->start, whole = floor_divide(place, g->unit);
+    const long position = g->step * o + g->start, whole = floor_divide(position, g->unit);
     taps p;
 #if TAPS == 1
     p.first = whole;
     p.weight[0] = 1;
 #else
-    const REAL t = (REAL)(place - whole * g->unit) / (REAL)g->unit;
+    const REAL t = (REAL)(position - whole * g->unit) / (REAL)g->unit;
 #if TAPS == 2
     p.first = whole;
     p.weight[0] = 1 - t;

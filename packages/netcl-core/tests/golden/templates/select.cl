@@ -126,13 +126,13 @@ __kernel void ranks(__global const STORAGE* restrict x, __global const long* res
             const ulong key = KEY_AT(i);
 
 __kernel void collect(__global const STORAGE* restrict x, __global const long* restrict found,
-                      __global const long* restrict sums, __global STORAGE* restrict values, __global long* restrict places,
+                      __global const long* restrict sums, __global STORAGE* restrict values, __global long* restrict indices,
                       const selecting g) {
     WALK
             if (key < last_key || (key == last_key && equal < wanted)) {
                 const size_t to = row * g.wanted + before + min(equal, wanted);
                 STORE(LOAD(x, row * g.extent + i), values, to);
-                places[to] = i;
+                indices[to] = i;
             }
             before += key < last_key;
             equal += key == last_key;
@@ -141,17 +141,17 @@ __kernel void collect(__global const STORAGE* restrict x, __global const long* r
 }
 
 __kernel void kth(__global const STORAGE* restrict x, __global const long* restrict found, __global const long* restrict sums,
-                  __global long* restrict places, const selecting g) {
+                  __global long* restrict indices, const selecting g) {
     WALK
             equal += key == last_key;
-            if (key == last_key && equal == wanted) places[row] = i;
+            if (key == last_key && equal == wanted) indices[row] = i;
         }
         (void)before;
     }
 }
 
 #ifdef ALONE
-__kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict places,
+__kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
                   const selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
     for (size_t row = head; row < tail; row++) {
@@ -170,13 +170,13 @@ __kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict
         }
         for (long p = 0; p < count; p++) {
             STORE(LOAD(x, row * g.extent + at[p]), values, row * g.wanted + p);
-            places[row * g.wanted + p] = at[p];
+            indices[row * g.wanted + p] = at[p];
         }
     }
 }
 
 __kernel void kth_of_row(__global const STORAGE* restrict x, __global const long* restrict positions,
-                         __global long* restrict places, const selecting g) {
+                         __global long* restrict indices, const selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
     for (size_t row = head; row < tail; row++) {
         ulong keys[LONGEST];
@@ -205,7 +205,7 @@ __kernel void kth_of_row(__global const STORAGE* restrict x, __global const long
         for (long j = 0; j < g.extent; j++) left -= keys[j] < key;
         for (;; i++)
             if (KEY_AT(i) == key && left-- == 0) break;
-        places[row] = i;
+        indices[row] = i;
     }
 }
 #endif

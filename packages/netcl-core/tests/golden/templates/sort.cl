@@ -38,15 +38,15 @@ static inline REAL value_of(const ulong key) {
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
 typedef ulong2 element;
 #define KEY(e) ((e).x)
-#define PLACE(e) ((e).y)
-#define ELEMENT(key, place) ((ulong2)((key), (place)))
+#define INDEX_OF(e) ((e).y)
+#define ELEMENT(key, index) ((ulong2)((key), (index)))
 #define LAST ((ulong2)(~0UL, ~0UL))
 #define BEFORE(a, b) (KEY(a) < KEY(b))
 #else
 typedef ulong element;  // the key above the position
 #define KEY(e) ((e) >> 32)
-#define PLACE(e) ((e) & 0xffffffffUL)
-#define ELEMENT(key, place) ((key) << 32 | (place))
+#define INDEX_OF(e) ((e) & 0xffffffffUL)
+#define ELEMENT(key, index) ((key) << 32 | (index))
 #define LAST (~0UL)
 #define BEFORE(a, b) ((a) < (b))
 #endif
@@ -157,11 +157,11 @@ static inline void merge_eight(__local const element* a, const size_t m, __local
     }
 }
 
-// Short rows share a group: element i of it is at `place` of a row, if `inside`.
+// Short rows share a group: element i of it is at `index` of a row, if `inside`.
 #define TILE_OF(i) \
     const size_t t = before + (i) / g.tile, row = t / g.tiles * g.extent; \
-    const size_t place = t % g.tiles * g.tile + (i) % g.tile; \
-    const int inside = t < g.rows * g.tiles && place < g.extent
+    const size_t index = t % g.tiles * g.tile + (i) % g.tile; \
+    const int inside = t < g.rows * g.tiles && index < g.extent
 
 __kernel void tiles(__global const STORAGE* restrict x, __global element* restrict one, __global element* restrict two,
                     const sorting g) {
@@ -171,7 +171,7 @@ __kernel void tiles(__global const STORAGE* restrict x, __global element* restri
     element e[EIGHT];
     for (size_t i = item; i < all; i += group) {
         TILE_OF(i);
-        shared[i] = inside ? ELEMENT((key_of(LOAD(x, row + place)) ^ g.flip) & KEY_MASK, place) : LAST;
+        shared[i] = inside ? ELEMENT((key_of(LOAD(x, row + index)) ^ g.flip) & KEY_MASK, index) : LAST;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int k = 0; k < EIGHT; k++) e[k] = shared[item * EIGHT + k];
@@ -188,7 +188,7 @@ __kernel void tiles(__global const STORAGE* restrict x, __global element* restri
     barrier(CLK_LOCAL_MEM_FENCE);
     for (size_t i = item; i < all; i += group) {
         TILE_OF(i);
-        if (inside) one[row + place] = shared[i];
+        if (inside) one[row + index] = shared[i];
     }
 }
 
@@ -217,15 +217,15 @@ __kernel void merge(__global const element* restrict from, __global element* res
 
 // The first `tile` of each sorted row.
 __kernel void unpack(__global const STORAGE* restrict x, __global const element* restrict from,
-                     __global STORAGE* restrict values, __global long* restrict places, const sorting g) {
+                     __global STORAGE* restrict values, __global long* restrict indices, const sorting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tile), (size_t)(head + g.share));
     size_t row = head / g.tile, column = head % g.tile;
     for (size_t p = head; p < tail; p++) {
         const element e = from[row * g.extent + column];
         const ulong key = (KEY(e) ^ g.flip) & KEY_MASK;
-        places[p] = PLACE(e);
+        indices[p] = INDEX_OF(e);
         if (TELLS(key)) STORE(value_of(key), values, p);
-        else STORE(LOAD(x, row * g.extent + PLACE(e)), values, p);
+        else STORE(LOAD(x, row * g.extent + INDEX_OF(e)), values, p);
         if (++column == g.tile) column = 0, row++;
     }
 }

@@ -139,7 +139,7 @@ static inline span windows_inside(const window* g) {
 static inline bool meets(const long padded, const long o, const int d, const window* g) {
     return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
 }
-// Max pooling, with the place of each maximum in its plane: -1 if the window has no element inside.
+// Max pooling, with the position of each maximum in its plane: -1 if the window has no element inside.
 __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {
     const span inside = windows_inside(&g);

@@ -278,7 +278,7 @@ class DeviceBackend(Protocol):
     def scan(
         self, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
     ) -> Any:
-        """Running combinations along ``axis``: ``sum``, ``prod``, ``logsumexp``, ``max`` and ``min`` (with places),
+        """Running combinations along ``axis``: ``sum``, ``prod``, ``logsumexp``, ``max`` and ``min`` (with indices),
         ``linear`` (y = x + other * y before).
         """
         ...
@@ -302,7 +302,7 @@ class DeviceBackend(Protocol):
         host, or None if the device does not share its memory. ``kth``: the position in its row of what comes to the
         position ``other`` (..., 1), both int64. ``search``: for each of ``other`` (rows as ``x``'s, or ``x`` a single
         row) the number of elements of the sorted row that are before it, int64; ``right``: or are equal to it.
-        ``count``: how many of ``x`` are in the bins between the edges ``other``, int64. ``place``: each element of a
+        ``count``: how many of ``x`` are in the bins between the edges ``other``, int64. ``put``: each element of a
         row at the position in ``other`` (int64, no two the same) of a row of ``size`` zeros.
         """
         ...

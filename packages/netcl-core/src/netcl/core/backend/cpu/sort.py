@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 
-def _sort(x: Array, values: Array, places: Array, descending: bool, dtype: str) -> None:
+def _sort(x: Array, values: Array, indices: Array, descending: bool, dtype: str) -> None:
     size = values.shape[-1]
     ordered, order = sorted_rows(x, dtype, descending)
-    values[...], places[...] = ordered[..., :size], order[..., :size]
+    values[...], indices[...] = ordered[..., :size], order[..., :size]
 
 
 def _values(x: Array, out: Array, descending: bool, dtype: str) -> None:
@@ -72,9 +72,9 @@ def sort(
 ) -> Any:
     """See ``DeviceBackend.sort``."""
     if kind == "sort":
-        values, places = (engine.empty((*x.shape[:-1], size), dtype) for dtype in (x.dtype, "int64"))
-        engine.launch(_sort, x.array, values.array, places.array, descending, x.dtype)
-        return values, places
+        values, indices = (engine.empty((*x.shape[:-1], size), dtype) for dtype in (x.dtype, "int64"))
+        engine.launch(_sort, x.array, values.array, indices.array, descending, x.dtype)
+        return values, indices
     if kind == "values":
         out = engine.empty(x.shape, x.dtype)
         engine.launch(_values, x.array, out.array, descending, x.dtype)

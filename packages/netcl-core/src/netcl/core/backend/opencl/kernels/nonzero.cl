@@ -1,4 +1,4 @@
-// The places of the true elements, in order, in two steps: each work-item counts those of its `block` elements, and then,
+// The positions of the true elements, in order, in two steps: each work-item counts those of its `block` elements, and then,
 // told where to begin, lists them.
 
 __kernel void count_true(__global const uchar* restrict mask, __global long* restrict counts, const long size,

@@ -69,7 +69,7 @@ __kernel void totals(OPERANDS, __global state* restrict to, const walk g) {
 }
 
 __kernel void scan(OPERANDS, __global const state* restrict carries, __global STORAGE* restrict out,
-                   $places
+                   $indices
                    const walk g) {
     EACH_CHUNK {
         PLACES;

@@ -71,7 +71,7 @@ def scan(
     """Prefix scan: combines the elements along ``axis`` up to each position (``reverse``: from it on), in ``x``'s shape
     and dtype.
 
-    ``sum``, ``prod`` and ``logsumexp`` give a tensor, ``max`` and ``min`` (values, places int64: of the last extremum,
+    ``sum``, ``prod`` and ``logsumexp`` give a tensor, ``max`` and ``min`` (values, indices int64: of the last extremum,
     NaN being one), ``linear`` y[i] = x[i] + other[i] * y[i - 1]. float16 and bfloat16 are computed in float32; sums and
     products of floats carry what their roundings lose, so that a result is within one unit in the last place of the
     exact sum (of the sum of magnitudes, where terms cancel).
@@ -80,9 +80,9 @@ def scan(
     before, extent, after = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
     extremum = kind in ("max", "min")
     out = engine.empty(x.shape, x.dtype)
-    places = [engine.empty(x.shape, "int64")] if extremum else []
+    indices = [engine.empty(x.shape, "int64")] if extremum else []
     if x.size == 0:
-        return (out, *places) if extremum else out
+        return (out, *indices) if extremum else out
     device = traits(engine)
     staged = not device.is_cpu and device.group >= _GROUP and after == 1 and extent >= _GROUP * _STRETCH
     staged = staged and kind != "linear"  # which has two operands to carry
@@ -94,7 +94,7 @@ def scan(
         engine.launch(text, name, level.size, level.local, [*buffers, level.argument])
 
     operands = [x] if other is None else [x, other]
-    # Two numbers for each total, of which a place is the largest.
+    # Two numbers for each total, of which an index is the largest.
     words = 16 if extremum else 2 * max(itemsize(x.dtype), 4)
     totals = [engine.empty((before * level.chunks * after * words // 4,), "int32") for level in levels[:-1]]
     if totals:
@@ -104,5 +104,5 @@ def scan(
     for depth in range(len(totals) - 1, -1, -1):
         above = totals[min(depth + 1, len(totals) - 1)]  # of the topmost it is not read: a single chunk has no carry
         launch("spread", levels[depth + 1], totals[depth], above)
-    launch(stage + "scan", levels[0], *operands, totals[0] if totals else out, out, *places)
-    return (out, *places) if extremum else out
+    launch(stage + "scan", levels[0], *operands, totals[0] if totals else out, out, *indices)
+    return (out, *indices) if extremum else out

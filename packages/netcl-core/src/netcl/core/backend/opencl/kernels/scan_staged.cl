@@ -1,5 +1,5 @@
 // totals and scan for long rows on devices with coalesced accesses: a work-group of GROUP work-items stages chunks of
-// STRETCH in local memory, padded by one place each against bank conflicts.
+// STRETCH in local memory, padded by one element each against bank conflicts.
 #define STAGE(i) ((i) + (i) / STRETCH)
 
 #define STAGES \
@@ -23,7 +23,7 @@ __kernel void staged_totals(OPERANDS, __global state* restrict to, const walk g)
 }
 
 __kernel void staged_scan(OPERANDS, __global const state* restrict carries, __global STORAGE* restrict out,
-                          $places
+                          $indices
                           const walk g) {
     STAGES;
     if (first < count) {
@@ -37,7 +37,7 @@ __kernel void staged_scan(OPERANDS, __global const state* restrict carries, __gl
         SECOND b = s.second;
         for (size_t i = first;;) {
             shared[STAGE(i)] = RESULT(a, b);
-            $place
+            $index
             if (++i >= last) break;
             APPEND(a, b, shared[STAGE(i)], SECOND_OF(0, (long)(begin + i)))
         }

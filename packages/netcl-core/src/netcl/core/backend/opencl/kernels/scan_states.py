@@ -1,7 +1,7 @@
 """The states of running combinations in OpenCL C, for scan.cl: their members, how they are combined, and their results.
 
 A state is the combination of a stretch of elements: a sum or product with its rounding errors (so that only the last
-rounding counts), an extremum with its place, the shift and the sum of a log-sum-exp, or the factor and the offset of
+rounding counts), an extremum with its index, the shift and the sum of a log-sum-exp, or the factor and the offset of
 y = a y + b.
 """
 
@@ -27,7 +27,7 @@ class _State:
 
 
 def _extremum(comparison: str) -> _State:
-    """The last of equal values; a NaN stays, and its place is that of the last NaN."""
+    """The last of equal values; a NaN stays, and its index is that of the last NaN."""
     append = f"""\
 {{
     const REAL later_value = c;
@@ -94,18 +94,18 @@ def scan_parts(kind: str, exact: bool) -> dict[str, str]:
     """The parts of scan.cl and scan_staged.cl for sums, products .. of ``kind``; ``exact``: of integers."""
     state = _EXACT[kind] if exact and kind in _EXACT else _STATES[kind]
     operands = ["x", "factors"] if kind == "linear" else ["x"]
-    places = kind in ("max", "min")
+    extremum = kind in ("max", "min")
     macros = {
         "SECOND": state.second,
         "FIRST(p)": state.first,
         "SECOND_OF(p, i)": state.second_of,
         "APPEND(a, b, c, d)": state.append,
         "RESULT(a, b)": state.result,
-        "EMIT(a, b, p)": "STORE(RESULT(a, b), out, p)" + ", places[p] = b" * places,
+        "EMIT(a, b, p)": "STORE(RESULT(a, b), out, p)" + ", indices[p] = b" * extremum,
         "OPERANDS": ", ".join(f"__global const STORAGE* restrict {name}" for name in operands),
     }
     return {
         "state": "\n".join(f"#define {name} {text}".replace("\n", " \\\n") for name, text in macros.items()),
-        "places": "__global long* restrict places," * places,
-        "place": "places[origin + (long)i * step] = b;" * places,
+        "indices": "__global long* restrict indices," * extremum,
+        "index": "indices[origin + (long)i * step] = b;" * extremum,
     }

@@ -50,10 +50,10 @@ __kernel void count(__global const STORAGE* restrict x, __global const STORAGE* 
     }
 }
 
-__kernel void place(__global const STORAGE* restrict x, __global const long* restrict places, __global STORAGE* restrict out,
+__kernel void put(__global const STORAGE* restrict x, __global const long* restrict indices, __global STORAGE* restrict out,
                     const searching g) {
     EACH_ELEMENT {
-        const long to = places[p];
+        const long to = indices[p];
         if (to >= 0 && to < g.extent) STORE(LOAD(x, p), out, p / g.width * g.extent + to);
     }
 }

@@ -39,9 +39,9 @@ def are_few(rows: int, extent: int, wanted: int, device: Traits) -> bool:
 def few(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
     """The first ``wanted`` values of each sorted row (last axis), in order, and their positions, int64."""
     shape = (*x.shape[:-1], wanted)
-    values, places = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
-    _row_by_row(engine, "few", x, wanted, descending, values, places)
-    return values, places
+    values, indices = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
+    _row_by_row(engine, "few", x, wanted, descending, values, indices)
+    return values, indices
 
 
 def are_short(rows: int, extent: int, device: Traits) -> bool:
@@ -51,9 +51,9 @@ def are_short(rows: int, extent: int, device: Traits) -> bool:
 
 def kth_of_row(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     """``kth`` of many short rows."""
-    places: TensorData = engine.empty(positions.shape, "int64")
-    _row_by_row(engine, "kth_of_row", x, 1, False, positions, places)
-    return places
+    indices: TensorData = engine.empty(positions.shape, "int64")
+    _row_by_row(engine, "kth_of_row", x, 1, False, positions, indices)
+    return indices
 
 
 def _row_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending: bool, *buffers: TensorData) -> None:
@@ -84,16 +84,16 @@ def first(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[Te
     """
     positions = engine.empty((*x.shape[:-1], 1), "int64")
     engine.fill(positions, wanted - 1)
-    values, places = engine.empty((*x.shape[:-1], wanted), x.dtype), engine.empty((*x.shape[:-1], wanted), "int64")
-    _select(engine, x, positions, wanted, descending, "collect", values, places)
-    return values, places
+    values, indices = engine.empty((*x.shape[:-1], wanted), x.dtype), engine.empty((*x.shape[:-1], wanted), "int64")
+    _select(engine, x, positions, wanted, descending, "collect", values, indices)
+    return values, indices
 
 
 def kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
-    """The place (..., 1) of what ``sort`` puts to the position (..., 1) of each row, both int64."""
-    places: TensorData = engine.empty(positions.shape, "int64")
-    _select(engine, x, positions, 1, False, "kth", places)
-    return places
+    """The index (..., 1) of what ``sort`` puts to the position (..., 1) of each row, both int64."""
+    indices: TensorData = engine.empty(positions.shape, "int64")
+    _select(engine, x, positions, 1, False, "kth", indices)
+    return indices
 
 
 def _select(

@@ -1,4 +1,4 @@
-"""Sorting rows, searching in sorted ones, counting between edges and putting back in place, on OpenCL devices."""
+"""Sorting rows, searching in sorted ones, counting between edges and putting to positions, on OpenCL devices."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def _passes_of(rows: int, extent: int, kept: int, descending: bool, device: Trai
 
 def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[TensorData, TensorData]:
     *lead, extent = x.shape
-    values, places = engine.empty((*lead, kept), x.dtype), engine.empty((*lead, kept), "int64")
+    values, indices = engine.empty((*lead, kept), x.dtype), engine.empty((*lead, kept), "int64")
     if values.size == 0:
-        return values, places
+        return values, indices
     device = traits(engine)
     if are_few(prod(lead), extent, kept, device):
         return few(engine, x, kept, descending)
@@ -96,9 +96,9 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
             buffers = [one, two]
             one, two = two, one
         else:
-            buffers = [x, one, values, places]
+            buffers = [x, one, values, indices]
         engine.launch(text, name, size, local, [*buffers, argument])
-    return values, places
+    return values, indices
 
 
 def _on_host(engine: Any, x: TensorData, device: Traits) -> bool:
@@ -158,9 +158,9 @@ def sort(
     device = traits(engine)
     text = _program(x.dtype, device, "search")
     walked = other if kind == "search" else x
-    width = walked.shape[-1] if walked.ndim and kind == "place" or kind == "search" and x.ndim > 1 else walked.size
+    width = walked.shape[-1] if walked.ndim and kind == "put" or kind == "search" and x.ndim > 1 else walked.size
     rows = walked.size // max(width, 1)
-    extent = size if kind == "place" else x.shape[-1] if kind == "search" else other.shape[0]
+    extent = size if kind == "put" else x.shape[-1] if kind == "search" else other.shape[0]
     share = max(1, -(-walked.size // _UNITS)) if device.is_cpu else 1
     units = -(-walked.size // share)
     copies = units if device.is_cpu else max(1, min(units, _COUNTS // max(extent, 1)))
@@ -171,9 +171,9 @@ def sort(
         shared = np.int64(x.ndim == 1)
         engine.launch(text, "search", (units,), local, [x, other, out, argument, shared])
         return out
-    if kind == "place":
+    if kind == "put":
         out = engine.zeros((*x.shape[:-1], size), x.dtype)
-        engine.launch(text, "place", (units,), local, [x, other, out, argument])
+        engine.launch(text, "put", (units,), local, [x, other, out, argument])
         return out
     if units == 0:
         return engine.zeros((extent - 1,), "int64")

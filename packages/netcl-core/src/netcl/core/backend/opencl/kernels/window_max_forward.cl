@@ -1,4 +1,4 @@
-// Max pooling, with the place of each maximum in its plane: -1 if the window has no element inside.
+// Max pooling, with the position of each maximum in its plane: -1 if the window has no element inside.
 __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {
     const span inside = windows_inside(&g);

@@ -1,4 +1,4 @@
-// The gradient of max pooling, from the places of the maxima.
+// The gradient of max pooling, from the positions of the maxima.
 __kernel LOOPS void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
                            __global STORAGE* restrict out, const window g) {
     EACH_ROW {
