@@ -62,7 +62,8 @@ class _Axis(NamedTuple):
             away = apply("mod", apply("abs", pixel - low), turn)
             mirrored = apply("where", away > self.span, turn - away, away) + low
             pixel = apply("where", self.span > 0.0, mirrored, 0.0)
-        return apply("where", pixel <= 0.0, 0.0, apply("where", pixel >= self.last, self.last, pixel))
+        # NaN is the first pixel.
+        return apply("where", pixel > 0.0, apply("where", pixel >= self.last, self.last, pixel), 0.0)
 
     @property
     def pixel(self) -> Expr:
@@ -109,7 +110,7 @@ def _np_within(pixel: Any, size: int, padding: str, align: bool) -> Any:
             return np.zeros_like(pixel)
         turns, away = np.divmod(abs(pixel - low), span)
         pixel = np.where(turns % 2 == 0, away, span - away) + low
-    return np.clip(pixel, 0, size - 1)
+    return np.nan_to_num(np.clip(pixel, 0, size - 1))
 
 
 def _np_taps(coordinates: Sequence[Any], sizes: Sequence[int], mode: str, padding: str, align: bool) -> tuple[Any, Any]:
@@ -260,8 +261,8 @@ def _without_taps(shape: tuple[int, ...], operands: Any, attributes: Any) -> tup
 def grid_sum(rows: Expr, index: Expr, weight: Expr | None = None) -> Expr:
     """The weighted sum over the neighbors (axis 0) of rows (taps, N, P, C); a negative index means zero."""
     known = apply("where", index >= 0, rows, 0)
-    if weight is not None:  # NaN if the position is not finite
-        known = apply("where", index >= 0, known * weight, 0)
+    if weight is not None:  # of an outside neighbor NaN if the position is not finite
+        known = apply("where", index >= 0, known * weight, weight * 0.0)
     return reduce("sum", known, (0,))
 
 

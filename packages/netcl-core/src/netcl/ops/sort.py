@@ -15,7 +15,7 @@ from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
-from netcl.ops.elementwise import add, mul, ne, sub, where
+from netcl.ops.elementwise import lerp, ne, sub, where
 from netcl.ops.index import gather
 from netcl.ops.ranked import Ranked
 from netcl.ops.reduce import amax as largest_of
@@ -377,7 +377,7 @@ def quantile(
         place, weight = _PLACES[interpolation](each * (extent - 1))
         value = part(values, at, place, 1)
         if weight:
-            value = add(value, mul(sub(part(values, at, place + 1, 1), value), weight))
+            value = lerp(value, part(values, at, place + 1, 1), weight)
         found.append(where(ne(largest, largest), largest, value))
     if axis is None:
         found = [reshape(value, (1,) * rank if keepdims else ()) for value in found]

@@ -85,7 +85,7 @@ def erfinv(x: Expr) -> Expr:
             far = -rest * apply("log", rest / (1.0 - a))
             off = apply("where", a > 0.5, far, apply("erf", y) - a)
             y = y - off / (2 / math.pi**0.5 * apply("exp", -(y * y)))
-    y = apply("where", value < 0.0, -y, y)
+    y = apply("where", value < 0.0, -y, apply("where", apply("eq", value, 0.0), value, y))
     infinite = apply("where", apply("eq", value, 1.0), float("inf"), cast_expr(float("nan"), value.dtype))
     beyond = apply("where", apply("eq", value, -1.0), float("-inf"), infinite)
     return apply("where", inside, y, beyond)
@@ -176,6 +176,8 @@ def _polygamma(n: int, x: Expr) -> Expr:
     turned = value * -sign - derivative * math.pi ** (n + 1)
     pole = apply("eq", x, nearest)
     infinite = cast_expr(math.inf if n % 2 else -math.inf, x.dtype)
+    if n == 1:  # as PyTorch's, which has infinities for larger n
+        infinite = apply("where", apply("eq", x, -math.inf), math.nan, infinite)
     return apply("where", negative, apply("where", pole, infinite, turned), value)
 
 

@@ -92,7 +92,8 @@ def digamma(x: Expr) -> Expr:
     fraction = apply("where", negative, x - nearest, 0.25)
     turned = value - math.pi / apply("tan", fraction * math.pi)
     pole = apply("eq", x, nearest) & (x < 0.0)
-    return apply("where", negative, apply("where", pole, float("nan"), turned), value)
+    at_zero = apply("where", apply("eq", x, 0.0), -1.0 / x, turned)  # the sign of the infinity is that of -x
+    return apply("where", negative, apply("where", pole, float("nan"), at_zero), value)
 
 
 # Units in the last place by which a float32 result may be off, if it is not denormal: what OpenCL asks of a driver
