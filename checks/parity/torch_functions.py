@@ -27,7 +27,7 @@ def distinct(*shape: int) -> Any:
 
 # name: (function of (module, *tensors), arrays, True if floating arrays are differentiated)
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], bool]] = {}
-_MODULES = {"nc": (torch, nc), "F": (F, nf), "linalg": (torch.linalg, None), "special": (torch.special, None)}
+_MODULES = {"nc": (torch, nc), "F": (F, nf), "linalg": (torch.linalg, nc.linalg)}
 
 
 def case(space: str, name: str, *arrays: Any, grad: bool = True, call: Any = None, **attributes: Any) -> None:
@@ -83,6 +83,175 @@ for _name, _more in (
     case("F", _name, uniform(4, 5), call=lambda f, x, more=_more: f(x * 1, *more))
 for _name in ("alpha_dropout", "feature_alpha_dropout", "rrelu"):
     case("F", _name, uniform(4, 5, 3), training=False)
+
+
+# -- torch -------------------------------------------------------------------------------------------------------------
+
+_X, _Y = uniform(3, 5), uniform(3, 5)
+_WHOLE = RNG.integers(-5, 6, (3, 5))
+
+
+def _several(f: Any, *tensors: Any) -> Any:
+    return f(list(tensors))
+
+
+for _name in ("concat", "concatenate", "row_stack"):
+    case("nc", _name, _X, _Y, call=_several)
+case("nc", "concat", _X, _Y, call=lambda f, x, y: f((x, y), dim=1))
+case("nc", "chain_matmul", uniform(3, 4), uniform(4, 2), uniform(2, 5), uniform(5, 3))
+case("nc", "block_diag", uniform(2, 3), uniform(2), uniform(3, 1), uniform())
+case("nc", "block_diag", uniform(2, 3), _WHOLE)
+case("nc", "broadcast_tensors", uniform(3, 1), uniform(1, 4))
+for _name in ("std_mean", "var_mean"):
+    case("nc", _name, _X)
+    case("nc", _name, _X, dim=1, keepdim=True)
+    case("nc", _name, _X, dim=(0, 1), correction=0)
+    case("nc", _name, _X, dim=0, unbiased=False)
+for _array in (_WHOLE, _WHOLE.astype(np.float32)):
+    case("nc", "isin", _array, np.array([1, 3, -2]))
+    case("nc", "isin", _array, np.array([[1, 3], [-2, 4]], np.float32), invert=True)
+    case("nc", "isin", _array, np.arange(40) * 3)
+    case("nc", "isin", _array, call=lambda f, x: f(x, 2))
+    case("nc", "isin", _array, call=lambda f, x: f(2.0, x))
+for _name in ("trapezoid", "trapz", "cumulative_trapezoid"):
+    case("nc", _name, _X)
+    case("nc", _name, _X, dx=0.3, dim=0)
+    case("nc", _name, _X, uniform(5))
+    case("nc", _name, _X, uniform(3), dim=0)
+    case("nc", _name, _X, _Y, dim=0)
+    case("nc", _name, _WHOLE)
+    case("nc", _name, uniform(2, 3, 4), uniform(3, 1), dim=1)
+# The derivatives of PyTorch's vander, and of some forms that write in place, fail.
+case("nc", "vander", uniform(4), grad=False)
+case("nc", "vander", uniform(4), grad=False, N=3, increasing=True)
+case("nc", "vander", np.array([1, 2, 5]))
+for _given in (
+    {}, {"spacing": 0.5}, {"spacing": [0.5, 2.0]}, {"dim": 1, "edge_order": 2}, {"dim": (0,), "spacing": 2.0},
+):  # fmt: skip
+    case("nc", "gradient", _X, **_given)
+_PLACES = (np.array([0.0, 0.5, 2.0], np.float32), np.array([-1, 0, 0.5, 2, 4], np.float32))
+case("nc", "gradient", _X, *_PLACES, call=lambda f, x, a, b: f(x, spacing=(a.detach(), b.detach())))
+case("nc", "gradient", _X, *_PLACES, call=lambda f, x, a, b: f(x, spacing=(a.detach(), b.detach()), edge_order=2))
+case("nc", "gradient", _WHOLE)
+case("nc", "unravel_index", RNG.integers(0, 24, (2, 3)), shape=(2, 3, 4))
+case("nc", "unravel_index", np.array([3, 5]), shape=7)
+case("nc", "fill", _X, value=2.5)
+case("nc", "fill", _WHOLE, value=2)
+case("nc", "fill", _X, uniform())
+case("nc", "rsub", _X, _Y, alpha=2)
+case("nc", "rsub", _X, other=3)
+case("nc", "rsub", _WHOLE, other=3)
+case("nc", "put", _X, np.array([1, 7]), uniform(2))
+case("nc", "constant_pad_nd", _X, pad=(1, 2), value=0.5)
+case("nc", "frobenius_norm", _X, dim=1, keepdim=True)
+case("nc", "frobenius_norm", _X, dim=(0, 1))
+case("nc", "nuclear_norm", _X, keepdim=True)
+case("nc", "norm_except_dim", uniform(3, 4, 2), pow=2, dim=1)
+case("nc", "norm_except_dim", uniform(3, 4, 2), pow=2, dim=-1)
+case("nc", "native_channel_shuffle", uniform(2, 6, 3, 3), 3, grad=False, call=lambda f, x, n: f(x, 3))
+case("nc", "max_pool1d_with_indices", distinct(2, 3, 8), kernel_size=2)
+for _modes in ((0, 0), (1, 1), (2, 2)):
+    case("nc", "grid_sampler", uniform(1, 2, 4, 4), uniform(1, 3, 3, 2, low=-0.9, high=0.9),
+         grad=_modes[0] != 1, call=lambda f, x, grid, modes=_modes: f(x, grid, *modes, False))  # fmt: skip
+case("nc", "affine_grid_generator", uniform(2, 2, 3), call=lambda f, x: f(x, (2, 1, 3, 4), True))
+_W, _H = uniform(12, 4), uniform(12, 3)
+case("nc", "lstm_cell", uniform(2, 4), uniform(2, 3), uniform(2, 3), _W, _H, uniform(12), uniform(12),
+     call=lambda f, x, h, c, *w: f(x, (h, c), *w))  # fmt: skip
+case("nc", "gru_cell", uniform(2, 4), uniform(2, 3), _W[:9], _H[:9], uniform(9), uniform(9))
+case("nc", "rnn_tanh_cell", uniform(2, 4), uniform(2, 3), _W[:3], _H[:3], uniform(3), uniform(3))
+case("nc", "rnn_relu_cell", uniform(2, 4), uniform(2, 3), _W[:3], _H[:3])
+for _name, _more in (
+    ("alias_copy", ()), ("diagonal_copy", ()), ("expand_copy", ((2, 3, 5),)), ("permute_copy", ((1, 0),)),
+    ("select_copy", (1, 2)), ("slice_copy", (1, 1, 4, 2)), ("split_copy", (2,)), ("split_with_sizes_copy", ([1, 2],)),
+    ("squeeze_copy", ()), ("t_copy", ()), ("transpose_copy", (0, 1)), ("unbind_copy", ()), ("unfold_copy", (1, 2, 1)),
+    ("unsqueeze_copy", (1,)), ("view_copy", ((5, 3),)), ("detach_copy", ()), ("detach", ()),
+):  # fmt: skip
+    case("nc", _name, _X, grad=_name != "detach_copy", call=lambda f, x, more=_more: f(x, *more))
+for _name in ["bartlett_window", "hann_window", "hamming_window", "blackman_window", "kaiser_window"]:  # fmt: skip
+    for _periodic in (True, False):
+        case("nc", _name, call=lambda f, periodic=_periodic: f(9, periodic))
+case("nc", "kaiser_window", call=lambda f: f(7, True, 5.0))
+case("nc", "range", call=lambda f: f(1, 4))
+case("nc", "range", call=lambda f: f(0.5, 3, 0.75))
+case("nc", "scalar_tensor", call=lambda f: f(3))
+case("nc", "scalar_tensor", call=lambda f: f(2.5))
+case("nc", "asarray", call=lambda f: f([[1, 2], [3, 4]]))
+case("nc", "asarray", call=lambda f: f([1.5, 2]))
+case("nc", "asarray", call=lambda f: f(np.arange(3, dtype=np.float64)))
+case("nc", "frombuffer", call=lambda f: f(bytearray(range(24)), dtype=(
+    torch.int16 if f is torch.frombuffer else "int16"), count=3, offset=2))  # fmt: skip
+# Each function that writes into its operand, on a result of an op, so that the gradient passes through.
+_UNIT = uniform(3, 4, low=0.1, high=0.9)
+_SMOOTH = """
+abs_ acos_ arccos_ arcsin_ arctan_ asin_ atan_ conj_physical_ cos_ cosh_ deg2rad_ erf_ erfc_ exp2_ exp_ expm1_ frac_ i0_
+log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ rsqrt_ selu_ celu_ sigmoid_ sin_
+sinc_ sinh_ sqrt_ square_ tan_ tanh_ zero_
+"""
+_STEPS = "ceil_ fix_ floor_ round_ trunc_ arcsinh_ arctanh_ asinh_ atanh_"  # gradients of steps are None here
+for _name in (_SMOOTH + _STEPS).split():
+    case("nc", _name, _UNIT, grad=_name not in _STEPS, call=lambda f, x: f(x * 1))
+for _name in ("acosh_", "arccosh_"):
+    case("nc", _name, _UNIT + 1, grad=False)
+case("nc", "clamp_", _UNIT, call=lambda f, x: f(x * 1, 0.3, 0.6))
+case("nc", "clip_", _UNIT, call=lambda f, x: f(x * 1, max=0.6))
+case("nc", "clamp_min_", _UNIT, call=lambda f, x: f(x * 1, 0.3))
+case("nc", "clamp_max_", _UNIT, call=lambda f, x: f(x * 1, 0.3))
+case("nc", "fill_", _UNIT, call=lambda f, x: f(x * 1, 2.0))
+case("nc", "threshold_", _UNIT, call=lambda f, x: f(x * 1, 0.5, 2.0))
+case("nc", "xlogy_", _UNIT, _UNIT + 1, call=lambda f, x, y: f(x * 1, y))
+case("nc", "gcd_", np.array([12, 18]), np.array([8, 27]))
+case("nc", "lcm_", np.array([12, 18]), np.array([8, 27]))
+case("nc", "ldexp_", _UNIT, np.array([1, 2, 3, 4]), call=lambda f, x, y: f(x * 1, y))
+case("nc", "addmv_", uniform(3), uniform(3, 4), uniform(4), call=lambda f, x, a, b: f(x * 1, a, b, beta=0.5))
+case("nc", "index_put_", _UNIT, np.array([0, 2]), call=lambda f, x, i: f(x * 1, (i,), x[:2] * 0, True))
+case("nc", "detach_", _UNIT, grad=False)
+for _name in ("alpha_dropout_", "dropout_", "feature_alpha_dropout_", "feature_dropout_"):
+    case("nc", _name, _UNIT, call=lambda f, x: f(x * 1, 0.5, False))
+
+
+# -- torch.linalg ------------------------------------------------------------------------------------------------------
+
+_SQUARE = (uniform(2, 4, 4) + 4 * np.eye(4)[::-1]).astype(np.float32)
+_POSITIVE = (_SQUARE @ _SQUARE.swapaxes(-1, -2)).astype(np.float32)
+_SINGULAR = np.stack([_POSITIVE[0], np.diag([1.0, 2.0, 0.0, 1.0]).astype(np.float32)])
+_SIDE = uniform(2, 4, 3)
+for _shapes in (((3, 4), (4, 2), (2, 5), (5, 3)), ((4,), (4, 2), (2,)), ((3, 2), (2, 3)), ((5,), (5, 2), (2, 3))):
+    case("linalg", "multi_dot", *(uniform(*shape) for shape in _shapes), call=_several)
+for _upper in (True, False):
+    for _more in ({}, {"unitriangular": True}):
+        case("linalg", "solve_triangular", _SQUARE + 9 * np.eye(4, dtype=np.float32), _SIDE, upper=_upper, **_more)
+    case("linalg", "solve_triangular", _POSITIVE, uniform(3, 4), upper=_upper, left=False)
+    case("linalg", "cholesky_ex", _POSITIVE, upper=_upper)
+case("linalg", "cholesky_ex", _SINGULAR, grad=False, call=lambda f, x: (f(x)[0][0], f(x)[1]))
+case("linalg", "inv_ex", _SQUARE)
+case("linalg", "inv_ex", _SINGULAR, grad=False, call=lambda f, x: (f(x)[0][0], f(x)[1]))
+case("linalg", "solve_ex", _SQUARE, _SIDE)
+case("linalg", "solve_ex", _SQUARE, uniform(2, 3, 4), left=False)
+case("linalg", "solve_ex", _SINGULAR, _SIDE, grad=False, call=lambda f, x, b: (f(x, b)[0][0], f(x, b)[1]))
+for _p in (None, 2, -2, 1, -1, np.inf, -np.inf, "fro", "nuc"):
+    case("linalg", "cond", _SQUARE, grad=_p in (None, 2, -2), p=_p)  # the others fail in PyTorch
+case("linalg", "cond", uniform(4, 3))
+case("linalg", "cond", _SINGULAR, grad=False, p=1)
+case("linalg", "tensorinv", uniform(2, 3, 6))
+case("linalg", "tensorinv", uniform(6, 3, 2), ind=1)
+case("linalg", "tensorsolve", uniform(2, 3, 6), uniform(2, 3))
+case("linalg", "tensorsolve", uniform(2, 6, 3), uniform(2, 3), dims=(1,))
+case("linalg", "vander", uniform(2, 3), grad=False, N=5)
+case("linalg", "vander", np.array([1, 2, 3]))
+for _name in ("lu", "lu_factor", "lu_factor_ex"):
+    case("linalg", _name, _SQUARE)
+    case("linalg", _name, _SQUARE[0])
+    case("linalg", _name, uniform(5, 3), grad=False)
+    case("linalg", _name, uniform(3, 5), grad=False)
+case("linalg", "lu_factor_ex", _SINGULAR, grad=False)
+_FACTORS = [x.numpy() for x in torch.linalg.lu_factor(torch.tensor(_SQUARE))]
+case("linalg", "lu_solve", *_FACTORS, _SIDE)
+case("linalg", "lu_solve", *_FACTORS, _SIDE, adjoint=True)
+case("linalg", "lu_solve", *_FACTORS, uniform(2, 3, 4), left=False)
+case("linalg", "lu_solve", *_FACTORS, uniform(2, 3, 4), left=False, adjoint=True)
+case("linalg", "householder_product", uniform(2, 4, 3), uniform(2, 3))
+case("linalg", "householder_product", uniform(4, 4), uniform(2))
+case("linalg", "matrix_exp", _SQUARE / 4)
 
 
 # -- the comparison ----------------------------------------------------------------------------------------------------
@@ -144,3 +313,38 @@ def test_slopes_of_rrelu() -> None:
     assert -1 / 3 <= y.min() < -0.333
     assert -0.126 < y.max() <= -0.125
     np.testing.assert_allclose(y.mean(), -(1 / 8 + 1 / 3) / 2, atol=1e-3)
+
+
+def test_dtypes_promote_as_pytorchs() -> None:
+    names = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+    for a in names:
+        for b in names:
+            x, y = getattr(torch, a), getattr(torch, b)
+            assert str(torch.promote_types(x, y)) == f"torch.{nc.promote_types(a, b)}"
+            assert torch.can_cast(x, y) == nc.can_cast(a, b), (a, b)
+            for shapes in (((), (2,)), ((2,), ()), ((), ()), ((2,), (2,))):
+                ours = nc.result_type(*(nc.zeros(shape, dtype=name) for shape, name in zip(shapes, (a, b))))
+                theirs = torch.result_type(*(torch.zeros(shape, dtype=name) for shape, name in zip(shapes, (x, y))))
+                assert str(theirs) == f"torch.{ours}"
+        for number in (True, 2, 2.5):
+            for shape in ((), (2,)):
+                ours = nc.result_type(nc.zeros(shape, dtype=a), number)
+                assert str(torch.result_type(torch.zeros(shape, dtype=x), number)) == f"torch.{ours}"
+
+
+def test_every_function_that_writes_into_its_operand_is_compared() -> None:
+    """Those of PyTorch that are here; what draws is compared by its statistics."""
+    compared = {name.split()[0].removeprefix("nc.") for name in CASES if name.startswith("nc.")}
+    written = {name for name in dir(torch) if name.endswith("_") and not name.startswith("_") and hasattr(nc, name)}
+    assert written - compared == {"rrelu_"}
+
+
+def test_draws_of_poisson_and_binomial_have_their_means() -> None:
+    rate = np.array([0.5, 3.0, 40.0], np.float32)
+    drawn = nc.poisson(nc.tensor(np.tile(rate, (20000, 1)))).numpy()
+    np.testing.assert_allclose(drawn.mean(0), rate, rtol=0.05)
+    np.testing.assert_allclose(drawn.var(0), rate, rtol=0.08)
+    count, prob = np.float32(20), np.array([0.1, 0.5], np.float32)
+    drawn = nc.binomial(nc.full((20000, 1), 20.0), nc.tensor(prob)).numpy()
+    np.testing.assert_allclose(drawn.mean(0), count * prob, rtol=0.05)
+    np.testing.assert_allclose(drawn.var(0), count * prob * (1 - prob), rtol=0.08)

@@ -251,8 +251,10 @@ def compared() -> Iterator[tuple[str, str, list[str]]]:
             continue
         overloads = [each for each in theirs(space, name) if any(p.kind != REST for p in each)]
         if overloads:
-            plain = name.removesuffix("_") if space == "Tensor" else name
-            row = getattr(value, "row", None) or (TABLE.get(ALIASES.get(plain, plain)) if space == "Tensor" else None)
+            in_place = space == "nc" and name.endswith("_")
+            plain = name.removesuffix("_") if space == "Tensor" or in_place else name
+            known_row = TABLE.get(ALIASES.get(plain, plain)) if space == "Tensor" or in_place else None
+            row = getattr(value, "row", None) or known_row
             known = {"dim": "axis", "keepdim": "keepdims"} if row is None else names_of(row)
             yield space, name, min((differences(signature, each, known) for each in overloads), key=len)
 

@@ -14,61 +14,79 @@ if TYPE_CHECKING:
     from netcl.core import manager as manager
     from netcl.core.__about__ import __version__ as __version__
     from netcl.core.device import device as device
+    from netcl.core.device import get_default_device as get_default_device
+    from netcl.core.device import set_default_device as set_default_device
     from netcl.core.grad_mode import enable_grad as enable_grad
     from netcl.core.grad_mode import inference_mode as inference_mode
     from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
+    from netcl.core.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
     from netcl.core.grad_mode import no_grad as no_grad
     from netcl.core.grad_mode import set_grad_enabled as set_grad_enabled
     from netcl.core.kernels.primitives import KernelSpec as KernelSpec
+    from netcl.core.process_settings import *  # noqa: F403
     from netcl.core.tensor.generator import Generator as Generator
     from netcl.core.tensor.generator import default_generator as default_generator
     from netcl.core.tensor.generator import initial_seed as initial_seed
     from netcl.core.tensor.generator import seed as seed
+    from netcl.core.tensor.memory_format import *  # noqa: F403
+    from netcl.core.tensor.printing import set_printoptions as set_printoptions
+    from netcl.core.tensor.promotion import *  # noqa: F403
     from netcl.core.tensor.size import Size as Size
+    from netcl.core.tensor.typed import *  # noqa: F403
     from netcl.core.tuning.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
     from netcl.core.tuning.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
     from netcl.ops import *  # noqa: F403
     from netcl.core.tensor.factories import *  # type: ignore[assignment]  # noqa: F403  # isort: skip
+    from netcl.core.tensor.functions import *  # type: ignore[assignment]  # noqa: F403  # isort: skip
 
+_MODULES = {
+    "netcl.core.device": "device get_default_device set_default_device",
+    "netcl.core.grad_mode": """
+        enable_grad inference_mode is_anomaly_enabled is_grad_enabled is_inference_mode_enabled no_grad
+        set_anomaly_enabled set_grad_enabled
+    """,
+    "netcl.core.process_settings": """
+        are_deterministic_algorithms_enabled get_deterministic_debug_mode get_num_interop_threads get_num_threads
+        is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode set_flush_denormal
+        set_num_interop_threads set_num_threads use_deterministic_algorithms
+    """,
+    "netcl.core.tensor.factories": """
+        arange as_tensor asarray bernoulli binomial empty empty_like eye from_dlpack from_file from_numpy frombuffer
+        full full_like get_default_dtype is_tensor linspace logspace meshgrid multinomial normal ones ones_like poisson
+        rand rand_like randint randint_like randn randn_like randperm range scalar_tensor set_default_dtype tensor zeros
+        zeros_like
+    """,
+    "netcl.core.tensor.functions": """
+        affine_grid_generator alias_copy broadcast_shapes chain_matmul concat concatenate constant_pad_nd detach
+        detach_copy diagonal_copy expand_copy frobenius_norm grid_sampler grid_sampler_2d grid_sampler_3d gru_cell
+        is_storage lstm_cell max_pool1d_with_indices native_channel_shuffle native_dropout norm_except_dim nuclear_norm
+        permute_copy rnn_relu_cell rnn_tanh_cell row_stack rsub select_copy slice_copy split_copy split_with_sizes_copy
+        squeeze_copy t_copy transpose_copy trapz typename unbind_copy unfold_copy unsqueeze_copy view_copy
+    """,
+    "netcl.core.tensor.generator": "Generator default_generator initial_seed seed",
+    "netcl.core.tensor.memory_format": """
+        channels_last channels_last_3d contiguous_format layout legacy_contiguous_format memory_format preserve_format
+        strided
+    """,
+    "netcl.core.tensor.printing": "set_printoptions",
+    "netcl.core.tensor.promotion": "can_cast promote_types result_type",
+    "netcl.core.tensor.typed": """
+        BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
+        ShortTensor set_default_tensor_type
+    """,
+    "netcl.core.tuning.matmul_precision": "get_float32_matmul_precision set_float32_matmul_precision",
+    "netcl.amp": "GradScaler autocast get_autocast_dtype is_autocast_enabled",
+    "netcl.array_api": "finfo iinfo",
+    "netcl.io": "load save",
+}
 _NAMES = {
     "Tensor": "netcl.core",
     "manager": "netcl.core",
-    "device": "netcl.core.device",
     "KernelSpec": "netcl.core.kernels.primitives",
     "Size": "netcl.core.tensor.size",
     "__version__": "netcl.core.__about__",
-    "autocast": "netcl.amp",
-    "GradScaler": "netcl.amp",
     "compile": "netcl.autograd.compiler",
-    "load": "netcl.io",
-    "save": "netcl.io",
-    "finfo": "netcl.array_api",
-    "iinfo": "netcl.array_api",
-    **dict.fromkeys(("Generator", "default_generator", "initial_seed", "seed"), "netcl.core.tensor.generator"),
-    **dict.fromkeys(
-        ("get_float32_matmul_precision", "set_float32_matmul_precision"), "netcl.core.tuning.matmul_precision"
-    ),
-    **dict.fromkeys(
-        ("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"), "netcl.core.grad_mode"
-    ),
-    **dict.fromkeys(
-        (
-            *("arange", "as_tensor", "bernoulli", "empty", "empty_like", "eye", "from_dlpack", "from_numpy", "full"),
-            *(
-                "full_like",
-                "get_default_dtype",
-                "is_tensor",
-                "linspace",
-                "logspace",
-                "meshgrid",
-                "multinomial",
-                "normal",
-            ),
-            *("ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like"),
-            *("randperm", "set_default_dtype", "tensor", "zeros", "zeros_like"),
-        ),
-        "netcl.core.tensor.factories",
-    ),
+    **{name: module for module, names in _MODULES.items() for name in names.split()},
 }
 _CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
 

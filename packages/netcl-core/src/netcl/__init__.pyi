@@ -24,45 +24,103 @@ from netcl import profiling as profiling
 from netcl import runtime as runtime
 from netcl import trainer as trainer
 from netcl.core.dtypes import DType
+from netcl.core.tensor.typed import BFloat16Tensor as BFloat16Tensor
+from netcl.core.tensor.typed import BoolTensor as BoolTensor
+from netcl.core.tensor.typed import ByteTensor as ByteTensor
+from netcl.core.tensor.typed import CharTensor as CharTensor
+from netcl.core.tensor.typed import DoubleTensor as DoubleTensor
+from netcl.core.tensor.typed import FloatTensor as FloatTensor
 from netcl.core.tensor.generator import Generator as Generator
 from netcl.amp import GradScaler as GradScaler
+from netcl.core.tensor.typed import HalfTensor as HalfTensor
+from netcl.core.tensor.typed import IntTensor as IntTensor
 from netcl.core.kernels.primitives import KernelSpec as KernelSpec
+from netcl.core.tensor.typed import LongTensor as LongTensor
+from netcl.core.tensor.typed import ShortTensor as ShortTensor
 from netcl.core.tensor.size import Size as Size
 from netcl.core import Tensor as Tensor
 from netcl.core.__about__ import __version__ as __version__
+from netcl.core.tensor.functions import affine_grid_generator as affine_grid_generator
+from netcl.core.tensor.functions import alias_copy as alias_copy
 from netcl.core.tensor.factories import arange as arange
+from netcl.core.process_settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from netcl.core.tensor.factories import as_tensor as as_tensor
+from netcl.core.tensor.factories import asarray as asarray
 from netcl.amp import autocast as autocast
 from netcl.core.tensor.factories import bernoulli as bernoulli
+from netcl.core.tensor.factories import binomial as binomial
+from netcl.core.tensor.functions import broadcast_shapes as broadcast_shapes
+from netcl.core.tensor.promotion import can_cast as can_cast
+from netcl.core.tensor.functions import chain_matmul as chain_matmul
+from netcl.core.tensor.memory_format import channels_last as channels_last
+from netcl.core.tensor.memory_format import channels_last_3d as channels_last_3d
 from netcl.autograd.compiler import compile as compile
+from netcl.core.tensor.functions import concat as concat
+from netcl.core.tensor.functions import concatenate as concatenate
+from netcl.core.tensor.functions import constant_pad_nd as constant_pad_nd
+from netcl.core.tensor.memory_format import contiguous_format as contiguous_format
 from netcl.core.tensor.generator import default_generator as default_generator
+from netcl.core.tensor.functions import detach as detach
+from netcl.core.tensor.functions import detach_copy as detach_copy
 from netcl.core.device import device as device
+from netcl.core.tensor.functions import diagonal_copy as diagonal_copy
 from netcl.core.tensor.factories import empty as empty
 from netcl.core.tensor.factories import empty_like as empty_like
 from netcl.core.grad_mode import enable_grad as enable_grad
+from netcl.core.tensor.functions import expand_copy as expand_copy
 from netcl.core.tensor.factories import eye as eye
 from netcl.array_api import finfo as finfo
+from netcl.core.tensor.functions import frobenius_norm as frobenius_norm
 from netcl.core.tensor.factories import from_dlpack as from_dlpack
+from netcl.core.tensor.factories import from_file as from_file
 from netcl.core.tensor.factories import from_numpy as from_numpy
+from netcl.core.tensor.factories import frombuffer as frombuffer
 from netcl.core.tensor.factories import full as full
 from netcl.core.tensor.factories import full_like as full_like
+from netcl.amp import get_autocast_dtype as get_autocast_dtype
+from netcl.core.device import get_default_device as get_default_device
 from netcl.core.tensor.factories import get_default_dtype as get_default_dtype
+from netcl.core.process_settings import get_deterministic_debug_mode as get_deterministic_debug_mode
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
+from netcl.core.process_settings import get_num_interop_threads as get_num_interop_threads
+from netcl.core.process_settings import get_num_threads as get_num_threads
+from netcl.core.tensor.functions import grid_sampler as grid_sampler
+from netcl.core.tensor.functions import grid_sampler_2d as grid_sampler_2d
+from netcl.core.tensor.functions import grid_sampler_3d as grid_sampler_3d
+from netcl.core.tensor.functions import gru_cell as gru_cell
 from netcl.array_api import iinfo as iinfo
 from netcl.core.grad_mode import inference_mode as inference_mode
 from netcl.core.tensor.generator import initial_seed as initial_seed
+from netcl.core.grad_mode import is_anomaly_enabled as is_anomaly_enabled
+from netcl.amp import is_autocast_enabled as is_autocast_enabled
+from netcl.core.process_settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
+from netcl.core.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+from netcl.core.tensor.functions import is_storage as is_storage
 from netcl.core.tensor.factories import is_tensor as is_tensor
+from netcl.core.tensor.memory_format import layout as layout
+from netcl.core.tensor.memory_format import legacy_contiguous_format as legacy_contiguous_format
 from netcl.core.tensor.factories import linspace as linspace
 from netcl.io import load as load
 from netcl.core.tensor.factories import logspace as logspace
+from netcl.core.tensor.functions import lstm_cell as lstm_cell
 from netcl.core import manager as manager
+from netcl.core.tensor.functions import max_pool1d_with_indices as max_pool1d_with_indices
+from netcl.core.tensor.memory_format import memory_format as memory_format
 from netcl.core.tensor.factories import meshgrid as meshgrid
 from netcl.core.tensor.factories import multinomial as multinomial
+from netcl.core.tensor.functions import native_channel_shuffle as native_channel_shuffle
+from netcl.core.tensor.functions import native_dropout as native_dropout
 from netcl.core.grad_mode import no_grad as no_grad
+from netcl.core.tensor.functions import norm_except_dim as norm_except_dim
 from netcl.core.tensor.factories import normal as normal
+from netcl.core.tensor.functions import nuclear_norm as nuclear_norm
 from netcl.core.tensor.factories import ones as ones
 from netcl.core.tensor.factories import ones_like as ones_like
+from netcl.core.tensor.functions import permute_copy as permute_copy
+from netcl.core.tensor.factories import poisson as poisson
+from netcl.core.tensor.memory_format import preserve_format as preserve_format
+from netcl.core.tensor.promotion import promote_types as promote_types
 from netcl.core.tensor.factories import rand as rand
 from netcl.core.tensor.factories import rand_like as rand_like
 from netcl.core.tensor.factories import randint as randint
@@ -70,12 +128,42 @@ from netcl.core.tensor.factories import randint_like as randint_like
 from netcl.core.tensor.factories import randn as randn
 from netcl.core.tensor.factories import randn_like as randn_like
 from netcl.core.tensor.factories import randperm as randperm
+from netcl.core.tensor.factories import range as range
+from netcl.core.tensor.promotion import result_type as result_type
+from netcl.core.tensor.functions import rnn_relu_cell as rnn_relu_cell
+from netcl.core.tensor.functions import rnn_tanh_cell as rnn_tanh_cell
+from netcl.core.tensor.functions import row_stack as row_stack
+from netcl.core.tensor.functions import rsub as rsub
 from netcl.io import save as save
+from netcl.core.tensor.factories import scalar_tensor as scalar_tensor
 from netcl.core.tensor.generator import seed as seed
+from netcl.core.tensor.functions import select_copy as select_copy
+from netcl.core.grad_mode import set_anomaly_enabled as set_anomaly_enabled
+from netcl.core.device import set_default_device as set_default_device
 from netcl.core.tensor.factories import set_default_dtype as set_default_dtype
+from netcl.core.tensor.typed import set_default_tensor_type as set_default_tensor_type
+from netcl.core.process_settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from netcl.core.tuning.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
+from netcl.core.process_settings import set_flush_denormal as set_flush_denormal
 from netcl.core.grad_mode import set_grad_enabled as set_grad_enabled
+from netcl.core.process_settings import set_num_interop_threads as set_num_interop_threads
+from netcl.core.process_settings import set_num_threads as set_num_threads
+from netcl.core.tensor.printing import set_printoptions as set_printoptions
+from netcl.core.tensor.functions import slice_copy as slice_copy
+from netcl.core.tensor.functions import split_copy as split_copy
+from netcl.core.tensor.functions import split_with_sizes_copy as split_with_sizes_copy
+from netcl.core.tensor.functions import squeeze_copy as squeeze_copy
+from netcl.core.tensor.memory_format import strided as strided
+from netcl.core.tensor.functions import t_copy as t_copy
 from netcl.core.tensor.factories import tensor as tensor
+from netcl.core.tensor.functions import transpose_copy as transpose_copy
+from netcl.core.tensor.functions import trapz as trapz
+from netcl.core.tensor.functions import typename as typename
+from netcl.core.tensor.functions import unbind_copy as unbind_copy
+from netcl.core.tensor.functions import unfold_copy as unfold_copy
+from netcl.core.tensor.functions import unsqueeze_copy as unsqueeze_copy
+from netcl.core.process_settings import use_deterministic_algorithms as use_deterministic_algorithms
+from netcl.core.tensor.functions import view_copy as view_copy
 from netcl.core.tensor.factories import zeros as zeros
 from netcl.core.tensor.factories import zeros_like as zeros_like
 from netcl.ops import abs as abs
@@ -112,6 +200,7 @@ from netcl.ops import avg_pool1d as avg_pool1d
 from netcl.ops import avg_pool2d as avg_pool2d
 from netcl.ops import avg_pool3d as avg_pool3d
 from netcl.ops import baddbmm as baddbmm
+from netcl.ops import bartlett_window as bartlett_window
 from netcl.ops import batch_norm as batch_norm
 from netcl.ops import bias_add as bias_add
 from netcl.ops import bilinear as bilinear
@@ -121,7 +210,9 @@ from netcl.ops import bitwise_not as bitwise_not
 from netcl.ops import bitwise_or as bitwise_or
 from netcl.ops import bitwise_xor as bitwise_xor
 from netcl.ops import blackman_window as blackman_window
+from netcl.ops import block_diag as block_diag
 from netcl.ops import bmm as bmm
+from netcl.ops import broadcast_tensors as broadcast_tensors
 from netcl.ops import broadcast_to as broadcast_to
 from netcl.ops import bucketize as bucketize
 from netcl.ops import build_matmul_kernel as build_matmul_kernel
@@ -165,6 +256,7 @@ from netcl.ops import cummax as cummax
 from netcl.ops import cummin as cummin
 from netcl.ops import cumprod as cumprod
 from netcl.ops import cumsum as cumsum
+from netcl.ops import cumulative_trapezoid as cumulative_trapezoid
 from netcl.ops import depthwise_conv2d as depthwise_conv2d
 from netcl.ops import det as det
 from netcl.ops import diag as diag
@@ -190,6 +282,7 @@ from netcl.ops import expand as expand
 from netcl.ops import expm1 as expm1
 from netcl.ops import feature_alpha_dropout as feature_alpha_dropout
 from netcl.ops import feature_dropout as feature_dropout
+from netcl.ops import fill as fill
 from netcl.ops import flatten as flatten
 from netcl.ops import flip as flip
 from netcl.ops import floor as floor
@@ -203,6 +296,7 @@ from netcl.ops import gelu as gelu
 from netcl.ops import get_rng_state as get_rng_state
 from netcl.ops import getitem as getitem
 from netcl.ops import glu as glu
+from netcl.ops import gradient as gradient
 from netcl.ops import grid_sample as grid_sample
 from netcl.ops import group_norm as group_norm
 from netcl.ops import gt as gt
@@ -229,8 +323,10 @@ from netcl.ops import interpolate as interpolate
 from netcl.ops import inverse as inverse
 from netcl.ops import isclose as isclose
 from netcl.ops import isfinite as isfinite
+from netcl.ops import isin as isin
 from netcl.ops import isinf as isinf
 from netcl.ops import isnan as isnan
+from netcl.ops import kaiser_window as kaiser_window
 from netcl.ops import kron as kron
 from netcl.ops import kthvalue as kthvalue
 from netcl.ops import l2_normalize as l2_normalize
@@ -265,6 +361,7 @@ from netcl.ops import manual_seed as manual_seed
 from netcl.ops import masked_fill as masked_fill
 from netcl.ops import masked_select as masked_select
 from netcl.ops import matmul as matmul
+from netcl.ops import matrix_exp as matrix_exp
 from netcl.ops import matrix_power as matrix_power
 from netcl.ops import matrix_transpose as matrix_transpose
 from netcl.ops import max as max
@@ -349,6 +446,7 @@ from netcl.ops import square as square
 from netcl.ops import squeeze as squeeze
 from netcl.ops import stack as stack
 from netcl.ops import std as std
+from netcl.ops import std_mean as std_mean
 from netcl.ops import swish as swish
 from netcl.ops import take as take
 from netcl.ops import take_along_axis as take_along_axis
@@ -361,6 +459,7 @@ from netcl.ops import tile as tile
 from netcl.ops import topk as topk
 from netcl.ops import trace as trace
 from netcl.ops import transpose as transpose
+from netcl.ops import trapezoid as trapezoid
 from netcl.ops import tril as tril
 from netcl.ops import tril_indices as tril_indices
 from netcl.ops import triu as triu
@@ -370,9 +469,12 @@ from netcl.ops import unbind as unbind
 from netcl.ops import uniform as uniform
 from netcl.ops import unique as unique
 from netcl.ops import unique_consecutive as unique_consecutive
+from netcl.ops import unravel_index as unravel_index
 from netcl.ops import unsqueeze as unsqueeze
 from netcl.ops import upsample as upsample
+from netcl.ops import vander as vander
 from netcl.ops import var as var
+from netcl.ops import var_mean as var_mean
 from netcl.ops import vstack as vstack
 from netcl.ops import where as where
 from netcl.ops import xlogy as xlogy
@@ -523,6 +625,8 @@ def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     """(mantissa, exponent) with x = mantissa * 2**exponent and the mantissa in [0.5, 1); exponents from the host."""
 def gcd(input: Tensor, other: Any) -> Tensor:
     """The greatest common divisor of each pair of integers; computed on the host."""
+def get_device(input: Tensor) -> builtins.int:
+    """The index of the tensor's device among those of its type, -1 for a CPU."""
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along the second axis, along the first of a vector."""
 def index_fill(input: Tensor, dim: builtins.int, index: Any, value: Any) -> Tensor:
@@ -545,6 +649,8 @@ def is_nonzero(input: Tensor) -> builtins.bool:
     """True if the one element is not zero; ShapeError if there are more or none."""
 def is_same_size(input: Tensor, other: Any) -> builtins.bool:
     """True if the shapes are equal."""
+def is_signed(input: Tensor) -> builtins.bool:
+    """True for dtypes with negative numbers."""
 def isneginf(input: Tensor) -> Tensor:
     """True where an element is negative infinity."""
 def isposinf(input: Tensor) -> Tensor:
@@ -559,8 +665,6 @@ def logaddexp2(input: Tensor, other: Any) -> Tensor:
     """log2(2**x + 2**other)."""
 def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
     """A copy whose elements under the mask are the elements of ``source``, in order. ShapeError if they are too few."""
-def matrix_exp(input: Tensor) -> Tensor:
-    """The exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """The axes ``source`` (int or several) at the positions ``destination``; the others keep their order."""
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
@@ -583,6 +687,8 @@ def numel(input: Tensor) -> builtins.int:
     """The number of elements."""
 def positive(input: Tensor) -> Tensor:
     """The tensor itself; TypeError for bool."""
+def put(input: Tensor, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
+    """A copy with the elements of ``source`` at positions of the flattened tensor, added there with ``accumulate``."""
 def qr(input: Tensor, some: builtins.bool = True) -> Tensor:
     """(Q, R) with x = Q R: Q with as many columns as R has rows, or square without ``some``."""
 def rad2deg(input: Tensor) -> Tensor:
@@ -633,3 +739,143 @@ def vdot(input: Tensor, other: Any) -> Tensor:
     """The dot product of two vectors."""
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along the first axis."""
+def abs_(input: Tensor) -> Tensor:
+    """``abs`` in place: gives this tensor the values of the result, and returns it."""
+def acos_(input: Tensor) -> Tensor:
+    """``acos`` in place: gives this tensor the values of the result, and returns it."""
+def acosh_(input: Tensor) -> Tensor:
+    """``acosh`` in place: gives this tensor the values of the result, and returns it."""
+def addmv_(input: Tensor, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``addmv`` in place: gives this tensor the values of the result, and returns it."""
+def arccos_(input: Tensor) -> Tensor:
+    """``arccos`` in place: gives this tensor the values of the result, and returns it."""
+def arccosh_(input: Tensor) -> Tensor:
+    """``arccosh`` in place: gives this tensor the values of the result, and returns it."""
+def arcsin_(input: Tensor) -> Tensor:
+    """``arcsin`` in place: gives this tensor the values of the result, and returns it."""
+def arcsinh_(input: Tensor) -> Tensor:
+    """``arcsinh`` in place: gives this tensor the values of the result, and returns it."""
+def arctan_(input: Tensor) -> Tensor:
+    """``arctan`` in place: gives this tensor the values of the result, and returns it."""
+def arctanh_(input: Tensor) -> Tensor:
+    """``arctanh`` in place: gives this tensor the values of the result, and returns it."""
+def asin_(input: Tensor) -> Tensor:
+    """``asin`` in place: gives this tensor the values of the result, and returns it."""
+def asinh_(input: Tensor) -> Tensor:
+    """``asinh`` in place: gives this tensor the values of the result, and returns it."""
+def atan_(input: Tensor) -> Tensor:
+    """``atan`` in place: gives this tensor the values of the result, and returns it."""
+def atanh_(input: Tensor) -> Tensor:
+    """``atanh`` in place: gives this tensor the values of the result, and returns it."""
+def ceil_(input: Tensor) -> Tensor:
+    """``ceil`` in place: gives this tensor the values of the result, and returns it."""
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """``clamp`` in place: gives this tensor the values of the result, and returns it."""
+def clamp_max_(input: Tensor, max: Any) -> Tensor:
+    """``clamp_max`` in place: gives this tensor the values of the result, and returns it."""
+def clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """``clamp_min`` in place: gives this tensor the values of the result, and returns it."""
+def clip_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """``clip`` in place: gives this tensor the values of the result, and returns it."""
+def conj_physical_(input: Tensor) -> Tensor:
+    """The tensor itself: there are no complex dtypes."""
+def cos_(input: Tensor) -> Tensor:
+    """``cos`` in place: gives this tensor the values of the result, and returns it."""
+def cosh_(input: Tensor) -> Tensor:
+    """``cosh`` in place: gives this tensor the values of the result, and returns it."""
+def deg2rad_(input: Tensor) -> Tensor:
+    """``deg2rad`` in place: gives this tensor the values of the result, and returns it."""
+def detach_(input: Tensor) -> Tensor:
+    """Takes the tensor out of the gradient graph: it is a leaf that requires no grad. RuntimeError for a view."""
+def erf_(input: Tensor) -> Tensor:
+    """``erf`` in place: gives this tensor the values of the result, and returns it."""
+def erfc_(input: Tensor) -> Tensor:
+    """``erfc`` in place: gives this tensor the values of the result, and returns it."""
+def exp_(input: Tensor) -> Tensor:
+    """``exp`` in place: gives this tensor the values of the result, and returns it."""
+def exp2_(input: Tensor) -> Tensor:
+    """``exp2`` in place: gives this tensor the values of the result, and returns it."""
+def expm1_(input: Tensor) -> Tensor:
+    """``expm1`` in place: gives this tensor the values of the result, and returns it."""
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Sets every element to ``value``."""
+def fix_(input: Tensor) -> Tensor:
+    """``fix`` in place: gives this tensor the values of the result, and returns it."""
+def floor_(input: Tensor) -> Tensor:
+    """``floor`` in place: gives this tensor the values of the result, and returns it."""
+def frac_(input: Tensor) -> Tensor:
+    """``frac`` in place: gives this tensor the values of the result, and returns it."""
+def gcd_(input: Tensor, other: Any) -> Tensor:
+    """``gcd`` in place: gives this tensor the values of the result, and returns it."""
+def i0_(input: Tensor) -> Tensor:
+    """``i0`` in place: gives this tensor the values of the result, and returns it."""
+def index_put_(input: Tensor, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
+    """``index_put`` in place: gives this tensor the values of the result, and returns it."""
+def lcm_(input: Tensor, other: Any) -> Tensor:
+    """``lcm`` in place: gives this tensor the values of the result, and returns it."""
+def ldexp_(input: Tensor, other: Any) -> Tensor:
+    """``ldexp`` in place: gives this tensor the values of the result, and returns it."""
+def log_(input: Tensor) -> Tensor:
+    """``log`` in place: gives this tensor the values of the result, and returns it."""
+def log10_(input: Tensor) -> Tensor:
+    """``log10`` in place: gives this tensor the values of the result, and returns it."""
+def log1p_(input: Tensor) -> Tensor:
+    """``log1p`` in place: gives this tensor the values of the result, and returns it."""
+def log2_(input: Tensor) -> Tensor:
+    """``log2`` in place: gives this tensor the values of the result, and returns it."""
+def logit_(input: Tensor, eps: Any = None) -> Tensor:
+    """``logit`` in place: gives this tensor the values of the result, and returns it."""
+def nan_to_num_(input: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+    """``nan_to_num`` in place: gives this tensor the values of the result, and returns it."""
+def neg_(input: Tensor) -> Tensor:
+    """``neg`` in place: gives this tensor the values of the result, and returns it."""
+def negative_(input: Tensor) -> Tensor:
+    """``negative`` in place: gives this tensor the values of the result, and returns it."""
+def rad2deg_(input: Tensor) -> Tensor:
+    """``rad2deg`` in place: gives this tensor the values of the result, and returns it."""
+def reciprocal_(input: Tensor) -> Tensor:
+    """``reciprocal`` in place: gives this tensor the values of the result, and returns it."""
+def relu_(input: Tensor) -> Tensor:
+    """``relu`` in place: gives this tensor the values of the result, and returns it."""
+def round_(input: Tensor, *, decimals: builtins.int = 0) -> Tensor:
+    """``round`` in place: gives this tensor the values of the result, and returns it."""
+def rsqrt_(input: Tensor) -> Tensor:
+    """``rsqrt`` in place: gives this tensor the values of the result, and returns it."""
+def sigmoid_(input: Tensor) -> Tensor:
+    """``sigmoid`` in place: gives this tensor the values of the result, and returns it."""
+def sin_(input: Tensor) -> Tensor:
+    """``sin`` in place: gives this tensor the values of the result, and returns it."""
+def sinc_(input: Tensor) -> Tensor:
+    """``sinc`` in place: gives this tensor the values of the result, and returns it."""
+def sinh_(input: Tensor) -> Tensor:
+    """``sinh`` in place: gives this tensor the values of the result, and returns it."""
+def sqrt_(input: Tensor) -> Tensor:
+    """``sqrt`` in place: gives this tensor the values of the result, and returns it."""
+def square_(input: Tensor) -> Tensor:
+    """``square`` in place: gives this tensor the values of the result, and returns it."""
+def tan_(input: Tensor) -> Tensor:
+    """``tan`` in place: gives this tensor the values of the result, and returns it."""
+def tanh_(input: Tensor) -> Tensor:
+    """``tanh`` in place: gives this tensor the values of the result, and returns it."""
+def trunc_(input: Tensor) -> Tensor:
+    """``trunc`` in place: gives this tensor the values of the result, and returns it."""
+def xlogy_(input: Tensor, b: Any) -> Tensor:
+    """``xlogy`` in place: gives this tensor the values of the result, and returns it."""
+def zero_(input: Tensor) -> Tensor:
+    """Sets every element to zero."""
+def alpha_dropout_(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = False) -> Tensor:
+    """``alpha_dropout`` in place: gives this tensor the values of the result, and returns it."""
+def celu_(input: Tensor, alpha: Any = 1.0) -> Tensor:
+    """``celu`` in place: gives this tensor the values of the result, and returns it."""
+def dropout_(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = True, seed: builtins.int | None = None, return_mask: builtins.bool = False) -> Tensor:
+    """``dropout`` in place: gives this tensor the values of the result, and returns it."""
+def feature_alpha_dropout_(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = False) -> Tensor:
+    """``feature_alpha_dropout`` in place: gives this tensor the values of the result, and returns it."""
+def feature_dropout_(input: Tensor, p: builtins.float = 0.5, training: builtins.bool = True) -> Tensor:
+    """``feature_dropout`` in place: gives this tensor the values of the result, and returns it."""
+def rrelu_(input: Tensor, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False) -> Tensor:
+    """``rrelu`` in place: gives this tensor the values of the result, and returns it."""
+def selu_(input: Tensor) -> Tensor:
+    """``selu`` in place: gives this tensor the values of the result, and returns it."""
+def threshold_(input: Tensor, threshold: Any = 0.1, value: Any = 0.0) -> Tensor:
+    """``threshold`` in place: gives this tensor the values of the result, and returns it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netcl.amp.autocast import autocast, is_autocast_enabled, supports_fp16
+from netcl.amp.autocast import autocast, get_autocast_dtype, is_autocast_enabled, supports_fp16
 from netcl.amp.policy import POLICY, policy
 from netcl.amp.scaler import GradScaler
 
-__all__ = ["POLICY", "GradScaler", "autocast", "is_autocast_enabled", "policy", "supports_fp16"]
+__all__ = ["POLICY", "GradScaler", "autocast", "get_autocast_dtype", "is_autocast_enabled", "policy", "supports_fp16"]

@@ -136,9 +136,14 @@ def _switch(hook: _Cast | None) -> None:
     _current.hook = hook
 
 
-def is_autocast_enabled() -> bool:
-    """Returns True inside an enabled autocast block of this thread."""
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Returns True inside an enabled autocast block of this thread; a block holds for all devices."""
     return _current.hook is not None
+
+
+def get_autocast_dtype(device_type: str | None = None) -> dtypes.DType:
+    """Returns the dtype of this thread's autocast block, or that of ``autocast()`` outside of one."""
+    return dtypes.OBJECTS[autocast_dtype() or "float16"]
 
 
 def autocast_dtype() -> str | None:

@@ -19,8 +19,11 @@ __all__ = [
     "Switch",
     "enable_grad",
     "inference_mode",
+    "is_anomaly_enabled",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
     "no_grad",
+    "set_anomaly_enabled",
     "set_grad_enabled",
     "state",
 ]
@@ -38,6 +41,7 @@ class _State(threading.local):
     enabled: bool = True
     tape: Nodes | None = None
     anomaly: bool = False
+    inference: bool = False
     trace: Any = None  # of the jitted function that is running
 
 
@@ -96,6 +100,32 @@ class no_grad(Switch):
 class inference_mode(no_grad):
     """``no_grad`` under PyTorch's other name. Its results are ordinary tensors: they may enter a graph later."""
 
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__(mode)
+        self._inference = bool(mode)
+        self._around: list[bool] = []
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._around.append(state.inference)
+        state.inference = self._inference
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        state.inference = self._around.pop()
+        super().__exit__(kind, error, trace)
+
+    def __call__(self, function: F) -> F:
+        mode = self._inference
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with inference_mode(mode):
+                return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]
+
 
 class enable_grad(Switch):
     """Ops are recorded inside, also within ``no_grad``: ``with enable_grad():``, ``@enable_grad()`` or
@@ -129,3 +159,22 @@ class set_grad_enabled(Switch):
 def is_grad_enabled() -> bool:
     """Returns True if ops on tensors that require grad are recorded in this thread."""
     return state.enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Returns True inside of ``inference_mode`` in this thread."""
+    return state.inference
+
+
+def is_anomaly_enabled() -> bool:
+    """Returns True while anomalies are detected in this thread."""
+    return state.anomaly
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Turns the detection of anomalies on or off in this thread: ``autograd.set_detect_anomaly``. Raises ValueError for
+    ``check_nan=False``, as NaN is what is detected.
+    """
+    if mode and not check_nan:
+        raise ValueError("set_anomaly_enabled: NaN and infinities are what is detected; leave check_nan out")
+    state.anomaly = bool(mode)

@@ -20,6 +20,7 @@ from netcl.ops.adaptive import (
 from netcl.ops.arrange import chunk, diag, flip, narrow, repeat, roll, split, tile, tril, triu, unbind
 from netcl.ops.attention import causal_mask, rope, scaled_dot_product_attention
 from netcl.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, left_shift, right_shift
+from netcl.ops.calculus import cumulative_trapezoid, gradient, trapezoid
 from netcl.ops.channels import channel_shuffle, local_response_norm
 from netcl.ops.conv import (
     conv1d, conv1d_grad_input, conv1d_grad_weight, conv2d, conv2d_grad_input, conv2d_grad_weight, conv3d,
@@ -42,16 +43,18 @@ from netcl.ops.factorizations import pinv as pinverse
 from netcl.ops.fractional import fractional_max_pool2d, fractional_max_pool3d
 from netcl.ops.getitem import getitem, index_put, setitem
 from netcl.ops.grid import affine_grid, grid_sample
-from netcl.ops.index import embedding, gather, index_select, one_hot, take, take_along_axis
+from netcl.ops.index import embedding, gather, index_select, one_hot, take, take_along_axis, unravel_index
 from netcl.ops.join import (
-    atleast_1d, atleast_2d, atleast_3d, blackman_window, cartesian_prod, column_stack, combinations, diff, dstack,
-    hamming_window, hann_window, hstack, rot90, tril_indices, triu_indices, vstack,
+    atleast_1d, atleast_2d, atleast_3d, bartlett_window, blackman_window, block_diag, broadcast_tensors, cartesian_prod,
+    column_stack, combinations, diff, dstack, hamming_window, hann_window, hstack, kaiser_window, rot90, tril_indices,
+    triu_indices, vstack,
 )
 from netcl.ops.linalg import (
     addmm, baddbmm, bilinear, bmm, build_matmul_kernel, dot, kron, linear, matmul, mm, mv, outer, tensordot, trace,
 )
-from netcl.ops.masking import masked_fill, masked_select, nonzero
-from netcl.ops.matrix import diagonal, logdet, matrix_power, matrix_transpose
+import netcl.ops.lu  # noqa: F401  # registers rows of netcl.linalg
+from netcl.ops.masking import fill, masked_fill, masked_select, nonzero
+from netcl.ops.matrix import diagonal, logdet, matrix_exp, matrix_power, matrix_transpose, vander
 from netcl.ops.noise import alpha_dropout, feature_alpha_dropout, feature_dropout, rrelu
 from netcl.ops.norm import batch_norm, group_norm, instance_norm, l2_normalize, layer_norm, rms_norm
 from netcl.ops.pad import pad
@@ -65,12 +68,12 @@ from netcl.ops.random import (
 from netcl.ops.recurrence import recurrence
 from netcl.ops.reduce import (
     all, amax, amin, any, argmax, argmin, count_nonzero, log_softmax, logsumexp, max, mean, min, norm, prod,
-    reduce_mean, reduce_sum, softmax, std, sum, var,
+    reduce_mean, reduce_sum, softmax, std, std_mean, sum, var, var_mean,
 )
 from netcl.ops.resample import interpolate, pixel_shuffle, pixel_unshuffle, upsample
 from netcl.ops.scan import cummax, cummin, cumprod, cumsum, linear_recurrence, logcumsumexp
 from netcl.ops.scatter import bincount, index_add, index_copy, index_reduce, scatter, scatter_add, scatter_reduce
-from netcl.ops.search import bucketize, histogram, searchsorted, unique, unique_consecutive
+from netcl.ops.search import bucketize, histogram, isin, searchsorted, unique, unique_consecutive
 from netcl.ops.shape import broadcast_to, cat, expand, flatten, permute, reshape, squeeze, stack, transpose, unsqueeze
 from netcl.ops.sort import argsort, kthvalue, median, mode, quantile, sort, topk
 from netcl.ops.special import digamma, erf, erfc, erfinv, i0, lgamma, multigammaln, mvlgamma, polygamma, sinc, xlogy
@@ -83,37 +86,39 @@ __all__ = [
     "adaptive_max_pool2d", "adaptive_max_pool3d", "add", "addcdiv", "addcmul", "addmm", "affine_grid", "all",
     "allclose", "alpha_dropout", "amax", "amin", "any", "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atan2",
     "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "baddbmm",
-    "batch_norm", "bernoulli", "bias_add", "bilinear", "bincount", "bitwise_and", "bitwise_not", "bitwise_or",
-    "bitwise_xor", "blackman_window", "bmm", "broadcast_to", "bucketize", "build_matmul_kernel", "cartesian_prod",
-    "cast", "cat", "causal_mask", "cdist", "ceil", "celu", "channel_shuffle", "chunk", "clamp", "clip", "clone",
-    "col2im", "column_stack", "combinations", "conv1d", "conv1d_grad_input", "conv1d_grad_weight", "conv2d",
-    "conv2d_grad_input", "conv2d_grad_weight", "conv3d", "conv3d_grad_input", "conv3d_grad_weight", "conv_tbc",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh",
-    "cosine_similarity", "count_nonzero", "cov", "ctc_loss", "cummax", "cummin", "cumprod", "cumsum",
-    "depthwise_conv2d", "det", "diag", "diagonal", "diff", "digamma", "div", "dot", "dropout", "dstack", "einsum",
-    "elementwise_binary", "elementwise_unary", "elu", "embedding", "eq", "equal", "erf", "erfc", "erfinv", "exp",
-    "exp2", "expand", "expm1", "feature_alpha_dropout", "feature_dropout", "flatten", "flip", "floor", "floor_divide",
-    "fold_bn_params", "fractional_max_pool2d", "fractional_max_pool3d", "gather", "ge", "gelu", "get_rng_state",
-    "getitem", "glu", "grid_sample", "group_norm", "gt", "hamming_window", "hann_window", "hard_sigmoid", "hard_swish",
-    "hard_tanh", "hardshrink", "heaviside", "histc", "histogram", "hstack", "hypot", "i0", "im2col", "index_add",
-    "index_copy", "index_put", "index_reduce", "index_select", "instance_norm", "interpolate", "inverse", "isclose",
-    "isfinite", "isinf", "isnan", "kron", "kthvalue", "l2_normalize", "layer_norm", "le", "leaky_relu", "left_shift",
+    "bartlett_window", "batch_norm", "bernoulli", "bias_add", "bilinear", "bincount", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_tensors", "broadcast_to",
+    "bucketize", "build_matmul_kernel", "cartesian_prod", "cast", "cat", "causal_mask", "cdist", "ceil", "celu",
+    "channel_shuffle", "chunk", "clamp", "clip", "clone", "col2im", "column_stack", "combinations", "conv1d",
+    "conv1d_grad_input", "conv1d_grad_weight", "conv2d", "conv2d_grad_input", "conv2d_grad_weight", "conv3d",
+    "conv3d_grad_input", "conv3d_grad_weight", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "ctc_loss", "cummax", "cummin",
+    "cumprod", "cumsum", "cumulative_trapezoid", "depthwise_conv2d", "det", "diag", "diagonal", "diff", "digamma",
+    "div", "dot", "dropout", "dstack", "einsum", "elementwise_binary", "elementwise_unary", "elu", "embedding", "eq",
+    "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expm1", "feature_alpha_dropout", "feature_dropout",
+    "fill", "flatten", "flip", "floor", "floor_divide", "fold_bn_params", "fractional_max_pool2d",
+    "fractional_max_pool3d", "gather", "ge", "gelu", "get_rng_state", "getitem", "glu", "gradient", "grid_sample",
+    "group_norm", "gt", "hamming_window", "hann_window", "hard_sigmoid", "hard_swish", "hard_tanh", "hardshrink",
+    "heaviside", "histc", "histogram", "hstack", "hypot", "i0", "im2col", "index_add", "index_copy", "index_put",
+    "index_reduce", "index_select", "instance_norm", "interpolate", "inverse", "isclose", "isfinite", "isin", "isinf",
+    "isnan", "kaiser_window", "kron", "kthvalue", "l2_normalize", "layer_norm", "le", "leaky_relu", "left_shift",
     "lerp", "lgamma", "linear", "linear_recurrence", "local_response_norm", "log", "log10", "log1p", "log2",
     "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor",
     "logit", "logsigmoid", "logsumexp", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed", "masked_fill",
-    "masked_select", "matmul", "matrix_power", "matrix_transpose", "max", "max_pool1d", "max_pool2d", "max_pool3d",
-    "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "min", "minimum", "mish", "mm", "mod",
-    "mode", "mul", "multigammaln", "mv", "mvlgamma", "nan_to_num", "narrow", "ne", "neg", "nextafter", "nonzero",
-    "norm", "normal", "one_hot", "outer", "pad", "pairwise_distance", "pdist", "permutation", "permute", "pinverse",
-    "pixel_shuffle", "pixel_unshuffle", "polygamma", "pow", "prelu", "prod", "quantile", "rand", "randint", "randn",
-    "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "renorm", "repeat", "reshape",
-    "right_shift", "rms_norm", "roll", "rope", "rot90", "round", "rrelu", "rsqrt", "scaled_dot_product_attention",
-    "scatter", "scatter_add", "scatter_reduce", "searchsorted", "selu", "set_rng_state", "setitem", "sigmoid", "sign",
-    "signbit", "silu", "sin", "sinc", "sinh", "slogdet", "softmax", "softplus", "softshrink", "softsign", "sort",
-    "split", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "swish", "take", "take_along_axis", "tan",
-    "tanh", "tanhshrink", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "tril", "tril_indices",
-    "triu", "triu_indices", "trunc", "unbind", "uniform", "unique", "unique_consecutive", "unsqueeze", "upsample",
-    "var", "vstack", "where", "xlogy",
+    "masked_select", "matmul", "matrix_exp", "matrix_power", "matrix_transpose", "max", "max_pool1d", "max_pool2d",
+    "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "min", "minimum", "mish",
+    "mm", "mod", "mode", "mul", "multigammaln", "mv", "mvlgamma", "nan_to_num", "narrow", "ne", "neg", "nextafter",
+    "nonzero", "norm", "normal", "one_hot", "outer", "pad", "pairwise_distance", "pdist", "permutation", "permute",
+    "pinverse", "pixel_shuffle", "pixel_unshuffle", "polygamma", "pow", "prelu", "prod", "quantile", "rand", "randint",
+    "randn", "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "renorm", "repeat",
+    "reshape", "right_shift", "rms_norm", "roll", "rope", "rot90", "round", "rrelu", "rsqrt",
+    "scaled_dot_product_attention", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "selu", "set_rng_state",
+    "setitem", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "slogdet", "softmax", "softplus",
+    "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean", "sub", "sum",
+    "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink", "tensordot", "threshold", "tile", "topk", "trace",
+    "transpose", "trapezoid", "tril", "tril_indices", "triu", "triu_indices", "trunc", "unbind", "uniform", "unique",
+    "unique_consecutive", "unravel_index", "unsqueeze", "upsample", "vander", "var", "var_mean", "vstack", "where",
+    "xlogy",
 ]
 
 describe()

@@ -21,7 +21,7 @@ from netcl.ops.table import computed, engine_of
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
-def _matrix(op: str, x: Tensor, square: bool = True) -> None:
+def require_matrix(op: str, x: Tensor, square: bool = True) -> None:
     """Raises ShapeError if ``x`` is not a (square) matrix or a stack of them."""
     engine_of(op, x)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
@@ -29,7 +29,7 @@ def _matrix(op: str, x: Tensor, square: bool = True) -> None:
         raise ShapeError(f"{op}: needs a matrix or a stack of them, {wanted}, not shape {x.shape}", op=op)
 
 
-def _host(x: Tensor) -> Any:
+def host(x: Tensor) -> Any:
     host_read_allowed(x.engine)
     values = x.numpy()
     return values.astype(np.float32) if values.dtype == np.float16 else values
@@ -54,7 +54,7 @@ def _solved(op: str, function: Callable[..., Any], *arrays: Any, **attributes: A
         raise SingularMatrixError(f"{op}: {error}; input of shape {arrays[0].shape}", op=op) from None
 
 
-def _like(x: Tensor, values: Any, dtype: str | None = None) -> Tensor:
+def like(x: Tensor, values: Any, dtype: str | None = None) -> Tensor:
     with np.errstate(over="ignore"):  # float16 results are computed in float32
         result: Tensor = x.engine.tensor(np.ascontiguousarray(values), dtype or x.dtype)
     return result._alias(np.shape(values)) if result.shape != np.shape(values) else result
@@ -115,8 +115,8 @@ def cholesky(x: Tensor, *, upper: bool = False) -> Tensor:
     x (..., n, n), symmetric and positive definite; only the lower (upper) triangle is read. Raises
     SingularMatrixError if a matrix is not positive definite.
     """
-    _matrix("linalg_cholesky", x)
-    return _like(x, _solved("linalg_cholesky", _cholesky, _host(x), upper=upper))
+    require_matrix("linalg_cholesky", x)
+    return like(x, _solved("linalg_cholesky", _cholesky, host(x), upper=upper))
 
 
 _MODES = ("reduced", "complete", "r")
@@ -140,11 +140,11 @@ def qr(x: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     ``mode``: ``reduced`` gives (..., m, k) and (..., k, n); ``complete`` (..., m, m) and (..., m, n); ``r`` an empty Q
     and R (..., k, n). Raises ValueError for another mode.
     """
-    _matrix("linalg_qr", x, square=False)
+    require_matrix("linalg_qr", x, square=False)
     if mode not in _MODES:
         raise ValueError(f"linalg_qr: mode is one of {', '.join(_MODES)}, not {mode!r}")
-    q, r = _qr(_host(x), mode)
-    return _like(x, q), _like(x, r)
+    q, r = _qr(host(x), mode)
+    return like(x, q), like(x, r)
 
 
 def _svd(x: Any, full_matrices: bool = True) -> Any:
@@ -161,8 +161,8 @@ def svd(x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     x (..., m, n); U (..., m, m) and Vh (..., n, n), or (..., m, k) and (..., k, n) without ``full_matrices``. The
     gradient is finite only if the singular values are distinct, and for ``full_matrices`` uses the first k vectors.
     """
-    _matrix("linalg_svd", x, square=False)
-    return tuple(_like(x, part) for part in _solved("linalg_svd", _svd, _host(x), full_matrices=full_matrices))  # type: ignore[return-value]
+    require_matrix("linalg_svd", x, square=False)
+    return tuple(like(x, part) for part in _solved("linalg_svd", _svd, host(x), full_matrices=full_matrices))  # type: ignore[return-value]
 
 
 @computed(
@@ -173,8 +173,8 @@ def svd(x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
 )  # fmt: skip
 def svdvals(x: Tensor) -> Tensor:
     """The singular values of x (..., m, n), falling: (..., min(m, n))."""
-    _matrix("linalg_svdvals", x, square=False)
-    return _like(x, _solved("linalg_svdvals", np.linalg.svd, _host(x), compute_uv=False))
+    require_matrix("linalg_svdvals", x, square=False)
+    return like(x, _solved("linalg_svdvals", np.linalg.svd, host(x), compute_uv=False))
 
 
 def _eigh(x: Any, UPLO: Any = "L") -> Any:
@@ -203,9 +203,9 @@ def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
 
     The gradient by the vectors is finite only if the eigenvalues are distinct.
     """
-    _matrix("linalg_eigh", x)
-    found = _solved("linalg_eigh", _eigh, _host(x), UPLO=_triangle("linalg_eigh", UPLO))
-    return tuple(_like(x, part) for part in found)  # type: ignore[return-value]
+    require_matrix("linalg_eigh", x)
+    found = _solved("linalg_eigh", _eigh, host(x), UPLO=_triangle("linalg_eigh", UPLO))
+    return tuple(like(x, part) for part in found)  # type: ignore[return-value]
 
 
 def _eigenvalues(x: Any, triangle: Any) -> Any:
@@ -218,8 +218,8 @@ def _eigenvalues(x: Any, triangle: Any) -> Any:
 )  # fmt: skip
 def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric x, (..., n) rising, as in ``eigh``."""
-    _matrix("linalg_eigvalsh", x)
-    return _like(x, _solved("linalg_eigvalsh", np.linalg.eigvalsh, _host(x), UPLO=_triangle("linalg_eigvalsh", UPLO)))
+    require_matrix("linalg_eigvalsh", x)
+    return like(x, _solved("linalg_eigvalsh", np.linalg.eigvalsh, host(x), UPLO=_triangle("linalg_eigvalsh", UPLO)))
 
 
 # -- inverses and systems ----------------------------------------------------------------------------------------------
@@ -228,8 +228,8 @@ def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
 @computed(name="linalg_inv", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.inv))
 def inv(x: Tensor) -> Tensor:
     """The inverse of x (..., n, n). Raises SingularMatrixError if there is none."""
-    _matrix("linalg_inv", x)
-    return _like(x, _solved("linalg_inv", np.linalg.inv, _host(x)))
+    require_matrix("linalg_inv", x)
+    return like(x, _solved("linalg_inv", np.linalg.inv, host(x)))
 
 
 def _pinv(x: Any, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Any:
@@ -265,8 +265,8 @@ def pinv(x: Tensor, *, atol: float | None = None, rtol: float | None = None, her
     Singular values up to max(atol, rtol * the largest) count as zero; by default atol is 0, and rtol max(m, n) times
     the machine epsilon, or 0 with a given atol. ``hermitian``: x is symmetric, of which the lower triangle is read.
     """
-    _matrix("linalg_pinv", x, square=hermitian)
-    return _like(x, _solved("linalg_pinv", _pinv, _host(x), atol=atol, rtol=rtol, hermitian=hermitian))
+    require_matrix("linalg_pinv", x, square=hermitian)
+    return like(x, _solved("linalg_pinv", _pinv, host(x), atol=atol, rtol=rtol, hermitian=hermitian))
 
 
 def _vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -302,15 +302,15 @@ def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
     SingularMatrixError if a matrix is singular, ShapeError if the shapes do not match.
     """
     op = "linalg_solve"
-    _matrix(op, a)
+    require_matrix(op, a)
     engine_of(op, a, b)
     vector = _vector(a.shape, b.shape)
     length = b.shape[-1] if b.ndim and (vector or not left) else b.shape[-2] if b.ndim > 1 else -1
     if length != a.shape[-1] or (vector and not left):
         raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})", op=op)
     dtype = promote(a.dtype, b.dtype)
-    values = _solved(op, _broadcast(op, _solve), _host(a), _host(b), left=left)
-    return _like(a, values, dtype)
+    values = _solved(op, _broadcast(op, _solve), host(a), host(b), left=left)
+    return like(a, values, dtype)
 
 
 def _broadcast(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -363,16 +363,16 @@ def lstsq(
     epsilons). ``driver`` is None or "gelsd". Only the solution has a gradient.
     """
     op = "linalg_lstsq"
-    _matrix(op, a, square=False)
+    require_matrix(op, a, square=False)
     engine_of(op, a, b)
     if driver not in (None, "gelsd"):
         raise ValueError(f"{op}: driver is None or 'gelsd', which it always uses, not {driver!r}")
     if b.ndim == 0 or a.shape[-2] != (b.shape[-1] if _vector(a.shape, b.shape) else b.shape[-2]):
         raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match", op=op)
     dtype = promote(a.dtype, b.dtype)
-    found = _solved(op, _broadcast(op, _lstsq), _host(a), _host(b), rcond=rcond)
+    found = _solved(op, _broadcast(op, _lstsq), host(a), host(b), rcond=rcond)
     solution, residuals, rank, values = found
-    return _like(a, solution, dtype), _like(a, residuals, dtype), _like(a, rank, "int64"), _like(a, values)
+    return like(a, solution, dtype), like(a, residuals, dtype), like(a, rank, "int64"), like(a, values)
 
 
 # -- determinants and rank ---------------------------------------------------------------------------------------------
@@ -381,9 +381,9 @@ def lstsq(
 @computed(name="linalg_det", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.det))
 def det(x: Tensor) -> Tensor:
     """The determinant of x (..., n, n): (...); also the gradient of a singular matrix is exact."""
-    _matrix("linalg_det", x)
+    require_matrix("linalg_det", x)
     with np.errstate(all="ignore"):
-        return _like(x, np.linalg.det(_host(x)))
+        return like(x, np.linalg.det(host(x)))
 
 
 def _cofactors(x: Any) -> Any:
@@ -406,8 +406,8 @@ def _cofactors(x: Any) -> Any:
 )  # fmt: skip
 def cofactors(x: Tensor) -> Tensor:
     """The matrix of cofactors of x (..., n, n), det(x) times the transposed inverse: the gradient of ``det``."""
-    _matrix("linalg_cofactors", x)
-    return _like(x, _cofactors(_host(x)))
+    require_matrix("linalg_cofactors", x)
+    return like(x, _cofactors(host(x)))
 
 
 @computed(
@@ -416,10 +416,10 @@ def cofactors(x: Tensor) -> Tensor:
 )  # fmt: skip
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     """(sign, log |det|) of x (..., n, n), each (...); (0, -inf) if it is singular."""
-    _matrix("linalg_slogdet", x)
+    require_matrix("linalg_slogdet", x)
     with np.errstate(all="ignore"):
-        sign, logarithm = np.linalg.slogdet(_host(x))
-    return _like(x, sign), _like(x, logarithm)
+        sign, logarithm = np.linalg.slogdet(host(x))
+    return like(x, sign), like(x, logarithm)
 
 
 def _rank(x: Any, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Any:
@@ -442,5 +442,5 @@ def _rank_cases(rng: np.random.Generator) -> Cases:
 )  # fmt: skip
 def matrix_rank(x: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
     """The number of singular values of x (..., m, n) above the limit of ``pinv``: (...), int64."""
-    _matrix("linalg_matrix_rank", x, square=hermitian)
-    return _like(x, _solved("linalg_matrix_rank", _rank, _host(x), atol=atol, rtol=rtol, hermitian=hermitian), "int64")
+    require_matrix("linalg_matrix_rank", x, square=hermitian)
+    return like(x, _solved("linalg_matrix_rank", _rank, host(x), atol=atol, rtol=rtol, hermitian=hermitian), "int64")

@@ -15,9 +15,11 @@ from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
-from netcl.core.layout import broadcast_shapes, normalize_axes
+from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.host import check_shape
+from netcl.ops.elementwise import floor_divide, mod
 from netcl.ops.shape import expand, reshape, strided_slice
 from netcl.ops.table import as_dtype, composite, computed, engine_of
 
@@ -333,3 +335,24 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
     hit = cast(apply("eq", known, Index(len(final) - 1)), canonical(dtype))
     column = indices._alias((*indices.shape, 1))
     return engine.run((hit,), (column,), shapes=(final,))[0]  # type: ignore[no-any-return]
+
+
+@composite(
+    domain=Domain(
+        cases=lambda rng: iter(
+            [((rng.integers(0, 24, (3, 4)),), {"shape": (2, 3, 4)}), ((rng.integers(0, 7, 5),), {"shape": 7})]
+        ),
+        reference=lambda indices, shape: np.unravel_index(indices, shape),
+        gradient=False,
+    )
+)
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The positions along each axis of a tensor of ``shape`` at the flat positions ``indices``: one tensor for each
+    axis, of the shape of the indices. Raises DTypeError unless they are whole numbers.
+    """
+    engine_of("unravel_index", indices)
+    if is_floating(indices.dtype) or indices.dtype == "bool":
+        raise DTypeError(f"unravel_index: indices are whole numbers, not {indices.dtype}", op="unravel_index")
+    sizes = check_shape(shape)
+    steps = contiguous_strides(sizes)
+    return tuple(mod(floor_divide(indices, step), size) for size, step in zip(sizes, steps))

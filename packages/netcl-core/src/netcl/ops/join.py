@@ -12,13 +12,14 @@ import numpy as np
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import ShapeError
-from netcl.core.layout import normalize_axes
+from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import flip, part
 from netcl.ops.elementwise import clone, ne, sub
 from netcl.ops.index import index_select
-from netcl.ops.shape import cat, permute, reshape, sampled, stack
+from netcl.ops.pad import pad
+from netcl.ops.shape import cat, expand, permute, reshape, sampled, stack
 from netcl.ops.table import composite, computed, engine_of
 
 # -- axes in front and behind ------------------------------------------------------------------------------------------
@@ -87,6 +88,59 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors of a list joined along axis 1; vectors are columns."""
     given = [x if x.ndim > 1 else reshape(x, (x.size, 1)) for x in _given("column_stack", tensors)]
     return cat(given, 1)  # type: ignore[no-any-return]
+
+
+def _blocks(*blocks: Any) -> Any:
+    wide = [np.atleast_2d(block) for block in blocks] or [np.zeros((1, 0))]
+    result = np.zeros([sum(sizes) for sizes in zip(*(block.shape for block in wide))])
+    row = column = 0
+    for block in wide:
+        result[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return result
+
+
+@composite(
+    domain=Domain(
+        cases=lambda rng: iter(
+            [
+                ((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, 2), rng.uniform(-2, 2, (3, 1))), {}),
+                ((rng.uniform(-2, 2, ()), rng.uniform(-2, 2, (2, 2))), {}),
+            ]
+        ),
+        reference=_blocks,
+    )
+)
+def block_diag(*tensors: Tensor) -> Tensor:
+    """The matrix with the tensors as blocks along its diagonal and zeros elsewhere; vectors are rows. Raises ShapeError
+    for no tensors, and for more than two axes.
+    """
+    op = "block_diag"
+    engine_of(op, *_given(op, tensors))
+    if any(x.ndim > 2 for x in tensors):
+        raise ShapeError(f"{op}: needs matrices, not shapes {' and '.join(str(x.shape) for x in tensors)}", op=op)
+    blocks = [atleast_2d(x) for x in tensors]
+    width, start, rows = sum(x.shape[1] for x in blocks), 0, []
+    for block in blocks:
+        rows.append(pad(block, (start, width - start - block.shape[1])))
+        start += block.shape[1]
+    return cat(rows, 0)  # type: ignore[no-any-return]
+
+
+@composite(
+    domain=Domain(
+        gradient=False,
+        cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 1)), rng.uniform(-2, 2, 4)), {})]),
+        reference=lambda *arrays: tuple(np.broadcast_arrays(*arrays)),
+    )
+)
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Each tensor expanded to the shape that all broadcast to; raises ShapeError if they do not."""
+    given: tuple[Any, ...] = tensors
+    if len(given) == 1 and isinstance(given[0], (list, tuple)):
+        given = tuple(given[0])
+    shape = broadcast_shapes([x.shape for x in given], "broadcast_tensors") if given else ()
+    return tuple(x if x.shape == shape else expand(x, shape) for x in given)
 
 
 # -- differences and turns ---------------------------------------------------------------------------------------------
@@ -226,7 +280,9 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", d
     return _triangle("triu_indices", True, row, col, offset, dtype, device)
 
 
-def _window(op: str, length: int, periodic: bool, weights: Sequence[float], dtype: Any, device: Any) -> Tensor:
+def _window(
+    op: str, length: int, periodic: bool, weights: Sequence[float], dtype: Any, device: Any, flag: bool
+) -> Tensor:
     """Returns w[k] = sum of (-1)^j weights[j] cos(2 pi j k / N), with N = length if periodic, else length - 1."""
     name = canonical(dtype)
     if as_index(length) < 0:
@@ -237,7 +293,10 @@ def _window(op: str, length: int, periodic: bool, weights: Sequence[float], dtyp
     if length > 1:
         angle = 2 * np.pi * np.arange(length) / (length if periodic else length - 1)
         values = sum((-1) ** j * weight * np.cos(j * angle) for j, weight in enumerate(weights))
-    return engine_for(device).tensor(np.asarray(values), name)  # type: ignore[no-any-return]
+    made: Tensor = engine_for(device).tensor(np.asarray(values), name)
+    if flag:
+        made.requires_grad = True
+    return made
 
 
 def _window_domain(function: Any) -> Domain:
@@ -253,9 +312,16 @@ def _window_domain(function: Any) -> Domain:
 
 
 @computed(domain=_window_domain(np.hanning))
-def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = "float32", device: Any = None) -> Tensor:
+def hann_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = "float32",
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """(1 - cos(2 pi k / N)) / 2, N the length, or one less if not ``periodic``: (window_length,)."""
-    return _window("hann_window", window_length, periodic, (0.5, 0.5), dtype, device)
+    return _window("hann_window", window_length, periodic, (0.5, 0.5), dtype, device, requires_grad)
 
 
 @computed(domain=_window_domain(np.hamming))
@@ -267,12 +333,63 @@ def hamming_window(
     *,
     dtype: Any = "float32",
     device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """alpha - beta cos(2 pi k / N), N the length, or one less if not ``periodic``: (window_length,)."""
-    return _window("hamming_window", window_length, periodic, (alpha, beta), dtype, device)
+    return _window("hamming_window", window_length, periodic, (alpha, beta), dtype, device, requires_grad)
 
 
 @computed(domain=_window_domain(np.blackman))
-def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = "float32", device: Any = None) -> Tensor:
+def blackman_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = "float32",
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N), N as in ``hann_window``: (window_length,)."""
-    return _window("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), dtype, device)
+    return _window("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), dtype, device, requires_grad)
+
+
+def _of_length(op: str, length: int, periodic: bool, function: Any, dtype: Any, device: Any, flag: bool) -> Tensor:
+    """Returns NumPy's window, of which a periodic one is that of one element more, without its last."""
+    name = canonical(dtype)
+    if as_index(length) < 0:
+        raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
+    if not is_floating(name):
+        raise ValueError(f"{op}: dtype is floating, not {name}")
+    values = function(length + 1)[:-1] if periodic and length > 1 else function(length)
+    made: Tensor = engine_for(device).tensor(np.asarray(values), name)
+    if flag:
+        made.requires_grad = True
+    return made
+
+
+@computed(domain=_window_domain(np.bartlett))
+def bartlett_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = "float32",
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """1 - |2 k / N - 1|, N as in ``hann_window``: (window_length,)."""
+    return _of_length("bartlett_window", window_length, periodic, np.bartlett, dtype, device, requires_grad)
+
+
+@computed(domain=_window_domain(lambda n: np.kaiser(n, 12.0)))
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: Any = "float32",
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """i0(beta sqrt(1 - (2 k / N - 1)^2)) / i0(beta), N as in ``hann_window``: (window_length,)."""
+    return _of_length(
+        "kaiser_window", window_length, periodic, lambda n: np.kaiser(n, beta), dtype, device, requires_grad
+    )

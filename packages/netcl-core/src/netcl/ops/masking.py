@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import broadcast_shapes, contiguous_strides
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
-from netcl.ops.elementwise import where
+from netcl.ops.elementwise import cast, where
 from netcl.ops.index import broadcasts, take_at
 from netcl.ops.shape import expand, reshape
 from netcl.ops.table import composite, computed, engine_of
@@ -41,6 +42,26 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor", op="masked_fill")
     return where(mask, value, x)  # type: ignore[no-any-return]
+
+
+@composite(
+    domain=Domain(
+        cases=lambda rng: iter(
+            [((rng.uniform(-1, 1, (3, 4)),), {"value": 2.5}), ((rng.uniform(-1, 1, ()),), {"value": 1.0})]
+        ),
+        reference=lambda x, value: np.full_like(x, value),
+    )
+)
+def fill(x: Tensor, value: Any) -> Tensor:
+    """A tensor like x with every element ``value``, a number or a 0-d tensor, in x's dtype; the gradient of x is 0."""
+    engine = engine_of("fill", x)
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise ShapeError(f"fill: value {value.shape}; expected a number or a 0-d tensor", op="fill")
+        value = cast(value, dtype=x.dtype)
+    elif not is_floating(x.dtype):
+        value = bool(value) if x.dtype == "bool" else int(value)
+    return where(engine.tensor(np.ones((), bool), "bool"), value, x)  # type: ignore[no-any-return]
 
 
 def true_positions(op: str, mask: Tensor) -> Tensor:

@@ -14,13 +14,14 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
-from netcl.ops.arrange import part
+from netcl.ops.arrange import flip, part
 from netcl.ops.elementwise import abs as absolute
-from netcl.ops.elementwise import cast, mul, sub, where
+from netcl.ops.elementwise import add, cast, clone, mul, sub, where
 from netcl.ops.factorizations import inv, slogdet, svdvals, transposed, well_conditioned
 from netcl.ops.linalg import matmul
 from netcl.ops.reduce import amax, amin, norm
 from netcl.ops.reduce import sum as sum_of
+from netcl.ops.scan import cumprod
 from netcl.ops.shape import concatenate, expand, permute, reshape, sampled, view
 from netcl.ops.table import composite, computed, engine_of
 
@@ -181,6 +182,43 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
     return result  # type: ignore[return-value]
 
 
+def _exponential(x: Any) -> Any:
+    squarings = max(0, math.ceil(math.log2(np.abs(x).sum(-1).max())) + 1)
+    result = np.eye(x.shape[-1])
+    for k in range(24, 0, -1):
+        result = np.eye(x.shape[-1]) + x / 2.0**squarings @ result / k
+    for _ in range(squarings):
+        result = result @ result
+    return result
+
+
+@composite(
+    amp="float32",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 2, 2), (1, 1))]),
+        reference=_exponential,
+        second=False,
+    ),
+)
+def matrix_exp(x: Tensor) -> Tensor:
+    """The exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
+    engine_of("matrix_exp", x)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"matrix_exp: takes square matrices, not shape {x.shape}", op="matrix_exp")
+    if x.size == 0:
+        return clone(x)  # type: ignore[no-any-return]
+    largest = float(np.abs(x.numpy().astype(np.float64)).sum(-1).max())
+    squarings = max(0, math.ceil(math.log2(largest)) + 1) if largest > 0 and math.isfinite(largest) else 0
+    scaled = mul(x, 2.0**-squarings)
+    one = x.engine.tensor(np.eye(x.shape[-1]), x.dtype)
+    result = add(one, mul(scaled, 1 / 18))
+    for k in range(17, 0, -1):
+        result = add(one, matmul(mul(scaled, 1 / k), result))
+    for _ in range(squarings):
+        result = matmul(result, result)
+    return result  # type: ignore[no-any-return]
+
+
 @composite(
     name="logdet", amp="float32",
     domain=Domain(
@@ -192,6 +230,51 @@ def logdet(x: Tensor) -> Tensor:
     """The logarithm of the determinant of x (..., n, n): NaN if that is negative, -inf if it is zero."""
     sign, logarithm = slogdet(x)
     return where(sign < 0, float("nan"), logarithm)  # type: ignore[no-any-return]
+
+
+@composite(
+    name="linalg_vander", amp="float32",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(-2, 2, shape),), n) for shape, n in (
+            ((4,), {}), ((2, 3), {"N": 5}), ((3,), {"N": 1}))]),
+        reference=lambda x, N=None: x[..., None] ** np.arange(x.shape[-1] if N is None else N),
+        second=False,
+    ),
+)  # fmt: skip
+def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
+    """The powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default. Raises
+    ShapeError for a 0-d tensor and a negative N.
+    """
+    op = "linalg_vander"
+    engine_of(op, x)
+    if x.ndim == 0 or (N is not None and as_index(N) < 0):
+        raise ShapeError(f"{op}: needs an axis and N from 0, not shape {x.shape} and N {N}", op=op)
+    count = x.shape[-1] if N is None else as_index(N)
+    x = cast(x, dtype="int64") if not is_floating(x.dtype) and x.dtype != "int64" else x
+    ones = x.engine.tensor(np.ones((*x.shape, 1)), x.dtype)
+    if count < 2:
+        return part(ones, x.ndim, 0, count)
+    powers = cumprod(expand(reshape(x, (*x.shape, 1)), (*x.shape, count - 1)), x.ndim)
+    return concatenate(ones, powers, axis=x.ndim)  # type: ignore[no-any-return]
+
+
+@composite(
+    amp="float32",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(-2, 2, 4),), n) for n in ({}, {"N": 3, "increasing": True}, {"N": 6})]),
+        reference=np.vander,
+        second=False,
+    ),
+)
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers N - 1 to 0 of each element of a vector as the columns of a matrix (n, N), or 0 to N - 1 if
+    ``increasing``; N is n by default.
+    """
+    engine_of("vander", x)
+    if x.ndim != 1:
+        raise ShapeError(f"vander: needs a vector, not shape {x.shape}; linalg.vander takes stacks", op="vander")
+    powers = vandermonde(x, N=N)
+    return powers if increasing else flip(powers, 1)  # type: ignore[no-any-return]
 
 
 # -- views of matrices -------------------------------------------------------------------------------------------------

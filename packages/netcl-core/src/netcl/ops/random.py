@@ -21,7 +21,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
-from netcl.core.layout import normalize_axes
+from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.generator import Generator, default_generator, generator_of_thread, lock
@@ -233,6 +233,55 @@ def permutation(x: Tensor | int, axis: int = 0) -> Tensor:
         raise ShapeError("permutation: a tensor without axes has nothing to put in another order", op="permutation")
     order = randperm(x.shape[normalize_axes(axis, x.ndim, "permutation")[0]], queue=x.queue)
     return index_select(x, axis, order)  # type: ignore[no-any-return]
+
+
+def _on_host(count: int) -> np.random.Generator:
+    """NumPy's generator at the place of the generator of draws, which counts ``count`` numbers as used."""
+    with lock:
+        generator = generator_of_thread()
+        key, start = generator.initial_seed(), generator.take(-(-count // 4))
+    return np.random.Generator(np.random.Philox(key=np.array([key, 3], np.uint64), counter=start))
+
+
+@computed(
+    domain=Domain(
+        cases=lambda rng: iter([((np.zeros((3, 4)),), {})]), reference=lambda rate: np.zeros(rate.shape), gradient=False
+    )
+)
+def poisson(rate: Tensor) -> Tensor:
+    """Numbers of the Poisson distribution with the mean that each element is, in x's dtype; drawn on the host.
+
+    Raises ValueError for negative means, DTypeError for integers.
+    """
+    engine = engine_of("poisson", rate)
+    _floating("poisson", rate.dtype)
+    means = rate.numpy().astype(np.float64)
+    if not (means >= 0).all():
+        raise ValueError("poisson: means are not negative, and not NaN")
+    return engine.tensor(np.asarray(_on_host(means.size).poisson(means)), rate.dtype)  # type: ignore[no-any-return]
+
+
+@computed(
+    domain=Domain(
+        cases=lambda rng: iter([((rng.integers(0, 9, (3, 4)).astype(float), np.array([[0.0], [1.0], [1.0]])), {})]),
+        reference=lambda count, prob: count * prob,
+        gradient=False,
+    )
+)
+def binomial(count: Tensor, prob: Tensor) -> Tensor:
+    """The number of successes in ``count`` trials, each with probability ``prob``, which broadcast; drawn on the host.
+
+    Raises ValueError for negative counts and for probabilities outside [0, 1], DTypeError for integers.
+    """
+    engine = engine_of("binomial", count, prob)
+    _floating("binomial", count.dtype)
+    _floating("binomial", prob.dtype)
+    trials, chances = count.numpy().astype(np.float64), prob.numpy().astype(np.float64)
+    if not ((trials >= 0).all() and (chances >= 0).all() and (chances <= 1).all()):
+        raise ValueError("binomial: counts are not negative, and probabilities in [0, 1]")
+    shape = broadcast_shapes((count.shape, prob.shape), "binomial")
+    drawn = _on_host(int(np.prod(shape))).binomial(trials.astype(np.int64), chances, shape)
+    return engine.tensor(np.asarray(drawn), count.dtype)  # type: ignore[no-any-return]
 
 
 def _as(order: Any, dtype: str, queue: Any) -> Tensor:

@@ -244,6 +244,29 @@ def std(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False,
     return safe_root(_variance(x, axis, correction, space))
 
 
+def _two_moments(function: Any) -> Domain:
+    one = _spread(function)
+
+    def reference(x: Any, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> Any:
+        return one.reference(x, axis, correction, keepdims), np.mean(x, axis=axis, keepdims=keepdims)  # type: ignore[misc]
+
+    return Domain(cases=one.cases, reference=reference)
+
+
+@composite(amp="float32", domain=_two_moments(np.var))
+def var_mean(x: Tensor, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """``var`` and ``mean`` over ``axis``."""
+    reduced_axes(axis, x.ndim, "var_mean")
+    return var(x, axis, correction, keepdims), mean(x, axis, keepdims)
+
+
+@composite(amp="float32", domain=_two_moments(np.std))
+def std_mean(x: Tensor, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """``std`` and ``mean`` over ``axis``."""
+    reduced_axes(axis, x.ndim, "std_mean")
+    return std(x, axis, correction, keepdims), mean(x, axis, keepdims)
+
+
 def _norm_cases(rng: np.random.Generator) -> Any:
     yield from _cases(rng)
     for p in (1, 3, 0.5, -1, float("inf"), -float("inf")):

@@ -17,7 +17,7 @@ from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
-from netcl.ops.elementwise import add, div, mul, ne, sub
+from netcl.ops.elementwise import add, div, eq, logical_not, minimum, mul, ne, sub
 from netcl.ops.index import index_select
 from netcl.ops.masking import true_positions
 from netcl.ops.pad import pad
@@ -160,6 +160,54 @@ def _edges(engine: Any, x: Tensor, bins: int, range: Sequence[float] | None, dty
     first, last = first - half, last + half
     edge = cast(apply("where", apply("eq", place, count), last, first + (last - first) * (place / count)), dtype)
     return engine.run((edge,), (low, high), {"bins": bins}, shapes=((bins + 1,),))[0]  # type: ignore[no-any-return]
+
+
+_FEW_TESTED = 32
+
+
+def _member_cases(rng: np.random.Generator) -> Cases:
+    x = rng.integers(-9, 9, (4, 5)).astype(np.float64)
+    yield (x, rng.integers(-9, 9, 6).astype(np.float64)), {}
+    yield (x, rng.integers(-9, 9, (2, 3)).astype(np.float64)), {"invert": True}
+    yield (x, rng.integers(-9, 9, 300).astype(np.float64) * 3), {}
+    yield (x, np.zeros(0)), {}
+
+
+@composite(
+    domain=Domain(
+        cases=_member_cases, reference=lambda x, tested, invert=False: np.isin(x, tested, invert=invert), gradient=False
+    )
+)
+def isin(
+    elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    """True for each element that equals one of ``test_elements``, of any shape, or with ``invert`` for each other one.
+    One of both may be a number. NaN equals nothing. ``assume_unique`` changes nothing.
+    """
+    op = "isin"
+    if isinstance(elements, Tensor):
+        x, engine = elements.detach(), elements.engine
+    elif isinstance(test_elements, Tensor):
+        engine = test_elements.engine
+        x = engine.tensor(np.asarray(elements), promote(test_elements.dtype, type(elements)))
+    else:
+        raise TypeError("isin: elements or test_elements is a tensor")
+    if isinstance(test_elements, Tensor):
+        tested = test_elements.detach()
+    else:
+        tested = engine.tensor(np.asarray(test_elements), promote(x.dtype, type(test_elements)))
+    engine_of(op, x, tested)
+    dtype = promote(x.dtype, tested.dtype)
+    x, tested = as_dtype(x, dtype), as_dtype(reshape(tested, (-1,)), dtype)
+    if not tested.size:
+        found = engine.zeros(x.shape, "bool")
+    elif tested.size <= _FEW_TESTED:
+        found = any_of(eq(reshape(x, (*x.shape, 1)), tested), x.ndim)
+    else:
+        ranked = engine.sort("values", tested)
+        place = minimum(searchsorted(ranked, x), ranked.size - 1)
+        found = eq(reshape(index_select(ranked, 0, reshape(place, (-1,))), x.shape), x)
+    return logical_not(found) if invert else found  # type: ignore[no-any-return]
 
 
 def _unique_cases(rng: np.random.Generator) -> Cases:

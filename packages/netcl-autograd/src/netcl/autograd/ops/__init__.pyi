@@ -47,6 +47,7 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
     "baddbmm",
+    "bartlett_window",
     "batch_all_triplet_loss",
     "batch_hard_triplet_loss",
     "batch_norm",
@@ -62,7 +63,9 @@ __all__ = [
     "bitwise_or",
     "bitwise_xor",
     "blackman_window",
+    "block_diag",
     "bmm",
+    "broadcast_tensors",
     "broadcast_to",
     "bucketize",
     "cartesian_prod",
@@ -109,6 +112,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "cumulative_trapezoid",
     "depthwise_conv2d",
     "det",
     "diag",
@@ -134,6 +138,7 @@ __all__ = [
     "expm1",
     "feature_alpha_dropout",
     "feature_dropout",
+    "fill",
     "flatten",
     "flip",
     "floor",
@@ -147,6 +152,7 @@ __all__ = [
     "gelu",
     "getitem",
     "glu",
+    "gradient",
     "grid_sample",
     "group_norm",
     "gru_gates",
@@ -178,8 +184,10 @@ __all__ = [
     "inverse",
     "isclose",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
+    "kaiser_window",
     "kl_div",
     "kron",
     "kthvalue",
@@ -219,6 +227,7 @@ __all__ = [
     "masked_fill",
     "masked_select",
     "matmul",
+    "matrix_exp",
     "matrix_power",
     "matrix_transpose",
     "max",
@@ -319,6 +328,7 @@ __all__ = [
     "squeeze",
     "stack",
     "std",
+    "std_mean",
     "sub",
     "sum",
     "swish",
@@ -333,6 +343,7 @@ __all__ = [
     "topk",
     "trace",
     "transpose",
+    "trapezoid",
     "tril",
     "tril_indices",
     "triplet_loss",
@@ -344,9 +355,12 @@ __all__ = [
     "uniform",
     "unique",
     "unique_consecutive",
+    "unravel_index",
     "unsqueeze",
     "upsample",
+    "vander",
     "var",
+    "var_mean",
     "vstack",
     "where",
     "xlogy",
@@ -443,6 +457,8 @@ def avg_pool3d(x: Tensor, kernel_size: Any = 2, stride: Any = None, padding: Any
     """The average of each window of x (N, C, D, H, W) or (C, D, H, W). Windows of kernel_size every stride (default: kernel_size) over the padded input; ceil_mode rounds sizes up."""
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, beta: builtins.float = 1.0, alpha: builtins.float = 1.0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """beta x + alpha a @ b for stacks a (B, M, K) and b (B, K, N); x broadcasts to (B, M, N), as in ``addmm``."""
+def bartlett_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: Any = 'float32', device: Any = None, requires_grad: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """1 - |2 k / N - 1|, N as in ``hann_window``: (window_length,)."""
 def batch_all_triplet_loss(x: Tensor, labels: Tensor, margin: builtins.float = 1.0, distance: str = 'squared', reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The mean of d(anchor, positive) - d(anchor, negative) + margin over the triplets of the batch for which it is positive."""
 def batch_hard_triplet_loss(x: Tensor, labels: Tensor, margin: builtins.float = 1.0, distance: str = 'squared', reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -471,10 +487,14 @@ def bitwise_or(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any =
     """Bitwise or of two integers; logical or for bool."""
 def bitwise_xor(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Bitwise exclusive or of two integers; logical exclusive or for bool."""
-def blackman_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: Any = 'float32', device: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+def blackman_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: Any = 'float32', device: Any = None, requires_grad: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N), N as in ``hann_window``: (window_length,)."""
+def block_diag(*tensors: Tensor, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """The matrix with the tensors as blocks along its diagonal and zeros elsewhere; vectors are rows. Raises ShapeError for no tensors, and for more than two axes."""
 def bmm(a: Tensor, b: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The products of two stacks of matrices, (B, M, K) and (B, K, N)."""
+def broadcast_tensors(*tensors: Tensor, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> tuple[Tensor, ...]:
+    """Each tensor expanded to the shape that all broadcast to; raises ShapeError if they do not."""
 def broadcast_to(x: Tensor, shape: Sequence[builtins.int], *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """A copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""
 def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -583,6 +603,8 @@ def cumsum(x: Tensor, axis: builtins.int, dtype: Any = None, reverse: builtins.b
 @overload
 def cumsum(x: Tensor, *, dim: builtins.int, dtype: Any = None, reverse: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape."""
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1, axis: builtins.int = -1, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """The integrals of y along ``axis`` from its first sample to each other one, as in ``trapezoid``: one element less on that axis."""
 def depthwise_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, *, pad: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """conv2d with one group per channel: x (N, C, H, W), weight (C * multiplier, 1, kH, kW), bias (C * multiplier,)."""
 def det(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -640,6 +662,8 @@ def feature_alpha_dropout(x: Tensor, p: builtins.float = 0.5, training: builtins
     """``alpha_dropout`` of whole channels of x (N, C, ...)."""
 def feature_dropout(x: Tensor, p: builtins.float = 0.5, training: builtins.bool = True, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """``dropout`` of whole channels of x (N, C, ...): zeros with probability p, the others divided by 1 - p."""
+def fill(x: Tensor, value: Any, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """A tensor like x with every element ``value``, a number or a 0-d tensor, in x's dtype; the gradient of x is 0."""
 def flatten(x: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The same storage with the axes start_dim..end_dim merged; a 0-d tensor becomes (1,)."""
 def flip(x: Tensor, axis: Any = None, *, dim: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -670,6 +694,8 @@ def getitem(x: Tensor, key: Any, *, out: Tensor | None = None, pool: Any = None,
     """``x[key]``: a view for a key of ints, slices, Ellipsis and None, else a copy."""
 def glu(x: Tensor, axis: builtins.int = -1, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """a * sigmoid(b), with a and b the halves of x along ``axis`` (Dauphin et al. 2017)."""
+def gradient(x: Tensor, *, spacing: Any = 1, axis: Any = None, edge_order: builtins.int = 1, dim: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> tuple[Tensor, ...]:
+    """The derivatives of samples x along each of the axes (None: all), from neighbors: one tensor for each axis."""
 def grid_sample(x: Tensor, grid: Tensor, mode: str = 'bilinear', padding_mode: str = 'zeros', align_corners: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x (N, C, H, W) at the positions grid (N, H', W', 2): (N, C, H', W'); with a third axis also in 3-D."""
 def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -678,9 +704,9 @@ def gru_gates(x: Operand, h: Operand, state: Operand, *, out: Tensor | None = No
     """The next state (N, 1, H) of a GRU (Cho et al. 2014; the reset gate is applied after the product, as in PyTorch)."""
 def gt(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """a > b."""
-def hamming_window(window_length: builtins.int, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, *, dtype: Any = 'float32', device: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+def hamming_window(window_length: builtins.int, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, *, dtype: Any = 'float32', device: Any = None, requires_grad: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """alpha - beta cos(2 pi k / N), N the length, or one less if not ``periodic``: (window_length,)."""
-def hann_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: Any = 'float32', device: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+def hann_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: Any = 'float32', device: Any = None, requires_grad: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """(1 - cos(2 pi k / N)) / 2, N the length, or one less if not ``periodic``: (window_length,)."""
 def hard_sigmoid(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x / 6 + 1/2 limited to [0, 1]."""
@@ -748,10 +774,14 @@ def isclose(a: Operand, b: Operand, rtol: builtins.float = 1e-05, atol: builtins
     """True if |a - b| <= atol + rtol |b|, or a equals b; NaN equals NaN with ``equal_nan`` only."""
 def isfinite(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """True if x is neither infinite nor NaN."""
+def isin(elements: Tensor | builtins.float, test_elements: Tensor | builtins.float, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """True for each element that equals one of ``test_elements``, of any shape, or with ``invert`` for each other one. One of both may be a number. NaN equals nothing. ``assume_unique`` changes nothing."""
 def isinf(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """True if x is infinite."""
 def isnan(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """True if x is NaN."""
+def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, beta: builtins.float = 12.0, *, dtype: Any = 'float32', device: Any = None, requires_grad: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """i0(beta sqrt(1 - (2 k / N - 1)^2)) / i0(beta), N as in ``hann_window``: (window_length,)."""
 def kl_div(x: Operand, target: Operand, reduction: str = 'mean', log_target: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length of axis 0."""
 def kron(a: Tensor, b: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -834,6 +864,8 @@ def masked_select(x: Tensor, mask: Tensor, *, out: Tensor | None = None, pool: A
     """The elements of x where the mask is true, (n,), in order; the two broadcast to each other."""
 def matmul(a: Tensor, b: Tensor, tile: builtins.int = 16, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes are promoted."""
+def matrix_exp(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """The exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
 def matrix_power(x: Tensor, n: builtins.int, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x (..., k, k) multiplied by itself: x^n by repeated squaring, the identity for 0, of the inverse if n < 0."""
 def matrix_transpose(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -1113,6 +1145,8 @@ def stack(tensors: Sequence[Tensor], axis: builtins.int = 0, *, dim: builtins.in
     """The tensors of a list, all of one shape, along a new axis."""
 def std(x: Tensor, axis: Axis = None, correction: Any = 1, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, unbiased: Any = None, ddof: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The standard deviation over ``axis`` with divisor n - correction, as in ``var``."""
+def std_mean(x: Tensor, axis: Any = None, correction: Any = 1, keepdims: builtins.bool = False, *, dim: Any = None, keepdim: builtins.bool | None = None, unbiased: Any = None, ddof: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> tuple[Tensor, Tensor]:
+    """``std`` and ``mean`` over ``axis``."""
 def sub(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """a - b, broadcast."""
 def sum(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -1141,6 +1175,8 @@ def trace(x: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None, p
     """The sum of a matrix's diagonal."""
 def transpose(x: Tensor, axes: Any = (), *more: builtins.int, dims: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """A copy with two axes swapped, with the axes in the order of a whole permutation, or reversed if none is given."""
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1, axis: builtins.int = -1, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """The integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``; integers give float32. x is a vector for the axis, or broadcasts to y."""
 def tril(x: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The lower triangle of the last two axes up to the given diagonal, zero above it."""
 def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: Any = 'int64', device: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -1183,6 +1219,8 @@ def unique_consecutive(x: Tensor, return_inverse: builtins.bool = False, *, retu
 @overload
 def unique_consecutive(x: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, axis: builtins.int | None = None, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor | tuple[Tensor, ...]:
     """x without the elements that equal the one before them: of the flattened tensor, (n,), or slices along ``axis``."""
+def unravel_index(indices: Tensor, shape: Any, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> tuple[Tensor, ...]:
+    """The positions along each axis of a tensor of ``shape`` at the flat positions ``indices``: one tensor for each axis, of the shape of the indices. Raises DTypeError unless they are whole numbers."""
 @overload
 def unsqueeze(x: Tensor, axis: Any, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The same storage with an axis of length one at ``axis`` (several: positions in the result)."""
@@ -1191,8 +1229,12 @@ def unsqueeze(x: Tensor, *, dim: Any, out: Tensor | None = None, pool: Any = Non
     """The same storage with an axis of length one at ``axis`` (several: positions in the result)."""
 def upsample(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = 'nearest', align_corners: builtins.bool | None = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x (N, C, spatial...) resized to ``size`` or by ``scale_factor``; the same as ``interpolate``."""
+def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """The powers N - 1 to 0 of each element of a vector as the columns of a matrix (n, N), or 0 to N - 1 if ``increasing``; N is n by default."""
 def var(x: Tensor, axis: Axis = None, correction: Any = 1, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, unbiased: Any = None, ddof: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The variance over ``axis`` with divisor n - correction, from deviations from the mean."""
+def var_mean(x: Tensor, axis: Any = None, correction: Any = 1, keepdims: builtins.bool = False, *, dim: Any = None, keepdim: builtins.bool | None = None, unbiased: Any = None, ddof: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> tuple[Tensor, Tensor]:
+    """``var`` and ``mean`` over ``axis``."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The tensors of a list joined along axis 0; vectors are rows."""
 def where(condition: Operand, a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:

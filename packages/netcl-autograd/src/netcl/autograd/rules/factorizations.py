@@ -272,3 +272,26 @@ def slogdet(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         return {}
     turned = _t(call, call.op("linalg_inv", call.x))
     return {"x": call.op("mul", turned, _column(call, _column(call, by_logarithm)))}
+
+
+@rule("linalg_lu_factor", x="out out1")
+def lu_factor(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+    """P L^-T (tril(L^T dL, -1) + triu(dU U^T)) U^-T for x = P L U, square."""
+    by_factors = call.grads[0]
+    packed, pivots = call.out, call.out1
+    n = packed.shape[-1]
+    if packed.shape[-2] != n:
+        raise UnsupportedError("linalg.lu: only the factors of square matrices have a gradient")
+    one = call.op("cast", call.op("eq", packed, packed), dtype=packed.dtype)
+    lower = call.op("add", call.op("tril", packed, -1), call.op("tril", call.op("triu", one)))
+    upper = call.op("triu", packed)
+    by_lower, by_upper = call.op("tril", by_factors, -1), call.op("triu", by_factors)
+    inner = call.op(
+        "add",
+        call.op("tril", _product(call, (lower, "T"), by_lower), -1),
+        call.op("triu", _product(call, by_upper, (upper, "T"))),
+    )
+    found = call.op("linalg_solve", _t(call, lower), inner)
+    found = call.op("linalg_solve", _t(call, upper), found, left=False)
+    order = call.op("linalg_permutation", pivots)
+    return {"x": _product(call, call.op("cast", order, dtype=packed.dtype), found)}

@@ -35,7 +35,9 @@ __all__ = [
     "device",
     "drivers_loaded",
     "get_active_device",
+    "get_default_device",
     "manager",
+    "set_default_device",
 ]
 
 
@@ -433,10 +435,41 @@ class device:
         _active.handles.pop()
 
 
+_default: DeviceHandle | None = None
+
+
+_Device = device
+
+
+def set_default_device(device: Selector | _Device) -> None:
+    """Makes a device the active one of all threads of this process outside of ``with device(...)``; None undoes it.
+
+    Raises DeviceNotFoundError if it is not there.
+    """
+    global _default
+    if device is None:
+        _default = None
+        return
+    wanted = device._selector if isinstance(device, _Device) else device
+    handle = manager.default(wanted)
+    if handle is None:
+        raise manager.not_found(wanted)
+    _default = handle
+
+
+def get_default_device() -> device:
+    """Returns the active device, as ``nc.device``."""
+    return device(get_active_device())
+
+
 def get_active_device() -> DeviceHandle:
-    """Returns the device of the innermost ``with device(...)`` of this thread, else ``manager.default()``."""
+    """Returns the device of the innermost ``with device(...)`` of this thread, else the one of ``set_default_device``,
+    else ``manager.default()``.
+    """
     if _active.handles:
         return _active.handles[-1]
+    if _default is not None:
+        return _default
     handle = manager.default()
     if handle is None:  # "auto" yields NumPy or raises
         raise AssertionError("unreachable")

@@ -15,7 +15,7 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(
         (
             *("ccol_indices", "coalesce", "col_indices", "crow_indices", "dense_dim", "indices", "is_coalesced"),
-            *("layout", "resize_as_sparse_", "row_indices", "smm", "sparse_dim", "sparse_mask", "sparse_resize_"),
+            *("resize_as_sparse_", "row_indices", "smm", "sparse_dim", "sparse_mask", "sparse_resize_"),
             *("sparse_resize_and_clear_", "sspaddmm", "to_dense", "to_sparse", "to_sparse_bsc", "to_sparse_bsr"),
             *("to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "values"),
         ),
@@ -53,8 +53,10 @@ ABSENT: dict[str, str] = {
         ("igamma", "igamma_", "igammac", "igammac_"),
         "write x.copy_(...) of scipy.special.gammainc or gammaincc of the arrays x.numpy()",
     ),
-    **dict.fromkeys(("geqrf", "orgqr", "ormqr"), "write netcl.linalg.qr(x)"),
-    **dict.fromkeys(("lu", "lu_solve"), "write netcl.linalg.solve(x, b), or netcl.linalg.qr(x)"),
+    **dict.fromkeys(("geqrf", "ormqr"), "write netcl.linalg.qr(x)"),
+    "orgqr": "write netcl.linalg.householder_product(x, tau)",
+    "lu": "write netcl.linalg.lu_factor(x), or netcl.linalg.lu(x)",
+    "lu_solve": "write netcl.linalg.lu_solve(LU, pivots, x)",
     **dict.fromkeys(("eig", "symeig"), f"{_REMOVED}; write netcl.linalg.eigh(x)"),
     "lstsq": f"{_REMOVED}; write netcl.linalg.lstsq(a, b)",
     "solve": f"{_REMOVED}; write netcl.linalg.solve(a, b)",

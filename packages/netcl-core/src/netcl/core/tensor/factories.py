@@ -1,13 +1,15 @@
 """Functions that make tensors, with PyTorch's names, call forms and defaults: ``nc.zeros(2, 3)``, ``nc.tensor([1.0])``.
 
 ``dtype=None`` is the default dtype for floating values (``set_default_dtype``). ``device``: a selector, handle, queue
-or ``nc.device``; None is the active device.
+or ``nc.device``; None is the active device. ``layout``, ``pin_memory`` and ``memory_format`` are accepted and change no
+result: there is one layout.
 """
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,17 +21,25 @@ from netcl.core.ops_table import dispatch
 from netcl.core.tensor import dlpack
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host import check_shape, to_storage
+from netcl.core.tensor.memory_format import Accepted, check_accepted
 from netcl.core.tensor.tensor import Tensor, queue_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "arange",
     "as_tensor",
+    "asarray",
     "bernoulli",
+    "binomial",
     "empty",
     "empty_like",
     "eye",
     "from_dlpack",
+    "from_file",
     "from_numpy",
+    "frombuffer",
     "full",
     "full_like",
     "get_default_dtype",
@@ -41,6 +51,7 @@ __all__ = [
     "normal",
     "ones",
     "ones_like",
+    "poisson",
     "rand",
     "rand_like",
     "randint",
@@ -48,6 +59,8 @@ __all__ = [
     "randn",
     "randn_like",
     "randperm",
+    "range",
+    "scalar_tensor",
     "set_default_dtype",
     "tensor",
     "zeros",
@@ -81,7 +94,9 @@ def _on_device(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Tenso
     return _flagged(engine_for(_queue(device)).tensor(stored, name), requires_grad)
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+) -> Tensor:
     """Returns a new tensor with the values of ``data``: numbers, nested sequences, arrays or tensors.
 
     The dtype of arrays and tensors is kept; Python floats become the default dtype, ints int64, bools bool. Raises
@@ -90,6 +105,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     >>> tensor([1.0, 2.0], device="cpu").dtype, tensor([1, 2], device="cpu").dtype
     ('float32', 'int64')
     """
+    check_accepted("tensor", same)
     if isinstance(data, Tensor):
         source = data.detach() if device is None else data.detach().to(device)
         made = source.clone() if dtype is None else source.to(dtype, copy=True)
@@ -155,11 +171,107 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return made
 
 
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
+) -> Tensor:
+    """Returns a tensor of a tensor, an array, an object with ``__dlpack__``, or numbers in sequences: on the same
+    memory if that is possible and dtype and device allow it.
+
+    ``copy``: True always copies, False raises ValueError if the memory cannot be shared, None copies if it must.
+    """
+    if isinstance(obj, Tensor):
+        made = as_tensor(obj.detach(), dtype, device)
+        shared = made.untyped_storage() == obj.untyped_storage()
+        made = made.clone().detach() if copy and shared else made
+    elif isinstance(obj, np.ndarray):
+        name = str(obj.dtype) if dtype is None else dtypes.canonical(dtype)
+        made = Tensor.from_host(_queue(device), obj, name, copy=bool(copy) or not obj.flags.writeable)
+        shared = name == str(obj.dtype) and _shares(made, obj)
+    elif hasattr(obj, "__dlpack__"):
+        made = from_dlpack(obj, device=device, copy=copy)
+        shared = dtype is None or dtypes.canonical(dtype) == made.dtype
+        made = made if dtype is None else made.to(dtype)
+    else:
+        made, shared = tensor(obj, dtype=dtype, device=device), False
+    if copy is False and not shared:
+        raise ValueError(
+            "asarray: another dtype or device, or data that are no array, need a copy; copy=False forbids it"
+        )
+    return _flagged(made, bool(requires_grad))
+
+
+def _shares(made: Tensor, array: np.ndarray[Any, Any]) -> bool:
+    memory = dlpack.shared(made)
+    return not array.size or (memory is not None and bool(np.may_share_memory(memory, array)))
+
+
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+) -> Tensor:
+    """Returns the 0-d tensor of a number, of the default dtype."""
+    check_accepted("scalar_tensor", same)
+    return tensor(s, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """Returns the vector of ``count`` elements (-1: all) of ``dtype`` that begin at byte ``offset`` of an object with a
+    buffer, on its memory if that can be written and the device works on the host's memory.
+
+    Raises ValueError if the buffer is too short or is no whole number of elements.
+    """
+    name = dtypes.canonical(dtype)
+    data = np.frombuffer(buffer, dtypes.numpy_dtype(name), count, offset)
+    return _of_memory(data, name, requires_grad)
+
+
+def from_file(
+    filename: Any,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
+) -> Tensor:
+    """Returns the vector of the first ``size`` elements of ``dtype`` in a file. With ``shared`` the file is mapped into
+    memory, made longer if it is too short, and written by writes into the tensor if the device works on the host's
+    memory. Raises ValueError if the file is too short and not shared.
+    """
+    check_accepted("from_file", same)
+    name = dtypes.canonical(dtype or get_default_dtype())
+    stored = dtypes.numpy_dtype(name)
+    if not shared:
+        data = np.fromfile(filename, stored, size)
+        if data.size < size:
+            raise ValueError(f"from_file: {filename} has {data.size} elements of {name}, not {size}")
+        return _of_memory(data, name, requires_grad, device)
+    with open(filename, "ab") as file:
+        if file.tell() < size * stored.itemsize:
+            file.truncate(size * stored.itemsize)
+    mapped: Any = np.memmap(filename, stored, "r+", shape=(size,)) if size else np.zeros(0, stored)
+    return _of_memory(mapped, name, requires_grad, device)
+
+
+def _of_memory(data: Any, name: str, requires_grad: bool, device: Any = None) -> Tensor:
+    if name == "bfloat16":  # its bits; there is no such array
+        return _flagged(engine_for(_queue(device)).tensor(data.copy(), name), requires_grad)
+    made = Tensor.from_host(_queue(device), data, name, copy=not data.flags.writeable)
+    return _flagged(made, requires_grad)
+
+
 @from_here
 def full(
-    size: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    size: int | Sequence[int],
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns a tensor of ``size`` whose elements are ``fill_value``; its dtype is that of the value."""
+    check_accepted("full", same)
     if dtype is None:
         kind = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
         dtype = "bool" if isinstance(kind, bool) else "int64" if isinstance(kind, int) else get_default_dtype()
@@ -167,32 +279,58 @@ def full(
     return _flagged(Tensor.full(check_shape(size), value, dtype, queue=_queue(device)), requires_grad)
 
 
-def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def zeros(
+    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+) -> Tensor:
     """Returns zeros of ``size``, given as lengths or one sequence."""
+    check_accepted("zeros", same)
     return full(_sizes(size), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
-def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+) -> Tensor:
     """Returns ones of ``size``, given as lengths or one sequence."""
+    check_accepted("ones", same)
     return full(_sizes(size), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
-def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def empty(
+    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+) -> Tensor:
     """Returns a tensor of ``size`` with undefined content."""
+    check_accepted("empty", same)
     return _flagged(Tensor.empty(_sizes(size), dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
 
 
-def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
+) -> Tensor:
     """Returns the (n, m) matrix with ones on its diagonal; m defaults to n."""
+    check_accepted("eye", same)
     return _flagged(Tensor.eye(n, m, dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns the numbers from ``start`` (0 if only an end is given) to before ``end``; whole numbers give int64,
     others the default dtype. Raises ValueError for a step of zero or one that leads away from the end.
     """
+    check_accepted("arange", same)
     first, last = (0, start) if end is None else (start, end)
     if step == 0 or (last - first) * step < 0:
         raise ValueError(f"arange: a step of {step} does not lead from {first} to {last}")
@@ -201,10 +339,39 @@ def arange(
     return _on_device(data, dtype or ("int64" if whole else get_default_dtype()), device, requires_grad)
 
 
+def range(
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
+) -> Tensor:
+    """Returns the numbers from ``start`` (0 if only an end is given) to ``end``, which is included, in the default
+    dtype. PyTorch's old form: ``arange``, which leaves the end out, is as in Python.
+    """
+    check_accepted("range", same)
+    first, last = (0, start) if end is None else (start, end)
+    if step == 0 or (last - first) * step < 0:
+        raise ValueError(f"range: a step of {step} does not lead from {first} to {last}")
+    data = first + step * np.arange(int((last - first) / step) + 1)
+    return _on_device(data, dtype or get_default_dtype(), device, requires_grad)
+
+
 def linspace(
-    start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    start: float,
+    end: float,
+    steps: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns ``steps`` numbers at equal distances from ``start`` to ``end``, both included."""
+    check_accepted("linspace", same)
     return _on_device(np.linspace(start, end, steps), dtype or get_default_dtype(), device, requires_grad)
 
 
@@ -217,8 +384,10 @@ def logspace(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns ``base`` to the power of ``steps`` numbers from ``start`` to ``end``."""
+    check_accepted("logspace", same)
     return _on_device(np.logspace(start, end, steps, base=base), dtype or get_default_dtype(), device, requires_grad)
 
 
@@ -231,10 +400,16 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         raise ValueError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
     if any(x.ndim > 1 for x in given):
         raise ShapeError(f"meshgrid takes vectors, not shapes {[x.shape for x in given]}")
-    order = [1, 0, *range(2, len(given))] if indexing == "xy" and len(given) > 1 else list(range(len(given)))
+    order = (
+        [1, 0, *builtins.range(2, len(given))]
+        if indexing == "xy" and len(given) > 1
+        else list(builtins.range(len(given)))
+    )
     axis_of = {which: axis for axis, which in enumerate(order)}
     shape = tuple(int(given[which].size) for which in order)
-    spread = (x.reshape([-1 if axis == axis_of[i] else 1 for axis in range(len(given))]) for i, x in enumerate(given))
+    spread = (
+        x.reshape([-1 if axis == axis_of[i] else 1 for axis in builtins.range(len(given))]) for i, x in enumerate(given)
+    )
     return tuple(x.expand(shape).clone() for x in spread)
 
 
@@ -249,25 +424,41 @@ def _like(x: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool) -
     return _flagged(made, requires_grad)
 
 
-def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def zeros_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+) -> Tensor:
     """Returns zeros of the shape, dtype and device of ``input``."""
+    check_accepted("zeros_like", same)
     return _like(input, 0, dtype, device, requires_grad)
 
 
-def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def ones_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+) -> Tensor:
     """Returns ones of the shape, dtype and device of ``input``."""
+    check_accepted("ones_like", same)
     return _like(input, 1, dtype, device, requires_grad)
 
 
-def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def empty_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+) -> Tensor:
     """Returns a tensor with undefined content of the shape, dtype and device of ``input``."""
+    check_accepted("empty_like", same)
     return _like(input, None, dtype, device, requires_grad)
 
 
 def full_like(
-    input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns a tensor filled with ``fill_value`` of the shape, dtype and device of ``input``."""
+    check_accepted("full_like", same)
     return _like(input, fill_value, dtype, device, requires_grad)
 
 
@@ -288,8 +479,10 @@ def rand(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns uniform numbers in [0, 1) from ``generator``, or from the one that ``manual_seed`` seeds."""
+    check_accepted("rand", same)
     options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
     return _drawn(generator, "uniform", 0.0, 1.0, shape=_sizes(size), **options)
 
@@ -300,8 +493,10 @@ def randn(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns standard normal numbers from ``generator``, or from the one that ``manual_seed`` seeds."""
+    check_accepted("randn", same)
     options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
     return _drawn(generator, "normal", 0.0, 1.0, shape=_sizes(size), **options)
 
@@ -315,8 +510,10 @@ def randint(
     dtype: Any = "int64",
     device: Any = None,
     requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns whole numbers in [low, high), called as ``randint(high, size)`` or ``randint(low, high, size)``."""
+    check_accepted("randint", same)
     if size is None:
         low, high, size = (0, low, high) if not isinstance(high, int) else (low, high, None)
     elif high is None:
@@ -327,10 +524,20 @@ def randint(
     return _drawn(generator, "randint", low, high, shape=check_shape(size), **options)
 
 
-def randperm(n: int, *, generator: Generator | None = None, dtype: Any = "int64", device: Any = None) -> Tensor:
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = "int64",
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
+) -> Tensor:
     """Returns the numbers 0 to n - 1 in random order."""
+    check_accepted("randperm", same)
     with drawing_from(generator):
-        return dispatch.call("randperm", n, dtype=dtype, queue=_queue(device))  # type: ignore[no-any-return]
+        made = dispatch.call("randperm", n, dtype=dtype, queue=_queue(device))
+    return _flagged(made, requires_grad)
 
 
 def normal(
@@ -342,8 +549,10 @@ def normal(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast."""
+    check_accepted("normal", same)
     if size is not None:
         options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
         return _drawn(generator, "normal", mean, std, shape=check_shape(size), **options)
@@ -363,8 +572,10 @@ def rand_like(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns uniform numbers in [0, 1) of the shape, dtype and device of ``input``."""
+    check_accepted("rand_like", same)
     return _flagged(empty_like(input, dtype=dtype, device=device).uniform_(generator=generator), requires_grad)
 
 
@@ -375,8 +586,10 @@ def randn_like(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns standard normal numbers of the shape, dtype and device of ``input``."""
+    check_accepted("randn_like", same)
     return _flagged(empty_like(input, dtype=dtype, device=device).normal_(generator=generator), requires_grad)
 
 
@@ -389,8 +602,10 @@ def randint_like(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
     """Returns whole numbers in [low, high), or [0, low), of the shape, dtype and device of ``input``."""
+    check_accepted("randint_like", same)
     made, limits = empty_like(input, dtype=dtype, device=device), (0, low) if high is None else (low, high)
     return _flagged(made.random_(*limits, generator=generator), requires_grad)
 
@@ -398,6 +613,22 @@ def randint_like(
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Returns 1 with the probability that ``input`` has at each place, else 0, in its dtype."""
     return input.bernoulli(generator=generator)
+
+
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Returns numbers of the Poisson distribution with the mean that ``input`` has at each place, in its dtype; drawn
+    on the host. Raises ValueError for negative means.
+    """
+    with drawing_from(generator):
+        return dispatch.call("poisson", input.detach(), record=False)  # type: ignore[no-any-return]
+
+
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """Returns the number of successes in ``count`` trials, each with probability ``prob``, which broadcast, in the
+    dtype of count; drawn on the host. Raises ValueError for negative counts and for what is no probability.
+    """
+    with drawing_from(generator):
+        return dispatch.call("binomial", count.detach(), prob.detach(), record=False)  # type: ignore[no-any-return]
 
 
 def multinomial(

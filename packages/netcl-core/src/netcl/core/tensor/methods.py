@@ -21,7 +21,7 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
-from netcl.core.tensor import in_place, views
+from netcl.core.tensor import in_place, memory_format, views
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.operators import Operators, ResultT
 
@@ -33,10 +33,10 @@ count_nonzero cov cummax cummin cumprod cumsum diag diagonal diff digamma div do
 flatten floor floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 index_add index_copy index_put
 index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
 logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
-masked_select matmul max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero norm outer
-pow prelu prod quantile reciprocal relu renorm rot90 round rsqrt scatter scatter_add scatter_reduce sigmoid sign
-signbit sin sinc sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc unbind
-unique unique_consecutive unsqueeze var xlogy
+masked_select matmul matrix_exp max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero
+norm outer pow prelu prod quantile reciprocal relu renorm rot90 round rsqrt scatter scatter_add scatter_reduce sigmoid
+sign signbit sin sinc sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc
+unbind unique unique_consecutive unsqueeze var xlogy
 """
 
 # Other names of methods -> the name of the row.
@@ -1021,25 +1021,6 @@ def triangular_solve(
     return _call("linalg_solve", _swapped(kept, -2, -1, "triangular_solve") if transpose else kept, x), A.clone()
 
 
-@_method
-def matrix_exp(x: Any) -> Any:
-    """The exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"matrix_exp: takes square matrices, not shape {x.shape}")
-    if x.size == 0:
-        return _call("clone", x)
-    largest = float(np.abs(x.numpy().astype(np.float64)).sum(-1).max())
-    squarings = max(0, math.ceil(math.log2(largest)) + 1) if largest > 0 and math.isfinite(largest) else 0
-    scaled = _call("mul", x, 2.0**-squarings)
-    one = x.engine.tensor(np.eye(x.shape[-1]), x.dtype)
-    result = _call("add", one, _call("mul", scaled, 1 / 18))
-    for k in range(17, 0, -1):
-        result = _call("add", one, _call("matmul", _call("mul", scaled, 1 / k), result))
-    for _ in range(squarings):
-        result = _call("matmul", result, result)
-    return result
-
-
 # -- positions ---------------------------------------------------------------------------------------------------------
 
 
@@ -1353,13 +1334,23 @@ def _as_function(method: _Method) -> _Method:
 _FRONT = """
 addbmm addmv addr adjoint aminmax angle argwhere cholesky_inverse cholesky_solve clamp_max clamp_min conj conj_physical
 cross deg2rad diag_embed diagflat diagonal_scatter dist divide dsplit fliplr flipud float_power fmax fmin fmod frac
-frexp gcd hsplit index_fill inner is_complex is_conj is_distributed is_floating_point is_inference is_neg is_nonzero
-is_same_size isneginf isposinf isreal lcm ldexp logaddexp2 masked_scatter matrix_exp moveaxis movedim msort nanmean
-nanmedian nanquantile nansum narrow_copy nonzero_static numel positive qr rad2deg ravel repeat_interleave resolve_conj
-resolve_neg select select_scatter slice_scatter split_with_sizes subtract svd swapaxes swapdims t take_along_dim
-tensor_split triangular_solve true_divide unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes vdot vsplit
+frexp gcd get_device hsplit index_fill inner is_complex is_conj is_distributed is_floating_point is_inference is_neg
+is_nonzero is_same_size is_signed isneginf isposinf isreal lcm ldexp logaddexp2 masked_scatter moveaxis
+movedim msort nanmean nanmedian nanquantile nansum narrow_copy nonzero_static numel positive put qr rad2deg ravel
+repeat_interleave resolve_conj resolve_neg select select_scatter slice_scatter split_with_sizes subtract svd swapaxes
+swapdims t take_along_dim tensor_split triangular_solve true_divide unflatten unsafe_chunk unsafe_split
+unsafe_split_with_sizes vdot vsplit
 """
 FUNCTIONS: dict[str, _Method] = {name: _as_function(_FUNCTIONS[name]) for name in _FRONT.split()}
+
+# Functions that write into their first operand: of methods ``name_``, and of rows that have no such method.
+_FRONT_IN_PLACE = """
+abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max clamp_min
+clip conj_physical cos cosh deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put lcm ldexp log
+log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt square tan
+tanh trunc xlogy zero
+"""
+_ROWS_IN_PLACE = "alpha_dropout celu dropout feature_alpha_dropout feature_dropout rrelu selu threshold"
 
 # Rows of which PyTorch's function has a parameter that only the method has.
 _EXTENDED = {
@@ -1407,11 +1398,23 @@ def describe() -> None:
         method.__signature__, method.__doc__ = _of_method(row.signature), row.doc
     for name in IN_PLACE.split():
         getattr(Methods, f"{name}_").__signature__ = getattr(Methods, name).__signature__
+    for name in _FRONT_IN_PLACE.split():
+        FUNCTIONS[f"{name}_"].__signature__ = _of_function(getattr(Methods, f"{name}_").__signature__)  # type: ignore[attr-defined]
+    for name in _ROWS_IN_PLACE.split():
+        FUNCTIONS[f"{name}_"].__signature__ = _of_function(TABLE[name].signature)  # type: ignore[attr-defined]
 
 
 def _of_method(signature: inspect.Signature) -> inspect.Signature:
+    return _with_first(signature, "self")
+
+
+def _of_function(signature: inspect.Signature) -> inspect.Signature:
+    return _with_first(signature, "input")
+
+
+def _with_first(signature: inspect.Signature, name: str) -> inspect.Signature:
     first, *more = signature.parameters.values()
-    return signature.replace(parameters=[first.replace(name="self"), *more])
+    return signature.replace(parameters=[first.replace(name=name), *more])
 
 
 def _writing(name: str, method: _Method) -> _Method:
@@ -1486,6 +1489,11 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         return False
 
     @property
+    def layout(self) -> memory_format.layout:
+        """``nc.strided``: the one layout of tensors."""
+        return memory_format.strided
+
+    @property
     def itemsize(self) -> int:
         """Bytes of one element."""
         return dtypes.itemsize(self.dtype)
@@ -1502,5 +1510,10 @@ for _name in NEVER:
     setattr(Methods, _name, property(_FUNCTIONS["is_conj"], doc="False: there are no such tensors here."))
 for _name, _same in {"ndimension": "dim", "nelement": "numel"}.items():
     setattr(Methods, _name, _FUNCTIONS[_same])
+
+for _name in _FRONT_IN_PLACE.split():
+    FUNCTIONS[f"{_name}_"] = _as_function(getattr(Methods, f"{_name}_"))
+for _name in _ROWS_IN_PLACE.split():
+    FUNCTIONS[f"{_name}_"] = _as_function(_writing(_name, _of_row(_name, _name)))
 
 __all__ = ["ALIASES", "FUNCTIONS", "IN_PLACE", "SAME", "Methods"]

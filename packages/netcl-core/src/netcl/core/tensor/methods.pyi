@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, overload
 
 from typing_extensions import Self
 
-from netcl.core.tensor import Tensor
+from netcl.core.tensor import Tensor, memory_format
 from netcl.core.tensor.operators import Operators, ResultT
 from netcl.ops.ranked import Ranked
 from netcl.ops.signatures import Axis, Ints, Operand
@@ -40,6 +40,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def is_cpu(self) -> builtins.bool: ...
     @property
     def is_sparse(self) -> builtins.bool: ...
+    @property
+    def layout(self) -> memory_format.layout: ...
     @property
     def itemsize(self) -> builtins.int: ...
     @property

@@ -21,10 +21,11 @@ from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeEr
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write
-from netcl.core.tensor import dlpack, gradients, in_place
+from netcl.core.tensor import dlpack, gradients, in_place, printing
 from netcl.core.tensor.absent import ABSENT
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
+from netcl.core.tensor.memory_format import channels_last, channels_last_3d, check_format
 from netcl.core.tensor.size import Count
 from netcl.core.tensor.storage import Storage, Upload, lock
 from netcl.core.tensor.views import Geometry, UntypedStorage, ViewStorage, flush, geometry_of, root_of
@@ -330,9 +331,7 @@ class Tensor(Creation["Tensor"]):
 
     def __repr__(self) -> str:
         name = type(self).__name__
-        values = np.array2string(
-            self.to_host(), precision=4, threshold=64, edgeitems=3, separator=", ", prefix=f"{name}("
-        )
+        values = printing.shown(self.to_host(), f"{name}(")
         made = self.grad_fn
         graph = f", grad_fn={_shown(made)}" if made is not None else ", requires_grad=True" * self.requires_grad
         return f"{name}({values}, dtype={self.dtype}, device={self.engine.device_label!r}{graph})"
@@ -384,8 +383,10 @@ class Tensor(Creation["Tensor"]):
         with ``copy`` always a copy. ``non_blocking`` and ``memory_format`` change nothing here. The copy is part of the
         gradient graph if one is recorded; else it requires grad if this tensor does.
         """
-        if unknown := set(unused) - {"non_blocking", "memory_format"}:
-            raise TypeError(f"to() got an unexpected keyword argument {unknown.pop()!r}")
+        if unused:
+            if unknown := set(unused) - {"non_blocking", "memory_format"}:
+                raise TypeError(f"to() got an unexpected keyword argument {unknown.pop()!r}")
+            check_format("to", unused.get("memory_format"))
         for given in args:
             if isinstance(given, Tensor):
                 device, dtype = given.engine.queue, given.dtype
@@ -415,8 +416,9 @@ class Tensor(Creation["Tensor"]):
         name = dtypes.canonical(dtype)
         return self if name == self.dtype else dispatch.call("cast", self, dtype=name, record=True)
 
-    def clone(self) -> Tensor:
-        """A copy of its own, part of the gradient graph."""
+    def clone(self, *, memory_format: Any = None) -> Tensor:
+        """A copy of its own, part of the gradient graph. ``memory_format`` changes nothing."""
+        check_format("clone", memory_format)
         return dispatch.call("clone", self, record=True)  # type: ignore[no-any-return]
 
     def __copy__(self) -> Tensor:
@@ -479,12 +481,23 @@ class Tensor(Creation["Tensor"]):
         """The position of the first element in the storage, of a view in that of what it is a view of."""
         return self._geometry().offset
 
-    def is_contiguous(self) -> bool:
-        """True if the elements follow each other in C order in the storage, of a view in what it is a view of."""
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """True if the elements follow each other in C order in the storage, of a view in what it is a view of.
+
+        No tensor has another ``memory_format``: True for ``channels_last`` only if C order is the same order.
+        """
+        check_format("is_contiguous", memory_format)
+        if memory_format in (channels_last, channels_last_3d):
+            rank = 4 if memory_format is channels_last else 5
+            plane = self.shape[2:]
+            return self.ndim == rank and self._geometry().is_contiguous and (self.shape[1] == 1 or set(plane) == {1})
         return self._geometry().is_contiguous
 
-    def contiguous(self) -> Tensor:
-        """This tensor if it is contiguous, else a copy of its own, part of the gradient graph."""
+    def contiguous(self, memory_format: Any = None) -> Tensor:
+        """This tensor if it is contiguous, else a copy of its own, part of the gradient graph. ``memory_format``
+        changes nothing: elements stay in C order.
+        """
+        check_format("contiguous", memory_format)
         return self if self.is_contiguous() else dispatch.call("contiguous", self, record=True)
 
     @property

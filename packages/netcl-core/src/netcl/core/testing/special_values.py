@@ -39,16 +39,18 @@ UNDEFINED: dict[str, str] = {
     ), _MATRIX),
     **dict.fromkeys((
         "linear_recurrence", "linalg_cofactors", "logdet", "tiled_attention", "tiled_attention_gradients", "ctc_paths",
-        "ctc_loss", "ctc_occupancy", "recurrence", "quantile", "affine_grid",
+        "ctc_loss", "ctc_occupancy", "recurrence", "quantile", "affine_grid", "gradient",
     ), _ORDER),
     **dict.fromkeys((
         "linalg_svd", "linalg_svdvals", "linalg_eigh", "linalg_eigvalsh", "linalg_pinv", "linalg_lstsq",
-        "linalg_matrix_rank", "linalg_matrix_norm", "linalg_norm",
+        "linalg_matrix_rank", "linalg_matrix_norm", "linalg_norm", "linalg_cholesky_ex", "linalg_cond",
+        "linalg_lu_solve", "linalg_solve_triangular", "matrix_exp",
     ), "LAPACK refuses, computes nonsense or does not end"),
     **dict.fromkeys((
         "nextafter", "nan_to_num", "cosine_similarity", "median", "adaptive_max_pool", "permutation", "grid_weight",
         "grid_index", "erfinv", "polygamma_of", "polygamma", "multigammaln", "digamma", "histogram", "histc", "addcdiv",
     ), _OWN),
+    **dict.fromkeys(("poisson", "binomial"), "draws with parameters that are no means and probabilities are refused"),
 }  # fmt: skip
 
 # Operands by position that may hold special values only in the sense of one engine: a NaN or infinity of a weight

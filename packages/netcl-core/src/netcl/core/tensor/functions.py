@@ -1,0 +1,335 @@
+"""Functions of PyTorch's top level that are neither rows of the op table nor methods: other names and old forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from netcl.core import layout
+from netcl.core.errors import ShapeError
+from netcl.core.ops_table import dispatch
+from netcl.core.tensor.size import Size
+from netcl.core.tensor.tensor import Tensor
+from netcl.core.tensor.views import UntypedStorage
+
+__all__ = [
+    "affine_grid_generator",
+    "alias_copy",
+    "broadcast_shapes",
+    "chain_matmul",
+    "concat",
+    "concatenate",
+    "constant_pad_nd",
+    "detach",
+    "detach_copy",
+    "diagonal_copy",
+    "expand_copy",
+    "frobenius_norm",
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
+    "gru_cell",
+    "is_storage",
+    "lstm_cell",
+    "max_pool1d_with_indices",
+    "native_channel_shuffle",
+    "native_dropout",
+    "norm_except_dim",
+    "nuclear_norm",
+    "permute_copy",
+    "rnn_relu_cell",
+    "rnn_tanh_cell",
+    "row_stack",
+    "rsub",
+    "select_copy",
+    "slice_copy",
+    "split_copy",
+    "split_with_sizes_copy",
+    "squeeze_copy",
+    "t_copy",
+    "transpose_copy",
+    "trapz",
+    "typename",
+    "unbind_copy",
+    "unfold_copy",
+    "unsqueeze_copy",
+    "view_copy",
+]
+
+
+def _call(name: str, *args: Any, **kwargs: Any) -> Any:
+    return dispatch.call(name, *args, record=True, **kwargs)
+
+
+# -- shapes and kinds --------------------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """Returns the shape to which shapes (or single lengths) broadcast; raises ShapeError if they do not.
+
+    >>> broadcast_shapes((3, 1), (2, 1, 4), 4)
+    netcl.Size([2, 3, 4])
+    """
+    given = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    return Size(layout.broadcast_shapes(given, "broadcast_shapes") if given else ())
+
+
+def typename(obj: Any) -> str:
+    """Returns the type of an object as text: of a tensor such as ``netcl.FloatTensor``, else with its module."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    module = getattr(obj, "__module__", None) or ""
+    name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__name__
+    return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+def is_storage(obj: Any) -> bool:
+    """Returns True for the storage of a tensor, as ``x.untyped_storage()`` gives it."""
+    return isinstance(obj, UntypedStorage)
+
+
+# -- other names -------------------------------------------------------------------------------------------------------
+
+
+def concat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
+    """Returns the tensors joined along ``dim``: ``cat``."""
+    return _call("cat", tensors, dim if axis is None else axis, **({} if out is None else {"out": out}))  # type: ignore[no-any-return]
+
+
+concatenate = concat
+
+
+def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Returns the tensors joined along axis 0; vectors are rows: ``vstack``."""
+    return _call("vstack", tensors, **({} if out is None else {"out": out}))  # type: ignore[no-any-return]
+
+
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+    """Returns the integral of y along ``dim``: ``trapezoid``."""
+    return _call("trapezoid", y, x, dx=dx, axis=dim)  # type: ignore[no-any-return]
+
+
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Returns other - alpha input."""
+    scaled = input if alpha == 1 else _call("mul", input, alpha)
+    return _call("sub", other, scaled) if isinstance(other, Tensor) else _call("add", _call("neg", scaled), other)  # type: ignore[no-any-return]
+
+
+def detach(input: Tensor) -> Tensor:
+    """Returns the same storage outside of the gradient graph: ``input.detach()``."""
+    return input.detach()
+
+
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """Returns input with borders of ``value``, (before, after) of the last axis first: ``nn.functional.pad``."""
+    return _call("pad", input, pad, mode="constant", value=value)  # type: ignore[no-any-return]
+
+
+def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
+    """Returns the product of matrices, multiplied in the order with the fewest operations: ``linalg.multi_dot``."""
+    given = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    return _call("linalg_multi_dot", list(given), **({} if out is None else {"out": out}))  # type: ignore[no-any-return]
+
+
+def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Returns the root of the sum of squares over ``dim``, one axis or two."""
+    return _call("norm", input, 2, None if dim in ((), []) else dim, keepdim)  # type: ignore[no-any-return]
+
+
+def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+    """Returns the sum of the singular values of the matrices on two axes."""
+    return _call("linalg_matrix_norm", input, "nuc", dim, keepdim)  # type: ignore[no-any-return]
+
+
+def norm_except_dim(v: Tensor, pow: float = 2, dim: int = 0) -> Tensor:
+    """Returns the norms of the slices of v along ``dim``, of length 1 on all other axes; of all of v for -1."""
+    if dim == -1:
+        return _call("norm", v, pow)  # type: ignore[no-any-return]
+    (kept,) = layout.normalize_axes(dim, v.ndim, "norm_except_dim")
+    return _call("norm", v, pow, tuple(axis for axis in range(v.ndim) if axis != kept), True)  # type: ignore[no-any-return]
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Returns the channels in another order: ``channel_shuffle``."""
+    return _call("channel_shuffle", input, groups)  # type: ignore[no-any-return]
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Returns ``dropout`` and its mask, True for kept elements."""
+    return _call("dropout", input, p, train is None or train, return_mask=True)  # type: ignore[no-any-return]
+
+
+def max_pool1d_with_indices(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Returns the largest element of each window, and their positions."""
+    steps = None if stride in ((), []) else stride
+    return _call("max_pool1d", input, kernel_size, steps, padding, dilation, ceil_mode, True)  # type: ignore[no-any-return]
+
+
+_SAMPLED = ("bilinear", "nearest", "bicubic")
+_OUTSIDE = ("zeros", "border", "reflection")
+
+
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Returns input at the positions of a grid: ``nn.functional.grid_sample`` with numbers for its modes.
+
+    ``interpolation_mode``: 0 bilinear, 1 nearest, 2 bicubic; ``padding_mode``: 0 zeros, 1 border, 2 reflection.
+    """
+    if interpolation_mode not in range(3) or padding_mode not in range(3):
+        raise ValueError(f"grid_sampler: modes are 0, 1 or 2, not {interpolation_mode} and {padding_mode}")
+    return _call(  # type: ignore[no-any-return]
+        "grid_sample", input, grid, _SAMPLED[interpolation_mode], _OUTSIDE[padding_mode], align_corners
+    )
+
+
+grid_sampler_2d = grid_sampler
+grid_sampler_3d = grid_sampler
+
+
+def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+    """Returns the grid of affine maps: ``nn.functional.affine_grid``."""
+    return _call("affine_grid", theta, size, align_corners)  # type: ignore[no-any-return]
+
+
+# -- cells of recurrent nets -------------------------------------------------------------------------------------------
+
+
+def _both(x: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any) -> tuple[Tensor, Tensor]:
+    return _call("linear", x, w_ih, b_ih), _call("linear", h, w_hh, b_hh)
+
+
+def lstm_cell(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Returns the next (h, c) of an LSTM: input (N, in), states (N, H), weights (4 H, in) and (4 H, H), gates i, f, g,
+    o.
+    """
+    h, c = hx
+    i, f, g, o = _call("chunk", _call("add", *_both(input, h, w_ih, w_hh, b_ih, b_hh)), 4, 1)
+    kept = _call("mul", _call("sigmoid", f), c)
+    cell = _call("add", kept, _call("mul", _call("sigmoid", i), _call("tanh", g)))
+    return _call("mul", _call("sigmoid", o), _call("tanh", cell)), cell
+
+
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """Returns the next state of a GRU: input (N, in), state (N, H), weights (3 H, in) and (3 H, H), gates r, z, n."""
+    x, h = (_call("chunk", one, 3, 1) for one in _both(input, hx, w_ih, w_hh, b_ih, b_hh))
+    reset, update = (_call("sigmoid", _call("add", x[k], h[k])) for k in (0, 1))
+    new = _call("tanh", _call("add", x[2], _call("mul", reset, h[2])))
+    return _call("add", new, _call("mul", update, _call("sub", hx, new)))  # type: ignore[no-any-return]
+
+
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """Returns tanh(w_ih input + b_ih + w_hh hx + b_hh)."""
+    return _call("tanh", _call("add", *_both(input, hx, w_ih, w_hh, b_ih, b_hh)))  # type: ignore[no-any-return]
+
+
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """Returns relu(w_ih input + b_ih + w_hh hx + b_hh)."""
+    return _call("relu", _call("add", *_both(input, hx, w_ih, w_hh, b_ih, b_hh)))  # type: ignore[no-any-return]
+
+
+# -- copies of views ---------------------------------------------------------------------------------------------------
+
+
+def _copied(found: Any) -> Any:
+    if isinstance(found, (tuple, list)):
+        return tuple(_call("clone", one) for one in found)
+    return _call("clone", found)
+
+
+def alias_copy(input: Tensor) -> Tensor:
+    """Returns a copy."""
+    return _call("clone", input)  # type: ignore[no-any-return]
+
+
+def detach_copy(input: Tensor) -> Tensor:
+    """Returns a copy outside of the gradient graph."""
+    return _call("clone", input.detach())  # type: ignore[no-any-return]
+
+
+def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Returns a copy of ``diagonal``."""
+    return _copied(_call("diagonal", input, offset, dim1, dim2))  # type: ignore[no-any-return]
+
+
+def expand_copy(input: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
+    """Returns a copy of ``expand``."""
+    return _copied(_call("expand", input, tuple(size)))  # type: ignore[no-any-return]
+
+
+def permute_copy(input: Tensor, dims: Sequence[int]) -> Tensor:
+    """Returns a copy of ``permute``."""
+    return _copied(_call("permute", input, tuple(dims)))  # type: ignore[no-any-return]
+
+
+def select_copy(input: Tensor, dim: int, index: int) -> Tensor:
+    """Returns a copy of ``select``."""
+    return _copied(input.select(dim, index))  # type: ignore[no-any-return]
+
+
+def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """Returns a copy of the positions ``start:end:step`` of an axis."""
+    (at,) = layout.normalize_axes(dim, input.ndim, "slice_copy")
+    return _copied(input[(slice(None),) * at + (slice(start, end, step),)])  # type: ignore[no-any-return]
+
+
+def split_copy(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Returns copies of the parts of ``split``."""
+    return _copied(_call("split", input, split_size, dim))  # type: ignore[no-any-return]
+
+
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Returns copies of the parts of ``split`` by sizes."""
+    return _copied(_call("split", input, list(split_sizes), dim))  # type: ignore[no-any-return]
+
+
+def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
+    """Returns a copy of ``squeeze``."""
+    return _copied(input.squeeze(dim))  # type: ignore[no-any-return]
+
+
+def t_copy(input: Tensor) -> Tensor:
+    """Returns a copy of the transpose of a matrix."""
+    return _copied(input.t())  # type: ignore[no-any-return]
+
+
+def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Returns a copy of input with two axes exchanged."""
+    return _copied(input.swapaxes(dim0, dim1))  # type: ignore[no-any-return]
+
+
+def unbind_copy(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Returns copies of the slices along an axis."""
+    return _copied(_call("unbind", input, dim))  # type: ignore[no-any-return]
+
+
+def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Returns a copy of the windows of ``unfold``."""
+    return _copied(input.unfold(dimension, size, step))  # type: ignore[no-any-return]
+
+
+def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
+    """Returns a copy of ``unsqueeze``."""
+    return _copied(_call("unsqueeze", input, dim))  # type: ignore[no-any-return]
+
+
+def view_copy(input: Tensor, size: Any) -> Tensor:
+    """Returns a copy in another shape; raises ShapeError for a dtype, as which bits cannot be read."""
+    if isinstance(size, str):
+        raise ShapeError(f"view_copy: the bits of a tensor cannot be read as {size}; write x.to(dtype)")
+    return _copied(input.view(*tuple(size)))  # type: ignore[no-any-return]
