@@ -94,8 +94,8 @@ def test_the_first_tensor_on_numpy_loads_nothing_of_opencl(run_python: Run) -> N
 
 
 @pytest.mark.timing
-def test_the_first_tensor_on_numpy_takes_less_than_twice_the_import_of_numpy() -> None:
-    """Processor time, the least of interleaved processes: 1.6 to 1.85 times, and 1.7 is the aim."""
+def test_the_first_tensor_on_numpy_takes_at_most_1_7_times_the_import_of_numpy() -> None:
+    """Processor time, the least of interleaved processes; a median of 12 was 1.54, from 1.39 to 1.75."""
 
     def seconds(code: str) -> float:
         before = os.times()
@@ -106,4 +106,4 @@ def test_the_first_tensor_on_numpy_takes_less_than_twice_the_import_of_numpy() -
     codes = ("import numpy", "import netcl as nc; nc.zeros(3)")
     taken = [[seconds(code) for code in codes] for _ in range(7)]
     numpy, zeros = (min(row[i] for row in taken) for i in range(2))
-    assert zeros < 2 * numpy
+    assert zeros < 1.7 * numpy
