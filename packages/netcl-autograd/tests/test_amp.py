@@ -15,7 +15,7 @@ import pytest
 import netcl.autograd as ag
 import netcl.ops as ops
 from netcl.amp import POLICY, GradScaler, autocast, is_autocast_enabled, policy, supports_fp16
-from netcl.amp.autocast import _warned
+from netcl.autocast import _warned
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, UnsupportedError
 
@@ -101,7 +101,7 @@ def test_a_parameter_is_cast_once_per_block(numpy_device: Any, leaf: Any) -> Non
 
 def test_without_fp16_one_warning_and_float32(handle: Any, leaf: Any, monkeypatch: Any) -> None:
     # By the module's own name: the package's attribute of that name is the class.
-    monkeypatch.setattr(importlib.import_module("netcl.amp.autocast"), "supports_fp16", lambda q: False)
+    monkeypatch.setattr(importlib.import_module("netcl.autocast"), "supports_fp16", lambda q: False)
     _warned.clear()
     x = leaf(3, 3)
     with autocast():
@@ -260,3 +260,23 @@ def test_nothing_of_a_step_waits_for_the_garbage_collector(handle: Any, leaf: An
         assert not [one for one in gc.get_objects() if type(one) is Tensor and one.dtype == "bfloat16"]
     finally:
         gc.enable()
+
+
+def test_autocast_takes_the_arguments_of_pytorch() -> None:
+    for made, wanted in [
+        (autocast(), (True, "float16")),
+        (autocast(False), (False, "float16")),
+        (autocast(True, "bfloat16"), (True, "bfloat16")),
+        (autocast(dtype="bfloat16", enabled=False), (False, "bfloat16")),
+        (autocast("cuda"), (True, "float16")),
+        (autocast("cpu"), (True, "bfloat16")),
+        (autocast("cuda", "bfloat16", False), (False, "bfloat16")),
+        (autocast(device_type="xpu", dtype="bfloat16", cache_enabled=True), (True, "bfloat16")),
+    ]:
+        assert (made.enabled, made.dtype) == wanted
+    with pytest.raises(TypeError, match=r"write autocast\(dtype='bfloat16'\)"):
+        autocast("bfloat16")
+    with pytest.raises(TypeError, match="autocast takes enabled, dtype"):
+        autocast(True, enabled=False)
+    with pytest.raises(TypeError, match="autocast takes enabled, dtype"):
+        autocast(bogus=1)

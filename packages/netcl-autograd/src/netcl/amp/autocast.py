@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from netcl.autograd import Node, is_grad_enabled
 from netcl.core import Tensor, dtypes, manager
@@ -97,11 +97,34 @@ class autocast:
     ``with autocast():`` or ``@autocast()``; per thread; ``enabled=False`` disables an outer block. Accumulators,
     statistics and parameters stay float32. float16 needs cl_khr_fp16: a device without it computes in float32, after
     one warning; bfloat16 is a storage format with float32 arithmetic and works on all devices.
+
+    ``autocast(enabled, dtype)``, and PyTorch's ``autocast(device_type, dtype, enabled, cache_enabled)``, of which the
+    device type decides the default dtype alone: bfloat16 for "cpu", else float16. Casts are kept by the graph, so
+    ``cache_enabled`` changes nothing. Raises TypeError for a dtype in the first place.
     """
 
-    def __init__(self, enabled: bool = True, dtype: str = "float16") -> None:
-        self.enabled: bool = enabled
-        self.dtype: str = dtypes.canonical(dtype)
+    @overload
+    def __init__(self, enabled: bool = True, dtype: str | None = None) -> None: ...
+
+    @overload
+    def __init__(
+        self, device_type: str, dtype: str | None = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        names = ("enabled", "dtype")
+        if "device_type" in options or (args and isinstance(args[0], str)):
+            names = ("device_type", "dtype", "enabled", "cache_enabled")  # type: ignore[assignment]
+        unknown = options.keys() - set(names) - {"cache_enabled"}
+        if len(args) > len(names) or unknown or options.keys() & set(names[: len(args)]):
+            raise TypeError(f"autocast takes {', '.join(names)}; not {args} and {options}")
+        options.update(zip(names, args))
+        kind = str(options.get("device_type", ""))
+        if kind in dtypes.SUPPORTED:
+            raise TypeError(f"autocast: the first argument is a device_type or enabled; write autocast(dtype={kind!r})")
+        self.enabled: bool = bool(options.get("enabled", True))
+        wanted = options.get("dtype")
+        self.dtype: str = dtypes.canonical(wanted or ("bfloat16" if kind == "cpu" else "float16"))
         if self.dtype not in _HALVES:
             raise DTypeError(f"autocast: dtype is float16 or bfloat16, not {self.dtype}", parameter="dtype")
         self._outer: list[_Cast | None] = []

@@ -1,0 +1,418 @@
+"""GPUs at the sizes that people train: netcl and PyTorch in turn on one card, in one process.
+
+``python benchmarks/gpu.py [--device nvidia] [--only products,attention,convolutions,memory,steps] [--seconds 1]
+[--profile] [--json FILE]``. A row has the median time of each, its rate, and PyTorch's time over netcl's; the table
+begins with two ceilings that are measured here, a copy and a product of 8192^3 in bfloat16. Results are compared
+with float64 on fresh random data before they are timed. ``--profile`` lists what the kernels of a captured step take by
+the device's clock. Without CUDA in PyTorch the rows have netcl alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import models
+import numpy as np
+
+import netcl as nc
+from netcl import nn, optim
+from netcl.core import Tensor, manager
+from netcl.core.device import device
+from netcl.profiling import profile
+from netcl.runtime.capture import capture
+
+try:
+    import torch
+except ImportError:
+    torch = None
+CUDA = torch is not None and torch.cuda.is_available()
+Work = Callable[[], Any]
+COLUMNS = ("family", "row", "seconds", "pytorch_seconds", "unit", "amount", "error")
+
+
+class Row(NamedTuple):
+    """A row: its family, its name, the works of both, the unit and the amount of a call in it (0: a time), the
+    relative error of netcl's result (None: not compared).
+    """
+
+    family: str
+    name: str
+    ours: Work
+    theirs: Work | None
+    unit: str
+    amount: float
+    error: float | None = None
+
+
+def median_seconds(work: Work, wait: Work, seconds: float) -> float:
+    """The median time of a call, of batches that take a millisecond at least, over ``seconds``."""
+    work()
+    work()
+    wait()
+    begin = time.perf_counter()
+    work()
+    wait()
+    once = max(time.perf_counter() - begin, 1e-6)
+    calls = max(1, int(2e-3 / once))
+    taken: list[float] = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(taken) < 3:
+        begin = time.perf_counter()
+        for _ in range(calls):
+            work()
+        wait()
+        taken.append((time.perf_counter() - begin) / calls)
+    return statistics.median(taken)
+
+
+def _cuda(array: np.ndarray[Any, Any], dtype: str, grad: bool = False) -> Any:
+    made = torch.tensor(array, device="cuda", dtype=getattr(torch, dtype))
+    return made.requires_grad_(grad)
+
+
+def _error(found: Tensor, wanted: np.ndarray[Any, Any]) -> float:
+    difference = np.abs(found.float().numpy().astype(np.float64) - wanted)
+    return float(np.sqrt(np.mean(difference**2)) / np.sqrt(np.mean(wanted**2)))
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def products() -> Iterator[Row]:
+    """Square products in float32, and in float32 and bfloat16 on matrix units."""
+    rng = np.random.default_rng(0)
+    for dtype, precision, sides in (
+        ("float32", "highest", (512, 1024, 2048, 4096, 8192)),
+        ("float32", "high", (1024, 4096, 8192)),
+        ("bfloat16", "highest", (512, 1024, 2048, 4096, 8192)),
+        ("float16", "highest", (1024, 4096, 8192)),
+    ):
+        for side in sides:
+            a, b = (rng.standard_normal((side, side)).astype(np.float32) for _ in range(2))
+            x, y = (Tensor.from_host(array, dtype=dtype) for array in (a, b))
+            theirs: Work | None = None
+            if CUDA:
+                torch.backends.cuda.matmul.allow_tf32 = precision == "high"
+                p, q = _cuda(a, dtype), _cuda(b, dtype)
+                theirs = partial(torch.matmul, p, q)
+            nc.set_float32_matmul_precision(precision)
+            rows = 64  # enough of the result to compare
+            wanted = x[:rows].float().numpy().astype(np.float64) @ y.float().numpy().astype(np.float64)
+            error = _error((x @ y)[:rows], wanted)
+            name = f"matmul {dtype}{' (high)' if precision == 'high' else ''} {side}^3"
+            yield Row("products", name, partial(nc.matmul, x, y), theirs, "TFLOP/s", 2e-12 * side**3, error)
+            nc.set_float32_matmul_precision("highest")
+
+
+def attention() -> Iterator[Row]:
+    """Attention of 8 batches, 8 heads and 64 dimensions, forward, and with gradients."""
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "bfloat16"):
+        for steps in (128, 1024, 4096):
+            arrays = [rng.standard_normal((8, 8, steps, 64)).astype(np.float32) for _ in range(4)]
+            q, k, v, grad = (Tensor.from_host(array, dtype=dtype) for array in arrays)
+            flops = 4e-12 * 64 * steps * steps * 64
+            with_grad = [Tensor.from_host(array, dtype=dtype) for array in arrays[:3]]
+            for one in with_grad:
+                one.requires_grad = True
+
+            def backward(with_grad: Any = with_grad, grad: Any = grad) -> None:
+                for one in with_grad:
+                    one.grad = None
+                nn.functional.scaled_dot_product_attention(*with_grad).backward(grad)
+
+            theirs = trained = None
+            if CUDA:
+                given = [_cuda(array, dtype) for array in arrays]
+                leaves = [_cuda(array, dtype, True) for array in arrays[:3]]
+                attend = torch.nn.functional.scaled_dot_product_attention
+                theirs = partial(attend, *given[:3])
+
+                def trained(leaves: Any = leaves, given: Any = given, attend: Any = attend) -> None:
+                    for one in leaves:
+                        one.grad = None
+                    attend(*leaves).backward(given[3])
+
+            name = f"attention {dtype} T{steps}"
+            ours = partial(nn.functional.scaled_dot_product_attention, q, k, v)
+            head = [one[0, 0].float().numpy().astype(np.float64) for one in (q, k, v)]
+            scores = head[0][:64] @ head[1].T / 8
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            error = _error(ours()[0, 0][:64], weights / weights.sum(-1, keepdims=True) @ head[2])
+            yield Row("attention", name, ours, theirs, "TFLOP/s", flops, error)
+            yield Row("attention", f"{name}, with gradients", backward, trained, "TFLOP/s", 3.5 * flops)
+
+
+def convolutions() -> Iterator[Row]:
+    """3x3 convolutions of 32 images, as in a ResNet, forward, and with gradients."""
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "bfloat16"):
+        for channels, side in ((64, 56), (128, 28), (256, 14), (512, 7)):
+            shapes = (32, channels, side, side), (channels, channels, 3, 3), (32, channels, side, side)
+            arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+            x, w, grad = (Tensor.from_host(array, dtype=dtype) for array in arrays)
+            leaves = [Tensor.from_host(array, dtype=dtype) for array in arrays[:2]]
+            for one in leaves:
+                one.requires_grad = True
+
+            def backward(leaves: Any = leaves, grad: Any = grad) -> None:
+                for one in leaves:
+                    one.grad = None
+                nn.functional.conv2d(*leaves, padding=1).backward(grad)
+
+            theirs = trained = None
+            if CUDA:
+                torch.backends.cudnn.allow_tf32 = False
+                order = torch.channels_last if dtype == "bfloat16" else torch.contiguous_format
+                given = [_cuda(array, dtype).to(memory_format=order) for array in arrays]
+                own = [one.detach().requires_grad_() for one in given[:2]]
+                conv = torch.nn.functional.conv2d
+                theirs = partial(conv, *given[:2], padding=1)
+
+                def trained(own: Any = own, given: Any = given, conv: Any = conv) -> None:
+                    for one in own:
+                        one.grad = None
+                    conv(*own, padding=1).backward(given[2])
+
+            flops = 2e-12 * 32 * side * side * channels * channels * 9
+            name = f"conv 3x3 {dtype} {channels} at {side}"
+            ours = partial(nn.functional.conv2d, x, w, padding=1)
+            image = np.pad(x[0].float().numpy().astype(np.float64), ((0, 0), (1, 1), (1, 1)))
+            taps = np.lib.stride_tricks.sliding_window_view(image, (3, 3), (1, 2))
+            wanted = np.einsum("chwij,ocij->ohw", taps, w.float().numpy().astype(np.float64))
+            yield Row("convolutions", name, ours, theirs, "TFLOP/s", flops, _error(ours()[0], wanted))
+            yield Row("convolutions", f"{name}, with gradients", backward, trained, "TFLOP/s", 3 * flops)
+
+
+def memory() -> Iterator[Row]:
+    """Ops that memory bounds, in float32: GB/s of what has to be read and written."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((16384, 4096)).astype(np.float32) for _ in range(2))
+    a, b = Tensor.from_host(x), Tensor.from_host(y)
+    p, q = (_cuda(x, "float32"), _cuda(y, "float32")) if CUDA else (None, None)
+    size = 4e-9 * x.size
+    gain, bias = (Tensor.from_host(rng.standard_normal(4096).astype(np.float32)) for _ in range(2))
+    g, h = (_cuda(one.numpy(), "float32") for one in (gain, bias)) if CUDA else (None, None)
+    works: list[tuple[str, Work, Work, float]] = [
+        ("add", lambda: a + b, lambda: p + q, 3),
+        ("gelu", lambda: nc.gelu(a), lambda: torch.nn.functional.gelu(p), 2),
+        ("sum", lambda: a.sum(), lambda: p.sum(), 1),
+        ("sum of columns", lambda: a.sum(dim=0), lambda: p.sum(dim=0), 1),
+        ("transpose", lambda: a.t().contiguous() + 0, lambda: p.t().contiguous() + 0, 4),
+        ("softmax", lambda: nc.softmax(a, dim=-1), lambda: torch.softmax(p, -1), 2),
+        (
+            "layer norm",
+            lambda: nn.functional.layer_norm(a, (4096,), gain, bias),
+            lambda: torch.nn.functional.layer_norm(p, (4096,), g, h),
+            2,
+        ),
+        ("sort", lambda: nc.sort(a, dim=-1), lambda: torch.sort(p, dim=-1), 4),
+        ("cumsum", lambda: nc.cumsum(a, dim=-1), lambda: torch.cumsum(p, -1), 2),
+        ("topk 64", lambda: nc.topk(a, 64, dim=-1), lambda: torch.topk(p, 64, dim=-1), 1),
+    ]
+    for name, ours, theirs, moved in works:
+        yield Row("memory", f"{name} 16384x4096", ours, theirs if CUDA else None, "GB/s", moved * size)
+
+
+# -- steps -------------------------------------------------------------------------------------------------------------
+
+
+class GPT:
+    """GPT-2 small from the layers of a library ``n``: 124 M parameters, 1,024 positions."""
+
+    @staticmethod
+    def make(n: Any, functional: Any, arange: Callable[[int], Any], vocabulary: int = 50304) -> Any:
+        width, heads, layers = 768, 12, 12
+
+        class Block(n.Module):  # type: ignore[misc, name-defined]
+            def __init__(self) -> None:
+                super().__init__()
+                self.ln_1, self.ln_2 = n.LayerNorm(width), n.LayerNorm(width)
+                self.attn, self.proj = n.Linear(width, 3 * width), n.Linear(width, width)
+                self.up, self.down = n.Linear(width, 4 * width), n.Linear(4 * width, width)
+
+            def forward(self, x: Any) -> Any:
+                batch, steps, _ = x.shape
+                q, k, v = (
+                    part.reshape(batch, steps, heads, width // heads).transpose(1, 2)
+                    for part in self.attn(self.ln_1(x)).chunk(3, dim=-1)
+                )
+                mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+                x = x + self.proj(mixed.transpose(1, 2).reshape(batch, steps, width))
+                return x + self.down(functional.gelu(self.up(self.ln_2(x)), approximate="tanh"))
+
+        class Model(n.Module):  # type: ignore[misc, name-defined]
+            def __init__(self) -> None:
+                super().__init__()
+                self.wte, self.wpe = n.Embedding(vocabulary, width), n.Embedding(1024, width)
+                self.h = n.Sequential(*(Block() for _ in range(layers)))
+                self.ln_f = n.LayerNorm(width)
+
+            def forward(self, ids: Any) -> Any:
+                x = self.wte(ids) + self.wpe(arange(ids.shape[1]))
+                return functional.linear(self.ln_f(self.h(x)), self.wte.weight)
+
+        return Model()
+
+
+def _gpt_batch() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 50257, (8, 513))
+    return ids[:, :-1].copy(), ids[:, 1:].copy()
+
+
+def _images(count: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((count, 3, 32, 32)).astype(np.float32), rng.integers(0, 10, count)
+
+
+def _our_step(name: str, dtype: str, batch: tuple[Any, Any]) -> tuple[Any, tuple[Tensor, Tensor]]:
+    if name == "gpt2":
+        model = GPT.make(nn, nn.functional, lambda steps: nc.arange(steps))
+        updates: Any = optim.AdamW(model.parameters(), lr=1e-4)
+    else:
+        model = models.model("resnet18", nn, nc.relu)
+        updates = optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    x, y = (Tensor.from_host(array) for array in batch)
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        updates.zero_grad()
+        with nc.autocast(dtype == "bfloat16", "bfloat16"):
+            found = model(x)
+            loss: Tensor = nn.functional.cross_entropy(found.reshape(-1, found.shape[-1]), y.reshape(-1))
+        loss.backward()
+        updates.step()
+        return loss
+
+    for _ in range(2):
+        step(x, y)
+    return capture(step, x, y), (x, y)
+
+
+def _their_step(name: str, dtype: str, batch: tuple[Any, Any]) -> Work:
+    if name == "gpt2":
+        model = GPT.make(torch.nn, torch.nn.functional, lambda steps: torch.arange(steps, device="cuda")).cuda()
+        updates: Any = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    else:
+        model = models.model("resnet18", torch.nn, torch.relu).cuda()
+        updates = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    x, y = (torch.tensor(array, device="cuda") for array in batch)
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+
+    def step() -> None:
+        updates.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16, enabled=dtype == "bfloat16"):
+            found = model(x)
+            loss = torch.nn.functional.cross_entropy(found.reshape(-1, found.shape[-1]), y.reshape(-1))
+        loss.backward()
+        updates.step()
+
+    return step
+
+
+STEPS = (("gpt2", 8), ("resnet18", 32), ("resnet18", 256))
+
+
+def steps(wanted: str, with_profile: bool) -> Iterator[Row]:
+    """Training steps: GPT-2 small with batches of 8 x 512, ResNet-18 on 32 x 32 images."""
+    for name, count in STEPS:
+        for dtype in ("float32", "bfloat16"):
+            title = f"{name} B{count} {dtype}"
+            if wanted not in title:
+                continue
+            batch = _gpt_batch() if name == "gpt2" else _images(count)
+            begin = time.perf_counter()
+            captured, given = _our_step(name, dtype, batch)
+            manager.default(str(given[0].device.selector)).queue.finish()  # type: ignore[union-attr]
+            print(f"{title}: two eager steps and a capture in {time.perf_counter() - begin:.1f} s", flush=True)
+            if with_profile:
+                _print_profile(title, captured, given)
+            theirs = _their_step(name, dtype, batch) if CUDA else None
+            yield Row("steps", title, partial(captured.replay, *given), theirs, "ms", 0)
+
+
+def _print_profile(title: str, captured: Any, given: tuple[Tensor, Tensor]) -> None:
+    """Prints the kernels of a replay by name: launches, milliseconds by the device's clock, GB/s of their operands."""
+    queue = given[0].queue
+    captured.replay(*given)
+    queue.finish()
+    begin = time.perf_counter()
+    captured.replay(*given)
+    host = time.perf_counter() - begin
+    queue.finish()
+    whole = time.perf_counter() - begin
+    with profile(queue) as seen:
+        captured.replay(*given)
+    found: dict[str, list[float]] = {}
+    for one in seen.launches:
+        row = found.setdefault(one.name if one.kind == "kernel" else one.kind, [0, 0.0, 0.0])
+        row[0], row[1], row[2] = row[0] + 1, row[1] + (one.end - one.start) * 1e3, row[2] + one.nbytes * 1e-9
+    total = sum(row[1] for row in found.values())
+    print(f"{title}: {sum(row[0] for row in found.values()):.0f} launches, {total:.2f} ms on the device")
+    print(f"  a replay takes {whole * 1e3:.2f} ms, of which the host {host * 1e3:.2f}")
+    for name, (count, ms, moved) in sorted(found.items(), key=lambda item: -item[1][1])[:24]:
+        rate = moved / max(ms, 1e-9) * 1e3
+        print(f"  {name:32} {count:5.0f} {ms:9.3f} ms {100 * ms / total:5.1f} % {rate:8.0f} GB/s")
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def ceilings(seconds: float, wait: Work) -> dict[str, float]:
+    """A copy in GB/s, and a product of bfloat16 in TFLOP/s, measured on the device."""
+    x = nc.zeros(1 << 28)
+    a, b = (nc.zeros(8192, 8192, dtype="bfloat16") for _ in range(2))
+    copied = median_seconds(lambda: x.clone(), wait, seconds)
+    multiplied = median_seconds(lambda: a @ b, wait, seconds)
+    return {"GB/s": 8e-9 * (1 << 28) / copied, "TFLOP/s": 2e-12 * 8192**3 / multiplied}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="gpu", help="a selector")
+    parser.add_argument("--only", default="products,attention,convolutions,memory,steps")
+    parser.add_argument("--step", default="", help="a part of the names of steps")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each row and contestant")
+    parser.add_argument("--profile", action="store_true", help="list the kernels of the steps")
+    parser.add_argument("--json", type=Path, help="a file for the numbers")
+    options = parser.parse_args()
+    families: dict[str, Callable[[], Iterator[Row]]] = {
+        "products": products,
+        "attention": attention,
+        "convolutions": convolutions,
+        "memory": memory,
+        "steps": lambda: steps(options.step, options.profile),
+    }
+    written = []
+    with device(options.device) as handle:
+        wait = handle.queue.finish
+        most = ceilings(options.seconds, wait)
+        rates = ", ".join(f"{rate:.0f} {unit}" for unit, rate in most.items())
+        print(f"{handle.device_name}: a copy and a product of bfloat16: {rates}", flush=True)
+        for family in options.only.split(","):
+            for row in families[family]():
+                ours = median_seconds(row.ours, wait, options.seconds)
+                theirs = None
+                if row.theirs is not None:
+                    theirs = median_seconds(row.theirs, torch.cuda.synchronize, options.seconds)
+                rate = f"{row.amount / ours:8.1f} {row.unit}" if row.amount else ""
+                share = f"{row.amount / ours / most[row.unit]:5.2f} of the ceiling" if row.amount else ""
+                peer = f"PyTorch {theirs * 1e3:9.3f} ms, {theirs / ours:5.2f}" if theirs is not None else ""
+                error = f"error {row.error:.1e}" if row.error is not None else ""
+                print(f"{row.name:44} {ours * 1e3:9.3f} ms {rate} {share} {peer} {error}", flush=True)
+                found = (row.family, row.name, ours, theirs, row.unit, row.amount, row.error)
+                written.append(dict(zip(COLUMNS, found)))
+                if options.json is not None:
+                    made = {"device": handle.device_name, "ceilings": most, "rows": written}
+                    options.json.write_text(json.dumps(made, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
