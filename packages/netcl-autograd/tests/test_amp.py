@@ -15,7 +15,7 @@ import pytest
 import netcl.autograd as ag
 import netcl.ops as ops
 from netcl.amp import POLICY, GradScaler, autocast, is_autocast_enabled, policy, supports_fp16
-from netcl.autocast import _warned
+from netcl.amp.autocast import _warned
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, UnsupportedError
 
@@ -101,7 +101,7 @@ def test_a_parameter_is_cast_once_per_block(numpy_device: Any, leaf: Any) -> Non
 
 def test_without_fp16_one_warning_and_float32(handle: Any, leaf: Any, monkeypatch: Any) -> None:
     # By the module's own name: the package's attribute of that name is the class.
-    monkeypatch.setattr(importlib.import_module("netcl.autocast"), "supports_fp16", lambda q: False)
+    monkeypatch.setattr(importlib.import_module("netcl.amp.autocast"), "supports_fp16", lambda q: False)
     _warned.clear()
     x = leaf(3, 3)
     with autocast():

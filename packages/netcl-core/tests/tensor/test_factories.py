@@ -7,6 +7,7 @@ import pytest
 
 import netcl as nc
 from netcl.core.errors import DTypeError, ShapeError
+from netcl.runtime.capture import capture
 
 
 @pytest.mark.parametrize(
@@ -99,3 +100,13 @@ def test_without_replacement_positions_differ_and_follow_the_probabilities():
 def test_bad_input_is_named(call, error):
     with pytest.raises((TypeError, ValueError, ShapeError, DTypeError, AttributeError), match=error):
         call()
+
+
+@pytest.mark.parametrize("dtype", [None, "int32", "uint8", "float32", "float16", "bool"])
+def test_arange_of_whole_numbers_in_a_captured_step(engine, dtype):
+    step = capture(lambda x: x + nc.arange(1, 8, 3, dtype=dtype), nc.zeros(3, dtype="float32"))
+    np.testing.assert_array_equal(step.replay(nc.ones(3)).numpy(), np.array([1, 4, 7]).astype(dtype or "int64") + 1)
+    np.testing.assert_array_equal(nc.arange(5, -6, -2).numpy(), np.arange(5, -6, -2))
+    big = nc.arange(2**62, 2**62 + 5, 2)
+    assert big.tolist() == [2**62, 2**62 + 2, 2**62 + 4]
+    assert nc.arange(3, 3).shape == (0,)

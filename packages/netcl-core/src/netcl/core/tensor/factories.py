@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from netcl.core import dtypes
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import get_default_dtype, set_default_dtype
 from netcl.core.errors import ShapeError, from_here
+from netcl.core.expr import Expr, Index, Scalar, cast
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import dlpack
 from netcl.core.tensor.generator import Generator, drawing_from
@@ -334,9 +336,21 @@ def arange(
     first, last = (0, start) if end is None else (start, end)
     if step == 0 or (last - first) * step < 0:
         raise ValueError(f"arange: a step of {step} does not lead from {first} to {last}")
-    whole = all(isinstance(x, (int, np.integer)) for x in (first, last, step))
-    data = np.arange(first, last, step)
-    return _on_device(data, dtype or ("int64" if whole else get_default_dtype()), device, requires_grad)
+    if not all(isinstance(x, (int, np.integer)) for x in (first, last, step)):
+        return _on_device(np.arange(first, last, step), dtype or get_default_dtype(), device, requires_grad)
+    first, step = int(first), int(step)
+    count, name = len(builtins.range(first, int(last), step)), dtypes.canonical(dtype or "int64")
+    if not 0 < count < 1 << 31 or not -(1 << 63) <= first < 1 << 63:
+        return _on_device(np.arange(first, last, step), name, device, requires_grad)
+    # By a kernel, so that a captured step may make it.
+    scalars = {"first": first, "step": step}
+    made = engine_for(_queue(device)).run((_counted(name),), (), scalars, shapes=((count,),))
+    return _flagged(made[0], requires_grad)
+
+
+@lru_cache(maxsize=16)
+def _counted(dtype: str) -> Expr:
+    return cast(Scalar("first", "int64") + Scalar("step", "int64") * cast(Index(0), "int64"), dtype)
 
 
 def range(
