@@ -1,5 +1,5 @@
 """Writes the types of what the op table makes: methods of tensors, the functions of ``netcl``, ``netcl.ops``,
-``netcl.autograd`` and ``netcl.linalg``, as ``.pyi`` files.
+``netcl.autograd``, ``netcl.linalg`` and ``netcl.special``, as ``.pyi`` files.
 
     python tools/write_stubs.py [--check]
 
@@ -20,6 +20,7 @@ import netcl
 import netcl.autograd
 import netcl.linalg
 import netcl.ops
+import netcl.special
 from netcl.core.dtypes import OBJECTS
 from netcl.core.ops_table.table import TABLE, OpRow, row_of
 from netcl.core.tensor import methods
@@ -343,6 +344,14 @@ def linalg_stub() -> str:
     )
 
 
+def special_stub() -> str:
+    """``netcl.special``."""
+    defined = [_function(getattr(netcl.special, name).row, name) for name in netcl.special.__all__]
+    return '"""Special functions, recorded for gradients; written by tools/write_stubs.py."""\n' + "\n".join(
+        [_IMPORTS, _exported(netcl.special.__all__), *defined, ""]
+    )
+
+
 def stubs() -> dict[Path, str]:
     """The files and their texts."""
     row_of("add")  # loads the rows
@@ -352,6 +361,7 @@ def stubs() -> dict[Path, str]:
         core / "__init__.pyi": front_stub(),
         core / "ops/__init__.pyi": _ops(netcl.ops, "The ops of netcl, forward only"),
         core / "linalg/__init__.pyi": linalg_stub(),
+        core / "special/__init__.pyi": special_stub(),
         autograd / "ops/__init__.pyi": _ops(netcl.autograd.ops, "The differentiable ops and the losses", _TAPE),
     }
 

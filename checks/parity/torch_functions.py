@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 
 import netcl as nc
 import netcl.nn.functional as nf
+from netcl.core.tensor.absent import ABSENT, ABSENT_FUNCTIONS
 
 RNG = np.random.default_rng(18)
 
@@ -27,7 +29,12 @@ def distinct(*shape: int) -> Any:
 
 # name: (function of (module, *tensors), arrays, True if floating arrays are differentiated)
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], bool]] = {}
-_MODULES = {"nc": (torch, nc), "F": (F, nf), "linalg": (torch.linalg, nc.linalg)}
+_MODULES = {
+    "nc": (torch, nc),
+    "F": (F, nf),
+    "linalg": (torch.linalg, nc.linalg),
+    "special": (torch.special, nc.special),
+}
 
 
 def case(space: str, name: str, *arrays: Any, grad: bool = True, call: Any = None, **attributes: Any) -> None:
@@ -254,6 +261,62 @@ case("linalg", "householder_product", uniform(4, 4), uniform(2))
 case("linalg", "matrix_exp", _SQUARE / 4)
 
 
+for _name in ("lu_factor", "lu"):
+    case("nc", "lu", _SQUARE, call=lambda f, x, infos=_name == "lu": f(x, get_infos=infos))
+case("nc", "lu_solve", _SIDE, *_FACTORS)
+for _given in ({}, {"unpack_data": False}, {"unpack_pivots": False}):
+    case("nc", "lu_unpack", *_FACTORS, grad=False, **_given)
+case("nc", "real", _X)
+
+# -- torch.special -----------------------------------------------------------------------------------------------------
+
+_ALL = uniform(4, 5, low=-4.0, high=4.0)
+_ENDS = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 30.0, -30.0], np.float32)
+for _dtype in (np.float32, np.float64):
+    for _name in (
+        "digamma", "erf", "erfc", "erfcx", "exp2", "expit", "expm1", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr",
+        "ndtr", "psi", "round", "sinc",
+    ):  # fmt: skip
+        case("special", _name, _ALL.astype(_dtype), grad=_name != "round")
+        case("special", _name, _ENDS.astype(_dtype), grad=False)
+    for _name in ("entr", "log1p", "logit", "ndtri"):
+        case("special", _name, uniform(4, 5, low=0.05, high=0.95).astype(_dtype))
+        case("special", _name, _ENDS.astype(_dtype), grad=False)
+    case("special", "erfinv", uniform(4, 5, low=-0.95, high=0.95).astype(_dtype))
+    case("special", "ndtri", np.array([1e-30, 1e-10, 1e-4, 0.9999], _dtype), grad=False)
+    # The derivative of PyTorch's in float32 is right to 2e-4.
+    case("special", "log_ndtr", np.array([-100.0, -20.0, -5.0], _dtype), grad=_dtype is np.float64)
+    case("special", "xlogy", _ALL.astype(_dtype), np.abs(_ALL).astype(_dtype))
+    case("special", "xlog1py", _ALL.astype(_dtype), np.abs(_ALL).astype(_dtype))
+    case("special", "xlog1py", _ENDS.astype(_dtype), _ENDS[::-1].astype(_dtype), grad=False)
+    case("special", "zeta", uniform(4, 5, low=1.2, high=8).astype(_dtype), uniform(5, low=0.3, high=9).astype(_dtype),
+         grad=False)  # fmt: skip
+    case("special", "zeta", np.array([1.0, 0.5, 2.0, 3.0], _dtype), np.array([2.0, 2.0, 0.0, -3.0], _dtype), grad=False)
+    case("special", "polygamma", uniform(5, low=0.5, high=4).astype(_dtype), call=lambda f, x: f(2, x))
+    case("special", "multigammaln", uniform(5, low=2, high=6).astype(_dtype), p=3)
+case("special", "entr", np.array([0, 1, 2]))
+for _name in ("softmax", "log_softmax", "logsumexp"):
+    case("special", _name, _ALL, dim=1)
+for _name in ("modified_bessel_i0", "modified_bessel_i1"):
+    case("special", _name, _ALL, grad=False)
+
+# -- losses of torch ---------------------------------------------------------------------------------------------------
+
+_SIGNS = np.sign(uniform(4)).astype(np.float32)
+for _reduction in (0, 1, 2):
+    case("nc", "kl_div", uniform(4, 3, low=-2, high=0), uniform(4, 3, low=0.1, high=1), reduction=_reduction)
+    case("nc", "binary_cross_entropy_with_logits", uniform(4, 3), uniform(4, 3, low=0, high=1), reduction=_reduction)
+    case("nc", "hinge_embedding_loss", uniform(4), _SIGNS, reduction=_reduction,
+         call=lambda f, x, y, r=_reduction: f(x, y.detach(), 0.7, r))  # fmt: skip
+    case("nc", "margin_ranking_loss", uniform(4), uniform(4), _SIGNS,
+         call=lambda f, a, b, y, r=_reduction: f(a, b, y.detach(), 0.3, r))  # fmt: skip
+    case("nc", "cosine_embedding_loss", uniform(4, 3), uniform(4, 3), _SIGNS,
+         call=lambda f, a, b, y, r=_reduction: f(a, b, y.detach(), 0.3, r))  # fmt: skip
+    case("nc", "poisson_nll_loss", uniform(4, 3), uniform(4, 3, low=0, high=4),
+         call=lambda f, x, y, r=_reduction: f(x, y.detach(), True, False, 1e-8, r))  # fmt: skip
+    case("nc", "triplet_margin_loss", uniform(4, 3), uniform(4, 3), uniform(4, 3), reduction=_reduction, swap=True)
+
+
 # -- the comparison ----------------------------------------------------------------------------------------------------
 
 
@@ -337,6 +400,42 @@ def test_every_function_that_writes_into_its_operand_is_compared() -> None:
     compared = {name.split()[0].removeprefix("nc.") for name in CASES if name.startswith("nc.")}
     written = {name for name in dir(torch) if name.endswith("_") and not name.startswith("_") and hasattr(nc, name)}
     assert written - compared == {"rrelu_"}
+
+
+# Modules, types of the compiler, and names that PyTorch imports for itself.
+_NOT_FUNCTIONS = """
+import_ir_module import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema parse_type_comment
+prepare_multiprocessing_environment profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 vmap compile get_device_module
+histogramdd to_dlpack
+"""
+
+
+@pytest.mark.parametrize("place", ["", "linalg.", "special."])
+def test_functions_that_are_absent_are_listed_and_only_those(place: str) -> None:
+    theirs, ours = (getattr(one, place[:-1]) if place else one for one in (torch, nc))
+    found = set()
+    for name in dir(theirs):
+        value = getattr(theirs, name)
+        kinds = (torch.dtype, torch.layout, torch.qscheme)
+        is_function = isinstance(value, kinds) or (callable(value) and not isinstance(value, type))
+        if name.startswith("_") or name in _NOT_FUNCTIONS.split() or not is_function:
+            continue
+        try:
+            getattr(ours, name)
+        except AttributeError:
+            found.add(place + name)
+    listed = {name for name in ABSENT_FUNCTIONS if name.startswith(place) and (place or "." not in name)}
+    assert found - listed == set(), "not listed"
+    gone = {name for name in listed - found if not isinstance(getattr(theirs, name.removeprefix(place), None), type)}
+    assert gone == set(), "listed, but there, or not PyTorch's"
+
+
+def test_what_to_write_exists() -> None:
+    for text in [*ABSENT.values(), *ABSENT_FUNCTIONS.values()]:
+        for name in re.findall(r"netcl((?:\.\w+)+)", text):
+            value: Any = nc
+            for part in name[1:].split("."):
+                value = getattr(value, part)
 
 
 def test_draws_of_poisson_and_binomial_have_their_means() -> None:

@@ -59,9 +59,10 @@ _MODULES = {
     "netcl.core.tensor.functions": """
         affine_grid_generator alias_copy broadcast_shapes chain_matmul concat concatenate constant_pad_nd detach
         detach_copy diagonal_copy expand_copy frobenius_norm grid_sampler grid_sampler_2d grid_sampler_3d gru_cell
-        is_storage lstm_cell max_pool1d_with_indices native_channel_shuffle native_dropout norm_except_dim nuclear_norm
-        permute_copy rnn_relu_cell rnn_tanh_cell row_stack rsub select_copy slice_copy split_copy split_with_sizes_copy
-        squeeze_copy t_copy transpose_copy trapz typename unbind_copy unfold_copy unsqueeze_copy view_copy
+        is_storage lstm_cell lu lu_solve lu_unpack max_pool1d_with_indices native_channel_shuffle native_dropout
+        norm_except_dim nuclear_norm permute_copy real rnn_relu_cell rnn_tanh_cell row_stack rsub select_copy
+        slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy trapz typename unbind_copy
+        unfold_copy unsqueeze_copy view_copy
     """,
     "netcl.core.tensor.generator": "Generator default_generator initial_seed seed",
     "netcl.core.tensor.memory_format": """
@@ -77,6 +78,10 @@ _MODULES = {
     "netcl.core.tuning.matmul_precision": "get_float32_matmul_precision set_float32_matmul_precision",
     "netcl.amp": "GradScaler autocast get_autocast_dtype is_autocast_enabled",
     "netcl.array_api": "finfo iinfo",
+    "netcl.autograd.losses.front": """
+        binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss kl_div margin_ranking_loss
+        poisson_nll_loss triplet_margin_loss
+    """,
     "netcl.io": "load save",
 }
 _NAMES = {
@@ -94,6 +99,7 @@ _SUBPACKAGES = {
     "core": "netcl-core",
     "ops": "netcl-core",
     "linalg": "netcl-core",
+    "special": "netcl-core",
     "array_api": "netcl-core",
     "runtime": "netcl-core",
     "profiling": "netcl-core",

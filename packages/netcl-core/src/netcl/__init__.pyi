@@ -22,6 +22,7 @@ from netcl import ops as ops
 from netcl import optim as optim
 from netcl import profiling as profiling
 from netcl import runtime as runtime
+from netcl import special as special
 from netcl import trainer as trainer
 from netcl.core.dtypes import DType
 from netcl.core.tensor.typed import BFloat16Tensor as BFloat16Tensor
@@ -48,6 +49,7 @@ from netcl.core.tensor.factories import as_tensor as as_tensor
 from netcl.core.tensor.factories import asarray as asarray
 from netcl.amp import autocast as autocast
 from netcl.core.tensor.factories import bernoulli as bernoulli
+from netcl.autograd.losses.front import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from netcl.core.tensor.factories import binomial as binomial
 from netcl.core.tensor.functions import broadcast_shapes as broadcast_shapes
 from netcl.core.tensor.promotion import can_cast as can_cast
@@ -59,6 +61,7 @@ from netcl.core.tensor.functions import concat as concat
 from netcl.core.tensor.functions import concatenate as concatenate
 from netcl.core.tensor.functions import constant_pad_nd as constant_pad_nd
 from netcl.core.tensor.memory_format import contiguous_format as contiguous_format
+from netcl.autograd.losses.front import cosine_embedding_loss as cosine_embedding_loss
 from netcl.core.tensor.generator import default_generator as default_generator
 from netcl.core.tensor.functions import detach as detach
 from netcl.core.tensor.functions import detach_copy as detach_copy
@@ -88,6 +91,7 @@ from netcl.core.tensor.functions import grid_sampler as grid_sampler
 from netcl.core.tensor.functions import grid_sampler_2d as grid_sampler_2d
 from netcl.core.tensor.functions import grid_sampler_3d as grid_sampler_3d
 from netcl.core.tensor.functions import gru_cell as gru_cell
+from netcl.autograd.losses.front import hinge_embedding_loss as hinge_embedding_loss
 from netcl.array_api import iinfo as iinfo
 from netcl.core.grad_mode import inference_mode as inference_mode
 from netcl.core.tensor.generator import initial_seed as initial_seed
@@ -98,13 +102,18 @@ from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
 from netcl.core.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from netcl.core.tensor.functions import is_storage as is_storage
 from netcl.core.tensor.factories import is_tensor as is_tensor
+from netcl.autograd.losses.front import kl_div as kl_div
 from netcl.core.tensor.memory_format import layout as layout
 from netcl.core.tensor.memory_format import legacy_contiguous_format as legacy_contiguous_format
 from netcl.core.tensor.factories import linspace as linspace
 from netcl.io import load as load
 from netcl.core.tensor.factories import logspace as logspace
 from netcl.core.tensor.functions import lstm_cell as lstm_cell
+from netcl.core.tensor.functions import lu as lu
+from netcl.core.tensor.functions import lu_solve as lu_solve
+from netcl.core.tensor.functions import lu_unpack as lu_unpack
 from netcl.core import manager as manager
+from netcl.autograd.losses.front import margin_ranking_loss as margin_ranking_loss
 from netcl.core.tensor.functions import max_pool1d_with_indices as max_pool1d_with_indices
 from netcl.core.tensor.memory_format import memory_format as memory_format
 from netcl.core.tensor.factories import meshgrid as meshgrid
@@ -119,6 +128,7 @@ from netcl.core.tensor.factories import ones as ones
 from netcl.core.tensor.factories import ones_like as ones_like
 from netcl.core.tensor.functions import permute_copy as permute_copy
 from netcl.core.tensor.factories import poisson as poisson
+from netcl.autograd.losses.front import poisson_nll_loss as poisson_nll_loss
 from netcl.core.tensor.memory_format import preserve_format as preserve_format
 from netcl.core.tensor.promotion import promote_types as promote_types
 from netcl.core.tensor.factories import rand as rand
@@ -129,6 +139,7 @@ from netcl.core.tensor.factories import randn as randn
 from netcl.core.tensor.factories import randn_like as randn_like
 from netcl.core.tensor.factories import randperm as randperm
 from netcl.core.tensor.factories import range as range
+from netcl.core.tensor.functions import real as real
 from netcl.core.tensor.promotion import result_type as result_type
 from netcl.core.tensor.functions import rnn_relu_cell as rnn_relu_cell
 from netcl.core.tensor.functions import rnn_tanh_cell as rnn_tanh_cell
@@ -158,6 +169,7 @@ from netcl.core.tensor.functions import t_copy as t_copy
 from netcl.core.tensor.factories import tensor as tensor
 from netcl.core.tensor.functions import transpose_copy as transpose_copy
 from netcl.core.tensor.functions import trapz as trapz
+from netcl.autograd.losses.front import triplet_margin_loss as triplet_margin_loss
 from netcl.core.tensor.functions import typename as typename
 from netcl.core.tensor.functions import unbind_copy as unbind_copy
 from netcl.core.tensor.functions import unfold_copy as unfold_copy

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from netcl.core.errors import SingularMatrixError as LinAlgError
+from netcl.core.tensor.absent import ABSENT_FUNCTIONS
 from netcl.ops import factorizations, linalg, matrix
 from netcl.ops import lu as _lu
 from netcl.ops.table import OpFunction, as_function
@@ -102,3 +103,9 @@ tensorsolve = _recorded(_lu.tensorsolve)
 vander = _recorded(matrix.vandermonde)
 vecdot = _recorded(matrix.vecdot)
 vector_norm = _recorded(matrix.vector_norm)
+
+
+def __getattr__(name: str) -> Any:
+    """Raises AttributeError with what to write in place of a function of torch.linalg that is absent."""
+    why = ABSENT_FUNCTIONS.get(f"linalg.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}" + (f": {why}" if why else ""))

@@ -118,8 +118,23 @@ def _identity(x: Tensor, rows: int, columns: int) -> Tensor:
     return x.engine.tensor(np.eye(rows, columns), x.dtype)  # type: ignore[no-any-return]
 
 
+@composite(
+    name="linalg_lu_parts",
+    domain=Domain(
+        cases=lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 4, 3), (3, 4))]),
+        reference=lambda x: (
+            (np.tril(x, -1) + np.eye(*x.shape[-2:]))[..., : min(x.shape[-2:])],
+            np.triu(x)[..., : min(x.shape[-2:]), :],
+        ),
+    ),
+)
+def parts(lu: Tensor) -> tuple[Tensor, Tensor]:
+    """(L, U) of packed factors (..., m, n): (..., m, k) and (..., k, n), k = min(m, n)."""
+    require_matrix("linalg_lu_parts", lu, square=False)
+    return _parts(lu)
+
+
 def _parts(lu: Tensor) -> tuple[Tensor, Tensor]:
-    """(L, U) of packed factors."""
     m, n = lu.shape[-2:]
     k = min(m, n)
     lower = add(part(tril(lu, -1), lu.ndim - 1, 0, k), _identity(lu, m, k))

@@ -31,12 +31,16 @@ __all__ = [
     "gru_cell",
     "is_storage",
     "lstm_cell",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "max_pool1d_with_indices",
     "native_channel_shuffle",
     "native_dropout",
     "norm_except_dim",
     "nuclear_norm",
     "permute_copy",
+    "real",
     "rnn_relu_cell",
     "rnn_tanh_cell",
     "row_stack",
@@ -129,6 +133,31 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     """Returns the product of matrices, multiplied in the order with the fewest operations: ``linalg.multi_dot``."""
     given = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
     return _call("linalg_multi_dot", list(given), **({} if out is None else {"out": out}))  # type: ignore[no-any-return]
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """Returns (LU, pivots), with ``get_infos`` also 0 or the first zero of U: ``linalg.lu_factor`` and its form _ex."""
+    return _call("linalg_lu_factor_ex" if get_infos else "linalg_lu_factor", A, pivot=pivot)  # type: ignore[no-any-return]
+
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """Returns the solution of A x = b by the factors of A: ``linalg.lu_solve``."""
+    return _call("linalg_lu_solve", LU_data, LU_pivots, b)  # type: ignore[no-any-return]
+
+
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns (P, L, U) of packed factors; what is not to be unpacked is empty."""
+    empty = LU_data.new_empty(0)
+    order = _call("linalg_permutation", LU_pivots, LU_data.shape[-2]) if unpack_pivots else empty
+    lower, upper = _call("linalg_lu_parts", LU_data) if unpack_data else (empty, empty)
+    return order.astype(LU_data.dtype), lower, upper
+
+
+def real(input: Tensor) -> Tensor:
+    """Returns the tensor itself: there are no complex dtypes."""
+    return input
 
 
 def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:

@@ -45,6 +45,7 @@ _MODULES = {
     "reduce": "reduce",
     "norm": "rows",
     "linalg": "matmul",
+    "lu": "factorizations",
     "conv": "conv",
     "conv_transpose": "conv",
     "pool": "window",

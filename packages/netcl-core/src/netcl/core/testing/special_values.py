@@ -48,7 +48,8 @@ UNDEFINED: dict[str, str] = {
     ), "LAPACK refuses, computes nonsense or does not end"),
     **dict.fromkeys((
         "nextafter", "nan_to_num", "cosine_similarity", "median", "adaptive_max_pool", "permutation", "grid_weight",
-        "grid_index", "erfinv", "polygamma_of", "polygamma", "multigammaln", "digamma", "histogram", "histc", "addcdiv",
+        "grid_index", "erfinv", "entr", "erfcx", "i0e", "i1", "i1e", "ndtri", "zeta", "polygamma_of", "polygamma",
+        "multigammaln", "digamma", "histogram", "histc", "addcdiv",
     ), _OWN),
     **dict.fromkeys(("poisson", "binomial"), "draws with parameters that are no means and probabilities are refused"),
 }  # fmt: skip

@@ -1,0 +1,113 @@
+"""Special functions, recorded for gradients; written by tools/write_stubs.py."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, overload
+
+from netcl.core import Tensor
+from netcl.ops.ranked import Ranked
+from netcl.ops.signatures import Axis, Ints, Operand
+
+
+
+__all__ = [
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "exp2",
+    "expit",
+    "expm1",
+    "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "log1p",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "modified_bessel_i0",
+    "modified_bessel_i1",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "psi",
+    "round",
+    "sinc",
+    "softmax",
+    "xlog1py",
+    "xlogy",
+    "zeta",
+]
+
+def digamma(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The derivative of ``lgamma``; NaN at -1, -2, ..., -inf at 0."""
+def entr(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """-x log(x), 0 at 0, -inf below."""
+def erf(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The error function."""
+def erfc(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """1 - erf(x), exact where erf(x) is near 1."""
+def erfcx(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """exp(x^2) erfc(x), without overflow and underflow for large x."""
+def erfinv(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The inverse of erf: infinite at -1 and 1, NaN beyond; Giles' polynomials (GPU Computing Gems, 2012, chapter 10), in float64 followed by steps of Newton's method."""
+def exp2(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """2 to the power of x."""
+def expit(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """1 / (1 + exp(-x))."""
+def expm1(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """exp(x) - 1, exact near zero."""
+def gammaln(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """log |gamma(x)|; infinite at 0, -1, -2, ...; its gradient is ``digamma``."""
+def i0(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The modified Bessel function of order zero: its power series for small |x|, and the asymptotic series beyond (Abramowitz and Stegun 1964, 9.6.12 and 9.7.1)."""
+def i0e(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """exp(-|x|) i0(x), without overflow."""
+def i1(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The modified Bessel function of order one."""
+def i1e(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """exp(-|x|) i1(x), without overflow."""
+def log1p(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """log(1 + x), exact near zero."""
+def log_ndtr(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The logarithm of ``ndtr``, exact also if that underflows."""
+def log_softmax(x: Tensor, axis: Axis = -1, *, dtype: Any = None, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
+def logit(x: Tensor, eps: Any = None, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """log(x / (1 - x)), the inverse of ``sigmoid``; with ``eps``, x is first clamped to [eps, 1 - eps]; without it the result beyond [0, 1] is NaN."""
+def logsumexp(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """log(sum(exp(x))) over ``axis``, without overflow."""
+def modified_bessel_i0(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The modified Bessel function of order zero: its power series for small |x|, and the asymptotic series beyond (Abramowitz and Stegun 1964, 9.6.12 and 9.7.1)."""
+def modified_bessel_i1(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The modified Bessel function of order one."""
+def multigammaln(x: Tensor, p: builtins.int, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. Raises ShapeError for a p below 1."""
+def ndtr(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The normal distribution function, (1 + erf(x / sqrt(2))) / 2, exact also near 0."""
+def ndtri(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The inverse of ``ndtr``: -inf at 0, inf at 1, NaN beyond; Acklam's approximation, followed by a step of Newton's method in float32 and two in float64."""
+def polygamma(n: builtins.int, x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The n-th derivative of ``digamma``, n from 0. Raises ValueError for a negative n."""
+def psi(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The derivative of ``lgamma``; NaN at -1, -2, ..., -inf at 0."""
+def round(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The nearest integer, halves to even; integers unchanged."""
+def sinc(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """sin(pi x) / (pi x), 1 at 0."""
+def softmax(x: Tensor, axis: Axis = -1, *, dtype: Any = None, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to the floating ``dtype`` (None: its own)."""
+def xlog1py(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """a log(1 + b), 0 if a is 0 and b is not NaN."""
+def xlogy(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """a log(b), 0 if a is 0 and b is not NaN."""
+def zeta(x: Operand, other: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The Hurwitz zeta function, the sum of (other + k)^-x over k from 0: infinite for x = 1 and for an other of 0, -1, -2, ...; NaN for x below 1 and for other negative numbers. Twelve terms and the Euler-Maclaurin series."""
