@@ -344,7 +344,7 @@ def arange(
         return _on_device(np.arange(first, last, step), name, device, requires_grad)
     # By a kernel, so that a captured step may make it.
     scalars = {"first": first, "step": step}
-    made = engine_for(_queue(device)).run((_counted(name),), (), scalars, shapes=((count,),))
+    made: Any = engine_for(_queue(device)).run((_counted(name),), (), scalars, shapes=((count,),))
     return _flagged(made[0], requires_grad)
 
 

@@ -140,9 +140,9 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
     return _call("linalg_lu_factor_ex" if get_infos else "linalg_lu_factor", A, pivot=pivot)  # type: ignore[no-any-return]
 
 
-def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """Returns the solution of A x = b by the factors of A: ``linalg.lu_solve``."""
-    return _call("linalg_lu_solve", LU_data, LU_pivots, b)  # type: ignore[no-any-return]
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """Returns the solution of A x = input by the factors of A: ``linalg.lu_solve``."""
+    return _call("linalg_lu_solve", LU_data, LU_pivots, input)  # type: ignore[no-any-return]
 
 
 def lu_unpack(
