@@ -1,4 +1,4 @@
-"""netcl-optim with its two lower layers: one step of SGD."""
+"""netcl-optim with its three lower layers: one step of SGD."""
 
 from __future__ import annotations
 

@@ -32,6 +32,8 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "Adagrad": [{"lr": 0.1}, {"lr_decay": 0.01}, {"weight_decay": 0.1}, {"initial_accumulator_value": 0.2},
                 {"eps": 1e-4}],
     "Adadelta": [{"lr": 0.5}, {"rho": 0.8}, {"eps": 1e-4}, {"weight_decay": 0.1}],
+    "ASGD": [{"lr": 0.05}, {"lambd": 0.1}, {"alpha": 0.5}, {"t0": 7.0}, {"weight_decay": 0.1}],
+    "Rprop": [{"lr": 0.05}, {"etas": (0.3, 1.5)}, {"step_sizes": (1e-2, 0.1)}],
     "Adafactor": [{"lr": 0.1}, {"beta2_decay": -0.5}, {"eps": (1e-6, 1e-2)}, {"d": 2.0}, {"weight_decay": 0.1}],
 }  # fmt: skip
 
@@ -110,6 +112,26 @@ SCHEDULES: list[tuple[str, dict[str, Any]]] = [
     ("OneCycleLR", {"max_lr": 0.3, "total_steps": 101}),
     ("OneCycleLR", {"max_lr": 0.3, "total_steps": 101, "anneal_strategy": "linear", "three_phase": True}),
     ("LambdaLR", {"lr_lambda": lambda epoch: 0.9**epoch + 0.1}),
+    ("MultiplicativeLR", {"lr_lambda": lambda epoch: 0.99 if epoch % 7 else 1.02}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 7}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 7, "step_size_down": 4, "mode": "triangular2"}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 5, "mode": "exp_range", "gamma": 0.98}),
+    (
+        "CyclicLR",
+        {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 5, "scale_fn": lambda c: 1 / c, "cycle_momentum": False},
+    ),
+    (
+        "CyclicLR",
+        {
+            "base_lr": 0.01,
+            "max_lr": 0.3,
+            "step_size_up": 5,
+            "scale_fn": lambda e: 0.9**e,
+            "scale_mode": "iterations",
+            "base_momentum": 0.5,
+            "max_momentum": 0.95,
+        },
+    ),
 ]
 
 
@@ -149,6 +171,170 @@ def test_a_hundred_steps_of_schedules_in_turn_and_of_a_plateau() -> None:
         for metric in np.random.default_rng(1).uniform(0, 1, 100):
             [plateau.step(float(metric)) for plateau in plateaus]
             assert ours.param_groups[0]["lr"] == pytest.approx(theirs.param_groups[0]["lr"], rel=1e-7)
+
+
+CHAINS: list[list[tuple[str, dict[str, Any]]]] = [
+    [("ConstantLR", {"factor": 0.1, "total_iters": 20}), ("ExponentialLR", {"gamma": 0.95})],
+    [("LinearLR", {"start_factor": 0.2, "total_iters": 9}), ("CosineAnnealingLR", {"T_max": 150, "eta_min": 0.01})],
+    [("StepLR", {"step_size": 9, "gamma": 0.7}), ("PolynomialLR", {"total_iters": 120, "power": 0.7})],
+    [("MultiStepLR", {"milestones": [3, 40]}), ("MultiplicativeLR", {"lr_lambda": lambda epoch: 0.98})],
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("chained", [True, False])
+@pytest.mark.parametrize("chain", CHAINS)
+def test_schedules_of_one_optimizer_combine(chain: list[tuple[str, dict[str, Any]]], chained: bool) -> None:
+    pairs = [
+        (optim.SGD([ag.Parameter(Tensor.zeros((1,)))], lr=0.1), optim.lr_scheduler),
+        (torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1), torch.optim.lr_scheduler),
+    ]
+    schedules = [[getattr(module, name)(o, **options) for name, options in chain] for o, module in pairs]
+    if chained:
+        schedules = [[module.ChainedScheduler(made, o)] for made, (o, module) in zip(schedules, pairs)]
+    for _ in range(100):
+        ours, theirs = (o.param_groups[0]["lr"] for o, _ in pairs)
+        assert ours == pytest.approx(theirs, rel=1e-6)
+        [schedule.step() for made in schedules for schedule in made]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("options", [{}, {"anneal_epochs": 3, "anneal_strategy": "linear"}, {"anneal_epochs": 0}])
+def test_the_rate_of_a_swa_after_another_schedule(options: dict[str, Any]) -> None:
+    pairs = [
+        (optim.SGD([ag.Parameter(Tensor.zeros((1,)))], lr=0.1), optim.lr_scheduler, optim.swa_utils),
+        (
+            torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1),
+            torch.optim.lr_scheduler,
+            torch.optim.swa_utils,
+        ),
+    ]
+    first = [module.ExponentialLR(o, 0.9) for o, module, _ in pairs]
+    last = [swa.SWALR(o, swa_lr=0.02, **options) for o, _, swa in pairs]
+    for epoch in range(40):
+        ours, theirs = (o.param_groups[0]["lr"] for o, _, _ in pairs)
+        assert ours == pytest.approx(theirs, rel=1e-6)
+        [schedule.step() for schedule in (first if epoch < 9 else last)]
+
+
+@pytest.mark.parametrize("name", ["plain", "ema", "average", "buffers"])
+def test_averaged_models(name: str) -> None:
+    options: dict[str, Any] = {
+        "plain": lambda swa: {},
+        "ema": lambda swa: {"multi_avg_fn": swa.get_ema_multi_avg_fn(0.8)},
+        "average": lambda swa: {"avg_fn": lambda averaged, current, count: averaged * 0.5 + current * 0.25},
+        "buffers": lambda swa: {"avg_fn": swa.get_ema_avg_fn(0.7), "use_buffers": True},
+    }[name]
+    made = [library.Sequential(library.Linear(3, 4), library.BatchNorm1d(4)) for library in (nn, torch.nn)]
+    averages = [swa.AveragedModel(model, **options(swa))
+                for swa, model in zip((optim.swa_utils, torch.optim.swa_utils), made)]  # fmt: skip
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        state = {key: rng.standard_normal(tuple(value.shape)).astype(np.float32)
+                 for key, value in made[1].state_dict().items() if "num" not in key}  # fmt: skip
+        state["1.num_batches_tracked"] = np.asarray(rng.integers(9))
+        made[0].load_state_dict(state)
+        made[1].load_state_dict({key: torch.tensor(value) for key, value in state.items()})
+        [average.update_parameters(model) for average, model in zip(averages, made)]
+    ours, theirs = (average.state_dict() for average in averages)
+    assert list(ours) == list(theirs)
+    for key, value in theirs.items():
+        if not key.endswith("num_batches_tracked") or name != "buffers":
+            np.testing.assert_allclose(ours[key].to_host(), value.numpy(), rtol=1e-5, atol=1e-6, err_msg=key)
+
+
+def rosenbrock(x: Any) -> Any:
+    return ((1 - x[:-1]) ** 2).sum() + 100 * ((x[1:] - x[:-1] ** 2) ** 2).sum()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"lr": 0.05}, {"lr": 0.05, "max_iter": 7, "history_size": 3}, {"line_search_fn": "strong_wolfe"},
+     {"line_search_fn": "strong_wolfe", "max_iter": 5, "history_size": 2, "max_eval": 9}],
+)  # fmt: skip
+def test_lbfgs(options: dict[str, Any]) -> None:
+    start = np.linspace(-1.2, 1.1, 6)
+    ours = ag.Parameter(Tensor.from_host(start, dtype="float64"))
+    theirs = torch.tensor(start, requires_grad=True)
+    pairs: list[tuple[Any, Any]] = [
+        (ours, optim.LBFGS([ours], **options)),
+        (theirs, torch.optim.LBFGS([theirs], **options)),
+    ]
+    for step in range(6):
+        losses = []
+        for x, optimizer in pairs:
+
+            def closure(x: Any = x, optimizer: Any = optimizer) -> Any:
+                optimizer.zero_grad()
+                loss = rosenbrock(x)
+                loss.backward()
+                return loss
+
+            losses.append(optimizer.step(closure).item())
+        assert losses[0] == pytest.approx(losses[1], rel=1e-6, abs=1e-10), step
+        np.testing.assert_allclose(ours.to_host(), theirs.detach().numpy(), rtol=1e-6, atol=1e-7)
+        counts = [optimizer.state[x]["func_evals"] for x, optimizer in pairs]
+        assert counts[0] == counts[1], step
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (3, 8), (9, 4)])
+@pytest.mark.parametrize("options", [{}, {"nesterov": False, "lr": 0.02}, {"adjust_lr_fn": "match_rms_adamw"}])
+def test_muon(shape: tuple[int, int], options: dict[str, Any]) -> None:
+    """PyTorch iterates in bfloat16, so that the directions agree to its digits."""
+    rng = np.random.default_rng(3)
+    start = rng.standard_normal(shape).astype(np.float32)
+    p, q = ag.Parameter(Tensor.from_host(start)), torch.tensor(start, requires_grad=True)
+    ours, theirs = optim.Muon([p], **options), torch.optim.Muon([q], **options)
+    for _ in range(5):
+        grad = rng.standard_normal(shape).astype(np.float32)
+        p.grad, q.grad = Tensor.from_host(grad), torch.tensor(grad)
+        ours.step()
+        theirs.step()
+    moved = np.abs(q.detach().numpy() - start).max()
+    np.testing.assert_allclose(p.to_host(), q.detach().numpy(), atol=0.05 * moved)
+    assert ours.state_dict()["state"][0].keys() == theirs.state_dict()["state"][0].keys()
+
+
+def test_optimizers_written_for_pytorch_run() -> None:
+    """A subclass with a step of its own, which fills ``state[p]``."""
+
+    def made(library: Any) -> Any:
+        class Halving(library.Optimizer):  # type: ignore[misc]
+            def __init__(self, params: Any, lr: float = 0.1) -> None:
+                super().__init__(params, {"lr": lr})
+
+            def step(self, closure: Any = None) -> None:
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        state = self.state[p]
+                        if len(state) == 0:
+                            state["step"], state["sum"] = 0, p.detach() * 0
+                        state["step"] += 1
+                        state["sum"] = state["sum"] / 2 + p.grad
+                        p.data = p.data - group["lr"] * state["sum"]
+
+        return Halving
+
+    start = np.arange(4.0, dtype=np.float32)
+    pairs: list[tuple[Any, Any]] = [(ag.Parameter(Tensor.from_host(start)), made(optim)),
+                                    (torch.nn.Parameter(torch.tensor(start)), made(torch.optim))]  # fmt: skip
+    optimizers = [kind([p]) for p, kind in pairs]
+    calls: list[int] = []
+    for at, optimizer in enumerate(optimizers):
+        optimizer.register_step_pre_hook(lambda optimizer, args, kwargs, at=at: calls.append(at))
+        optimizer.register_step_post_hook(lambda optimizer, args, kwargs, at=at: calls.append(10 + at))
+    for turn in range(4):
+        for (p, _), optimizer in zip(pairs, optimizers):
+            p.grad = (p.detach() + 1) * 0.5
+            optimizer.step()
+        if turn == 1:
+            for at, ((p, kind), optimizer) in enumerate(zip(pairs, optimizers)):
+                state = optimizer.state_dict()
+                optimizers[at] = kind([p])
+                optimizers[at].load_state_dict(state)
+    np.testing.assert_allclose(pairs[0][0].to_host(), pairs[1][0].detach().numpy(), rtol=1e-6)
+    assert optimizers[0].state_dict()["state"][0]["step"] == 4
+    assert calls == [0, 10, 1, 11] * 2
 
 
 @pytest.mark.parametrize("new", [True, False])

@@ -151,6 +151,24 @@ def adafactor(p, grads, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weig
         yield p
 
 
+def asgd(p, grads, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0.0):
+    eta = lr
+    for t, g in enumerate(grads, 1):
+        p = p * (1 - lambd * eta) - eta * (g + weight_decay * p)
+        eta = lr / (1 + lambd * lr * t) ** alpha
+        yield p
+
+
+def rprop(p, grads, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50.0)):
+    before, size = np.zeros_like(p), np.full_like(p, lr)
+    for g in grads:
+        signs = np.sign(g * before)
+        size = np.clip(size * np.select([signs > 0, signs < 0], [etas[1], etas[0]], 1.0), *step_sizes)
+        before = np.where(signs < 0, 0.0, g)
+        p = p - np.sign(before) * size
+        yield p
+
+
 CASES: list[tuple[str, Reference, dict[str, Any]]] = [
     ("SGD", sgd, {}),
     ("SGD", sgd, {"lr": 0.1, "momentum": 0.9}),
@@ -184,6 +202,10 @@ CASES: list[tuple[str, Reference, dict[str, Any]]] = [
     ("Adagrad", adagrad, {"lr": 0.1, "lr_decay": 0.01, "initial_accumulator_value": 0.5, "weight_decay": 0.01}),
     ("Adadelta", adadelta, {}),
     ("Adadelta", adadelta, {"rho": 0.8, "eps": 1e-4, "weight_decay": 0.01}),
+    ("ASGD", asgd, {}),
+    ("ASGD", asgd, {"lr": 0.1, "lambd": 0.05, "alpha": 0.6, "t0": 10, "weight_decay": 0.1}),
+    ("Rprop", rprop, {}),
+    ("Rprop", rprop, {"lr": 0.1, "etas": (0.3, 1.5), "step_sizes": (1e-2, 0.2)}),
 ]
 
 

@@ -47,6 +47,14 @@ CASES: list[tuple[str, dict[str, Any], Callable[[int], float]]] = [
         lambda e: BASE * (e + 1) / 6 if e < 5 else cosine(BASE, 0.001, min(1, (e - 5) / 85)),
     ),
     ("LambdaLR", {"lr_lambda": lambda e: 1 / (e + 1)}, lambda e: BASE / (e + 1)),
+    ("MultiplicativeLR", {"lr_lambda": lambda e: 0.95}, lambda e: BASE * 0.95**e),
+    ("SWALR", {"swa_lr": 0.05, "anneal_epochs": 8}, lambda e: cosine(BASE, 0.05, min(e, 8) / 8)),
+    ("SWALR", {"swa_lr": 0.05, "anneal_strategy": "linear"}, lambda e: BASE + (0.05 - BASE) * min(e, 10) / 10),
+    (
+        "CyclicLR",
+        {"base_lr": 0.1, "max_lr": 0.5, "step_size_up": 4, "step_size_down": 6, "cycle_momentum": False},
+        lambda e: 0.1 + 0.4 * (e % 10 / 4 if e % 10 < 4 else (10 - e % 10) / 6),
+    ),
     ("OneCycleLR", {"max_lr": 0.5, "total_steps": 101, "cycle_momentum": False, "pct_start": 30 / 101}, one_cycle),
 ]
 

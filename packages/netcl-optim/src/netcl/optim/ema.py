@@ -147,9 +147,9 @@ def _copy(p: Tensor, dtype: str) -> Tensor:
     return Tensor.empty(p.shape, dtype, queue=p.queue, persistent=True).write(p.detach())
 
 
-def update_bn(loader: Iterable[Any], model: Any) -> None:
+def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
     """Recomputes the running statistics of batch normalization over ``loader`` (batches, or tuples that begin with
-    one); weights do not change.
+    one; moved to ``device``); weights do not change.
 
     Every layer with ``running_mean`` is reset and averages all batches equally; modes and momenta are restored at the
     end.
@@ -168,7 +168,8 @@ def update_bn(loader: Iterable[Any], model: Any) -> None:
                 for layer in layers:
                     layer.momentum = 1.0 / at
                 x = batch[0] if isinstance(batch, (tuple, list)) else batch
-                model(x if isinstance(x, Tensor) else Tensor.from_host(queue, x))
+                x = x if isinstance(x, Tensor) else Tensor.from_host(queue, x)
+                model(x if device is None else x.to(device))
     finally:
         for module, mode in modes:
             module.training = mode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.dtypes import is_floating
 from netcl.core.errors import ShapeError, shorten_traceback
 from netcl.optim.clip import clipping
 from netcl.optim.fused import (
@@ -25,6 +27,7 @@ from netcl.optim.fused import (
     state_shape,
     states_of,
 )
+from netcl.optim.hooks import Hooks, RemovableHandle, watched
 
 # A parameter, its running scalars and its states, as read from a state_dict.
 Entry = tuple[Tensor, dict[str, float], dict[str, Any]]
@@ -73,7 +76,8 @@ class Optimizer:
 
     ``params``: Parameters, or dicts ``{"params": [...], option: value}`` that override the defaults for a group. A
     subclass defines ``rule(group)``, the form of its kernel, and ``numbers(group)``, the values that are written to the
-    device. Raises ValueError if there is no parameter, one is given twice or is not a leaf, or an option is invalid.
+    device; or, as for PyTorch, ``step`` alone, which stores its values in ``state[p]``, a dict for each parameter.
+    Raises ValueError if there is no parameter, one is given twice or is not a leaf, or an option is invalid.
 
     The first step creates the states, on the device of each parameter and in persistent storage: take two eager steps
     before capturing one. If ``found_inf`` is set to a 0-d float32 tensor, a step changes nothing while that is not
@@ -91,6 +95,11 @@ class Optimizer:
                     raise TypeError(f"{cls.__name__} takes no {name}; write {_OTHER_NAMES[name]}")
             return super().__new__(cls)
 
+        def __init_subclass__(cls, **options: Any) -> None:
+            super().__init_subclass__(**options)
+            if "step" in vars(cls):
+                cls.step = watched(vars(cls)["step"])
+
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         self.defaults: dict[str, Any] = dict(defaults)
         self.param_groups: list[ParamGroup] = []
@@ -100,6 +109,8 @@ class Optimizer:
         self._buckets: list[list[Bucket]] = []
         self._numbers: list[dict[tuple[int, str], DeviceHyperparameters]] = []
         self._states: dict[int, dict[str, Tensor]] = {}
+        self._own_state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self._hooks = Hooks()
         if isinstance(params, Tensor):
             raise TypeError("params is an iterable of parameters or of groups; give [tensor], not the tensor itself")
         if isinstance(params, Mapping):
@@ -128,14 +139,14 @@ class Optimizer:
 
     def check(self, group: Mapping[str, Any]) -> None:
         """Raises ValueError if an option of ``group`` is invalid."""
-        require(group["lr"] >= 0, f"lr is at least 0, not {group['lr']}")
+        require(group.get("lr", 0) >= 0, f"lr is at least 0, not {group.get('lr')}")
         require(group.get("weight_decay", 0) >= 0, f"weight_decay is at least 0, not {group.get('weight_decay')}")
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         """The options, parameters and states, for pickle and deepcopy; what is derived from them is made again."""
-        made = ("_buckets", "_numbers", "_states", "_clip", "param_groups")
+        made = ("_buckets", "_numbers", "_states", "_own_state", "_clip", "param_groups")
         state = {name: value for name, value in vars(self).items() if name not in made}
         return {"fields": state, "groups": [dict(group) for group in self.param_groups], "state": self.state_dict()}
 
@@ -143,6 +154,7 @@ class Optimizer:
         vars(self).update(state["fields"])
         self.param_groups, self._buckets, self._numbers, self._states = [], [], [], {}
         self._clip = None
+        self._own_state = defaultdict(dict)
         for group in state["groups"]:
             self.add_param_group(group)
         self.load_state_dict(state["state"])
@@ -188,13 +200,21 @@ class Optimizer:
             group["lr"] = value
 
     @property
-    def state(self) -> dict[Tensor, dict[str, Tensor]]:
-        """The states by parameter and name, as stored on the device."""
+    def state(self) -> dict[Tensor, dict[str, Any]]:
+        """The states by parameter and name, as stored on the device; of an optimizer without a rule, the dicts that its
+        ``step`` fills.
+        """
+        if not self._has_rule:
+            return self._own_state
         return {p: self._states[id(p)] for group in self.param_groups for p in group["params"] if id(p) in self._states}
+
+    @property
+    def _has_rule(self) -> bool:
+        return type(self).rule is not Optimizer.rule
 
     def _send(self, group: ParamGroup) -> None:
         for at, other in enumerate(self.param_groups):
-            if other is group:
+            if other is group and self._numbers[at]:
                 values = self.numbers(group)
                 for numbers in self._numbers[at].values():
                     numbers.set(values)
@@ -212,6 +232,7 @@ class Optimizer:
                 else:
                     p.grad.write(Tensor.zeros(p.grad.shape, p.grad.dtype, queue=p.grad.queue))
 
+    @watched
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Takes one step; ``closure`` recomputes the gradients and returns the loss, which is returned."""
         loss = None
@@ -222,11 +243,15 @@ class Optimizer:
         step_scalars = {name: tensor for name, tensor in named if tensor is not None}
         self._clip = None
         for at, group in enumerate(self.param_groups):
-            rule = self.rule(group)
             for bucket in self._ready_buckets(at, group):
-                bucket.advance(rule, step_scalars)
-                bucket.update(rule, partial(self._states_of, rule=rule, group=group), step_scalars)
+                self.update_bucket(bucket, group, step_scalars)
         return loss
+
+    def update_bucket(self, bucket: Bucket, group: Mapping[str, Any], step_scalars: Mapping[str, Tensor]) -> None:
+        """Updates the parameters of a bucket; a subclass with an update that is not one expression defines it."""
+        rule = self.rule(group)
+        bucket.advance(rule, step_scalars)
+        bucket.update(rule, partial(self._states_of, rule=rule, group=group), step_scalars)
 
     def clip_grad_norm(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """Makes the next ``step`` clip the gradients, as one vector, to the norm ``max_norm`` in the pass that updates;
@@ -292,6 +317,15 @@ class Optimizer:
         """Returns ``{"state": {index: {name: T or number}}, "param_groups": [...]}`` in PyTorch's layout; tensors are
         not copied.
         """
+        for hook in self._hooks.of("state_dict_pre"):
+            hook(self)
+        state_dict = self._state_dict()
+        for hook in self._hooks.of("state_dict_post"):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        return state_dict
+
+    def _state_dict(self) -> dict[str, Any]:
         index = {id(p): at for at, p in enumerate(p for group in self.param_groups for p in group["params"])}
         state: dict[int, dict[str, Any]] = {}
         groups = []
@@ -303,6 +337,7 @@ class Optimizer:
                     if entry:
                         state[index[id(p)]] = entry
             groups.append({**group, "params": [index[id(p)] for p in group["params"]]})
+        state.update({index[id(p)]: dict(entry) for p, entry in self._own_state.items() if id(p) in index})
         return {"state": dict(sorted(state.items())), "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -311,8 +346,13 @@ class Optimizer:
 
         Raises ValueError if the numbers of groups or parameters differ, ShapeError if the shape of a state differs.
         """
+        for hook in self._hooks.of("load_state_dict_pre"):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
         for at, (group, entries) in enumerate(self.check_state_dict(state_dict)):
             self._take(at, group, entries)
+        for hook in self._hooks.of("load_state_dict_post"):
+            hook(self)
 
     def check_state_dict(self, state_dict: Mapping[str, Any]) -> list[tuple[dict[str, Any], list[Entry]]]:
         """Returns the values that ``load_state_dict`` would write, per group; raises as it does and writes nothing."""
@@ -320,12 +360,15 @@ class Optimizer:
         sizes, ours = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
         if sizes != ours:
             raise ValueError(f"the state has groups of {sizes} parameters, the optimizer of {ours}")
-        found = []
+        found: list[tuple[dict[str, Any], list[Entry]]] = []
         for group, saved in zip(self.param_groups, groups):
             fresh = {**group, **saved, "params": group["params"]}
             self.check(fresh)
-            rule = self.rule(fresh)
             entries = [(p, state[key]) for p, key in zip(fresh["params"], saved["params"]) if key in state]
+            if not self._has_rule:
+                found.append((fresh, [(p, {}, dict(entry)) for p, entry in entries]))
+                continue
+            rule = self.rule(fresh)
             found.append((fresh, [(p, *self._read(p, rule, fresh, entry)) for p, entry in entries if entry]))
         return found
 
@@ -355,6 +398,12 @@ class Optimizer:
     def _take(self, at: int, values: Mapping[str, Any], entries: Sequence[Entry]) -> None:
         group = self.param_groups[at]
         group.update({key: value for key, value in values.items() if key != "params"})
+        if not self._has_rule:
+            for p in group["params"]:
+                self._own_state.pop(p, None)
+            for p, _, entry in entries:
+                self._own_state[p] = {name: _like(value, p, name) for name, value in entry.items()}
+            return
         by_count: dict[Any, list[Tensor]] = {}
         for p, running, _ in entries:
             by_count.setdefault((id(p.queue), compute_dtype(p.dtype), *running.values()), []).append(p)
@@ -378,12 +427,51 @@ class Optimizer:
             for name, value in states.items():
                 self._states[id(p)][name].write(value)
 
+    # -- hooks -----------------------------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(optimizer, args, kwargs)`` before each step; a returned pair replaces args and kwargs."""
+        return self._hooks.add("step_pre", hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(optimizer, args, kwargs)`` after each step."""
+        return self._hooks.add("step_post", hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls ``hook(optimizer)`` before ``state_dict`` reads the state."""
+        return self._hooks.add("state_dict_pre", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls ``hook(optimizer, state_dict)`` at the end of ``state_dict``; a returned dict replaces the result."""
+        return self._hooks.add("state_dict_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls ``hook(optimizer, state_dict)`` before a state is loaded; a returned dict is loaded instead."""
+        return self._hooks.add("load_state_dict_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls ``hook(optimizer)`` after a state was loaded."""
+        return self._hooks.add("load_state_dict_post", hook, prepend)
+
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for at, group in enumerate(self.param_groups):
             lines.append(f"Parameter Group {at}")
             lines.extend(f"    {key}: {value}" for key, value in sorted(group.items()) if key != "params")
         return "\n".join([*lines, ")"])
+
+
+def _like(value: Any, p: Tensor, name: str) -> Any:
+    """Returns a value of a state as its parameter has it: arrays as tensors on its device, floating ones in its dtype,
+    except the count ``step``.
+    """
+    if isinstance(value, (list, tuple)):
+        return type(value)(_like(one, p, name) for one in value)
+    if not (isinstance(value, (Tensor, np.ndarray)) or hasattr(value, "__array__")) or np.ndim(value) == 0:
+        return value
+    given = value if isinstance(value, Tensor) else np.asarray(value)
+    dtype = p.dtype if is_floating(str(given.dtype)) and name != "step" else str(given.dtype)
+    return Tensor.empty(tuple(given.shape), dtype, queue=p.queue, persistent=True).write(given)
 
 
 def options(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from netcl.optim.optimizer import Optimizer, require
 
@@ -20,6 +21,9 @@ class Scheduler:
 
     # Attributes that are not part of state_dict.
     _unsaved: tuple[str, ...] = ("optimizer",)
+    # True if a step overwrites a rate that the program or another schedule has set since the step before; otherwise
+    # the step multiplies that rate by its factor, so that several schedules of one optimizer combine.
+    absolute: ClassVar[bool] = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -31,7 +35,7 @@ class Scheduler:
             require("initial_lr" in group, "to continue at last_epoch, every group needs its initial_lr")
         self.base_lrs: list[float] = [float(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch: float = last_epoch
-        self.step()
+        self.step(None if last_epoch == -1 else last_epoch + 1)
 
     def lr_at(self, epoch: float, base: float) -> float:
         """Returns the learning rate in ``epoch`` of a group whose initial one is ``base``."""
@@ -43,9 +47,20 @@ class Scheduler:
 
     def step(self, epoch: float | None = None) -> None:
         """Advances to the next epoch, or to ``epoch``."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        for group, lr in zip(self.optimizer.param_groups, self.lrs_at(self.last_epoch)):
+        previous, self.last_epoch = self.last_epoch, self.last_epoch + 1 if epoch is None else epoch
+        lrs = self.lrs_at(self.last_epoch)
+        if epoch is None and not self.absolute:
+            before = self.base_lrs if previous < 0 else self.lrs_at(previous)
+            current = self.get_last_lr()
+            lrs = [lr if now == old else self.combined(now, old, lr) for now, old, lr in zip(current, before, lrs)]
+        for group, lr in zip(self.optimizer.param_groups, lrs):
             group["lr"] = lr
+
+    def combined(self, current: float, before: float, after: float) -> float:
+        """Returns the rate that follows ``current``, which is not this schedule's, if its own goes from ``before`` to
+        ``after``.
+        """
+        return current * after / before if before else after
 
     def get_last_lr(self) -> list[float]:
         """Returns the current learning rates of the groups."""
@@ -72,6 +87,7 @@ class LambdaLR(Scheduler):
     """lr = base * f(epoch), with one function, or one per group; functions are not part of the state."""
 
     _unsaved = ("optimizer", "lr_lambdas")
+    absolute = True
 
     def __init__(
         self,
@@ -187,11 +203,18 @@ class CosineAnnealingLR(Scheduler):
     def lr_at(self, epoch: float, base: float) -> float:
         return cosine(base, self.eta_min, epoch / self.T_max)
 
+    def combined(self, current: float, before: float, after: float) -> float:
+        if before == self.eta_min:
+            return after
+        return self.eta_min + (current - self.eta_min) * (after - self.eta_min) / (before - self.eta_min)
+
 
 class CosineAnnealingWarmRestarts(Scheduler):
     """Cosine annealing over T_0 epochs, restarted with a period ``T_mult`` times as long, and so on (Loshchilov and
     Hutter 2016).
     """
+
+    absolute = True
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -217,6 +240,8 @@ class WarmupCosine(Scheduler):
 
     epoch e < w: base (e + 1) / (w + 1); after: min_lr + (base - min_lr) (1 + cos(pi (e - w) / (max_epochs - w))) / 2.
     """
+
+    absolute = True
 
     def __init__(
         self,
@@ -249,6 +274,8 @@ class OneCycleLR(Scheduler):
     Call ``step`` once per batch. ``cycle_momentum`` changes momentum, or betas[0], in the opposite direction between
     ``max_momentum`` and ``base_momentum``.
     """
+
+    absolute = True
 
     def __init__(
         self,
@@ -367,19 +394,236 @@ class SequentialLR(Scheduler):
         self.step(self.last_epoch)
 
 
+class MultiplicativeLR(Scheduler):
+    """lr = the rate before times f(epoch), with one function, or one per group; functions are not part of the state."""
+
+    _unsaved = ("optimizer", "lr_lambdas")
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
+        count = len(optimizer.param_groups)
+        self.lr_lambdas: list[Callable[[int], float]] = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
+        require(len(self.lr_lambdas) == count, f"{len(self.lr_lambdas)} functions for {count} groups")
+        self.lrs: list[float] | None = None
+        super().__init__(optimizer, last_epoch)
+
+    def lrs_at(self, epoch: float) -> list[float]:
+        factors = [math.prod(float(f(at)) for at in range(1, int(epoch) + 1)) for f in self.lr_lambdas]
+        return [base * factor for base, factor in zip(self.base_lrs, factors)]
+
+    def step(self, epoch: float | None = None) -> None:
+        previous, self.last_epoch = self.last_epoch, self.last_epoch + 1 if epoch is None else epoch
+        if epoch is not None:
+            self.lrs = self.lrs_at(epoch)
+        elif previous < 0:
+            self.lrs = self.get_last_lr()
+        else:
+            factors = [float(f(int(self.last_epoch))) for f in self.lr_lambdas]
+            self.lrs = [lr * factor for lr, factor in zip(self.get_last_lr(), factors)]
+        for group, lr in zip(self.optimizer.param_groups, self.lrs):
+            group["lr"] = lr
+
+    def _set_after_load(self) -> None:
+        for group, lr in zip(self.optimizer.param_groups, self.lrs or ()):
+            group["lr"] = lr
+
+
+class CyclicLR(Scheduler):
+    """The rate goes from ``base_lr`` to ``max_lr`` in ``step_size_up`` steps and back in ``step_size_down`` (None: as
+    many), again and again (Smith 2017).
+
+    ``mode`` scales the height of cycle c: "triangular" by 1, "triangular2" by 1/2^(c - 1), "exp_range" by
+    gamma^epoch; ``scale_fn`` scales it by a function of the cycle or, with ``scale_mode="iterations"``, of the epoch.
+    With ``cycle_momentum`` the momentum, or beta1, goes from ``max_momentum`` to ``base_momentum`` meanwhile.
+    """
+
+    _unsaved = ("optimizer", "scale_fn")
+    absolute = True
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: float | Sequence[float],
+        max_lr: float | Sequence[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.8,
+        max_momentum: float | Sequence[float] = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        scales: dict[str, tuple[str, Callable[[float], float]]] = {
+            "triangular": ("cycle", lambda cycle: 1.0),
+            "triangular2": ("cycle", lambda cycle: 0.5 ** (cycle - 1)),
+            "exp_range": ("iterations", lambda epoch: float(gamma**epoch)),
+        }
+        require(scale_fn is not None or mode in scales, f"mode is one of {', '.join(scales)}, not {mode!r}")
+        require(scale_mode in ("cycle", "iterations"), f"scale_mode is 'cycle' or 'iterations', not {scale_mode!r}")
+        starts = per_group("base_lr", base_lr, optimizer)
+        self.max_lrs: list[float] = per_group("max_lr", max_lr, optimizer)
+        self.step_size_up: float = float(step_size_up)
+        self.step_size_down: float = float(step_size_up if step_size_down is None else step_size_down)
+        require(
+            self.step_size_up > 0 and self.step_size_down >= 0, "step_size_up is above 0, step_size_down at least 0"
+        )
+        self.mode: str = mode
+        self.gamma: float = gamma
+        self.scale_mode, self.scale_fn = (scale_mode, scale_fn) if scale_fn is not None else scales[mode]
+        self.cycle_momentum: bool = cycle_momentum
+        self.base_momentums: list[float] = per_group("base_momentum", base_momentum, optimizer)
+        self.max_momentums: list[float] = per_group("max_momentum", max_momentum, optimizer)
+        if cycle_momentum:
+            known = optimizer.defaults.keys() & {"momentum", "betas"}
+            require(bool(known), f"{type(optimizer).__name__} has no momentum; write cycle_momentum=False")
+        if last_epoch == -1:
+            for group, lr in zip(optimizer.param_groups, starts):
+                group["lr"] = lr
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = starts
+        self.step(self.last_epoch)
+
+    def _height(self, epoch: float) -> float:
+        """Returns the part of the way from the base to the maximum."""
+        total = self.step_size_up + self.step_size_down
+        cycle = math.floor(1 + epoch / total)
+        done, peak = 1.0 + epoch / total - cycle, self.step_size_up / total
+        part = done / peak if done <= peak else (done - 1) / (peak - 1)
+        return part * self.scale_fn(cycle if self.scale_mode == "cycle" else epoch)
+
+    def lrs_at(self, epoch: float) -> list[float]:
+        height = self._height(epoch)
+        return [base + (peak - base) * height for base, peak in zip(self.base_lrs, self.max_lrs)]
+
+    def step(self, epoch: float | None = None) -> None:
+        super().step(epoch)
+        if not self.cycle_momentum:
+            return
+        height = self._height(self.last_epoch)
+        for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
+            momentum = high - (high - low) * height
+            if "betas" in group:
+                group["betas"] = (momentum, *group["betas"][1:])
+            else:
+                group["momentum"] = momentum
+
+
+class SWALR(Scheduler):
+    """The rate goes from its current value to ``swa_lr`` in ``anneal_epochs`` steps, along a cosine wave or a line
+    ("linear"), and stays there.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | Sequence[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
+        require(anneal_strategy in ("cos", "linear"), f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
+        require(anneal_epochs >= 0, f"anneal_epochs is at least 0, not {anneal_epochs}")
+        self.swa_lrs: list[float] = per_group("swa_lr", swa_lr, optimizer)
+        self.anneal_epochs: int = anneal_epochs
+        self.anneal_strategy: str = anneal_strategy
+        for group, lr in zip(optimizer.param_groups, self.swa_lrs):
+            group["swa_lr"] = lr
+        super().__init__(optimizer, last_epoch)
+
+    def _done(self, epoch: float) -> float:
+        done = max(0.0, min(1.0, epoch / max(1, self.anneal_epochs)))
+        return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
+
+    def lrs_at(self, epoch: float) -> list[float]:
+        done = self._done(epoch if self.anneal_epochs else 1)
+        return [end * done + base * (1 - done) for base, end in zip(self.base_lrs, self.swa_lrs)]
+
+    def step(self, epoch: float | None = None) -> None:
+        if epoch is not None:
+            super().step(epoch)
+            return
+        # From the current rate, which another schedule may have set, along the rest of the way.
+        previous, self.last_epoch = self.last_epoch, self.last_epoch + 1
+        at = (self.last_epoch, previous) if self.anneal_epochs else (max(1, self.last_epoch), max(1, previous + 1) - 1)
+        done, before = (self._done(max(0, epoch)) for epoch in at)
+        for group, end in zip(self.optimizer.param_groups, self.swa_lrs):
+            start = end if before == 1 else (group["lr"] - before * end) / (1 - before)
+            group["lr"] = end * done + start * (1 - done)
+
+
+class ChainedScheduler:
+    """Several schedules of one optimizer, all of which take each step: their factors multiply."""
+
+    def __init__(self, schedulers: Sequence[Scheduler], optimizer: Optimizer | None = None) -> None:
+        require(len(schedulers) > 0, "ChainedScheduler takes at least one schedule")
+        for scheduler in schedulers:
+            if not isinstance(scheduler, Scheduler):
+                raise TypeError(f"ChainedScheduler takes schedules, not {type(scheduler).__name__}")
+            known = "metric" not in inspect.signature(scheduler.step).parameters
+            require(known, f"ChainedScheduler cannot give {type(scheduler).__name__} its metric; step it separately")
+        self.schedulers: list[Scheduler] = list(schedulers)
+        self.optimizer = self.schedulers[0].optimizer if optimizer is None else optimizer
+        require(all(s.optimizer is self.optimizer for s in self.schedulers), "all schedules belong to one optimizer")
+
+    def step(self) -> None:
+        """Advances every schedule, in their order."""
+        for scheduler in self.schedulers:
+            scheduler.step()
+
+    def get_last_lr(self) -> list[float]:
+        """Returns the current learning rates of the groups."""
+        return self.schedulers[-1].get_last_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the states of the schedules and the current rates."""
+        return {"schedulers": [s.state_dict() for s in self.schedulers], "lrs": self.get_last_lr()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restores the states of the schedules and the rates."""
+        states = state_dict["schedulers"]
+        require(len(states) == len(self.schedulers), f"{len(states)} states for {len(self.schedulers)} schedules")
+        for scheduler, state in zip(self.schedulers, states):
+            scheduler.load_state_dict(state)
+        for group, lr in zip(self.optimizer.param_groups, state_dict["lrs"]):
+            group["lr"] = lr
+
+
+LRScheduler = Scheduler
+
+
+def per_group(name: str, value: float | Sequence[float], optimizer: Optimizer) -> list[float]:
+    """Returns a number for each group, from one number or one for each."""
+    count = len(optimizer.param_groups)
+    values = [float(one) for one in value] if isinstance(value, (list, tuple)) else [float(value)] * count  # type: ignore[arg-type]
+    require(len(values) == count, f"{len(values)} values of {name} for {count} groups")
+    return values
+
+
 def cosine(high: float, low: float, done: float) -> float:
     """Half a cosine wave from ``high`` at done = 0 to ``low`` at done = 1."""
     return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
 
 
 __all__ = [
+    "SWALR",
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
+    "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
+    "MultiplicativeLR",
     "OneCycleLR",
     "PolynomialLR",
     "Scheduler",

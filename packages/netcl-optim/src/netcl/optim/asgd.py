@@ -1,0 +1,67 @@
+"""ASGD: stochastic gradient descent that averages its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from netcl.core.expr import Expr, apply
+from netcl.optim.fused import Rule, Values
+from netcl.optim.optimizer import Optimizer, options
+
+
+@dataclass(frozen=True)
+class ASGDRule(Rule):
+    """p = (1 - lambd eta) p - eta g with eta = lr / (1 + lambd lr t)^alpha of the step before; ax = ax + mu (p - ax)
+    with mu = 1 / max(1, t - t0) of the step before.
+    """
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return ("ax",)
+
+    @property
+    def running(self) -> Mapping[str, float]:
+        return {"step": 0.0, "eta": 0.0, "mu": 1.0}
+
+    def advance(self, running: Values, numbers: Values) -> Values:
+        step = running["step"] + 1.0
+        decay = apply("pow", 1.0 + numbers["lambd"] * numbers["lr"] * step, numbers["alpha"])
+        return {
+            "step": step,
+            "eta": numbers["lr"] / decay,
+            "mu": 1.0 / apply("maximum", step - numbers["t0"], 1.0),
+            "rate": apply("where", apply("eq", step, 1.0), numbers["lr"], running["eta"]),
+            "share": running["mu"] + 0.0,
+        }
+
+    def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
+        rate = numbers["rate"]
+        new = p * (1.0 - numbers["lambd"] * rate) - rate * (g + numbers["weight_decay"] * p)
+        average = states["ax"] + numbers["share"] * (new - states["ax"])
+        # The first share is one: the average is then the parameter itself, also if the old average is not finite.
+        return new, {"ax": apply("where", apply("eq", numbers["share"], 1.0), new, average)}
+
+
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent (Polyak and Juditsky 1992); ``state[p]["ax"]`` is the average of ``p``."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, options(locals()))
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        return ASGDRule(group["maximize"])
+
+    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
+        return {name: float(group[name]) for name in ("lr", "lambd", "alpha", "t0", "weight_decay")}

@@ -1,0 +1,70 @@
+"""Hooks of an optimizer: around its steps and around its states."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+_ids = itertools.count()
+
+
+class RemovableHandle:
+    """The handle of a registered hook; ``remove()`` removes the hook."""
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], key: int) -> None:
+        self._hooks, self._key = hooks, key
+
+    def remove(self) -> None:
+        """Removes the hook; may be called again."""
+        self._hooks.pop(self._key, None)
+
+
+class Hooks:
+    """The hooks of one optimizer, by kind, in the order of their calls. A copy of an optimizer has none."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, dict[int, Callable[..., Any]]] = {}
+        self.inside: bool = False
+
+    def __reduce__(self) -> Any:
+        return Hooks, ()
+
+    def add(self, kind: str, hook: Callable[..., Any], first: bool = False) -> RemovableHandle:
+        """Adds a hook, before the others if ``first``."""
+        hooks, key = self._kinds.setdefault(kind, {}), next(_ids)
+        others = dict(hooks) if first else {}
+        if first:
+            hooks.clear()
+        hooks[key] = hook
+        hooks.update(others)
+        return RemovableHandle(hooks, key)
+
+    def of(self, kind: str) -> tuple[Callable[..., Any], ...]:
+        """Returns the hooks of a kind."""
+        return tuple(self._kinds.get(kind, {}).values())
+
+
+def watched(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns ``step`` with calls of the hooks around it; a step inside another one calls none."""
+
+    @functools.wraps(step)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        hooks: Hooks | None = getattr(self, "_hooks", None)
+        if hooks is None or hooks.inside:
+            return step(self, *args, **kwargs)
+        hooks.inside = True
+        try:
+            for hook in hooks.of("step_pre"):
+                changed = hook(self, args, kwargs)
+                if changed is not None:
+                    args, kwargs = changed
+            result = step(self, *args, **kwargs)
+            for hook in hooks.of("step_post"):
+                hook(self, args, kwargs)
+            return result
+        finally:
+            hooks.inside = False
+
+    return call
