@@ -92,6 +92,18 @@ for _name in ("alpha_dropout", "feature_alpha_dropout", "rrelu"):
     case("F", _name, uniform(4, 5, 3), training=False)
 
 
+_TABLE, _PLACES = uniform(6, 4), np.array([[0, 2, 2], [5, 0, 2]])
+for _more in (
+    {}, {"padding_idx": 2}, {"scale_grad_by_freq": True}, {"max_norm": 1.0}, {"max_norm": 1.0, "norm_type": 1.0},
+):  # fmt: skip
+    case("F", "embedding", _PLACES, _TABLE, call=lambda f, i, w, more=_more: f(i, w * 1, **more))
+    for _mode in ("sum", "mean"):  # PyTorch counts other rows than those of the gradient
+        case("F", "embedding_bag", _PLACES, _TABLE, grad="scale_grad_by_freq" not in _more,
+             call=lambda f, i, w, more=_more, mode=_mode: f(i, w * 1, mode=mode, **more))  # fmt: skip
+case("F", "embedding_bag", _PLACES.reshape(-1), _TABLE, np.array([0, 2, 2]), mode="max")
+case("F", "embedding_bag", _PLACES, _TABLE, uniform(2, 3), call=lambda f, i, w, p: f(
+    i, w, None, None, 2.0, False, "sum", False, p))  # fmt: skip
+
 # -- torch -------------------------------------------------------------------------------------------------------------
 
 _X, _Y = uniform(3, 5), uniform(3, 5)

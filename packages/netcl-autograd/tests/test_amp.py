@@ -14,7 +14,15 @@ import pytest
 
 import netcl.autograd as ag
 import netcl.ops as ops
-from netcl.amp import POLICY, GradScaler, autocast, is_autocast_enabled, policy, supports_fp16
+from netcl.amp import (
+    POLICY,
+    GradScaler,
+    autocast,
+    get_autocast_dtype,
+    is_autocast_enabled,
+    policy,
+    supports_fp16,
+)
 from netcl.amp.autocast import _warned
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, UnsupportedError
@@ -280,3 +288,12 @@ def test_autocast_takes_the_arguments_of_pytorch() -> None:
         autocast(True, enabled=False)
     with pytest.raises(TypeError, match="autocast takes enabled, dtype"):
         autocast(bogus=1)
+
+
+def test_the_dtype_of_the_block_is_told() -> None:
+    assert get_autocast_dtype() == "float16"
+    assert get_autocast_dtype("cpu") == "bfloat16"
+    assert not is_autocast_enabled("cuda")
+    with autocast(dtype="bfloat16"):
+        assert get_autocast_dtype("cuda") == "bfloat16"
+        assert is_autocast_enabled("cuda")

@@ -19,6 +19,22 @@ from netcl.io import load_model, save_model
 F = nn.functional
 
 
+def test_rows_are_scaled_in_place_to_a_norm() -> None:
+    weight = Tensor.from_host(np.array([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]], np.float32))
+    F.embedding(np.array([0, 1, 0]), weight, max_norm=1.0)
+    np.testing.assert_allclose(weight.numpy(), [[0.6, 0.8], [0.3, 0.4], [6.0, 8.0]], rtol=1e-6)
+    with pytest.raises(ValueError, match="max_norm is not negative, not -1"):
+        F.embedding(np.array([0]), weight, max_norm=-1.0)
+    with pytest.raises(ValueError, match="scale_grad_by_freq goes with the modes sum and mean"):
+        F.embedding_bag(np.array([[0]]), weight, mode="max", scale_grad_by_freq=True)
+
+
+def test_gradients_of_bags_are_divided_by_the_number_of_occurrences() -> None:
+    weight = ag.Parameter(Tensor.ones((4, 2)))
+    F.embedding_bag(np.array([[0, 2, 2], [3, 0, 2]]), weight, mode="sum", scale_grad_by_freq=True).sum().backward()
+    np.testing.assert_allclose(weight.grad.to_host(), [[1, 1], [0, 0], [1, 1], [1, 1]], rtol=1e-6)
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_bags(mode: str, rng: np.random.Generator) -> None:
     bag = nn.EmbeddingBag(6, 3, mode, padding_idx=2)

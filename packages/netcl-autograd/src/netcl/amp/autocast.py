@@ -165,8 +165,8 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 
 
 def get_autocast_dtype(device_type: str | None = None) -> dtypes.DType:
-    """Returns the dtype of this thread's autocast block, or that of ``autocast()`` outside of one."""
-    return dtypes.OBJECTS[autocast_dtype() or "float16"]
+    """Returns the dtype of this thread's autocast block, or the default one of ``autocast(device_type)`` outside."""
+    return dtypes.OBJECTS[autocast_dtype() or ("bfloat16" if device_type == "cpu" else "float16")]
 
 
 def autocast_dtype() -> str | None:

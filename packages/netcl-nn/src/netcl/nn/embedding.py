@@ -58,6 +58,39 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
+def rows_of(indices: Any, weight: Tensor, padding_idx: int | None, scale_grad_by_freq: bool) -> Tensor:
+    """Returns the rows of weight at ``indices``; with ``scale_grad_by_freq`` the gradient of a row is divided by the
+    number of its occurrences.
+    """
+    rows = ag.embedding(indices, weight, padding_idx)
+    if scale_grad_by_freq and rows.requires_grad:
+        flat = ag.reshape(_whole("embedding", indices, weight), (-1,))
+        place: dict[str, Any] = {"queue": weight.queue}
+        ones = Tensor.ones((flat.shape[0],), weight.dtype, **place)
+        counts = ag.index_add(Tensor.zeros((weight.shape[0],), weight.dtype, **place), 0, flat, ones)
+        number = ag.reshape(ag.index_select(counts, 0, flat), (*rows.shape[:-1], 1))
+        rows.register_hook(lambda grad: ag.div(grad, number))
+    return rows
+
+
+def renormalize(weight: Tensor, indices: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
+    """Scales the rows of weight at ``indices`` in place down to the p-norm ``max_norm``; not recorded. Returns weight.
+
+    Raises ValueError for a negative max_norm.
+    """
+    if not max_norm >= 0:
+        raise ValueError(f"embedding: max_norm is not negative, not {max_norm}")
+    flat = ag.reshape(_whole("embedding", indices, weight), (-1,))
+    if not flat.shape[0]:
+        return weight
+    with ag.no_grad():
+        rows = ag.index_select(weight, 0, flat)
+        norms = ag.norm(rows, p=norm_type, axis=1, keepdims=True)
+        scale = ag.where(ag.gt(norms, max_norm), ag.div(max_norm, ag.add(norms, 1e-7)), 1.0)
+        weight.write(ag.index_copy(weight, 0, flat, ag.mul(rows, scale)))
+    return weight
+
+
 def embedding_bag(
     indices: Any,
     weight: Tensor,
@@ -66,6 +99,7 @@ def embedding_bag(
     per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
+    scale_grad_by_freq: bool = False,
 ) -> Tensor:
     """Returns the sum, mean or maximum of the rows of weight (num, dim) in each bag: (bags, dim).
 
@@ -93,7 +127,7 @@ def embedding_bag(
             op="embedding_bag",
         )
     flat = ag.reshape(indices, (-1,))
-    rows = ag.embedding(flat, weight, padding_idx)
+    rows = rows_of(flat, weight, padding_idx, scale_grad_by_freq)
     kept = None if padding_idx is None else ag.unsqueeze(ag.ne(flat, padding_idx % weight.shape[0]), 1)
     if mode == "max":
         return _largest(rows, kept, counted, bags, length)

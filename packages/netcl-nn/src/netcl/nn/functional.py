@@ -15,7 +15,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import in_place
-from netcl.nn.embedding import embedding_bag as embedding_bag
+from netcl.nn import embedding as _tables
 
 
 def _with_inplace(name: str, function: Any) -> Any:
@@ -364,6 +364,54 @@ def fold(
 
 
 # -- products, indices and attention -----------------------------------------------------------------------------------
+
+
+def embedding(
+    input: Any,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of weight (num, dim) at ``input`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
+
+    With ``max_norm`` these rows are first scaled in place to at most that p-norm; with ``scale_grad_by_freq`` the
+    gradient of a row is divided by the number of its occurrences. The gradient is dense, regardless of ``sparse``.
+    """
+    if max_norm is not None:
+        _tables.renormalize(weight, input, max_norm, norm_type)
+    return _tables.rows_of(input, weight, padding_idx, scale_grad_by_freq)
+
+
+def embedding_bag(
+    input: Any,
+    weight: Tensor,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or maximum of the rows of weight (num, dim) in each bag of indices: (bags, dim).
+
+    ``input`` (bags, length), or (n,) with the start of each bag in ``offsets`` (bags,); with ``include_last_offset``
+    they end with n. An empty bag gives zeros, and rows ``padding_idx`` are ignored. ``per_sample_weights``, of the
+    shape of the input, multiply the rows of a sum; ``max_norm``, ``scale_grad_by_freq`` (not for the maximum) and
+    ``sparse`` are those of ``embedding``.
+    """
+    if scale_grad_by_freq and mode == "max":
+        raise ValueError("embedding_bag: scale_grad_by_freq goes with the modes sum and mean, not max")
+    if max_norm is not None:
+        _tables.renormalize(weight, input, max_norm, norm_type)
+    return _tables.embedding_bag(
+        input, weight, offsets, mode, per_sample_weights, include_last_offset, padding_idx, scale_grad_by_freq
+    )
 
 
 def one_hot(tensor: Any, num_classes: int | None = None) -> Tensor:

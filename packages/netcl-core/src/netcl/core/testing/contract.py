@@ -56,6 +56,8 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "shorten_traceback": "(error)",
     },
     "netcl.core.dtypes": {
+        "DType": "",
+        "OBJECTS": "",
         "SUPPORTED": "",
         "canonical": "(dtype)",
         "from_bfloat16": "(bits)",
