@@ -38,7 +38,8 @@ def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple
     if is_integer(labels.dtype) and labels.dtype not in ("int32", "int64"):
         # ignore_index may be negative, or out of the range of the dtype.
         labels = cast(labels, "int64" if labels.dtype in ("uint32", "uint64") else "int32")
-    classes = cast(size_of((1,), x.dtype), "int32")
+    # Not in the dtype of x: bool would count one class.
+    classes = cast(size_of((1,), "float64" if x.dtype == "float64" else "float32"), "int32")
     inside = (labels >= 0) & (labels < classes)
     if is_floating(labels.dtype):
         inside = inside & apply("eq", apply("floor", labels), labels)
